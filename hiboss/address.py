@@ -1,0 +1,72 @@
+"""Addresses: where an envelope can lie or go.
+
+`agent:nex`, `user:boss`, `channel:telegram:<chat>[/<topic>]`, `group:core-team`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from .errors import BadAddress, BadName
+
+RESERVED = frozenset({"background", "boss", "system", "all"})
+NAME_LIMIT = 64
+_NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
+_ADAPTER = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_PLACE = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}(?:/[^\s/:\x00-\x1f\x7f]{1,128})?")
+
+
+class Address(NamedTuple):
+    """One address, checked in form; whether somebody lives there only the store knows."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def fold(self) -> str:
+        """What makes two addresses the same: names whatever the case, channels to the letter."""
+        return str(self) if self.kind == "channel" else str(self).lower()
+
+    @property
+    def adapter(self) -> str:
+        """`telegram` of `channel:telegram:12345`."""
+        return self.name.partition(":")[0]
+
+
+BOSS = Address("user", "boss")
+
+
+@lru_cache(maxsize=4096)
+def parse_address(text: str) -> Address:
+    kind, colon, name = text.partition(":")
+    if not colon:
+        why = "the kind before the colon is missing"
+        if _NAME.fullmatch(text):
+            why += f" (agent:{text}?)"
+        raise BadAddress(value=text[:100], why=why)
+    if kind in ("agent", "user", "group"):
+        if len(name) > NAME_LIMIT or not _NAME.fullmatch(name):
+            raise BadAddress(value=text[:100], why=f"{name[:80] or 'nothing'} cannot be a name")
+    elif kind == "channel":
+        adapter, _, place = name.partition(":")
+        if not _ADAPTER.fullmatch(adapter) or not _PLACE.fullmatch(place):
+            raise BadAddress(value=text[:100], why="a channel is channel:<adapter>:<chat>[/<topic>]")
+    else:
+        raise BadAddress(value=text[:100], why=f"there is no kind {kind[:40] or 'without a name'}")
+    return Address(kind, name)
+
+
+def check_agent_name(name: str) -> str:
+    """The name, when a new agent may have it."""
+    if len(name) > NAME_LIMIT:
+        raise BadName(value=name[:80], why=f"it has {len(name)} characters")
+    if not _NAME.fullmatch(name):
+        raise BadName(value=name[:80] or "''", why="it has other characters, or a dash at an edge")
+    if name.lower() in RESERVED:
+        raise BadName(value=name, why="it is reserved")
+    return name

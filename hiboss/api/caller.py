@@ -1,0 +1,101 @@
+"""Who makes a request, proved by a token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..address import Address
+from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
+from ..store import tokens
+from ..store.envelopes import find_address
+from ..store.store import Store
+from .operation import Level, Operation
+
+CACHED_CALLERS = 4_096
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    kind: str  # boss, agent, user, run; nobody
+    address: Address | None
+    id: int  # of that address
+    level: Level
+
+    @property
+    def is_boss(self) -> bool:
+        return self.level is Level.BOSS
+
+    @property
+    def name(self) -> str:
+        return "the boss" if self.is_boss else str(self.address or "a caller without a token")
+
+    @property
+    def sees(self) -> int | None:
+        """Whose envelopes this caller sees; None: everybody's."""
+        return None if self.is_boss else self.id
+
+
+NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
+
+
+class Gate:
+    """Knows callers by their tokens. A known token costs a hash and a look into a dictionary."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[bytes, Caller] = {}
+
+    def identify(self, token: str | None) -> Caller:
+        if token is None:
+            return NOBODY
+        digest = tokens.digest(token)
+        caller = self._known.get(digest)
+        if caller is None:
+            caller = self._look_up(digest)
+            if len(self._known) >= CACHED_CALLERS:
+                self._known.clear()
+            self._known[digest] = caller
+        return caller
+
+    def forget(self) -> None:
+        """Tokens or agents have changed: look everybody up again."""
+        self._known.clear()
+
+    def _look_up(self, digest: bytes) -> Caller:
+        row = self._store.read(lambda connection: tokens.find(connection, digest))
+        if row is None:
+            raise BadToken()
+        level = Level.BOSS if row["kind"] == "boss" else Level[(row["level"] or "standard").upper()]
+        return Caller(
+            kind=row["kind"],
+            address=Address(row["address_kind"], row["name"]),
+            id=row["holder"],
+            level=level,
+        )
+
+
+def check_level(caller: Caller, operation: Operation) -> None:
+    if caller.level >= operation.level:
+        return
+    if caller is NOBODY:
+        raise NoToken()
+    raise Forbidden(
+        operation=operation.name,
+        needed=operation.level.name.lower(),
+        caller=caller.name,
+        level=caller.level.name.lower(),
+    )
+
+
+def acting_for(store: Store, caller: Caller, address: Address | None) -> int:
+    """Whose box this is about: the caller's own, or for the boss the one named."""
+    if address is None:
+        return caller.id
+    if not caller.is_boss:
+        if address.fold == (caller.address.fold if caller.address else None):
+            return caller.id
+        raise BossOnly(what="looking into another's box (address)", caller=caller.name)
+    found = store.read(lambda connection: find_address(connection, address))
+    if found is None:
+        raise UnknownAddress(address=str(address), hint="")
+    return found

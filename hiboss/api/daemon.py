@@ -1,0 +1,139 @@
+"""Operations about the daemon itself, and about the operations."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypedDict
+
+from pydantic import TypeAdapter
+
+from .. import __version__, clock, errors
+from ..store import house as house_store
+from .caller import Caller
+from .house import House
+from .operation import REGISTRY, Level, Nothing, operation
+
+
+class Pong(TypedDict):
+    pong: bool
+    version: str
+    pid: int
+
+
+class Time(TypedDict):
+    now: str
+    local: str
+    timezone: str
+
+
+class Stopping(TypedDict):
+    stopping: bool
+    pid: int
+
+
+class Status(TypedDict):
+    version: str
+    pid: int
+    home: str
+    socket: str
+    set_up: bool
+    boot: int
+    started_at: str
+    timezone: str
+    connections: int
+    writes_waiting: int
+    database_bytes: int
+    agents: int | str
+    due: int | str
+    deferred: int | str
+    failed: int | str
+
+
+class Discovery(TypedDict):
+    openrpc: str
+    info: dict[str, str]
+    methods: list[dict[str, Any]]
+
+
+class Login(TypedDict):
+    address: str
+    level: str
+
+
+@operation("daemon.ping", level=Level.OPEN, result=Pong)
+async def ping(house: House, caller: Caller, params: Nothing) -> Pong:
+    """Answers at once: is somebody there, and which version is it?"""
+    return {"pong": True, "version": __version__, "pid": os.getpid()}
+
+
+@operation("daemon.time", level=Level.OPEN, result=Time)
+async def time(house: House, caller: Caller, params: Nothing) -> Time:
+    """The daemon's clock, in UTC and in the boss's zone."""
+    now = clock.now()
+    return {"now": clock.iso(now), "local": clock.local(now, house.zone), "timezone": house.timezone}
+
+
+@operation("daemon.status", level=Level.OPEN, result=Status)
+async def status(house: House, caller: Caller, params: Nothing) -> Status:
+    """How the daemon is and how much it has in hand."""
+    exact_to = house.settings.count_exact_to
+    counts = await house.store.read_slowly(lambda c: house_store.counts(c, exact_to))
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "home": str(house.home),
+        "socket": house.home.socket,
+        "set_up": house.store.read(house_store.boss) is not None,
+        "boot": house.store.boot,
+        "started_at": clock.iso(house.started_at),
+        "timezone": house.timezone,
+        "connections": house.connections(),
+        "writes_waiting": house.store.waiting,
+        "database_bytes": os.path.getsize(house.home.database),
+        **counts,  # type: ignore[typeddict-item]
+    }
+
+
+@operation("daemon.stop", level=Level.OPEN, result=Stopping)
+async def stop(house: House, caller: Caller, params: Nothing) -> Stopping:
+    """Ask the daemon to finish what it has in hand and end."""
+    # Needs no token: whoever may use this socket may also end the process.
+    house.stop()
+    return {"stopping": True, "pid": os.getpid()}
+
+
+@operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))
+async def login(house: House, caller: Caller, params: Nothing) -> Login:
+    """Give a token once; this connection's later requests need none."""
+    return {"address": str(caller.address), "level": caller.level.name.lower()}
+
+
+@operation("rpc.discover", level=Level.OPEN, result=Discovery)
+async def discover(house: House, caller: Caller, params: Nothing) -> Discovery:
+    """Every operation with its parameters, result, level and errors, as an OpenRPC document."""
+    return {
+        "openrpc": "1.3.2",
+        "info": {"title": "hiboss", "version": __version__},
+        "methods": [_describe(name) for name in sorted(REGISTRY)],
+    }
+
+
+def _describe(name: str) -> dict[str, Any]:
+    op = REGISTRY[name]
+    schema = op.params.model_json_schema()
+    required = schema.get("required", [])
+    return {
+        "name": name,
+        "summary": op.summary,
+        "x-level": op.level.name.lower(),
+        "paramStructure": "by-name",
+        "params": [
+            {"name": param, "required": param in required, "schema": field}
+            for param, field in schema.get("properties", {}).items()
+        ],
+        "result": {"name": "result", "schema": TypeAdapter(op.result).json_schema()},
+        "errors": [
+            {"code": cls.rpc, "message": cls.code, "data": {"says": " ".join((cls.__doc__ or "").split())}}
+            for cls in op.errors
+        ],
+    }

@@ -1,0 +1,85 @@
+"""The desk: the one way in. Every door calls here, and here a request becomes an operation."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..errors import HibossError, InternalError, InvalidParams, MethodNotFound, nearest
+from . import agents, daemon, envelopes, setup  # noqa: F401 - they declare the operations
+from .caller import Caller, check_level
+from .house import House
+from .operation import REGISTRY, Operation, Params
+
+log = logging.getLogger(__name__)
+
+
+class Desk:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def call(self, method: str, params: Any, token: str | None = None) -> Any:
+        """Run one operation for whoever holds the token; answers, or raises a HibossError."""
+        operation = REGISTRY.get(method)
+        if operation is None:
+            raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
+        try:
+            given = _by_name(operation, params)
+            caller = self._identify(given.pop("token", token))
+            check_level(caller, operation)
+            return await operation.run(self._house, caller, _check(operation, given))
+        except HibossError:
+            raise
+        except Exception as error:
+            reference = secrets.token_hex(4)
+            log.exception("%s failed (%s).", method, reference, extra={"action": method})
+            raise InternalError(reference=reference) from error
+
+    def check_token(self, token: Any) -> None:
+        """Refuse a token that is not in force."""
+        self._identify(token)
+
+    def _identify(self, token: Any) -> Caller:
+        if token is not None and not isinstance(token, str):
+            raise InvalidParams(detail="token must be text")
+        return self._house.gate.identify(token)
+
+
+def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
+    """Parameters by name; an array gives them in the order declared."""
+    if params is None:
+        return {}
+    if isinstance(params, dict):
+        return dict(params)
+    names = operation.param_names
+    if len(params) > len(names):
+        detail = f"{operation.name} takes {len(names)} parameters ({', '.join(names)}), not {len(params)}"
+        raise InvalidParams(detail=detail)
+    return dict(zip(names, params, strict=False))
+
+
+def _check(operation: Operation, given: dict[str, Any]) -> Params:
+    try:
+        return operation.params.model_validate(given)
+    except ValidationError as error:
+        raise InvalidParams(detail=_explain(operation, error)) from None
+
+
+def _explain(operation: Operation, error: ValidationError) -> str:
+    """What was wrong with the parameters, and what would be right."""
+    known = operation.param_names
+    sentences = []
+    # include_input: what was given may be a secret, so it is never said again.
+    for problem in error.errors(include_url=False, include_input=False)[:5]:
+        name = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            listed = ", ".join(known) or "none"
+            sentences.append(f"{name[:60]} is no parameter{nearest(name, known)}; there are: {listed}")
+        elif problem["type"] == "missing":
+            sentences.append(f"{name} is missing")
+        else:
+            sentences.append(f"{name[:60]}: {problem['msg'][:1].lower()}{problem['msg'][1:]}")
+    return f"{operation.name}: {'; '.join(sentences)}"

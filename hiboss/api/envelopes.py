@@ -1,0 +1,407 @@
+"""Operations about envelopes: sending, looking, and dealing with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
+
+from .. import clock, errors, ids
+from ..address import Address, parse_address
+from ..envelope import Box, Draft, Kind, Priority, Status
+from ..errors import BossOnly, InvalidParams, SenderMissing, UnknownAddress
+from ..store import envelopes, listing
+from ..store import house as house_store
+from ..store.writer import Tx
+from . import shape
+from .caller import Caller, acting_for
+from .house import House
+from .operation import Level, Params, operation
+
+Id = str | int
+Ids = Annotated[list[Id], Field(min_length=1, max_length=100)]
+ACK_CHUNK = 500
+
+
+class Send(Params):
+    to: str | list[str] = Field(default_factory=list, description="one or more addresses")
+    text: str = ""
+    subject: str | None = None
+    type: Literal["text", "markdown", "json", "html"] = "text"
+    priority: Literal["critical", "high", "normal", "low"] = "normal"
+    attachments: list[str] = Field(default_factory=list, description="absolute paths of files to send along")
+    deliver_at: str | None = Field(None, description="+2h, an ISO 8601 time, or one in the boss's zone")
+    reply_to: Id | None = Field(None, description="e81 or m57; without `to` it goes to who wrote that")
+    interruptible: bool = True
+    trace_id: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    key: str | None = Field(None, min_length=1, description="the same key never sends twice")
+    sender: str | None = Field(None, alias="from", description="for the boss only, who must give it")
+    from_boss: bool = Field(False, description="mark as said by the boss (for the boss only)")
+    from_name: str | None = Field(None, description="the name shown (for the boss only)")
+
+
+class Sent(TypedDict):
+    ids: list[str]
+    message: str
+    conversation: str
+    thread: str
+    deliver_at: str | None
+    duplicate: bool
+
+
+class List(Params):
+    box: Literal["inbox", "outbox", "archived", "trash"] = "inbox"
+    status: Literal["pending", "done", "failed", "cancelled"] | None = None
+    unread: bool = False
+    sender: str | None = Field(None, alias="from")
+    to: str | None = None
+    thread: Id | None = None
+    created_after: str | None = None
+    created_before: str | None = None
+    page_size: int | None = None
+    after: str | None = Field(None, description="the `next` of the page before")
+    oldest_first: bool = False
+    count: bool = Field(False, description="also say how many there are in all")
+    address: str | None = Field(None, description="whose box (for the boss)")
+
+
+class Listed(TypedDict):
+    envelopes: list[shape.EnvelopeShape]
+    next: str | None
+    total: NotRequired[int | str]
+    timezone: str
+
+
+class Get(Params):
+    id: Id
+
+
+class Got(TypedDict):
+    envelope: shape.EnvelopeShape
+    recipients: list[str]
+    timezone: str
+
+
+class Mark(Params):
+    ids: Ids
+    address: str | None = Field(None, description="for whom (for the boss)")
+
+
+class Ack(Params):
+    ids: Annotated[list[Id], Field(max_length=100)] = Field(default_factory=list)
+    all: bool = Field(False, description="everything due in the inbox")
+    up_to: Id | None = Field(None, description="with all: no further than this envelope")
+    address: str | None = Field(None, description="for whom (for the boss)")
+
+
+class Cancel(Params):
+    ids: Ids
+
+
+class Marked(TypedDict):
+    changed: int
+
+
+class Read(TypedDict):
+    changed: int
+    envelopes: list[shape.EnvelopeShape]
+    timezone: str
+
+
+@operation(
+    "envelope.send",
+    level=Level.STANDARD,
+    params=Send,
+    result=Sent,
+    errors=(
+        errors.BadAddress,
+        errors.BadTime,
+        errors.TooFar,
+        errors.BadId,
+        errors.BadText,
+        errors.EmptyMessage,
+        errors.NoRecipient,
+        errors.UnknownRecipient,
+        errors.UnknownSender,
+        errors.NotBound,
+        errors.NotFound,
+        errors.SenderMissing,
+        errors.BossOnly,
+        errors.TooLarge,
+        errors.KeyReused,
+        errors.AttachmentMissing,
+        errors.AttachmentUnreadable,
+        errors.AttachmentForbidden,
+        errors.Busy,
+        errors.StoreFull,
+    ),
+)
+async def send(house: House, caller: Caller, params: Send) -> Sent:
+    """Send a message to one or more addresses; when this answers, it is on disk."""
+    to = [params.to] if isinstance(params.to, str) else params.to
+    deliver_at = None
+    if params.deliver_at is not None:
+        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+    draft = Draft(
+        sender=_sender(caller, params),
+        caller=caller.id,
+        sees_all=caller.is_boss,
+        to=tuple([parse_address(address) for address in to]),
+        text=params.text,
+        subject=params.subject,
+        kind=Kind[params.type.upper()],
+        priority=Priority[params.priority.upper()],
+        deliver_at=deliver_at,
+        reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
+        interruptible=params.interruptible,
+        from_boss=params.from_boss,
+        from_name=params.from_name,
+        trace=params.trace_id,
+        metadata=params.metadata,
+        key=params.key,
+        digest=_digest(params) if params.key is not None else None,
+    )
+    accepted = await house.router.accept(draft, params.attachments)
+    return {
+        "ids": [f"e{number}" for number in accepted.envelopes],
+        "message": f"m{accepted.message}",
+        "conversation": f"c{accepted.conversation}",
+        "thread": f"t{accepted.thread}",
+        "deliver_at": clock.iso_or_none(accepted.deliver_at),
+        "duplicate": accepted.duplicate,
+    }
+
+
+def _sender(caller: Caller, params: Send) -> Address:
+    if caller.is_boss:
+        if params.sender is None:
+            raise SenderMissing()
+        return parse_address(params.sender)
+    boss_only = {"from": params.sender, "from_boss": params.from_boss, "from_name": params.from_name}
+    for name, given in boss_only.items():
+        if given:
+            raise BossOnly(what=name, caller=caller.name)
+    assert caller.address
+    return caller.address
+
+
+def _digest(params: Send) -> bytes:
+    """Of the request as written: `+2h` asked again a minute later is still the same request."""
+    return hashlib.sha256(json.dumps(params.model_dump(), sort_keys=True).encode()).digest()
+
+
+@operation(
+    "envelope.list",
+    level=Level.RESTRICTED,
+    params=List,
+    result=Listed,
+    errors=(
+        errors.BadAddress,
+        errors.BadTime,
+        errors.BadId,
+        errors.BadCursor,
+        errors.Gap,
+        errors.UnknownAddress,
+        errors.BossOnly,
+        errors.InvalidParams,
+    ),
+)
+async def listed(house: House, caller: Caller, params: List) -> Listed:
+    """One page of a box, newest first; looking changes nothing."""
+    query = _query(house, caller, params)
+    store = house.store
+    if query.filtered or params.count:
+        page = await store.read_slowly(lambda c: listing.page(c, query))
+    else:
+        page = store.read(lambda c: listing.page(c, query))
+    rows = store.read(lambda c: envelopes.fetch(c, page.ids)) if page.ids else []
+    result: Listed = {
+        "envelopes": [shape.envelope(row, house.home) for row in rows],
+        "next": page.next.text(store.epoch) if page.next else None,
+        "timezone": house.timezone,
+    }
+    if params.count:
+        exact_to = house.settings.count_exact_to
+        result["total"] = await store.read_slowly(lambda c: listing.count(c, query, exact_to))
+    return result
+
+
+def _query(house: House, caller: Caller, params: List) -> listing.Query:
+    now, zone = clock.now(), house.zone
+    statuses = tuple(Status)
+    if params.status is not None:
+        statuses = (Status[params.status.upper()],)
+    elif params.unread:
+        statuses = (Status.PENDING, Status.DONE, Status.FAILED)  # what was taken back need not be read
+
+    def moment(text: str | None) -> int | None:
+        return None if text is None else clock.parse(text, now=now, zone=zone)
+
+    return listing.Query(
+        owner=acting_for(house.store, caller, parse_address(params.address) if params.address else None),
+        outbox=params.box == "outbox",
+        box=Box.INBOX if params.box == "outbox" else Box[params.box.upper()],
+        statuses=statuses,
+        unread=params.unread,
+        senders=_namesakes(house, params.sender),
+        recipients=_namesakes(house, params.to),
+        thread=_thread(house, caller, params.thread),
+        created_after=moment(params.created_after),
+        created_before=moment(params.created_before),
+        oldest_first=params.oldest_first,
+        with_deferred=caller.is_boss,
+        limit=_page_size(house, params.page_size),
+        after=None if params.after is None else listing.Position.parse(params.after, house.store.epoch),
+    )
+
+
+def _namesakes(house: House, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    address = parse_address(text)
+    found = house.store.read(lambda c: envelopes.namesakes(c, address))
+    if not found:
+        raise UnknownAddress(address=text, hint="")
+    return found
+
+
+def _thread(house: House, caller: Caller, given: Id | None) -> int | None:
+    """A thread by its own id, or by any message or envelope in it."""
+    if given is None:
+        return None
+    kind, number = ids.parse(given, "thread", "message", "envelope")
+    if kind == "envelope":
+        row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+        return int(row["thread"] or row["message"])
+    return number if kind == "thread" else house.store.read(lambda c: envelopes.thread_of(c, number))
+
+
+def _page_size(house: House, given: int | None) -> int:
+    limit = house.settings.page_size_limit
+    if given is None:
+        return house.settings.page_size
+    if not 1 <= given <= limit:
+        raise InvalidParams(detail=f"page_size is {given} and may be 1 to {limit}")
+    return given
+
+
+@operation(
+    "envelope.get",
+    level=Level.RESTRICTED,
+    params=Get,
+    result=Got,
+    errors=(errors.NotFound, errors.BadId),
+)
+async def get(house: House, caller: Caller, params: Get) -> Got:
+    """One envelope in full; looking changes nothing."""
+    number = ids.number(params.id, "envelope")
+    row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+    return {
+        "envelope": shape.envelope(row, house.home),
+        "recipients": house.store.read(lambda c: envelopes.recipients(c, row["message"])),
+        "timezone": house.timezone,
+    }
+
+
+_MARK_ERRORS = (errors.NotFound, errors.BadId, errors.TooLate, errors.UnknownAddress, errors.BossOnly)
+
+
+@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_MARK_ERRORS)
+async def read(house: House, caller: Caller, params: Mark) -> Read:
+    """Show envelopes of one's own box and mark them read."""
+    numbers = [ids.number(given, "envelope") for given in params.ids]
+    changed = await _mark(house, caller, params, envelopes.mark_read)
+    rows = house.store.read(lambda c: envelopes.fetch(c, numbers))
+    return {
+        "changed": changed,
+        "envelopes": [shape.envelope(row, house.home) for row in rows],
+        "timezone": house.timezone,
+    }
+
+
+@operation(
+    "envelope.ack",
+    level=Level.RESTRICTED,
+    params=Ack,
+    result=Marked,
+    errors=(*_MARK_ERRORS, errors.InvalidParams),
+)
+async def ack(house: House, caller: Caller, params: Ack) -> Marked:
+    """Say that envelopes are dealt with: each becomes done, and read."""
+    if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
+        raise InvalidParams(detail="envelope.ack takes either ids, or all = true with an optional up_to")
+    if not params.all:
+        return {"changed": await _mark(house, caller, params, envelopes.acknowledge)}
+    return {"changed": await _ack_all(house, caller, params)}
+
+
+async def _ack_all(house: House, caller: Caller, params: Ack) -> int:
+    """In chunks, so that others can write in between; what arrives meanwhile is not touched."""
+    owner = acting_for(house.store, caller, parse_address(params.address) if params.address else None)
+    upto = house.store.read(house_store.last_arrived)
+    if params.up_to is not None:
+        number = ids.number(params.up_to, "envelope")
+        row = house.store.read(lambda c: envelopes.visible(c, number, owner))
+        if row["recipient"] != owner or row["arrived"] is None:
+            raise errors.NotFound(what="envelope", value=f"e{number}")
+        upto = row["arrived"]
+    changed = 0
+    while True:
+        now = clock.now()
+        done = await house.store.write(
+            lambda tx: envelopes.acknowledge_due(tx, owner, upto, ACK_CHUNK, now)  # noqa: B023 - awaited here
+        )
+        changed += done
+        if done < ACK_CHUNK:
+            return changed
+
+
+@operation("envelope.archive", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
+async def archive(house: House, caller: Caller, params: Mark) -> Marked:
+    """Put envelopes into the archive; a pending one is settled with that."""
+    return {"changed": await _mark(house, caller, params, _into(Box.ARCHIVED))}
+
+
+@operation("envelope.trash", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
+async def trash(house: House, caller: Caller, params: Mark) -> Marked:
+    """Put envelopes into the trash; a pending one is settled with that. Nothing is deleted."""
+    return {"changed": await _mark(house, caller, params, _into(Box.TRASH))}
+
+
+@operation("envelope.restore", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
+async def restore(house: House, caller: Caller, params: Mark) -> Marked:
+    """Put envelopes from archive or trash back into the inbox."""
+    return {"changed": await _mark(house, caller, params, _into(Box.INBOX))}
+
+
+@operation(
+    "envelope.cancel",
+    level=Level.STANDARD,
+    params=Cancel,
+    result=Marked,
+    errors=(errors.NotFound, errors.BadId, errors.TooLate),
+)
+async def cancel(house: House, caller: Caller, params: Cancel) -> Marked:
+    """Take back envelopes one has sent, while nobody has them in hand."""
+    numbers = [ids.number(given, "envelope") for given in params.ids]
+    now = clock.now()
+    return {"changed": await house.store.write(lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))}
+
+
+Marking = Callable[[Tx, list[int], int, int], int]
+
+
+def _into(box: Box) -> Marking:
+    return lambda tx, numbers, owner, now: envelopes.put_into(tx, numbers, owner, box, now)
+
+
+async def _mark(house: House, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
+    """All the ids given, or none: a change for the recipient, in one transaction."""
+    owner = acting_for(house.store, caller, parse_address(params.address) if params.address else None)
+    numbers = [ids.number(given, "envelope") for given in params.ids]
+    now = clock.now()
+    return await house.store.write(lambda tx: marking(tx, numbers, owner, now))

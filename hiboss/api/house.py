@@ -1,0 +1,38 @@
+"""What operations work with: the parts of the house, handed to them by the assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+
+from .. import clock
+from ..config import Settings
+from ..paths import Home
+from ..router import Router
+from ..store import house
+from ..store.store import Store
+from .caller import Gate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class House:
+    home: Home
+    settings: Settings
+    store: Store
+    router: Router
+    gate: Gate
+    started_at: int
+    stop: Callable[[], None]  # ask the daemon to end
+    connections: Callable[[], int]  # how many clients the socket has
+
+    @property
+    def timezone(self) -> str:
+        """The boss's zone by name."""
+        row = self.store.read(house.boss)
+        return str(row["timezone"]) if row and row["timezone"] else "UTC"
+
+    @property
+    def zone(self) -> tzinfo:
+        name = self.timezone
+        return UTC if name == "UTC" else clock.zone(name)

@@ -1,0 +1,80 @@
+"""How an operation is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ..errors import HibossError
+
+
+class Level(IntEnum):
+    """What a caller must at least be. OPEN needs no token (the socket serves one uid only)."""
+
+    OPEN = 0
+    RESTRICTED = 1
+    STANDARD = 2
+    PRIVILEGED = 3
+    BOSS = 4
+
+
+class Params(BaseModel):
+    """The parameters of an operation: only those declared, of the declared types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Nothing(Params):
+    """No parameters."""
+
+
+P = TypeVar("P", bound=Params)
+Handler = Callable[[Any, Any, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operation:
+    name: str
+    level: Level
+    params: type[Params]
+    result: Any  # a TypedDict
+    errors: tuple[type[HibossError], ...]
+    summary: str
+    run: Handler
+
+    @property
+    def param_names(self) -> list[str]:
+        return [field.alias or name for name, field in self.params.model_fields.items()]
+
+
+REGISTRY: dict[str, Operation] = {}
+
+
+def operation(
+    name: str,
+    *,
+    level: Level,
+    params: type[Params] = Nothing,
+    result: Any,
+    errors: tuple[type[HibossError], ...] = (),
+) -> Callable[[Handler], Handler]:
+    """Declare an operation; the handler's docstring is its summary."""
+
+    def declare(handler: Handler) -> Handler:
+        assert name not in REGISTRY, name
+        REGISTRY[name] = Operation(
+            name=name,
+            level=level,
+            params=params,
+            result=result,
+            errors=errors,
+            summary=" ".join((handler.__doc__ or "").split()),
+            run=handler,
+        )
+        return handler
+
+    return declare

@@ -1,0 +1,131 @@
+"""Set-up: the boss, a first agent, and their tokens."""
+
+from __future__ import annotations
+
+import getpass
+from typing import TypedDict
+
+from .. import clock
+from ..address import check_agent_name
+from ..crashpoint import SETUP_PROFILES, crashpoint
+from ..envelope import check_text
+from ..errors import BadName, BadTimezone, NameTaken, TooLarge
+from ..store import agents, tokens
+from ..store import house as house_store
+from ..store.writer import Tx
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+
+class Check(TypedDict):
+    set_up: bool
+    home: str
+    boss_name: str | None
+    timezone: str | None
+    agents: list[str]
+    default_boss_name: str
+    default_timezone: str
+    default_agent_name: str
+
+
+class Execute(Params):
+    boss_name: str | None = None
+    timezone: str | None = None
+    agent_name: str | None = None
+
+
+class Executed(TypedDict):
+    changed: bool
+    boss_name: str
+    timezone: str
+    agent_name: str | None
+    boss_token: str | None
+    agent_token: str | None
+    profiles: list[str]
+
+
+DEFAULT_AGENT = "nex"
+
+
+@operation("setup.check", level=Level.OPEN, result=Check)
+async def check(house: House, caller: Caller, params: Nothing) -> Check:
+    """Whether this home is set up, and what set-up would choose."""
+    boss = house.store.read(house_store.boss)
+    return {
+        "set_up": boss is not None,
+        "home": str(house.home),
+        "boss_name": boss["name"] if boss else None,
+        "timezone": boss["timezone"] if boss else None,
+        "agents": [row["name"] for row in house.store.read(agents.listed)],
+        "default_boss_name": _login_name(),
+        "default_timezone": clock.local_zone_name(),
+        "default_agent_name": DEFAULT_AGENT,
+    }
+
+
+@operation(
+    "setup.execute",
+    level=Level.OPEN,
+    params=Execute,
+    result=Executed,
+    errors=(BadName, BadTimezone, NameTaken, TooLarge),
+)
+async def execute(house: House, caller: Caller, params: Execute) -> Executed:
+    """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
+    name = (params.boss_name or "").strip() or _login_name()
+    check_text(name, "boss_name")
+    limit = house.settings.word_bytes
+    if len(name.encode()) > limit:
+        raise TooLarge(what="boss_name", size=f"{len(name.encode())} bytes", limit=str(limit), advice="")
+    zone = str(clock.zone(params.timezone or clock.local_zone_name()))
+    agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
+    if house.store.read(house_store.boss) is not None:
+        return _unchanged(house)
+    boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
+    # The profiles first: after the COMMIT nobody can learn these tokens any more. A crash
+    # in between leaves two files without a meaning, and set-up still to be done.
+    profiles = [house.home.write_profile("boss", boss_token), house.home.write_profile(agent, agent_token)]
+    crashpoint(SETUP_PROFILES)
+    now = clock.now()
+
+    def write(tx: Tx) -> bool:
+        if house_store.boss(tx) is not None:
+            return False
+        tokens.insert(tx, boss_token, "boss", house_store.add_boss(tx, name, zone, now), now)
+        tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, {}, now), now)
+        return True
+
+    if not await house.store.write(write):
+        return _unchanged(house)
+    return {
+        "changed": True,
+        "boss_name": name,
+        "timezone": zone,
+        "agent_name": agent,
+        "boss_token": boss_token,
+        "agent_token": agent_token,
+        "profiles": profiles,
+    }
+
+
+def _unchanged(house: House) -> Executed:
+    boss = house.store.read(house_store.boss)
+    assert boss is not None
+    listed = house.store.read(agents.listed)
+    return {
+        "changed": False,
+        "boss_name": boss["name"],
+        "timezone": boss["timezone"],
+        "agent_name": listed[0]["name"] if listed else None,
+        "boss_token": None,
+        "agent_token": None,
+        "profiles": [],
+    }
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name
+        return "boss"

@@ -1,0 +1,129 @@
+"""How an envelope looks at every API."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, TypedDict
+
+from ..clock import iso, iso_or_none
+from ..envelope import Box, Kind, Priority, Status, Waits
+from ..paths import Home
+from ..store.database import Row
+
+# Plain lists instead of enum look-ups: this runs for every row of every page.
+_STATUS = [word.word for word in Status]
+_PRIORITY = [word.word for word in Priority]
+_BOX = [word.word for word in Box]
+_KIND = [word.word for word in Kind]
+_WAITS = [word.word for word in Waits]
+
+
+class AttachmentShape(TypedDict):
+    name: str
+    path: str
+    size: int
+    mime: str
+    sha256: str
+
+
+class ErrorShape(TypedDict):
+    kind: str
+    text: str | None
+    at: str | None
+
+
+EnvelopeShape = TypedDict(
+    "EnvelopeShape",
+    {
+        "id": str,
+        "message": str,
+        "conversation": str,
+        "seq": int | None,
+        "thread": str,
+        "reply_to": str | None,
+        "from": str,
+        "from_boss": bool,
+        "from_name": str | None,
+        "to": str,
+        "subject": str | None,
+        "type": str,
+        "text": str,
+        "attachments": list[AttachmentShape],
+        "status": str,
+        "waits": str | None,
+        "priority": str,
+        "box": str,
+        "interruptible": bool,
+        "auto": bool,
+        "deliver_at": str | None,
+        "created_at": str,
+        "read_at": str | None,
+        "acked_at": str | None,
+        "done_at": str | None,
+        "attempts": int,
+        "redelivered": bool,
+        "last_error": ErrorShape | None,
+        "run": str | None,
+        "trace": str,
+        "hops": int,
+        "metadata": dict[str, Any],
+    },
+)
+
+
+def envelope(row: Row, home: Home) -> EnvelopeShape:
+    waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
+    return {
+        "id": f"e{row['id']}",
+        "message": f"m{row['message']}",
+        "conversation": f"c{row['conversation']}",
+        "seq": row["seq"],
+        "thread": f"t{row['thread'] or row['message']}",
+        "reply_to": None if reply_to is None else f"m{reply_to}",
+        "from": row["from_address"],
+        "from_boss": bool(row["from_boss"]),
+        "from_name": row["from_name"],
+        "to": row["to_address"],
+        "subject": row["subject"],
+        "type": _KIND[row["type"]],
+        "text": row["text"],
+        "attachments": attachments(row["attachments"], home) if row["attachments"] else [],
+        "status": _STATUS[row["status"]],
+        "waits": None if waits is None else _WAITS[waits],
+        "priority": _PRIORITY[row["priority"]],
+        "box": _BOX[row["box"]],
+        "interruptible": bool(row["interruptible"]),
+        "auto": bool(row["auto"]),
+        "deliver_at": iso_or_none(row["deliver_at"]),
+        "created_at": iso(row["created_at"]),
+        "read_at": iso_or_none(row["read_at"]),
+        "acked_at": iso_or_none(row["acked_at"]),
+        "done_at": iso_or_none(row["done_at"]),
+        "attempts": row["attempts"],
+        "redelivered": row["handovers"] > 1,
+        "last_error": _error(row),
+        "run": None if run is None else f"r{run}",
+        "trace": row["trace"] or f"m{row['message']}",
+        "hops": row["hops"],
+        "metadata": json.loads(row["metadata"]) if row["metadata"] else {},
+    }
+
+
+def attachments(stored: str, home: Home) -> list[AttachmentShape]:
+    return [
+        {
+            "name": one["name"],
+            "path": os.path.join(home.media, one["file"]),
+            "size": one["size"],
+            "mime": one["mime"],
+            "sha256": one["sha256"],
+        }
+        for one in json.loads(stored)
+    ]
+
+
+def _error(row: Row) -> ErrorShape | None:
+    if row["error_kind"] is None:
+        return None
+    return {"kind": row["error_kind"], "text": row["error_text"], "at": iso_or_none(row["error_at"])}

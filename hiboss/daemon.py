@@ -1,0 +1,151 @@
+"""The daemon: the order of its life. Parts are built in route order and stopped in reverse.
+
+`python -m hiboss.daemon` serves until it is told to stop.
+`python -m hiboss.daemon --once` answers one request from standard input and ends; that is
+how the CLI sets a home up while no daemon runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+from . import __version__, clock, logs
+from .api.caller import Gate
+from .api.desk import Desk
+from .api.house import House
+from .config import DEFAULTS, Settings
+from .errors import HibossError
+from .lock import Lock
+from .paths import Home
+from .router import Router
+from .rpc import codec
+from .rpc.server import Server
+from .store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Daemon:
+    def __init__(self, home: Home, settings: Settings) -> None:
+        self.home = home
+        self.settings = settings
+        self.stopping = asyncio.Event()
+        self.desk: Desk
+        self.server: Server
+        self._life = AsyncExitStack()
+
+    async def build(self) -> None:
+        """Everything up to the doors, which are still closed; nothing stays behind if it fails."""
+        async with AsyncExitStack() as life:
+            self.home.create()
+            lock = Lock(self.home)
+            life.callback(lock.release)
+            logs.start(self.home, self.settings)
+            store = await Store.open(self.home, self.settings)
+            life.push_async_callback(store.close)
+            house = House(
+                home=self.home,
+                settings=self.settings,
+                store=store,
+                router=Router(store, self.home, self.settings),
+                gate=Gate(store),
+                started_at=clock.now(),
+                stop=self.stopping.set,
+                connections=lambda: len(self.server.connections),
+            )
+            self.desk = Desk(house)
+            self.server = Server(self.desk, self.settings)
+            self._life = life.pop_all()
+
+    async def open_doors(self) -> None:
+        _allow_many_files()
+        await self.server.listen(self.home.socket)
+        self._life.callback(_remove, self.home.socket)
+        self._life.push_async_callback(self.server.close, self.settings.stop_seconds)
+        log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
+
+    async def close(self) -> None:
+        await self._life.aclose()
+        log.info("Daemon stopped.", extra={"action": "stop"})
+
+
+async def serve(home: Home, ready: int | None) -> None:
+    """Live: build, open the doors, wait for the end, close in reverse."""
+    daemon = Daemon(home, DEFAULTS)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stopping.set)
+    await daemon.build()
+    try:
+        await daemon.open_doors()
+        _tell(ready, {"ready": True, "pid": os.getpid()})
+        await daemon.stopping.wait()
+    finally:
+        await daemon.close()
+
+
+async def once(home: Home, line: bytes) -> bytes:
+    """Answer a single request, with the lock held and no door open."""
+    request = codec.parse(line)
+    if not isinstance(request, codec.Request):
+        raise SystemExit("usage: one JSON-RPC request on standard input")
+    daemon = Daemon(home, DEFAULTS)
+    await daemon.build()
+    try:
+        return codec.result(request.id, await daemon.desk.call(request.method, request.params))
+    except HibossError as error:
+        return codec.failure(request.id, error)
+    finally:
+        await daemon.close()
+
+
+def main(arguments: list[str]) -> int:
+    home = Home()
+    if arguments == ["--once"]:
+        try:
+            answer = asyncio.run(once(home, sys.stdin.buffer.readline()))
+        except HibossError as error:
+            answer = codec.failure(1, error)
+        sys.stdout.buffer.write(answer + b"\n")
+        return 0
+    ready = int(arguments[1]) if arguments[:1] == ["--ready-fd"] else None
+    try:
+        asyncio.run(serve(home, ready))
+    except HibossError as error:
+        log.error("The daemon could not run: %s", error, extra={"action": "start"})
+        _tell(ready, {"ready": False, "message": error.message, **error.payload()})
+        if ready is None:
+            sys.stderr.write(f"error: {error.message}\n")
+        return error.exit
+    return 0
+
+
+def _tell(ready: int | None, word: dict[str, object]) -> None:
+    """Tell whoever started us, once, how it went."""
+    if ready is not None:
+        os.write(ready, json.dumps(word, default=str).encode() + b"\n")
+        os.close(ready)
+
+
+def _allow_many_files() -> None:
+    """A thousand idle clients need a thousand descriptors; the usual soft limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 16_384 if hard == resource.RLIM_INFINITY else min(hard, 16_384)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""Messages and envelopes as values: what a sender asks for, and the words for its state.
+
+The integers are what the database stores; the names are what everybody else sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from .address import Address
+from .errors import BadText
+
+
+class Word(IntEnum):
+    """An integer in the database, a lower-case word everywhere else."""
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, word: str) -> Word:
+        return cls[word.upper()]
+
+
+class Status(Word):
+    PENDING = 0
+    DONE = 1
+    FAILED = 2  # given up, kept, can be retried
+    CANCELLED = 3
+
+
+class Priority(Word):
+    """Ascending is the order of claiming."""
+
+    CRITICAL = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+
+
+class Box(Word):
+    INBOX = 0
+    ARCHIVED = 1
+    TRASH = 2
+
+
+class Kind(Word):
+    """The type of a message's content."""
+
+    TEXT = 0
+    MARKDOWN = 1
+    JSON = 2
+    HTML = 3
+    EVENT = 4
+
+
+class Waits(Word):
+    """Why a pending envelope is not due; NULL in the database means: it waits for nothing.
+
+    Apart from `wake_at` (when to look at the row again), because a row can have a
+    deadline to look at and still be due: one with `ack_by`, lying in an agent's box.
+    """
+
+    DEFERRED = 0
+    RETRY = 1
+    LEASE = 2
+    SNOOZE = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attachment:
+    """A file kept in media/ under its content's hash."""
+
+    name: str
+    sha256: str
+    size: int
+    mime: str
+    file: str  # below media/
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "sha256": self.sha256,
+            "size": self.size,
+            "mime": self.mime,
+            "file": self.file,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """What a sender asks for: no id yet, nothing stored yet."""
+
+    sender: Address
+    caller: int  # address id of whoever proved it with a token
+    sees_all: bool = False  # the boss may reply to anything
+    to: tuple[Address, ...]  # empty: whoever wrote the message replied to
+    text: str
+    subject: str | None = None
+    kind: Kind = Kind.TEXT
+    priority: Priority = Priority.NORMAL
+    attachments: tuple[Attachment, ...] = ()
+    deliver_at: int | None = None
+    reply_to: tuple[str, int] | None = None  # ('envelope', 81) or ('message', 57)
+    interruptible: bool = True
+    auto: bool = False
+    from_boss: bool = False
+    from_name: str | None = None
+    run: int | None = None
+    trace: str | None = None
+    hops: int = 0
+    metadata: dict[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    digest: bytes | None = None  # of the request as written, to tell a repeat from a reuse
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """The answer to a draft: what was stored, or the first answer to the same key."""
+
+    message: int
+    conversation: int
+    thread: int
+    envelopes: tuple[int, ...]
+    deliver_at: int | None
+    duplicate: bool = False
+
+
+def check_text(text: str, field: str = "text") -> str:
+    """The text, when it can be stored and shown again unchanged."""
+    if "\x00" in text:
+        raise BadText(field=field, why="it contains a NUL character; leave it out")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadText(field=field, why="it contains half a surrogate pair, which is no character") from None
+    return text

@@ -1,0 +1,371 @@
+"""Every error hiboss can answer with: one tree, a stable code each.
+
+A class's docstring is its message; `{names}` in it are the facts given when it is
+raised, which stay readable as attributes and travel to the caller. Each class owns its
+JSON-RPC code, HTTP status and exit status, so a door maps by class and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any, ClassVar
+
+EXIT_REFUSED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_TIMEOUT = 4
+
+
+class HibossError(Exception):
+    """something went wrong"""
+
+    code: ClassVar[str] = "error"
+    rpc: ClassVar[int] = -32000
+    http: ClassVar[int] = 400
+    exit: ClassVar[int] = EXIT_REFUSED
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        template = " ".join((type(self).__doc__ or self.code).split())
+        super().__init__(template.format(**facts))
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for names that are not real attributes: the facts.
+        try:
+            return self.__dict__["facts"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+    def payload(self) -> dict[str, Any]:
+        """What every door sends along with the message."""
+        return {"code": self.code, **self.facts}
+
+
+def nearest(word: str, known: Iterator[str] | list[str]) -> str:
+    """A trailing ' (did you mean …?)', or nothing when no known word is near."""
+    folded = {k.lower(): k for k in known}
+    matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
+    return f" (did you mean {folded[matches[0]]}?)" if matches else ""
+
+
+# --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------
+
+
+class ParseError(HibossError):
+    """this is not JSON: {detail}; send one JSON-RPC 2.0 request per line"""
+
+    code, rpc = "parse_error", -32700
+
+
+class InvalidRequest(HibossError):
+    """this is not a JSON-RPC 2.0 request: {detail}"""
+
+    code, rpc = "invalid_request", -32600
+
+
+class FrameTooLarge(InvalidRequest):
+    """a request may have {limit} bytes and this one has more; send less at a time, or large content as an attachment"""
+
+    code, http = "frame_too_large", 413
+
+
+class MethodNotFound(HibossError):
+    """there is no operation {method}{hint}; rpc.discover lists them all"""
+
+    code, rpc, http = "method_not_found", -32601, 404
+
+
+class InvalidParams(HibossError):
+    """{detail}"""
+
+    code, rpc, exit = "invalid_params", -32602, EXIT_USAGE
+
+
+class InternalError(HibossError):
+    """hiboss failed at this (a defect of ours; reference {reference} is in `hiboss daemon logs`)"""
+
+    code, rpc, http = "internal_error", -32603, 500
+
+
+# --- what a caller wrote wrongly -----------------------------------------------------
+
+
+class BadAddress(InvalidParams):
+    """{value} is no address: {why}; addresses look like agent:nex, user:boss, channel:telegram:12345 or group:core-team"""
+
+    code = "bad_address"
+
+
+class BadTime(InvalidParams):
+    """{value} is no time: {why}; right would be +2h, +1Y2M3D, -15m, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 (in the boss's zone)"""
+
+    code = "bad_time"
+
+
+class BadTimezone(InvalidParams):
+    """{value} is no IANA time zone{hint}; right would be Europe/Berlin or UTC"""
+
+    code = "bad_timezone"
+
+
+class BadId(InvalidParams):
+    """{value} is no {kind} id; right would be {example}"""
+
+    code = "bad_id"
+
+
+class BadName(InvalidParams):
+    """{value} cannot be a name: {why}; a name has 1 to 64 letters, digits and single dashes between them, like nex or code-review"""
+
+    code = "bad_name"
+
+
+class BadText(InvalidParams):
+    """{field} cannot be stored: {why}"""
+
+    code = "bad_text"
+
+
+class EmptyMessage(InvalidParams):
+    """there is nothing to send: give text, an attachment, or both"""
+
+    code = "empty_message"
+
+
+class NoRecipient(InvalidParams):
+    """there is nobody to send to: give at least one recipient, or a message to reply to"""
+
+    code = "no_recipient"
+
+
+class BadCursor(InvalidParams):
+    """{value} is no cursor for this list; pass on the `next` of the page before, unchanged"""
+
+    code = "bad_cursor"
+
+
+class SenderMissing(InvalidParams):
+    """a boss token speaks for everybody, so say for whom: from = user:boss or agent:<name>"""
+
+    code = "sender_missing"
+
+
+# --- limits --------------------------------------------------------------------------
+
+
+class TooLarge(HibossError):
+    """{what} has {size} and may have {limit}{advice}"""
+
+    code, rpc, http = "too_large", -32013, 413
+
+
+class TooFar(HibossError):
+    """{value} is more than {years} years ahead; nothing can be deferred that far"""
+
+    code, rpc, exit = "too_far", -32014, EXIT_USAGE
+
+
+# --- who may do what -----------------------------------------------------------------
+
+
+class NoToken(HibossError):
+    """this needs a token: give --as <profile>, --token @file, or HIBOSS_TOKEN (over the socket: params.token, or auth.login once)"""
+
+    code, rpc, http = "no_token", -32001, 401
+
+
+class BadToken(HibossError):
+    """this token is not valid here: mistyped, revoked, or of another hiboss home"""
+
+    code, rpc, http = "bad_token", -32002, 401
+
+
+class Forbidden(HibossError):
+    """{operation} needs the level {needed}, and {caller} has {level}; ask the boss"""
+
+    code, rpc, http = "forbidden", -32003, 403
+
+
+class BossOnly(HibossError):
+    """{what} is for the boss alone, and {caller} is not the boss"""
+
+    code, rpc, http = "boss_only", -32003, 403
+
+
+class ForeignPeer(HibossError):
+    """this socket serves the user with uid {owner} only, and you are uid {uid}"""
+
+    code, rpc, http = "foreign_peer", -32003, 403
+
+
+# --- what is not there ---------------------------------------------------------------
+
+
+class NotFound(HibossError):
+    """there is no {what} {value} that you can see"""
+
+    code, rpc, http = "not_found", -32004, 404
+
+
+class UnknownRecipient(NotFound):
+    """nobody has the address {address}{hint}; nothing was sent. hiboss agent list shows who is here"""
+
+    code = "unknown_recipient"
+
+
+class UnknownSender(NotFound):
+    """nobody has the address {address}{hint}, so nothing can be sent in that name"""
+
+    code = "unknown_sender"
+
+
+class UnknownAddress(NotFound):
+    """nobody has the address {address}{hint}"""
+
+    code = "unknown_address"
+
+
+class UnknownAgent(NotFound):
+    """there is no agent {name}{hint}; hiboss agent list shows who is here"""
+
+    code = "unknown_agent"
+
+
+class NotBound(HibossError):
+    """{sender} has no binding for {adapter}, so it cannot post to {address}"""
+
+    code, rpc, http = "not_bound", -32005, 403
+
+
+class NotSetUp(HibossError):
+    """this home ({home}) is not set up yet; run: hiboss setup"""
+
+    code, rpc, http = "not_set_up", -32006, 409
+
+
+# --- clashes -------------------------------------------------------------------------
+
+
+class NameTaken(HibossError):
+    """the name {name} is taken (names are unique whatever the case); choose another, or delete that agent first"""
+
+    code, rpc, http = "name_taken", -32009, 409
+
+
+class KeyReused(HibossError):
+    """the key {key} was already used for other content (envelope {id}); a key repeats one request and no other"""
+
+    code, rpc, http = "key_reused", -32010, 409
+
+
+class Gap(HibossError):
+    """this cursor belongs to another state of the store (it was restored or replaced); start again without a cursor"""
+
+    code, rpc, http = "gap", -32011, 410
+
+
+class TooLate(HibossError):
+    """{id} can no longer be {action}: it is {state}"""
+
+    code, rpc, http = "too_late", -32012, 409
+
+
+# --- attachments ---------------------------------------------------------------------
+
+
+class AttachmentMissing(HibossError):
+    """there is no file {path} to attach"""
+
+    code, rpc, http = "attachment_missing", -32020, 404
+
+
+class AttachmentUnreadable(HibossError):
+    """{path} cannot be attached: {why}"""
+
+    code, rpc, http = "attachment_unreadable", -32021, 400
+
+
+class AttachmentForbidden(HibossError):
+    """{path} lies in hiboss's own home; only files under {media} may be attached from there"""
+
+    code, rpc, http = "attachment_forbidden", -32022, 403
+
+
+# --- the machine ---------------------------------------------------------------------
+
+
+class Busy(HibossError):
+    """hiboss has more to do than it can take right now ({what}); nothing was stored, try again in a moment"""
+
+    code, rpc, http = "busy", -32030, 503
+
+
+class StoreError(HibossError):
+    """the database {path} could not be used: {detail}"""
+
+    code, rpc, http = "store_error", -32040, 500
+
+
+class StoreLocked(StoreError):
+    """the database {path} is locked by another program; nothing was stored. Close that program, then try again"""
+
+    code, rpc, http = "store_locked", -32041, 503
+
+
+class StoreFull(StoreError):
+    """no space is left for the database {path}; nothing was stored. Free some space, then try again"""
+
+    code, rpc, http = "store_full", -32042, 507
+
+
+class StoreDamaged(StoreError):
+    """the database {path} is damaged ({detail}). Stop the daemon, keep a copy of that file, and put back the newest one from {backups}"""
+
+    code, rpc, http = "store_damaged", -32043, 500
+
+
+class StoreNewer(StoreError):
+    """the database {path} was written by a newer hiboss (it has {unknown}); this is {version}. Upgrade with: pip install --upgrade hiboss"""
+
+    code, rpc, http = "store_newer", -32044, 500
+
+
+class HomeUnusable(HibossError):
+    """the home {home} cannot be used: {why}. Make it writable for you, or choose another with HIBOSS_HOME"""
+
+    code, rpc, http = "home_unusable", -32045, 500
+
+
+class DaemonRunning(HibossError):
+    """a daemon with pid {pid} already serves {home}"""
+
+    code, rpc, http = "daemon_running", -32046, 409
+
+
+class DaemonUnreachable(HibossError):
+    """no daemon answers at {socket} ({why}). Start it with: hiboss daemon start"""
+
+    code, rpc, http, exit = "daemon_unreachable", -32047, 503, EXIT_UNREACHABLE
+
+
+class TimedOut(HibossError):
+    """no answer within {seconds:g} seconds; what was asked may still happen (send again with the same --key to be sure)"""
+
+    code, rpc, http, exit = "timed_out", -32048, 504, EXIT_TIMEOUT
+
+
+def tree(root: type[HibossError] = HibossError) -> Iterator[type[HibossError]]:
+    """Every error class, parents before children."""
+    yield root
+    for child in root.__subclasses__():
+        yield from tree(child)
+
+
+def exit_status(code: str) -> int:
+    """The exit status of the error with this stable code (also of one from a newer daemon)."""
+    return next((cls.exit for cls in tree() if cls.code == code), EXIT_REFUSED)

@@ -1,0 +1,45 @@
+"""The daemon's log: a sentence, what it is about, and never a secret."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from logging.handlers import RotatingFileHandler
+
+from . import clock
+from .config import Settings
+from .paths import Home
+
+_TOKEN = re.compile(r"\bhb[abur]_[A-Za-z0-9_-]{8,}")
+
+
+class _Line(logging.Formatter):
+    """One line: time, level, action, sentence; then a traceback if there is one. Secrets redacted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        action = getattr(record, "action", record.name.removeprefix("hiboss."))
+        text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {record.getMessage()}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return redact(text)
+
+
+def redact(text: str) -> str:
+    return _TOKEN.sub(lambda match: match[0][:4] + "…", text)
+
+
+def start(home: Home, settings: Settings) -> None:
+    """Log to logs/daemon.log, readable for its owner only, and rotated."""
+    handler = RotatingFileHandler(
+        home.log_file,
+        maxBytes=settings.log_bytes,
+        backupCount=settings.log_files,
+        encoding="utf-8",
+        errors="backslashreplace",
+    )
+    os.chmod(home.log_file, 0o600)
+    handler.setFormatter(_Line())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)

@@ -1,0 +1,88 @@
+"""Files that came with messages: copied into media/ under their content's hash, and on disk for good."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import os
+import re
+import stat
+from typing import BinaryIO
+
+from .envelope import Attachment, check_text
+from .errors import AttachmentForbidden, AttachmentMissing, AttachmentUnreadable, TooLarge
+from .paths import Home, sync_directory
+
+_CHUNK = 1024 * 1024
+_ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
+
+
+def keep(home: Home, path: str, limit: int) -> Attachment:
+    """Copy one file, found by its path, into media/. Blocking: call it off the event loop."""
+    check_text(path, "attachment path")
+    if not os.path.isabs(path):
+        raise AttachmentUnreadable(path=path, why="over the socket a path must be absolute")
+    real = os.path.realpath(path)
+    _refuse_secrets(home, path, real)
+    with open(_open(path, real), "rb") as source:
+        size = os.fstat(source.fileno()).st_size
+        _refuse_larger(path, size, limit)
+        return _copy(home, source, os.path.basename(path), limit)
+
+
+def _refuse_secrets(home: Home, path: str, real: str) -> None:
+    """Nothing under the home may leave it but media/: there lie tokens and the database."""
+    root, media = os.path.realpath(home.path), os.path.realpath(home.media)
+    if os.path.commonpath([real, root]) == root and os.path.commonpath([real, media]) != media:
+        raise AttachmentForbidden(path=path, media=home.media)
+
+
+def _refuse_larger(path: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise TooLarge(what=f"the file {path}", size=f"{size} bytes", limit=str(limit), advice="")
+
+
+def _open(path: str, real: str) -> int:
+    try:
+        # NONBLOCK: opening a pipe must not wait for somebody to write into it.
+        source = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        raise AttachmentMissing(path=path) from None
+    except OSError as error:
+        raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
+    if not stat.S_ISREG(os.fstat(source).st_mode):
+        os.close(source)
+        raise AttachmentUnreadable(path=path, why="it is no ordinary file")
+    return source
+
+
+def _copy(home: Home, source: BinaryIO, name: str, limit: int) -> Attachment:
+    temporary = os.path.join(home.media, f".incoming-{os.urandom(8).hex()}")
+    try:
+        digest, size = _write(source, temporary, name, limit)
+        ending = _ENDING.fullmatch(os.path.splitext(name)[1])
+        file = os.path.join(digest[:2], digest + (ending[0].lower() if ending else ""))
+        final = os.path.join(home.media, file)
+        os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
+        os.replace(temporary, final)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    sync_directory(os.path.dirname(final))
+    sync_directory(home.media)
+    mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return Attachment(name=name, sha256=digest, size=size, mime=mime, file=file)
+
+
+def _write(source: BinaryIO, path: str, name: str, limit: int) -> tuple[str, int]:
+    """Copy, hash and sync; the hash and the size of what was really read."""
+    hash_, size = hashlib.sha256(), 0
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+        while chunk := source.read(_CHUNK):
+            size += len(chunk)
+            _refuse_larger(name, size, limit)  # it may have grown since we looked
+            hash_.update(chunk)
+            copy.write(chunk)
+        copy.flush()
+        os.fsync(copy.fileno())
+    return hash_.hexdigest(), size

@@ -1,0 +1,140 @@
+"""The home, `~/.hiboss` or HIBOSS_HOME, and what lies in it.
+
+The client imports this on every command, so it uses os.path and imports little.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from .errors import HomeUnusable
+
+# sun_path has 108 bytes on Linux and 104 on macOS, with the closing NUL.
+SOCKET_PATH_LIMIT = 103
+
+
+class Home:
+    """Where everything of one hiboss lies; directories 0700, files 0600."""
+
+    def __init__(self, path: str | None = None) -> None:
+        chosen = path or os.environ.get("HIBOSS_HOME") or "~/.hiboss"
+        self.path = os.path.abspath(os.path.expanduser(chosen))
+
+    def __str__(self) -> str:
+        return self.path
+
+    def _in(self, *names: str) -> str:
+        return os.path.join(self.path, *names)
+
+    @property
+    def database(self) -> str:
+        return self._in("hiboss.db")
+
+    @property
+    def pid_file(self) -> str:
+        return self._in("daemon.pid")
+
+    @property
+    def media(self) -> str:
+        return self._in("media")
+
+    @property
+    def tokens(self) -> str:
+        return self._in("tokens")
+
+    @property
+    def backups(self) -> str:
+        return self._in("backups")
+
+    @property
+    def log_file(self) -> str:
+        return self._in("logs", "daemon.log")
+
+    @cached_property
+    def socket(self) -> str:
+        """In the home, or where the platform keeps sockets when that path is too long for one."""
+        near = self._in("daemon.sock")
+        if len(os.fsencode(near)) <= SOCKET_PATH_LIMIT:
+            return near
+        import hashlib
+
+        from platformdirs import user_runtime_dir
+
+        mark = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return os.path.join(user_runtime_dir("hiboss"), f"{mark}.sock")
+
+    def create(self) -> None:
+        """Make what is missing; refuse a home that cannot be written."""
+        try:
+            for directory in (self.path, self.media, self.tokens, self.backups, self._in("logs")):
+                os.makedirs(directory, mode=0o700, exist_ok=True)
+            os.chmod(self.path, 0o700)
+            os.makedirs(os.path.dirname(self.socket), mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise HomeUnusable(home=self.path, why=_why(error)) from error
+        # root passes every access check, so ask the directory itself
+        probe = self._in(".writable")
+        try:
+            with open(probe, "w"):
+                pass
+            os.unlink(probe)
+        except OSError as error:
+            raise HomeUnusable(home=self.path, why=_why(error)) from error
+
+    def profile(self, name: str) -> str:
+        return os.path.join(self.tokens, name)
+
+    def profiles(self) -> list[str]:
+        try:
+            return sorted(n for n in os.listdir(self.tokens) if not n.startswith("."))
+        except OSError:
+            return []
+
+    def write_profile(self, name: str, token: str) -> str:
+        """Keep a token for `--as name`; it is on disk when this returns."""
+        path = self.profile(name.lower())
+        with replacing(path) as temporary, open(temporary, "w", opener=_private) as file:
+            file.write(token + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def forget_profile(self, name: str) -> None:
+        try:
+            os.unlink(self.profile(name.lower()))
+        except FileNotFoundError:
+            pass
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A temporary name beside `path`; it takes the path's place, durably, when all went well."""
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.part"
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+    sync_directory(os.path.dirname(path))
+
+
+def sync_directory(path: str) -> None:
+    """A new name in a directory survives a power cut only after this."""
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _why(error: OSError) -> str:
+    return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)

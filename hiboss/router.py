@@ -1,0 +1,87 @@
+"""The router accepts drafts: whatever comes in by a door or an adapter goes through here.
+
+It checks what does not depend on changeable state (sizes, forms, times), brings
+attachments into the house, and hands the draft to the store, where the rest is checked
+in the transaction that writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from . import clock, media
+from .config import Settings
+from .envelope import Accepted, Attachment, Draft, check_text
+from .errors import EmptyMessage, NoRecipient, TooLarge
+from .paths import Home
+from .store import messages
+from .store.store import Store
+
+
+class Router:
+    def __init__(self, store: Store, home: Home, settings: Settings) -> None:
+        self._store = store
+        self._home = home
+        self._settings = settings
+
+    async def accept(self, draft: Draft, files: Sequence[str] = ()) -> Accepted:
+        """Store a draft; when this returns it is on disk. `files` are paths to attach."""
+        self._check(draft, files)
+        if files:
+            if first := await self._repeated(draft):
+                return first  # before the files are touched: they may be gone by now
+            draft = replace(draft, attachments=await self._keep(files))
+        now = clock.now()
+        return await self._store.write(lambda tx: messages.insert(tx, draft, now))
+
+    def _check(self, draft: Draft, files: Sequence[str]) -> None:
+        limits = self._settings
+        if not draft.to and draft.reply_to is None:
+            raise NoRecipient()
+        if len(draft.to) > limits.recipients:
+            _too_many("a message", len(draft.to), "recipients", limits.recipients)
+        if len(files) > limits.attachments:
+            _too_many("a message", len(files), "attachments", limits.attachments)
+        if not files and (not draft.text or draft.text.isspace()):
+            raise EmptyMessage()
+        advice = "; send long content as an attachment"
+        _measure("text", draft.text, limits.text_bytes, advice)
+        for field, value, limit in (
+            ("subject", draft.subject, limits.subject_bytes),
+            ("from_name", draft.from_name, limits.word_bytes),
+            ("trace_id", draft.trace, limits.word_bytes),
+            ("key", draft.key, limits.word_bytes),
+        ):
+            if value is not None:
+                _measure(field, value, limit)
+        if draft.metadata:
+            _measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
+
+    async def _repeated(self, draft: Draft) -> Accepted | None:
+        key = draft.key
+        if key is None:
+            return None
+        return await self._store.write(lambda tx: messages.repeated(tx, draft.caller, key, draft.digest))
+
+    async def _keep(self, files: Sequence[str]) -> tuple[Attachment, ...]:
+        limit = self._settings.attachment_bytes
+        return tuple([await asyncio.to_thread(media.keep, self._home, path, limit) for path in files])
+
+
+def _measure(field: str, value: str, limit: int, advice: str = "") -> None:
+    check_text(value, field)
+    # A character has at most four bytes: short texts need no encoding to be measured.
+    if len(value) * 4 > limit and (size := len(value.encode())) > limit:
+        raise TooLarge(what=field, size=f"{size} bytes", limit=str(limit), advice=advice)
+
+
+def _too_many(what: str, number: int, things: str, limit: int) -> None:
+    raise TooLarge(what=what, size=f"{number} {things}", limit=str(limit), advice="")
+
+
+def _as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,126 @@
+"""The wire format: lines, JSON-RPC 2.0 requests and responses. No I/O here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
+
+Id = str | int | float | None
+
+
+class Request(NamedTuple):
+    method: str
+    params: Any
+    id: Id
+    notification: bool
+
+
+class Malformed(NamedTuple):
+    """What should have been a request; answered with this error under this id."""
+
+    error: HibossError
+    id: Id = None
+
+
+class Batch(NamedTuple):
+    calls: list[Request | Malformed]
+
+
+class Framer:
+    """Cuts a stream of bytes into lines; a line over the limit is passed over, not kept."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+
+    def feed(self, data: bytes) -> Iterator[bytes | FrameTooLarge]:
+        """The lines that `data` completes, and once for each that is too long, the error."""
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            yield from self._take(data[start:end])
+            if not self._skipping:
+                line = b"".join(self._parts)
+                if line and not line.isspace():
+                    yield line
+            self._reset()
+            start = end + 1
+        if start < len(data):
+            yield from self._take(data[start:] if start else data)
+
+    def end(self) -> Iterator[bytes]:
+        """What stands after the last newline when the stream ends."""
+        line = b"".join(self._parts)
+        if not self._skipping and line and not line.isspace():
+            yield line
+        self._reset()
+
+    def _take(self, part: bytes) -> Iterator[FrameTooLarge]:
+        if self._skipping or not part:
+            return
+        self._size += len(part)
+        if self._size <= self._limit:
+            self._parts.append(part)
+            return
+        self._parts.clear()
+        self._skipping = True
+        yield FrameTooLarge(limit=self._limit)
+
+    def _reset(self) -> None:
+        self._parts.clear()
+        self._size = 0
+        self._skipping = False
+
+
+def parse(line: bytes, batch_limit: int = 1_000) -> Request | Malformed | Batch:
+    try:
+        document = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return Malformed(ParseError(detail=str(error)[:200]))
+    if not isinstance(document, list):
+        return _request(document)
+    if not document:
+        return Malformed(InvalidRequest(detail="an empty batch"))
+    if len(document) > batch_limit:
+        return Malformed(InvalidRequest(detail=f"a batch of {len(document)}, and {batch_limit} is the most"))
+    return Batch([_request(one) for one in document])
+
+
+def _request(document: Any) -> Request | Malformed:
+    if not isinstance(document, dict):
+        return Malformed(InvalidRequest(detail="it is no object"))
+    id_ = document.get("id")
+    if isinstance(id_, bool) or not isinstance(id_, (str, int, float, type(None))):
+        return Malformed(InvalidRequest(detail="id must be a string, a number or null"))
+    if document.get("jsonrpc") != "2.0":
+        return Malformed(InvalidRequest(detail='jsonrpc must be "2.0"'), id_)
+    method = document.get("method")
+    if not isinstance(method, str):
+        return Malformed(InvalidRequest(detail="method must be a string"), id_)
+    params = document.get("params")
+    if "params" in document and not isinstance(params, (dict, list)):
+        return Malformed(InvalidRequest(detail="params must be an object or an array"), id_)
+    return Request(method, params, id_, "id" not in document)
+
+
+def result(id_: Id, value: Any) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "result": value, "id": id_})
+
+
+def failure(id_: Id, error: HibossError) -> bytes:
+    body = {"code": error.rpc, "message": error.message, "data": error.payload()}
+    try:
+        return orjson.dumps({"jsonrpc": "2.0", "error": body, "id": id_}, default=str)
+    except orjson.JSONEncodeError:  # a fact that quotes what cannot be written: half a surrogate pair
+        bare = InternalError(reference=error.code)
+        body = {"code": error.rpc, "message": error.code, "data": bare.payload() | {"code": error.code}}
+        return orjson.dumps({"jsonrpc": "2.0", "error": body, "id": id_})
+
+
+def batch(responses: list[bytes]) -> bytes:
+    return b"[" + b",".join(responses) + b"]"

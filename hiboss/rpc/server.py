@@ -1,0 +1,253 @@
+"""The daemon's end of the unix socket.
+
+Each connection answers in the order it was asked, so that an error about a line that
+could not be read (which has no id) is found by its place. A client that does not read
+its answers is not read from either; nothing of it piles up here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+import sys
+from collections import deque
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+from ..config import Settings
+from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError
+from . import codec
+
+log = logging.getLogger(__name__)
+
+
+class Desk(Protocol):
+    """What this door needs of the api."""
+
+    def call(self, method: str, params: Any, token: str | None = None) -> Awaitable[Any]: ...
+
+    def check_token(self, token: Any) -> None: ...
+
+
+class Server:
+    """Listens on a unix socket; `close` stops listening, lets answers out and hangs up."""
+
+    def __init__(self, desk: Desk, settings: Settings) -> None:
+        self.desk = desk
+        self.settings = settings
+        self.connections: set[Connection] = set()
+        self._listener: asyncio.AbstractServer | None = None
+
+    async def listen(self, path: str) -> None:
+        """Only for the holder of the daemon's lock: a path left behind by a dead daemon is taken over."""
+        if os.path.exists(path):
+            os.unlink(path)
+        loop = asyncio.get_running_loop()
+        old = os.umask(0o177)  # the socket is never, not even briefly, open to others
+        try:
+            self._listener = await loop.create_unix_server(lambda: Connection(self), path, backlog=1024)
+        finally:
+            os.umask(old)
+
+    async def close(self, seconds: float) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections):
+            connection.stop_reading()
+        waiting = [connection.finished for connection in self.connections]
+        if waiting:
+            await asyncio.wait(waiting, timeout=seconds)
+        for connection in list(self.connections):
+            connection.hang_up()
+
+
+class _Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("answer", "done")
+
+    def __init__(self) -> None:
+        self.answer = b""
+        self.done = False
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._settings = server.settings
+        self._framer = codec.Framer(server.settings.frame_bytes)
+        self._slots: deque[_Slot] = deque()
+        self._unread: deque[bytes | FrameTooLarge] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._token: str | None = None
+        self._running = 0
+        self._writable = True
+        self._ending = False
+        self._transport: asyncio.Transport
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- what asyncio tells us -----------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        uid = _peer_uid(transport.get_extra_info("socket"))
+        if uid is not None and uid != os.geteuid():
+            self._refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
+        elif len(self._server.connections) >= self._settings.connections:
+            self._refuse(Busy(what=f"{self._settings.connections} connections are open"))
+        else:
+            self._server.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._ending:
+            self._unread.extend(self._framer.feed(data))
+            self._work()
+
+    def eof_received(self) -> bool:
+        """The peer writes no more; what it asked is still answered before we hang up."""
+        if not self._ending:
+            self._unread.extend(self._framer.end())
+            self._ending = True
+            self._work()
+        return True
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._work()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.discard(self)
+        self._ending = True
+        self._unread.clear()
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    # --- from a line to its answer -------------------------------------------------
+
+    def _work(self) -> None:
+        """Take lines while there is room, answer what is ready, and read more only when it is wanted."""
+        while self._unread and self._writable and self._running < self._settings.requests_in_flight:
+            self._take(self._unread.popleft())
+        self._flush()
+        if self._unread or not self._writable:
+            self._transport.pause_reading()
+        elif not self._ending:
+            self._transport.resume_reading()
+
+    def _take(self, line: bytes | FrameTooLarge) -> None:
+        if isinstance(line, FrameTooLarge):
+            self._answer_now(codec.failure(None, line))
+            return
+        parsed = codec.parse(line, self._settings.batch_requests)
+        if isinstance(parsed, codec.Malformed):
+            self._answer_now(codec.failure(parsed.id, parsed.error))
+        elif isinstance(parsed, codec.Batch):
+            self._start(self._answer_batch(parsed, self._slot()))
+        elif parsed.notification:
+            self._start(self._run(parsed))
+        else:
+            self._login_first(parsed)
+            self._start(self._answer(parsed, self._slot()))
+
+    def _slot(self) -> _Slot:
+        slot = _Slot()
+        self._slots.append(slot)
+        return slot
+
+    def _answer_now(self, answer: bytes) -> None:
+        slot = self._slot()
+        slot.answer, slot.done = answer, True
+
+    def _start(self, work: Any) -> None:
+        self._running += 1
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)  # the loop itself keeps only a weak reference
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._running -= 1
+        if not task.cancelled() and task.exception():
+            log.error("A connection failed.", exc_info=task.exception(), extra={"action": "rpc"})
+            self.hang_up()
+        self._work()
+
+    async def _answer(self, request: codec.Request, slot: _Slot) -> None:
+        slot.answer = await self._run(request)
+        slot.done = True
+
+    async def _answer_batch(self, batch: codec.Batch, slot: _Slot) -> None:
+        for call in batch.calls:
+            self._login_first(call)
+        answers = await asyncio.gather(*(self._run(call) for call in batch.calls))
+        wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _silent(call)]
+        slot.answer = codec.batch(wanted) if wanted else b""
+        slot.done = True
+
+    async def _run(self, call: codec.Request | codec.Malformed) -> bytes:
+        if isinstance(call, codec.Malformed):
+            return codec.failure(call.id, call.error)
+        try:
+            value = await self._server.desk.call(call.method, call.params, self._token)
+            return codec.result(call.id, value)
+        except HibossError as error:
+            return codec.failure(call.id, error)
+
+    def _login_first(self, call: codec.Request | codec.Malformed) -> None:
+        """The token of auth.login counts for the very next line, though its answer is still to come."""
+        if not isinstance(call, codec.Request) or call.method != "auth.login":
+            return
+        token = call.params.get("token") if isinstance(call.params, dict) else None
+        try:
+            self._server.desk.check_token(token)
+        except HibossError:
+            return  # the operation itself says what is wrong with it
+        self._token = token
+
+    # --- writing and hanging up ----------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write the answers that are ready and whose turn it is."""
+        ready = []
+        while self._slots and self._slots[0].done:
+            if answer := self._slots.popleft().answer:
+                ready.append(answer + b"\n")
+        if ready and not self._transport.is_closing():
+            self._transport.write(b"".join(ready))
+        if self._ending and not self._slots and not self._unread and not self._running:
+            self._transport.close()  # after what is written has gone out
+
+    def _refuse(self, error: HibossError) -> None:
+        self._ending = True
+        self._transport.write(codec.failure(None, error) + b"\n")
+        self._transport.close()
+
+    def stop_reading(self) -> None:
+        """No new requests; hang up once those taken are answered."""
+        self._ending = True
+        self._unread.clear()
+        self._transport.pause_reading()
+        self._flush()
+
+    def hang_up(self) -> None:
+        self._transport.abort()
+
+
+def _silent(call: codec.Request | codec.Malformed) -> bool:
+    return isinstance(call, codec.Request) and call.notification
+
+
+def _peer_uid(connection: socket.socket) -> int | None:
+    """The uid at the other end; None where the platform does not tell."""
+    if sys.platform != "linux":
+        return None
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(uid)

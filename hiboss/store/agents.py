@@ -1,0 +1,89 @@
+"""Agents: registering, changing, deleting, listing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..address import Address
+from ..errors import NameTaken, UnknownAgent, nearest
+from .database import Connection, Row
+from .writer import Tx
+
+# What a caller may set; each is a column of the same name.
+FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace")
+
+_SELECT = """
+SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.description, g.role, g.module, g.display,
+       g.workspace, g.paused_at, g.created_at, g.last_seen_at
+FROM agent g JOIN address a ON a.id = g.address
+WHERE g.deleted_at IS NULL
+"""
+
+
+def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
+    """The new agent's address id."""
+    address = Address("agent", name)
+    if tx.book.entry(address) is not None:
+        raise NameTaken(name=name)
+    entry = tx.book.add(address)
+    columns = {"address": entry.id, "created_at": now, **_known(fields)}
+    tx.execute(
+        f"INSERT INTO agent ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        tuple(columns.values()),
+    )
+    return entry.id
+
+
+def change(tx: Tx, name: str, fields: dict[str, Any]) -> None:
+    row = get(tx, name)
+    columns = _known(fields)
+    if columns:
+        tx.execute(
+            f"UPDATE agent SET {', '.join(f'{column} = ?' for column in columns)} WHERE address = ?",
+            (*columns.values(), row["id"]),
+        )
+
+
+def delete(tx: Tx, name: str, now: int) -> int:
+    """Take an agent away: its tokens end, its name is free, mail waiting for it has failed.
+
+    Nothing it sent or received is lost, and a namesake inherits none of it.
+    Returns how many envelopes were still waiting for it.
+    """
+    row = get(tx, name)
+    tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
+    tx.execute("UPDATE token SET revoked_at = ? WHERE holder = ? AND revoked_at IS NULL", (now, row["id"]))
+    waiting = tx.execute(
+        """
+        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
+               error_kind = 'recipient_deleted', error_text = 'the agent was deleted', error_at = ?1
+        WHERE recipient = ?2 AND status = 0
+        """,
+        (now, row["id"]),
+    ).rowcount
+    entry = tx.book.entry(Address("agent", row["name"]))
+    assert entry is not None
+    tx.book.retire(entry, now)
+    return waiting
+
+
+def get(connection: Connection | Tx, name: str) -> Row:
+    fold = f"agent:{name}".lower()
+    row: Row | None = connection.execute(
+        f"{_SELECT} AND a.fold = ? AND a.retired_at IS NULL", (fold,)
+    ).fetchone()
+    if row is None:
+        names = [r["name"] for r in listed(connection)]
+        raise UnknownAgent(name=name[:80], hint=nearest(name, names))
+    return row
+
+
+def listed(connection: Connection | Tx, role: str | None = None, module: str | None = None) -> list[Row]:
+    return connection.execute(
+        f"{_SELECT} AND (?1 IS NULL OR g.role = ?1) AND (?2 IS NULL OR g.module = ?2) ORDER BY a.fold",
+        (role, module),
+    ).fetchall()
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in FIELDS if name in fields}

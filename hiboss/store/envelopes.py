@@ -1,0 +1,183 @@
+"""Single envelopes: showing one, and what sender and recipient may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..address import Address
+from ..envelope import Box, Status, Waits
+from ..errors import NotFound, TooLate
+from .database import Connection, Row
+from .writer import Tx
+
+COLUMNS = """
+SELECT e.id, e.message, e.recipient, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at, e.held_by,
+       e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at, e.done_at,
+       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.from_name, m.subject, m.type,
+       m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
+       m.created_at, s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address
+FROM envelope e
+JOIN message m ON m.id = e.message
+JOIN address s ON s.id = m.sender
+JOIN address r ON r.id = e.recipient
+"""
+
+
+def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[Row]:
+    """The envelopes with these ids, in this order; what is not there is left out."""
+    marks = ",".join("?" * len(ids))
+    rows = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids).fetchall()
+    by_id = {row["id"]: row for row in rows}
+    return [by_id[number] for number in ids if number in by_id]
+
+
+def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Row:
+    """One envelope, when the viewer sent it or has received it; None sees all."""
+    rows = fetch(connection, [number])
+    if not rows or not (viewer is None or _sees(rows[0], viewer)):
+        raise NotFound(what="envelope", value=f"e{number}")
+    return rows[0]
+
+
+def _sees(row: Row, viewer: int) -> bool:
+    received = row["recipient"] == viewer and row["arrived"] is not None
+    return received or row["sender"] == viewer
+
+
+def recipients(connection: Connection, message: int) -> list[str]:
+    """Everybody this message went to."""
+    rows = connection.execute(
+        """
+        SELECT a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? ORDER BY e.id
+        """,
+        (message,),
+    )
+    return [row["address"] for row in rows]
+
+
+def thread_of(connection: Connection, message: int) -> int:
+    """The thread a message lies in; of an unknown one its own, in which nothing lies."""
+    row = connection.execute("SELECT ifnull(thread, id) FROM message WHERE id = ?", (message,)).fetchone()
+    return int(row[0]) if row else message
+
+
+def find_address(connection: Connection | Tx, address: Address) -> int | None:
+    """Whoever lives there, or lived there last."""
+    row = connection.execute(
+        "SELECT id FROM address WHERE fold = ? ORDER BY retired_at IS NULL DESC, id DESC LIMIT 1",
+        (address.fold,),
+    ).fetchone()
+    return row["id"] if row else None
+
+
+def namesakes(connection: Connection, address: Address) -> tuple[int, ...]:
+    """All who ever had this address: mail of a deleted agent can still be looked for."""
+    rows = connection.execute("SELECT id FROM address WHERE fold = ?", (address.fold,))
+    return tuple(row["id"] for row in rows)
+
+
+# --- what a recipient does -----------------------------------------------------------
+
+
+def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
+    """How many were unread before."""
+    return sum(
+        tx.execute(
+            "UPDATE envelope SET read_at = ? WHERE id = ? AND read_at IS NULL", (now, row["id"])
+        ).rowcount
+        for row in _received(tx, ids, recipient)
+    )
+
+
+def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
+    """How many were not acknowledged before; a pending one is done with this."""
+    changed = 0
+    for row in _received(tx, ids, recipient):
+        if row["status"] in (Status.FAILED, Status.CANCELLED):
+            raise TooLate(id=f"e{row['id']}", action="acknowledged", state=Status(row["status"]).word)
+        changed += _acknowledge(tx, row["id"], now)
+    return changed
+
+
+def acknowledge_due(tx: Tx, recipient: int, upto: int, limit: int, now: int) -> int:
+    """Acknowledge what is due up to an arrival number, at most `limit`, oldest first."""
+    rows = tx.execute(
+        """
+        SELECT id FROM envelope INDEXED BY envelope_box
+        WHERE recipient = ? AND box = 0 AND status = 0 AND arrived <= ? AND held_by IS NULL
+        ORDER BY arrived LIMIT ?
+        """,
+        (recipient, upto, limit),
+    ).fetchall()
+    return sum(_acknowledge(tx, row["id"], now) for row in rows)
+
+
+def _acknowledge(tx: Tx, number: int, now: int) -> int:
+    return tx.execute(
+        """
+        UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
+               status = 1, waits = NULL, wake_at = NULL, claimed_by = NULL
+        WHERE id = ?2 AND acked_at IS NULL
+        """,
+        (now, number),
+    ).rowcount
+
+
+def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> int:
+    """Move to another box. Putting a pending one away settles it: it must not wait there unseen."""
+    changed = 0
+    for row in _received(tx, ids, recipient):
+        if row["held_by"] is not None:
+            raise TooLate(id=f"e{row['id']}", action="moved", state="being handed over")
+        settles = row["status"] == Status.PENDING and box is not Box.INBOX
+        changed += tx.execute(
+            "UPDATE envelope SET box = ? WHERE id = ? AND box <> ?", (int(box), row["id"], int(box))
+        ).rowcount
+        if settles:
+            tx.execute(
+                """
+                UPDATE envelope SET status = 1, done_at = ?, waits = NULL, wake_at = NULL, claimed_by = NULL
+                WHERE id = ?
+                """,
+                (now, row["id"]),
+            )
+    return changed
+
+
+def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
+    """All of them, or nothing happens: one that did not come to this recipient is not there."""
+    rows = []
+    for number in ids:
+        row = tx.execute(
+            "SELECT id, status, held_by FROM envelope WHERE id = ? AND recipient = ? AND arrived IS NOT NULL",
+            (number, recipient),
+        ).fetchone()
+        if row is None:
+            raise NotFound(what="envelope", value=f"e{number}")
+        rows.append(row)
+    return rows
+
+
+# --- what a sender does --------------------------------------------------------------
+
+
+def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
+    """Take back what nobody has in hand yet; None may take back anything."""
+    changed = 0
+    for number in ids:
+        row = visible(tx, number, None)
+        if sender is not None and row["sender"] != sender:
+            raise NotFound(what="envelope", value=f"e{number}")
+        if row["status"] == Status.CANCELLED:
+            continue
+        if row["status"] != Status.PENDING:
+            raise TooLate(id=f"e{number}", action="cancelled", state=Status(row["status"]).word)
+        if row["held_by"] is not None or row["waits"] == Waits.LEASE:
+            raise TooLate(id=f"e{number}", action="cancelled", state="being handed over")
+        tx.execute(
+            "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wake_at = NULL WHERE id = ?",
+            (now, number),
+        )
+        changed += 1
+    return changed

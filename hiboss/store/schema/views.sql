@@ -1,0 +1,77 @@
+-- The public schema: plural, readable, ISO times, text addresses, public ids.
+-- Made anew whenever this file changes; never referred to by the program's own statements.
+
+CREATE VIEW addresses AS
+SELECT id, kind || ':' || name AS address, retired_at IS NOT NULL AS retired FROM address;
+
+CREATE VIEW users AS
+SELECT a.kind || ':' || a.name AS address, u.name, u.boss, u.timezone,
+       strftime('%Y-%m-%dT%H:%M:%fZ', u.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', u.last_seen_at / 1000.0, 'unixepoch') AS last_seen_at
+FROM user u JOIN address a ON a.id = u.address;
+
+CREATE VIEW agents AS
+SELECT a.name, a.kind || ':' || a.name AS address, g.kind, g.mode, g.level, g.provider, g.reply, g.busy,
+       g.description, g.role, g.module, g.display, g.workspace,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_at / 1000.0, 'unixepoch') AS paused_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.last_seen_at / 1000.0, 'unixepoch') AS last_seen_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.deleted_at / 1000.0, 'unixepoch') AS deleted_at
+FROM agent g JOIN address a ON a.id = g.address;
+
+CREATE VIEW tokens AS
+SELECT t.id, t.kind, a.kind || ':' || a.name AS holder, 'r' || t.run AS run,
+       strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', t.revoked_at / 1000.0, 'unixepoch') AS revoked_at
+FROM token t JOIN address a ON a.id = t.holder;
+
+CREATE VIEW conversations AS
+SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at
+FROM conversation c;
+
+CREATE VIEW participants AS
+SELECT 'c' || p.conversation AS conversation, a.kind || ':' || a.name AS address, p.role,
+       p.joined_seq, p.left_seq, p.last_read_seq
+FROM participant p JOIN address a ON a.id = p.address;
+
+CREATE VIEW messages AS
+SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
+       't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
+       s.kind || ':' || s.name AS "from", m.from_boss, m.from_name, m.subject,
+       CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
+                   WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
+       m.text, m.attachments, m.interruptible, m.auto,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
+       'r' || m.run AS run, ifnull(m.trace, 'm' || m.id) AS trace, m.hops, m.channel, m.metadata,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.edited_at / 1000.0, 'unixepoch') AS edited_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at
+FROM message m JOIN address s ON s.id = m.sender;
+
+CREATE VIEW envelopes AS
+SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conversation, m.seq,
+       't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
+       s.kind || ':' || s.name AS "from", r.kind || ':' || r.name AS "to",
+       m.from_boss, m.from_name, m.subject,
+       CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
+                   WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
+       m.text, m.attachments,
+       CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'done' WHEN 2 THEN 'failed'
+                     WHEN 3 THEN 'cancelled' END AS status,
+       CASE e.priority WHEN 0 THEN 'critical' WHEN 1 THEN 'high' WHEN 2 THEN 'normal'
+                       WHEN 3 THEN 'low' END AS priority,
+       CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash' END AS box,
+       CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
+                    WHEN 3 THEN 'snooze' END AS waits,
+       e.arrived, e.attempts, e.handovers, e.error_kind, e.error_text, m.metadata,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.wake_at / 1000.0, 'unixepoch') AS wake_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.read_at / 1000.0, 'unixepoch') AS read_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.acked_at / 1000.0, 'unixepoch') AS acked_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.done_at / 1000.0, 'unixepoch') AS done_at
+FROM envelope e
+JOIN message m ON m.id = e.message
+JOIN address s ON s.id = m.sender
+JOIN address r ON r.id = e.recipient;

@@ -1,0 +1,88 @@
+"""The store as the rest of the house uses it: write through the writer, read beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ..config import Settings
+from ..paths import Home
+from . import house
+from .database import Connection, connect, translate
+from .migrate import migrate
+from .writer import Tx, Writer
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+READERS = 2
+
+
+class Store:
+    """Open one with `Store.open`, while holding the daemon's lock."""
+
+    def __init__(self, home: Home, settings: Settings, connection: Connection) -> None:
+        self.home = home
+        self._settings = settings
+        self._connection = connection
+        self._near = connect(home, wait_seconds=settings.lock_wait_seconds, read_only=True)
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="hiboss-reader")
+        self._local = threading.local()
+        self._pooled: list[Connection] = []
+        self._writer = Writer(connection, home, settings)
+        self.epoch = house.epoch(self._near)
+        self.boot = 0
+
+    @classmethod
+    async def open(cls, home: Home, settings: Settings) -> Store:
+        connection = connect(home, wait_seconds=settings.lock_wait_seconds)
+        try:
+            migrate(connection, home)
+            store = cls(home, settings, connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise translate(error, home) from error
+        store.boot = await store.write(house.next_boot)
+        return store
+
+    @property
+    def waiting(self) -> int:
+        """Changes not yet written."""
+        return self._writer.waiting
+
+    def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
+        """Run an operation in the writer; done after COMMIT."""
+        return self._writer.submit(operation)
+
+    def read(self, query: Callable[[Connection], T]) -> T:
+        """A read that follows an index, at once and on this thread."""
+        try:
+            return query(self._near)
+        except sqlite3.Error as error:
+            raise translate(error, self.home) from error
+
+    async def read_slowly(self, query: Callable[[Connection], T]) -> T:
+        """A read that may take long, on another thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._read_pooled, query)
+
+    def _read_pooled(self, query: Callable[[Connection], T]) -> T:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self.home, wait_seconds=self._settings.lock_wait_seconds, read_only=True)
+            self._local.connection = connection
+            self._pooled.append(connection)
+        try:
+            return query(connection)
+        except sqlite3.Error as error:
+            raise translate(error, self.home) from error
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await asyncio.to_thread(self._pool.shutdown)
+        for connection in (*self._pooled, self._near, self._connection):
+            connection.close()

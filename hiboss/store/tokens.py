@@ -1,0 +1,39 @@
+"""Tokens: 256 random bits shown once; only their SHA-256 is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from .database import Connection, Row
+from .writer import Tx
+
+PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
+
+
+def new(kind: str) -> str:
+    return PREFIX[kind] + secrets.token_urlsafe(32)
+
+
+def digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def insert(tx: Tx, token: str, kind: str, holder: int, now: int) -> None:
+    tx.execute(
+        "INSERT INTO token (hash, kind, holder, created_at) VALUES (?, ?, ?, ?)",
+        (digest(token), kind, holder, now),
+    )
+
+
+def find(connection: Connection, hash_: bytes) -> Row | None:
+    """Whose token this is, if it is in force."""
+    row: Row | None = connection.execute(
+        """
+        SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level
+        FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
+        WHERE t.hash = ? AND t.revoked_at IS NULL AND a.retired_at IS NULL
+        """,
+        (hash_,),
+    ).fetchone()
+    return row
