@@ -79,3 +79,21 @@ def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
         why = done.stderr.decode(errors="replace").strip()[-2000:] or f"status {done.returncode}"
         raise DaemonUnreachable(socket=home.socket, why=why)
     return unwrap(json.loads(done.stdout))
+
+
+def holder(home: Home) -> int | None:
+    """The pid of the daemon that holds this home's lock; None when none does."""
+    import fcntl
+
+    try:
+        file = os.open(home.pid_file, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        word = os.read(file, 100).split()[:1]
+        return int(word[0]) if word else None
+    finally:
+        os.close(file)

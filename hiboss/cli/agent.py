@@ -1,0 +1,143 @@
+"""`hiboss agent …`"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+
+from . import output
+from .session import As, Json, Token, call
+
+app = typer.Typer(
+    help="Register, list, change and delete agents.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Name = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes, like code-review.")
+]
+Kind = Annotated[Literal["agent", "service", "bot"] | None, typer.Option("--kind", help="What it is.")]
+Mode = Annotated[
+    Literal["run", "pull"] | None,
+    typer.Option(
+        "--mode", help="run: the daemon gives it turns (needs a provider). pull: it fetches its mail."
+    ),
+]
+Description = Annotated[str | None, typer.Option("--description", help="What it is for.")]
+Role = Annotated[str | None, typer.Option("--role", help="Its part, like reviewer.")]
+Module = Annotated[str | None, typer.Option("--module", help="What it looks after, like auth.")]
+Display = Annotated[str | None, typer.Option("--display", help="The name people see.")]
+Workspace = Annotated[
+    str | None, typer.Option("--workspace", metavar="DIR", help="The directory it works in.")
+]
+
+
+@app.command()
+def register(
+    name: Name,
+    kind: Kind = None,
+    mode: Mode = None,
+    description: Description = None,
+    role: Role = None,
+    module: Module = None,
+    display: Display = None,
+    workspace: Workspace = None,
+    no_profile: Annotated[
+        bool, typer.Option("--no-profile", help="Do not keep the token for --as NAME.")
+    ] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Give a new agent an address and a token. The token is shown this once.
+
+    Example: hiboss agent register --as boss --name kai
+    """
+    params = _fields(kind, mode, description, role, module, display, workspace)
+    params |= {"name": name, "profile": not no_profile}
+    result = call("agent.register", params, token=token, profile=as_)
+    facts = {"name": result["agent"]["name"], "token": result["token"], "profile": result["profile"]}
+    output.answer(result, facts)
+
+
+@app.command("list")
+def list_(
+    role: Role = None, module: Module = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """List the agents."""
+    result = call("agent.list", {"role": role, "module": module}, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+    else:
+        zone = result["timezone"]
+        output.records((_local(agent, zone) for agent in result["agents"]), empty="no-agents")
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    kind: Kind = None,
+    mode: Mode = None,
+    description: Description = None,
+    role: Role = None,
+    module: Module = None,
+    display: Display = None,
+    workspace: Workspace = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Change what is said of an agent; an empty text ('') takes a word away."""
+    params = _fields(kind, mode, description, role, module, display, workspace) | {"name": name}
+    output.answer(call("agent.set", params, token=token, profile=as_))
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Take an agent away: its tokens end and mail still waiting for it fails. All mail is kept."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Delete agent {name}? Its token ends and mail waiting for it fails", abort=True)
+    output.answer(call("agent.delete", {"name": name}, token=token, profile=as_))
+
+
+@app.command("self")
+def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Say who you are, by your token."""
+    result = call("agent.self", {}, token=token, profile=as_)
+    output.answer(result, {name: result[name] for name in ("kind", "address", "level", "timezone")})
+
+
+def _fields(
+    kind: str | None,
+    mode: str | None,
+    description: str | None,
+    role: str | None,
+    module: str | None,
+    display: str | None,
+    workspace: str | None,
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "mode": mode,
+        "description": description,
+        "role": role,
+        "module": module,
+        "display": display,
+        "workspace": os.path.abspath(os.path.expanduser(workspace)) if workspace else workspace,
+    }
+
+
+def _local(agent: dict[str, Any], zone: str) -> dict[str, Any]:
+    times = {name: output.moment(agent[name], zone) for name in ("created_at", "last_seen_at")}
+    return agent | times

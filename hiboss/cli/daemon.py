@@ -1,0 +1,111 @@
+"""`hiboss daemon …`"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from typing import Annotated
+
+import typer
+
+from ..errors import DaemonUnreachable, TimedOut
+from ..paths import Home
+from ..rpc import client
+from . import output
+from .session import Json, call
+from .spawn import holder, spawn
+
+app = typer.Typer(
+    help="Start, stop and look at the daemon.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+STOP_SECONDS = 30.0
+
+
+@app.command()
+def start(json_: Json = False) -> None:
+    """Start the daemon; returns when it answers."""
+    _start(Home())
+
+
+@app.command()
+def stop(json_: Json = False) -> None:
+    """Ask the daemon to finish what it has in hand, and wait for its end."""
+    pid = _stop(Home())
+    output.answer({"stopped": pid is not None, "pid": pid})
+
+
+@app.command()
+def restart(json_: Json = False) -> None:
+    """Stop the daemon if it runs, then start it."""
+    home = Home()
+    _stop(home)
+    _start(home)
+
+
+@app.command()
+def status(json_: Json = False) -> None:
+    """Show how the daemon is and how much it has in hand."""
+    result = call("daemon.status", {})
+    output.answer(result, result | {"started_at": output.moment(result["started_at"], result["timezone"])})
+
+
+@app.command()
+def ping(json_: Json = False) -> None:
+    """See whether the daemon answers."""
+    output.answer(call("daemon.ping", {}))
+
+
+@app.command("time")
+def time_(json_: Json = False) -> None:
+    """Show the daemon's clock, in UTC and in the boss's zone."""
+    output.answer(call("daemon.time", {}))
+
+
+@app.command()
+def logs(
+    number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=0, help="How many lines.")] = 50,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on printing what comes.")] = False,
+) -> None:
+    """Print the end of the daemon's log."""
+    path = Home().log_file
+    try:
+        file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
+    except FileNotFoundError:
+        output.note(f"There is no log yet ({path}).")
+        return
+    for line in deque(file, maxlen=number):
+        output.line(line.rstrip("\n"))
+    while follow:
+        for line in file:
+            output.line(line.rstrip("\n"))
+        time.sleep(0.3)
+        if os.path.exists(path) and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
+            file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - it was rotated
+
+
+def _start(home: Home) -> None:
+    process = spawn(home, detach=True)
+    output.answer({"started": True, "pid": process.pid, "home": str(home), "log": home.log_file})
+    process.returncode = 0  # it lives on without us; do not warn about that
+
+
+def _stop(home: Home) -> int | None:
+    """The pid that ended; None when nothing ran."""
+    pid = holder(home)
+    if pid is None:
+        return None
+    try:
+        client.call(home, "daemon.stop", {}, timeout=5)
+    except (DaemonUnreachable, TimedOut):
+        os.kill(pid, signal.SIGTERM)  # it holds the lock but does not answer
+    deadline = time.monotonic() + STOP_SECONDS
+    while holder(home) == pid:
+        if time.monotonic() > deadline:
+            raise TimedOut(seconds=STOP_SECONDS)
+        time.sleep(0.02)
+    return pid

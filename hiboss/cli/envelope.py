@@ -1,0 +1,281 @@
+"""`hiboss envelope …`"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ..errors import InvalidParams
+from . import output
+from .session import Address, As, Json, Token, call, read_file
+
+app = typer.Typer(
+    help="Send, list and deal with envelopes.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Ids = Annotated[list[str], typer.Option("--id", metavar="ID", help="Envelope id, like e81; may be repeated.")]
+
+
+@app.command()
+def send(
+    to: Annotated[
+        list[str] | None,
+        typer.Option("--to", metavar="ADDRESS", help="agent:kai, user:boss, …; may be repeated."),
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="The text; - reads standard input.")] = None,
+    text_file: Annotated[
+        str | None, typer.Option("--text-file", metavar="FILE", help="Take the text from a file.")
+    ] = None,
+    attachment: Annotated[
+        list[str] | None,
+        typer.Option("--attachment", metavar="FILE", help="A file to send along; may be repeated."),
+    ] = None,
+    deliver_at: Annotated[
+        str | None,
+        typer.Option(
+            "--deliver-at",
+            metavar="TIME",
+            help="Not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone.",
+        ),
+    ] = None,
+    reply_to: Annotated[
+        str | None,
+        typer.Option(
+            "--reply-to",
+            metavar="ID",
+            help="The envelope or message this answers; without --to it goes to who wrote it.",
+        ),
+    ] = None,
+    subject: Annotated[str | None, typer.Option("--subject", help="A line above the text.")] = None,
+    priority: Annotated[
+        Literal["critical", "high", "normal", "low"],
+        typer.Option("--priority", help="What is claimed first."),
+    ] = "normal",
+    type_: Annotated[
+        Literal["text", "markdown", "json", "html"], typer.Option("--type", help="What the text is.")
+    ] = "text",
+    not_interruptible: Annotated[
+        bool, typer.Option("--not-interruptible", help="Work on it is not to be interrupted.")
+    ] = False,
+    trace_id: Annotated[
+        str | None, typer.Option("--trace-id", metavar="ID", help="Ties messages of one errand together.")
+    ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            metavar="KEY=VALUE",
+            help="Your own data; a value that is JSON is stored as such. May be repeated.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Sending again with the same key sends nothing twice.")
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="ADDRESS", help="In whose name; a boss token must give it."),
+    ] = None,
+    from_boss: Annotated[
+        bool, typer.Option("--from-boss", help="Mark as said by the boss (boss token only).")
+    ] = False,
+    from_name: Annotated[
+        str | None,
+        typer.Option("--from-name", metavar="NAME", help="The sender's name to show (boss token only)."),
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Send a message. Prints the id of each envelope once it is on disk.
+
+    Example: hiboss envelope send --as nex --to agent:kai --text "hello"
+    """
+    if token == "-" and (text == "-" or text_file == "-"):
+        raise InvalidParams(detail="standard input can be the token or the text, not both; use --token @FILE")
+    params: dict[str, Any] = {
+        "to": to or [],
+        "text": _text(text, text_file),
+        "attachments": [os.path.abspath(os.path.expanduser(path)) for path in attachment or []],
+        "deliver_at": deliver_at,
+        "reply_to": reply_to,
+        "subject": subject,
+        "priority": priority,
+        "type": type_,
+        "interruptible": not not_interruptible,
+        "trace_id": trace_id,
+        "metadata": dict(_pair(one) for one in meta or []),
+        "key": key,
+        "from": from_,
+        "from_boss": from_boss,
+        "from_name": from_name,
+    }
+    result = call("envelope.send", params, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+        return
+    for number in result["ids"]:
+        output.record({"id": number})
+    output.record({"deliver-at": result["deliver_at"], "duplicate": result["duplicate"] or None})
+
+
+def _text(text: str | None, text_file: str | None) -> str:
+    if text is not None and text_file is not None:
+        raise InvalidParams(detail="give --text or --text-file, not both")
+    if text_file is not None:
+        return read_file(text_file)
+    return read_file("-") if text == "-" else text or ""
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    import json
+
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise InvalidParams(detail=f"--meta {text} is no KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+@app.command("list")
+def list_(
+    box: Annotated[
+        Literal["inbox", "outbox", "archived", "trash"], typer.Option("--box", help="Which box.")
+    ] = "inbox",
+    status: Annotated[
+        Literal["pending", "done", "failed", "cancelled"] | None,
+        typer.Option("--status", help="Only these; pending includes deferred."),
+    ] = None,
+    unread: Annotated[bool, typer.Option("--unread", help="Only what was not read yet.")] = False,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="ADDRESS", help="Only from this sender.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="ADDRESS", help="Only to this recipient.")] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", metavar="ID", help="Only this thread: t57, or any envelope of it."),
+    ] = None,
+    created_after: Annotated[
+        str | None,
+        typer.Option(
+            "--created-after", metavar="TIME", help="Only what was written after: -1D, or an ISO time."
+        ),
+    ] = None,
+    created_before: Annotated[
+        str | None, typer.Option("--created-before", metavar="TIME", help="Only what was written before.")
+    ] = None,
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", metavar="N", help="How many, 1 to 100 (10).")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after", metavar="CURSOR", help="Go on after the page that ended with this next-cursor."
+        ),
+    ] = None,
+    oldest_first: Annotated[bool, typer.Option("--oldest-first", help="In the order of arrival.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Also say how many there are in all.")] = False,
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """List a box, newest first. Looking marks nothing as read.
+
+    Example: hiboss envelope list --as nex --status pending
+    """
+    params = {
+        "box": box,
+        "status": status,
+        "unread": unread,
+        "from": from_,
+        "to": to,
+        "thread": thread,
+        "created_after": created_after,
+        "created_before": created_before,
+        "page_size": number,
+        "after": after,
+        "oldest_first": oldest_first,
+        "count": count,
+        "address": address,
+    }
+    output.envelopes(call("envelope.list", params, token=token, profile=as_))
+
+
+@app.command()
+def get(
+    id_: Annotated[str, typer.Option("--id", metavar="ID", help="Envelope id, like e81.")],
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Show one envelope in full. Looking marks nothing as read."""
+    result = call("envelope.get", {"id": id_}, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+        return
+    if len(result["recipients"]) > 1:
+        output.record({"recipients": result["recipients"]})
+    output.envelope(result["envelope"], result["timezone"])
+
+
+@app.command()
+def read(ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show envelopes of your box and mark them as read."""
+    output.envelopes(call("envelope.read", {"ids": ids, "address": address}, token=token, profile=as_))
+
+
+@app.command()
+def ack(
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="Envelope id; may be repeated.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Everything due in the inbox.")] = False,
+    up_to: Annotated[
+        str | None,
+        typer.Option("--up-to", metavar="ID", help="With --all: nothing that came after this envelope."),
+    ] = None,
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Say that envelopes are dealt with; they become done."""
+    params = {"ids": ids or [], "all": all_, "up_to": up_to, "address": address}
+    output.answer(call("envelope.ack", params, token=token, profile=as_))
+
+
+@app.command()
+def cancel(ids: Ids, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Take back envelopes you sent, while nobody has them in hand."""
+    output.answer(call("envelope.cancel", {"ids": ids}, token=token, profile=as_))
+
+
+@app.command()
+def archive(
+    ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """Put envelopes into the archive; pending ones are settled with that."""
+    output.answer(call("envelope.archive", {"ids": ids, "address": address}, token=token, profile=as_))
+
+
+@app.command()
+def trash(
+    ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """Put envelopes into the trash; nothing is deleted."""
+    output.answer(call("envelope.trash", {"ids": ids, "address": address}, token=token, profile=as_))
+
+
+@app.command()
+def restore(
+    ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """Put envelopes from archive or trash back into the inbox."""
+    output.answer(call("envelope.restore", {"ids": ids, "address": address}, token=token, profile=as_))

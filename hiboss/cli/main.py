@@ -1,0 +1,79 @@
+"""The root of the command line. It only mounts; a noun's file is imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from .. import __version__
+from ..errors import HibossError
+from . import output
+
+NOUNS = {
+    "up": "Set up when needed, then run the daemon here.",
+    "setup": "Set this home up: boss, first agent, their tokens.",
+    "envelope": "Send, list and deal with envelopes.",
+    "agent": "Register, list, change and delete agents.",
+    "daemon": "Start, stop and look at the daemon.",
+}
+
+
+class Nouns(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(NOUNS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in NOUNS:
+            return None
+        command = get_command(import_module(f"hiboss.cli.{cmd_name}").app)
+        command.name = cmd_name
+        command.short_help = NOUNS[cmd_name]
+        return command
+
+
+app = typer.Typer(
+    cls=Nouns,
+    help="The post office for people and AI agents.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        output.line(f"hiboss {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    try:
+        app(prog_name="hiboss")
+    except HibossError as error:
+        sys.exit(output.fail(error))
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`): no more to say, also not at exit.
+        sys.stderr.close()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Who calls, and calling: token, profile, home, and the options every command has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from .. import __version__
+from ..errors import BadToken, InvalidParams, NotFound, nearest
+from ..paths import Home
+from ..rpc import client
+from . import output
+
+TOKEN_VARIABLE = "HIBOSS_TOKEN"
+
+
+class UnknownProfile(NotFound):
+    """there is no profile {name}{hint}; profiles here: {profiles}"""
+
+    code = "unknown_profile"
+
+
+class UnreadableFile(InvalidParams):
+    """{path} cannot be read: {why}"""
+
+    code = "unreadable_file"
+
+
+def _switch_json(value: bool) -> bool:
+    output.Mode.json = output.Mode.json or value
+    return value
+
+
+Token = Annotated[
+    str | None,
+    typer.Option("--token", help="Token: - for standard input, @FILE for a file. Or HIBOSS_TOKEN, or --as."),
+]
+As = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Use the token kept for NAME (boss, nex, …).")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_switch_json)]
+Address = Annotated[
+    str | None, typer.Option("--address", help="Whose box, for the boss: agent:kai, user:boss, …")
+]
+
+
+def call(method: str, params: dict[str, Any], *, token: str | None = None, profile: str | None = None) -> Any:
+    """Call an operation in the name of whoever the options and the environment say."""
+    home = Home()
+    given = find_token(home, token, profile)
+    wanted = {name: value for name, value in params.items() if value is not None}
+    if given is not None:
+        wanted["token"] = given
+    _notice_other_version(home)
+    return client.call(home, method, wanted)
+
+
+def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
+    """--token, else --as, else HIBOSS_TOKEN."""
+    if token is not None and profile is not None:
+        raise InvalidParams(detail="give --token or --as, not both")
+    if profile is not None:
+        return _from_profile(home, profile)
+    if token is None:
+        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    if token == "-":
+        found = sys.stdin.readline().strip()
+    elif token.startswith("@"):
+        found = read_file(token[1:]).strip()
+    else:
+        output.note(
+            "warning: a token on the command line shows in the process list; use --token @FILE or --as"
+        )
+        found = token.strip()
+    if not found:
+        raise BadToken()
+    return found
+
+
+def _from_profile(home: Home, name: str) -> str:
+    known = home.profiles()
+    if name.lower() not in known:
+        listed = ", ".join(known) or "none (run: hiboss setup)"
+        raise UnknownProfile(name=name, hint=nearest(name, known), profiles=listed)
+    return read_file(home.profile(name.lower())).strip()
+
+
+def read_file(path: str) -> str:
+    """The text of a file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode()
+        with open(os.path.expanduser(path), encoding="utf-8", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableFile(path=path, why=error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise UnreadableFile(path=path, why="it is no UTF-8 text; send it with --attachment") from None
+
+
+def _notice_other_version(home: Home) -> None:
+    """A daemon of another version may still run after an upgrade: say so, and go on."""
+    try:
+        with open(home.pid_file) as file:
+            words = file.read(100).split()
+    except OSError:
+        return
+    if len(words) > 1 and words[1] != __version__:
+        output.note(
+            f"note: the running daemon is {words[1]}, this is {__version__}; run: hiboss daemon restart"
+        )

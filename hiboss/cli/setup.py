@@ -1,0 +1,80 @@
+"""`hiboss setup`"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import DaemonUnreachable
+from ..paths import Home
+from ..rpc import client
+from . import output
+from .session import Json
+from .spawn import call_once
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+BossName = Annotated[
+    str | None, typer.Option("--boss-name", metavar="NAME", help="Your name (your login name).")
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option("--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin (the machine's)."),
+]
+AgentName = Annotated[
+    str | None, typer.Option("--agent-name", metavar="NAME", help="Your first agent (nex).")
+]
+
+
+@app.command()
+def setup(
+    boss_name: BossName = None, timezone: Timezone = None, agent_name: AgentName = None, json_: Json = False
+) -> None:
+    """Set this home up: the boss, a first agent, and their tokens, which are shown this once.
+
+    Asks on a terminal, takes the defaults otherwise. Done again, it changes nothing.
+    """
+    show(execute(Home(), boss_name, timezone, agent_name))
+
+
+def execute(
+    home: Home, boss_name: str | None, timezone: str | None, agent_name: str | None
+) -> dict[str, Any]:
+    """Set up, by the daemon if it runs; asks for what was not given."""
+    facts = call(home, "setup.check", {})
+    if not facts["set_up"] and sys.stdin.isatty() and not output.Mode.json:
+        boss_name = boss_name or typer.prompt("Your name", default=facts["default_boss_name"], err=True)
+        timezone = timezone or typer.prompt("Your time zone", default=facts["default_timezone"], err=True)
+        agent_name = agent_name or typer.prompt(
+            "Your first agent", default=facts["default_agent_name"], err=True
+        )
+    given = {"boss_name": boss_name, "timezone": timezone, "agent_name": agent_name}
+    result: dict[str, Any] = call(home, "setup.execute", {k: v for k, v in given.items() if v is not None})
+    return result
+
+
+def call(home: Home, method: str, params: dict[str, Any]) -> Any:
+    try:
+        return client.call(home, method, params)
+    except DaemonUnreachable:
+        return call_once(home, method, params)
+
+
+def show(result: dict[str, Any]) -> None:
+    if output.Mode.json:
+        output.document(result)
+    elif not result["changed"]:
+        output.record({"changed": False, "boss-name": result["boss_name"], "timezone": result["timezone"]})
+        output.note("This home is already set up; nothing was changed.")
+    else:
+        output.record(
+            {
+                name: result[name]
+                for name in ("boss_name", "timezone", "boss_token", "agent_name", "agent_token")
+            }
+        )
+        output.note(
+            "The tokens are shown this once; they are kept for --as in:\n  " + "\n  ".join(result["profiles"])
+        )
