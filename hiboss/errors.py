@@ -8,7 +8,6 @@ JSON-RPC code, HTTP status and exit status, so a door maps by class and decides 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 EXIT_REFUSED = 1
@@ -48,6 +47,8 @@ class HibossError(Exception):
 
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:
     """A trailing ' (did you mean …?)', or nothing when no known word is near."""
+    from difflib import get_close_matches  # 3 ms that a command without an error need not pay
+
     folded = {k.lower(): k for k in known}
     matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[matches[0]]}?)" if matches else ""

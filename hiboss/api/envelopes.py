@@ -50,6 +50,7 @@ class Sent(TypedDict):
     conversation: str
     thread: str
     deliver_at: str | None
+    timezone: NotRequired[str]  # with a deliver_at, to show it in
     duplicate: bool
 
 
@@ -166,7 +167,7 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         digest=_digest(params) if params.key is not None else None,
     )
     accepted = await house.router.accept(draft, params.attachments)
-    return {
+    result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",
         "conversation": f"c{accepted.conversation}",
@@ -174,6 +175,9 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         "deliver_at": clock.iso_or_none(accepted.deliver_at),
         "duplicate": accepted.duplicate,
     }
+    if accepted.deliver_at is not None:
+        result["timezone"] = house.timezone
+    return result
 
 
 def _sender(caller: Caller, params: Send) -> Address:

@@ -1,7 +1,5 @@
 """`hiboss agent …`"""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Annotated, Any, Literal
@@ -16,6 +14,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
 
 Name = Annotated[

@@ -1,7 +1,5 @@
 """`hiboss daemon …`"""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -22,6 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
 STOP_SECONDS = 30.0
 

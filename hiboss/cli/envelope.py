@@ -1,7 +1,5 @@
 """`hiboss envelope …`"""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated, Any, Literal
 
@@ -16,6 +14,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
 )
 
 Ids = Annotated[list[str], typer.Option("--id", metavar="ID", help="Envelope id, like e81; may be repeated.")]
@@ -120,7 +119,8 @@ def send(
         return
     for number in result["ids"]:
         output.record({"id": number})
-    output.record({"deliver-at": result["deliver_at"], "duplicate": result["duplicate"] or None})
+    deliver = output.moment(result["deliver_at"], result.get("timezone", "UTC"))
+    output.record({"deliver-at": deliver, "duplicate": result["duplicate"] or None})
 
 
 def _text(text: str | None, text_file: str | None) -> str:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command
+from typer.main import get_command, get_group
+from typer.models import CommandInfo
 
 from .. import __version__
 from ..errors import HibossError
@@ -24,16 +25,34 @@ NOUNS = {
 
 
 class Nouns(TyperGroup):
+    """The nouns; only the one asked for is imported, and of its verbs only that asked for is built."""
+
+    _verb: str | None = None
+
     def list_commands(self, ctx: Any) -> list[str]:
         return list(NOUNS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        self._verb = args[1] if len(args) > 1 else None
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
             return None
-        command = get_command(import_module(f"hiboss.cli.{cmd_name}").app)
+        noun: typer.Typer = import_module(f"hiboss.cli.{cmd_name}").app
+        asked = [verb for verb in noun.registered_commands if _name(verb) == self._verb]
+        if asked and self._verb != cmd_name:  # building a verb costs milliseconds
+            noun.registered_commands = asked
+            command: Any = get_group(noun)
+        else:
+            command = get_command(noun)
         command.name = cmd_name
         command.short_help = NOUNS[cmd_name]
         return command
+
+
+def _name(verb: CommandInfo) -> str:
+    return verb.name or (verb.callback.__name__ if verb.callback else "")
 
 
 app = typer.Typer(

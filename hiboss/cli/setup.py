@@ -1,7 +1,5 @@
 """`hiboss setup`"""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Any
 
@@ -14,7 +12,7 @@ from . import output
 from .session import Json
 from .spawn import call_once
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 BossName = Annotated[
     str | None, typer.Option("--boss-name", metavar="NAME", help="Your name (your login name).")
@@ -43,8 +41,8 @@ def execute(
     home: Home, boss_name: str | None, timezone: str | None, agent_name: str | None
 ) -> dict[str, Any]:
     """Set up, by the daemon if it runs; asks for what was not given."""
-    facts = call(home, "setup.check", {})
-    if not facts["set_up"] and sys.stdin.isatty() and not output.Mode.json:
+    asks = sys.stdin.isatty() and not output.Mode.json
+    if asks and not (facts := call(home, "setup.check", {}))["set_up"]:
         boss_name = boss_name or typer.prompt("Your name", default=facts["default_boss_name"], err=True)
         timezone = timezone or typer.prompt("Your time zone", default=facts["default_timezone"], err=True)
         agent_name = agent_name or typer.prompt(

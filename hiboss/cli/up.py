@@ -1,7 +1,5 @@
 """`hiboss up`"""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal
@@ -18,7 +16,7 @@ from .session import Json
 from .setup import AgentName, BossName, Timezone
 from .spawn import spawn
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 
 @app.command()

@@ -1,0 +1,37 @@
+# make up    set up and run the daemon here       make test   lint, types, shape, all tests
+# make lint  ruff and mypy                        make bench  speed, as ratios (minutes)
+# make soak  many kills under load (long)
+# Only python3 (3.11+) with pip, and make, are assumed; the rest is installed into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: up test lint bench soak
+.DEFAULT_GOAL := test
+
+.venv/users: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+.venv/developers: .venv/users
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+up: .venv/users
+	$(BIN)/hiboss up $(ARGS)
+
+lint: .venv/developers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+bench: .venv/developers
+	$(BIN)/python -m bench $(ARGS)
+
+soak: .venv/developers
+	$(BIN)/python -m tests.acceptance.soak $(ARGS)
