@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from .address import Address
 from .errors import BadText
@@ -117,8 +117,7 @@ class Draft:
     digest: bytes | None = None  # of the request as written, to tell a repeat from a reuse
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The answer to a draft: what was stored, or the first answer to the same key."""
 
     message: int

@@ -7,12 +7,13 @@ after anything is rolled back the book returns to what is in the database.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..address import Address
 from ..errors import NotFound
 from .database import Connection
+
+MEMORY = 20_000  # entries of all kinds, before they are forgotten
 
 
 class Entry(NamedTuple):
@@ -20,14 +21,13 @@ class Entry(NamedTuple):
 
     id: int
     address: Address
-    takes_turns: bool  # an agent: its mail is pending until dealt with
 
 
 class Book:
     def __init__(self, connection: Connection) -> None:
         self._execute = connection.execute
-        self._entries: dict[str, Entry | None] = {}
-        self._conversations: dict[str, int] = {}
+        self._entries: dict[Address, Entry] = {}  # by the address as written, in any case
+        self._conversations: dict[tuple[int, ...], int] = {}  # by the parties in any order
         self._last_seq: dict[int, int] = {}
         self._arrived: int | None = None
         self._touched: dict[int, int] = {}  # conversation -> last seq, given out in this group
@@ -39,17 +39,14 @@ class Book:
 
     def entry(self, address: Address) -> Entry | None:
         """Who lives there, or None."""
-        fold = address.fold
-        try:
-            return self._entries[fold]
-        except KeyError:
-            pass
-        row = self._execute(
-            "SELECT id, kind, name FROM address WHERE fold = ? AND retired_at IS NULL", (fold,)
-        ).fetchone()
-        entry = row and Entry(row["id"], Address(row["kind"], row["name"]), row["kind"] == "agent")
-        if entry:  # absence is not kept: a typo must not fill memory
-            self._entries[fold] = entry
+        entry = self._entries.get(address)
+        if entry is None:
+            row = self._execute(
+                "SELECT id, kind, name FROM address WHERE fold = ? AND retired_at IS NULL", (address.fold,)
+            ).fetchone()
+            if row is None:
+                return None  # not kept: typos must not fill memory
+            entry = self._entries[address] = Entry(row["id"], Address(row["kind"], row["name"]))
         return entry
 
     def add(self, address: Address) -> Entry:
@@ -58,21 +55,21 @@ class Book:
             "INSERT INTO address (kind, name, fold) VALUES (?, ?, ?) RETURNING id",
             (address.kind, address.name, address.fold),
         ).fetchone()
-        return Entry(row["id"], address, address.kind == "agent")
+        return Entry(row["id"], address)
 
     def retire(self, entry: Entry, now: int) -> None:
         self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
-        self._entries.pop(entry.address.fold, None)
+        self._entries.clear()
 
     # --- conversations -------------------------------------------------------------
 
-    def conversation(self, parties: Iterable[int], now: int) -> int:
+    def conversation(self, parties: tuple[int, ...], now: int) -> int:
         """The conversation between exactly these, begun if they never spoke."""
-        ids = sorted(set(parties))
-        key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
-        found = self._conversations.get(key)
+        found = self._conversations.get(parties)
         if found is None:
-            found = self._conversations[key] = self._find(key) or self._begin(key, ids, now)
+            ids = sorted(set(parties))
+            key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
+            found = self._conversations[parties] = self._find(key) or self._begin(key, ids, now)
         return found
 
     def _find(self, key: str) -> int | None:
@@ -134,9 +131,10 @@ class Book:
         if self._arrived is not None and self._arrived != self._arrived_flushed:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
-        if len(self._last_seq) > 10_000:  # memory stays bounded; they are read again when needed
+        if len(self._conversations) + len(self._entries) > MEMORY:  # what is needed is read again
             self._last_seq.clear()
             self._conversations.clear()
+            self._entries.clear()
 
     def forget(self) -> None:
         """The whole group was rolled back: believe nothing but the database."""

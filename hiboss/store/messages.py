@@ -31,13 +31,11 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     sender = _sender(tx, draft)
     parent = _parent(tx, draft, sender) if draft.reply_to else None
     recipients = _recipients(tx, draft, sender, parent)
-    conversation = tx.book.conversation([sender.id, *(r.id for r in recipients)], now)
+    conversation = tx.book.conversation((sender.id, *[r.id for r in recipients]), now)
     # Due now: it arrives in the transaction that accepts it. Deferred: when its time comes.
     seq = tx.book.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    envelopes = tuple(
-        _insert_envelope(tx, draft, message, sender, recipient, now) for recipient in recipients
-    )
+    envelopes = tuple([_insert_envelope(tx, draft, message, sender, r, now) for r in recipients])
     if draft.key is not None:
         tx.execute(
             "INSERT INTO sent_key (caller, key, message, digest) VALUES (?, ?, ?, ?)",
@@ -79,7 +77,7 @@ def repeated(tx: Tx, caller: int, key: str, digest: bytes | None) -> Accepted | 
 def _insert_message(
     tx: Tx, draft: Draft, sender: Entry, parent: Row | None, conversation: int, seq: int | None, now: int
 ) -> int:
-    attachments = [a.facts() for a in draft.attachments]
+    attachments = [a.facts() for a in draft.attachments] if draft.attachments else None
     cursor = tx.execute(
         _INSERT_MESSAGE,
         (
