@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from . import clock, media
@@ -34,7 +33,7 @@ class Router:
         if files:
             if first := await self._repeated(draft):
                 return first  # before the files are touched: they may be gone by now
-            draft = replace(draft, attachments=await self._keep(files))
+            draft = draft._replace(attachments=await self._keep(files))
         now = clock.now()
         return await self._store.write(lambda tx: messages.insert(tx, draft, now))
 
