@@ -55,7 +55,9 @@ class Sent(TypedDict):
 
 
 class List(Params):
-    box: Literal["inbox", "outbox", "archived", "trash"] = "inbox"
+    box: Literal["inbox", "outbox", "archived", "trash"] | None = Field(
+        None, description="inbox when not given; with a thread, all of it"
+    )
     status: Literal["pending", "done", "failed", "cancelled"] | None = None
     unread: bool = False
     sender: str | None = Field(None, alias="from")
@@ -248,7 +250,9 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
     return listing.Query(
         owner=acting_for(house.store, caller, parse_address(params.address) if params.address else None),
         outbox=params.box == "outbox",
-        box=Box.INBOX if params.box == "outbox" else Box[params.box.upper()],
+        whole_thread=params.box is None and params.thread is not None,
+        sees_all=caller.is_boss and params.address is None,
+        box=Box[params.box.upper()] if params.box in ("archived", "trash") else Box.INBOX,
         statuses=statuses,
         unread=params.unread,
         senders=_namesakes(house, params.sender),

@@ -146,8 +146,9 @@ def _pair(text: str) -> tuple[str, Any]:
 @app.command("list")
 def list_(
     box: Annotated[
-        Literal["inbox", "outbox", "archived", "trash"], typer.Option("--box", help="Which box.")
-    ] = "inbox",
+        Literal["inbox", "outbox", "archived", "trash"] | None,
+        typer.Option("--box", help="Which box (inbox; with --thread, all that you sent or received)."),
+    ] = None,
     status: Annotated[
         Literal["pending", "done", "failed", "cancelled"] | None,
         typer.Option("--status", help="Only these; pending includes deferred."),

@@ -48,6 +48,8 @@ class Position:
 class Query:
     owner: int  # whose box
     outbox: bool = False
+    whole_thread: bool = False  # all of the thread that the owner sent or received
+    sees_all: bool = False  # of a whole thread: everything
     box: Box = Box.INBOX
     statuses: tuple[Status, ...] = tuple(Status)
     unread: bool = False
@@ -93,7 +95,8 @@ class _Where:
 def page(connection: Connection, query: Query) -> Page:
     """The ids of one page and where it ended; `next` is None on the last."""
     wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
-    found = _outbox(connection, wanted) if query.outbox else _box(connection, wanted)
+    accepted = query.outbox or query.whole_thread  # listed in the order of acceptance
+    found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
     more = len(found) > query.limit
     found = found[: query.limit]
     return Page(ids=[number for number, _ in found], next=found[-1][1] if more else None)
@@ -157,9 +160,14 @@ def _walk_box(
     ).fetchall()
 
 
-def _outbox(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """An outbox, or a whole thread, in the order of acceptance."""
     where = _Where()
-    where.add("m.sender = ?", query.owner)
+    if query.outbox:
+        where.add("m.sender = ?", query.owner)
+    elif not query.sees_all:
+        received = "e.recipient = ? AND e.arrived IS NOT NULL"
+        where.add(f"(m.sender = ? OR ({received}))", query.owner, query.owner)
     if len(query.statuses) < len(Status):
         where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
     if query.unread:
@@ -173,9 +181,10 @@ def _outbox(connection: Connection, query: Query) -> list[tuple[int, Position]]:
         where.add(f"(m.id {sign} ? OR e.id {sign} ?)", after.number, after.envelope)
     _narrow(where, query)
     order = "ASC" if query.oldest_first else "DESC"
+    source = "message m" if query.thread is not None else "message m INDEXED BY message_sender"
     rows = connection.execute(
         f"""
-        SELECT e.id, m.id AS message FROM message m INDEXED BY message_sender
+        SELECT e.id, m.id AS message FROM {source}
         CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id
         WHERE {where} ORDER BY m.id {order}, e.id {order} LIMIT ?
         """,
