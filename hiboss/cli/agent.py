@@ -1,5 +1,7 @@
 """`hiboss agent …`"""
 
+from __future__ import annotations
+
 import os
 import sys
 from typing import Annotated, Any, Literal

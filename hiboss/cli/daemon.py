@@ -1,5 +1,7 @@
 """`hiboss daemon …`"""
 
+from __future__ import annotations
+
 import os
 import signal
 import time

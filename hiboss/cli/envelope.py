@@ -1,5 +1,7 @@
 """`hiboss envelope …`"""
 
+from __future__ import annotations
+
 import os
 from typing import Annotated, Any, Literal
 

@@ -1,5 +1,7 @@
 """Who calls, and calling: token, profile, home, and the options every command has."""
 
+from __future__ import annotations
+
 import os
 import sys
 from typing import Annotated, Any

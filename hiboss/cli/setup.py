@@ -1,5 +1,7 @@
 """`hiboss setup`"""
 
+from __future__ import annotations
+
 import sys
 from typing import Annotated, Any
 

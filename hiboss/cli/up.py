@@ -1,5 +1,7 @@
 """`hiboss up`"""
 
+from __future__ import annotations
+
 import os
 import shlex
 import signal
