@@ -54,7 +54,7 @@ def parse_address(text: str) -> Address:
             raise BadAddress(value=text[:100], why=f"{name[:80] or 'nothing'} cannot be a name")
     elif kind == "channel":
         adapter, _, place = name.partition(":")
-        if not _ADAPTER.fullmatch(adapter) or not _PLACE.fullmatch(place):
+        if len(adapter) > NAME_LIMIT or not _ADAPTER.fullmatch(adapter) or not _PLACE.fullmatch(place):
             raise BadAddress(value=text[:100], why="a channel is channel:<adapter>:<chat>[/<topic>]")
     else:
         raise BadAddress(value=text[:100], why=f"there is no kind {kind[:40] or 'without a name'}")

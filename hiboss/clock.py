@@ -98,7 +98,7 @@ def _relative(match: re.Match[str], now: int, zone: tzinfo) -> int:
     amounts: dict[str, int] = {}
     for digits, unit in _PART.findall(match[2]):
         if unit in amounts:
-            raise BadTime(value=match[0], why=f"{unit} stands there twice")
+            raise BadTime(value=match[0][:60], why=f"{unit} stands there twice")
         amounts[unit] = sign * int(digits)
     try:
         # Years, months and days move the wall clock of the boss's zone (+1D is the same

@@ -20,11 +20,7 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
     if sqlite3.sqlite_version_info < MINIMUM:
         detail = f"SQLite {sqlite3.sqlite_version} is too old, {'.'.join(map(str, MINIMUM))} is needed"
         raise StoreError(path=home.database, detail=detail)
-    try:
-        # Created by us and not by SQLite, so that it is never readable for others, not even briefly.
-        os.close(os.open(home.database, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise HomeUnusable(home=str(home), why=f"{error.strerror} ({home.database})") from error
+    _create_private(home)
     connection = sqlite3.connect(
         home.database,
         timeout=wait_seconds,
@@ -39,6 +35,21 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
         connection.close()
         raise translate(error, home) from error
     return connection
+
+
+def _create_private(home: Home) -> None:
+    """Created by us and not by SQLite, so that it is never readable for others, not even briefly.
+
+    DANGER: an existing database must never be opened here. Closing any descriptor of a file
+    drops all POSIX locks this process has on it; another program would then take itself for
+    the last user and delete the WAL that we go on writing to.
+    """
+    try:
+        os.close(os.open(home.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise HomeUnusable(home=str(home), why=f"{error.strerror} ({home.database})") from error
 
 
 def _configure(connection: Connection, *, read_only: bool) -> None:
