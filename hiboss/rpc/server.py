@@ -182,6 +182,7 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: codec.Request, slot: _Slot) -> None:
         slot.answer = await self._run(request)
         slot.done = True
+        self._flush()  # now, and not a turn of the loop later when the task has ended
 
     async def _answer_batch(self, batch: codec.Batch, slot: _Slot) -> None:
         for call in batch.calls:
