@@ -61,10 +61,10 @@ def local_zone_name() -> str:
     """The machine's own zone by its IANA name, UTC when it has none."""
     from tzlocal import get_localzone_name  # only set-up needs it
 
-    name = os.environ.get("TZ", "").lstrip(":") or get_localzone_name() or "UTC"
     try:
+        name = os.environ.get("TZ", "").lstrip(":") or get_localzone_name() or "UTC"
         return str(zone(name))
-    except BadTimezone:
+    except (BadTimezone, LookupError, ValueError):  # a machine whose own settings contradict each other
         return "UTC"
 
 
@@ -86,7 +86,7 @@ def deliver_at(text: str, *, now: int, zone: tzinfo) -> int | None:
     from dateutil.relativedelta import relativedelta  # 15 ms that the CLI need not pay
 
     moment = parse(text, now=now, zone=zone)
-    if from_ms(moment) > from_ms(now) + relativedelta(years=DEFERRAL_YEARS):
+    if moment > to_ms(from_ms(now, zone) + relativedelta(years=DEFERRAL_YEARS)):
         raise TooFar(value=text[:60], years=DEFERRAL_YEARS)
     return moment if moment > now else None
 
@@ -103,7 +103,7 @@ def _relative(match: re.Match[str], now: int, zone: tzinfo) -> int:
     try:
         # Years, months and days move the wall clock of the boss's zone (+1D is the same
         # hour tomorrow, also over a clock change); hours and less are elapsed time.
-        calendar = {_CALENDAR[u]: n for u, n in amounts.items() if u in _CALENDAR}
+        calendar = {_CALENDAR[u]: n for u, n in amounts.items() if n and u in _CALENDAR}
         moment = from_ms(now, zone)
         if calendar:
             moment += relativedelta(**calendar)  # type: ignore[arg-type]

@@ -144,6 +144,12 @@ class NoRecipient(InvalidParams):
     code = "no_recipient"
 
 
+class UnreadableFile(InvalidParams):
+    """{path} cannot be read: {why}"""
+
+    code = "unreadable_file"
+
+
 class BadCursor(InvalidParams):
     """{value} is no cursor for this list; pass on the `next` of the page before, unchanged"""
 
@@ -235,6 +241,12 @@ class UnknownAgent(NotFound):
     """there is no agent {name}{hint}; hiboss agent list shows who is here"""
 
     code = "unknown_agent"
+
+
+class UnknownProfile(NotFound):
+    """there is no profile {name}{hint}; profiles here: {profiles}"""
+
+    code = "unknown_profile"
 
 
 class NotBound(HibossError):

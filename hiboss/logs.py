@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
 from . import clock
 from .config import Settings
 from .paths import Home
 
-_TOKEN = re.compile(r"\bhb[abur]_[A-Za-z0-9_-]{8,}")
+_TOKEN = re.compile(r"hb[abur]_[A-Za-z0-9_-]{8,}")
 
 
 class _Line(logging.Formatter):
@@ -25,20 +26,29 @@ class _Line(logging.Formatter):
         return redact(text)
 
 
+class _PrivateFile(RotatingFileHandler):
+    """A log readable for its owner only, also the new one after each rotation."""
+
+    def _open(self) -> TextIOWrapper:
+        def private(path: str, flags: int) -> int:
+            return os.open(path, flags, 0o600)
+
+        return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=private)  # type: ignore[return-value]
+
+
 def redact(text: str) -> str:
     return _TOKEN.sub(lambda match: match[0][:4] + "…", text)
 
 
 def start(home: Home, settings: Settings) -> None:
-    """Log to logs/daemon.log, readable for its owner only, and rotated."""
-    handler = RotatingFileHandler(
+    """Log to logs/daemon.log, and rotate it."""
+    handler = _PrivateFile(
         home.log_file,
         maxBytes=settings.log_bytes,
         backupCount=settings.log_files,
         encoding="utf-8",
         errors="backslashreplace",
     )
-    os.chmod(home.log_file, 0o600)
     handler.setFormatter(_Line())
     root = logging.getLogger()
     root.handlers[:] = [handler]

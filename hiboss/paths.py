@@ -6,6 +6,7 @@ The client imports this on every command, so it uses os.path and imports little.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -64,7 +65,12 @@ class Home:
         from platformdirs import user_runtime_dir
 
         mark = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-        return os.path.join(user_runtime_dir("hiboss"), f"{mark}.sock")
+        with warnings.catch_warnings():  # platformdirs warns when it falls back to another place
+            warnings.simplefilter("ignore")
+            far = os.path.join(user_runtime_dir("hiboss"), f"{mark}.sock")
+        if len(os.fsencode(far)) > SOCKET_PATH_LIMIT:
+            raise HomeUnusable(home=self.path, why=f"its path is too long for a socket, and so is {far}")
+        return far
 
     def create(self) -> None:
         """Make what is missing; refuse a home that cannot be written."""
@@ -72,7 +78,7 @@ class Home:
             for directory in (self.path, self.media, self.tokens, self.backups, self._in("logs")):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(self.path, 0o700)
-            os.makedirs(os.path.dirname(self.socket), mode=0o700, exist_ok=True)
+            self._create_socket_directory(os.path.dirname(self.socket))
         except OSError as error:
             raise HomeUnusable(home=self.path, why=_why(error)) from error
         # root passes every access check, so ask the directory itself
@@ -84,12 +90,18 @@ class Home:
         except OSError as error:
             raise HomeUnusable(home=self.path, why=_why(error)) from error
 
+    def _create_socket_directory(self, path: str) -> None:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        if os.stat(path).st_uid != os.geteuid():
+            raise HomeUnusable(home=self.path, why=f"{path}, where its socket must go, is another user's")
+        os.chmod(path, 0o700)
+
     def profile(self, name: str) -> str:
         return os.path.join(self.tokens, name)
 
     def profiles(self) -> list[str]:
         try:
-            return sorted(n for n in os.listdir(self.tokens) if not n.startswith("."))
+            return sorted(n for n in os.listdir(self.tokens) if "." not in n)
         except OSError:
             return []
 

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InvalidParams
 from . import output
-from .session import Address, As, Json, Token, call, read_file
+from .session import Address, As, Json, Token, call, flag, read_file
 
 app = typer.Typer(
     help="Send, list and deal with envelopes.",
@@ -22,71 +22,42 @@ app = typer.Typer(
 Ids = Annotated[list[str], typer.Option("--id", metavar="ID", help="Envelope id, like e81; may be repeated.")]
 
 
+Words = list[str] | None
+Word = str | None
+PRIORITY = Literal["critical", "high", "normal", "low"]
+TYPE = Literal["text", "markdown", "json", "html"]
+BOX = Literal["inbox", "outbox", "archived", "trash"]
+STATUS = Literal["pending", "done", "failed", "cancelled"]
+WHEN = "Not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone."
+ANSWERS = "The envelope or message this answers; without --to it goes to who wrote it."
+OWN_DATA = "Your own data; a value that is JSON is stored as such. May be repeated."
+
+
 @app.command()
 def send(
-    to: Annotated[
-        list[str] | None,
-        typer.Option("--to", metavar="ADDRESS", help="agent:kai, user:boss, …; may be repeated."),
-    ] = None,
-    text: Annotated[str | None, typer.Option("--text", help="The text; - reads standard input.")] = None,
-    text_file: Annotated[
-        str | None, typer.Option("--text-file", metavar="FILE", help="Take the text from a file.")
-    ] = None,
+    to: Annotated[Words, flag("--to", "ADDRESS", "agent:kai, user:boss, …; may be repeated.")] = None,
+    text: Annotated[Word, flag("--text", "TEXT", "The text; - reads standard input.")] = None,
+    text_file: Annotated[Word, flag("--text-file", "FILE", "Take the text from a file.")] = None,
     attachment: Annotated[
-        list[str] | None,
-        typer.Option("--attachment", metavar="FILE", help="A file to send along; may be repeated."),
+        Words, flag("--attachment", "FILE", "A file to send along; may be repeated.")
     ] = None,
-    deliver_at: Annotated[
-        str | None,
-        typer.Option(
-            "--deliver-at",
-            metavar="TIME",
-            help="Not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone.",
-        ),
-    ] = None,
-    reply_to: Annotated[
-        str | None,
-        typer.Option(
-            "--reply-to",
-            metavar="ID",
-            help="The envelope or message this answers; without --to it goes to who wrote it.",
-        ),
-    ] = None,
-    subject: Annotated[str | None, typer.Option("--subject", help="A line above the text.")] = None,
-    priority: Annotated[
-        Literal["critical", "high", "normal", "low"],
-        typer.Option("--priority", help="What is claimed first."),
-    ] = "normal",
-    type_: Annotated[
-        Literal["text", "markdown", "json", "html"], typer.Option("--type", help="What the text is.")
-    ] = "text",
+    deliver_at: Annotated[Word, flag("--deliver-at", "TIME", WHEN)] = None,
+    reply_to: Annotated[Word, flag("--reply-to", "ID", ANSWERS)] = None,
+    subject: Annotated[Word, flag("--subject", "TEXT", "A line above the text.")] = None,
+    priority: Annotated[PRIORITY, flag("--priority", None, "What is claimed first.")] = "normal",
+    type_: Annotated[TYPE, flag("--type", None, "What the text is.")] = "text",
     not_interruptible: Annotated[
-        bool, typer.Option("--not-interruptible", help="Work on it is not to be interrupted.")
+        bool, flag("--not-interruptible", None, "Work on it is not to be interrupted.")
     ] = False,
-    trace_id: Annotated[
-        str | None, typer.Option("--trace-id", metavar="ID", help="Ties messages of one errand together.")
-    ] = None,
-    meta: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--meta",
-            metavar="KEY=VALUE",
-            help="Your own data; a value that is JSON is stored as such. May be repeated.",
-        ),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", help="Sending again with the same key sends nothing twice.")
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option("--from", metavar="ADDRESS", help="In whose name; a boss token must give it."),
-    ] = None,
+    trace_id: Annotated[Word, flag("--trace-id", "ID", "Ties messages of one errand together.")] = None,
+    meta: Annotated[Words, flag("--meta", "KEY=VALUE", OWN_DATA)] = None,
+    key: Annotated[Word, flag("--key", "KEY", "Sending again with the same key sends nothing twice.")] = None,
+    from_: Annotated[Word, flag("--from", "ADDRESS", "In whose name; a boss token must give it.")] = None,
     from_boss: Annotated[
-        bool, typer.Option("--from-boss", help="Mark as said by the boss (boss token only).")
+        bool, flag("--from-boss", None, "Mark as said by the boss (boss token only).")
     ] = False,
     from_name: Annotated[
-        str | None,
-        typer.Option("--from-name", metavar="NAME", help="The sender's name to show (boss token only)."),
+        Word, flag("--from-name", "NAME", "The sender's name to show (boss token only).")
     ] = None,
     token: Token = None,
     as_: As = None,
@@ -148,42 +119,23 @@ def _pair(text: str) -> tuple[str, Any]:
 @app.command("list")
 def list_(
     box: Annotated[
-        Literal["inbox", "outbox", "archived", "trash"] | None,
-        typer.Option("--box", help="Which box (inbox; with --thread, all that you sent or received)."),
+        BOX | None, flag("--box", None, "Which box (inbox; with --thread, all you sent or received).")
     ] = None,
-    status: Annotated[
-        Literal["pending", "done", "failed", "cancelled"] | None,
-        typer.Option("--status", help="Only these; pending includes deferred."),
-    ] = None,
-    unread: Annotated[bool, typer.Option("--unread", help="Only what was not read yet.")] = False,
-    from_: Annotated[
-        str | None, typer.Option("--from", metavar="ADDRESS", help="Only from this sender.")
-    ] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="ADDRESS", help="Only to this recipient.")] = None,
-    thread: Annotated[
-        str | None,
-        typer.Option("--thread", metavar="ID", help="Only this thread: t57, or any envelope of it."),
-    ] = None,
+    status: Annotated[STATUS | None, flag("--status", None, "Only these; pending includes deferred.")] = None,
+    unread: Annotated[bool, flag("--unread", None, "Only what was not read yet.")] = False,
+    from_: Annotated[Word, flag("--from", "ADDRESS", "Only from this sender.")] = None,
+    to: Annotated[Word, flag("--to", "ADDRESS", "Only to this recipient.")] = None,
+    thread: Annotated[Word, flag("--thread", "ID", "Only this thread: t57, or any envelope of it.")] = None,
     created_after: Annotated[
-        str | None,
-        typer.Option(
-            "--created-after", metavar="TIME", help="Only what was written after: -1D, or an ISO time."
-        ),
+        Word, flag("--created-after", "TIME", "Only what was written after: -1D, or an ISO time.")
     ] = None,
-    created_before: Annotated[
-        str | None, typer.Option("--created-before", metavar="TIME", help="Only what was written before.")
-    ] = None,
-    number: Annotated[
-        int | None, typer.Option("-n", "--number", metavar="N", help="How many, 1 to 100 (10).")
-    ] = None,
+    created_before: Annotated[Word, flag("--created-before", "TIME", "Only what was written before.")] = None,
+    number: Annotated[int | None, flag("-n", "N", "How many, 1 to 100 (10).", "--number")] = None,
     after: Annotated[
-        str | None,
-        typer.Option(
-            "--after", metavar="CURSOR", help="Go on after the page that ended with this next-cursor."
-        ),
+        Word, flag("--after", "CURSOR", "Go on after the page that ended with this next-cursor.")
     ] = None,
-    oldest_first: Annotated[bool, typer.Option("--oldest-first", help="In the order of arrival.")] = False,
-    count: Annotated[bool, typer.Option("--count", help="Also say how many there are in all.")] = False,
+    oldest_first: Annotated[bool, flag("--oldest-first", None, "In the order of arrival.")] = False,
+    count: Annotated[bool, flag("--count", None, "Also say how many there are in all.")] = False,
     address: Address = None,
     token: Token = None,
     as_: As = None,

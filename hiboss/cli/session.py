@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import BadToken, InvalidParams, NotFound, nearest
+from ..errors import BadToken, InvalidParams, UnknownProfile, UnreadableFile, nearest
 from ..paths import Home
 from ..rpc import client
 from . import output
@@ -17,16 +17,9 @@ from . import output
 TOKEN_VARIABLE = "HIBOSS_TOKEN"
 
 
-class UnknownProfile(NotFound):
-    """there is no profile {name}{hint}; profiles here: {profiles}"""
-
-    code = "unknown_profile"
-
-
-class UnreadableFile(InvalidParams):
-    """{path} cannot be read: {why}"""
-
-    code = "unreadable_file"
+def flag(name: str, metavar: str | None, help_: str, *more: str) -> Any:
+    """An option, in the order a person reads it: name, what it takes, what it is for."""
+    return typer.Option(name, *more, metavar=metavar, help=help_)
 
 
 def _switch_json(value: bool) -> bool:

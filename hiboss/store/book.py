@@ -115,13 +115,14 @@ class Book:
         self._undo.clear()
         self._arrived_mark = self._arrived
 
-    def back_to_mark(self) -> None:
-        """That operation was rolled back: its numbers were not given out, its rows are not there."""
+    def back_to_mark(self, *, wrote: bool) -> None:
+        """That operation failed: its numbers were not given out and, if it wrote, its rows are gone."""
         for conversation, last in reversed(self._undo):
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
-        self._entries.clear()
-        self._conversations.clear()
+        if wrote:
+            self._entries.clear()
+            self._conversations.clear()
 
     def flush(self) -> None:
         """Write the numbers given out in this group; the last thing before COMMIT."""
@@ -131,7 +132,9 @@ class Book:
         if self._arrived is not None and self._arrived != self._arrived_flushed:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
-        if len(self._conversations) + len(self._entries) > MEMORY:  # what is needed is read again
+        if (
+            len(self._conversations) + len(self._entries) + len(self._last_seq) > MEMORY
+        ):  # what is needed is read again
             self._last_seq.clear()
             self._conversations.clear()
             self._entries.clear()

@@ -136,7 +136,7 @@ class Writer:
             _raise_if_of_the_file(error)
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
-            self._tx.book.back_to_mark()
+            self._tx.book.back_to_mark(wrote=False)
             return future, None, error
 
     def _run_guarded(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
@@ -149,7 +149,7 @@ class Writer:
             _raise_if_of_the_file(error)
             execute("ROLLBACK TO op")
             execute("RELEASE op")
-            self._tx.book.back_to_mark()
+            self._tx.book.back_to_mark(wrote=True)
             return future, None, error
         execute("RELEASE op")
         return future, result, None
@@ -160,7 +160,10 @@ class Writer:
         self._tx.book.forget()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
-        self._roll_back()
+        try:
+            self._roll_back()
+        except sqlite3.Error:  # nothing more can be done here; the next BEGIN says what is wrong
+            log.exception("A failed group could not be rolled back.", extra={"action": "write"})
         lost = translate(error, self._home) if isinstance(error, sqlite3.Error) else error
         log.error("Nothing of %d changes was written: %s", len(group), lost, extra={"action": "write"})
         return [(future, None, lost) for _, future in group]

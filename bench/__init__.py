@@ -1,0 +1,15 @@
+"""How fast hiboss is: `make bench`, or `python -m bench --help`.
+
+What counts are ratios within one run, because machines differ and are noisy: sends
+against the same rows written by a plain loop (bare), a large store against a small one,
+the CLI against `python -c pass`. Both sides of a ratio are measured in turns.
+
+    __main__   the options and the order of the work
+    homes      homes to measure in, with as many envelopes as wanted
+    load       the load generator, a process of its own
+    bare       the same rows written by a plain loop
+    sends reads life command    one file for each kind of work measured
+    neighbours what others took of the machine meanwhile
+    figures    what was measured, the ratios and their floors
+    report     the table, the JSON file, the comparison with an earlier one
+"""

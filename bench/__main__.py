@@ -1,0 +1,87 @@
+"""`python -m bench`: the options, and the order of the work. Exit status 1 when a floor is missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from . import command, life, reads, report, sends
+from .figures import Figure, misses
+from .homes import full_home, say
+from .neighbours import Neighbours
+
+SMALL = 1_000  # rows of the small store that the large one is compared with
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="Measure hiboss: sends, lists, polls, CLI, start and memory, as ratios within one run.",
+    )
+    parser.add_argument("--rows", type=int, help="envelopes in the large inbox (default 1,000,000)")
+    parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
+    parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
+    parser.add_argument("--quick", action="store_true", help="small and short, about 20 seconds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="show the change against this earlier JSON"
+    )
+    parser.add_argument("--dir", type=Path, help="where to put the homes (default: the temporary directory)")
+    given = parser.parse_args()
+    for name, usual, quick in (("rows", 1_000_000, 20_000), ("rounds", 9, 3), ("seconds", 0.8, 0.5)):
+        if getattr(given, name) is None:
+            setattr(given, name, quick if given.quick else usual)
+        elif getattr(given, name) <= 0:
+            parser.error(f"--{name} must be more than 0")
+    if given.rows < 100:
+        parser.error("--rows must be at least 100")
+    return given
+
+
+def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
+    sizes = (given.rows, SMALL)
+    figures = sends.measure(directory, given.rounds, given.seconds)
+    say(f"writing {2 * given.rows:,} envelopes to look through")
+    large, small = full_home(directory / "large", given.rows), full_home(directory / "small", SMALL)
+    try:
+        rests = life.measure(large, small, sizes, given.rounds)
+        figures += reads.measure(large, small, sizes, seconds=1.5 if given.quick else 4.0)
+        figures.append(command.measure(small, runs=15 if given.quick else 25))
+    finally:
+        large.stop()
+        small.stop()
+    return figures + rests
+
+
+def main() -> int:
+    given = arguments()
+    try:
+        earlier: dict[str, Any] | None = report.load(given.compare) if given.compare else None
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="hiboss-bench-", dir=given.dir) as path:
+        directory = Path(path)
+        facts = report.machine(directory.resolve())
+        neighbours = Neighbours()
+        figures = measure(directory, given)
+        facts["others_cpu"] = neighbours.share()
+    options = {"rows": given.rows, "rounds": given.rounds, "seconds": given.seconds, "quick": given.quick}
+    found = report.document(figures, facts, options)
+    print(report.heading(found))
+    if earlier:
+        print(f"compared with {earlier['commit']}, {earlier['date']}, rows {earlier['options']['rows']:,}")
+    print(f"\n{report.table(figures, earlier)}\n")
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
+    missed = misses(figures)
+    print("\n".join(f"MISSED {sentence}" for sentence in missed) or "All floors are reached.")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""What was measured, its ratios, and the floors under them (DESIGN.md §9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from .load import Outcome
+
+AT_LEAST, AT_MOST = "≥", "≤"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A figure against another of the same run. Without a floor it is for orientation only."""
+
+    key: str
+    value: float
+    of: str  # what it is a ratio to, with its figure
+    sense: str = AT_LEAST
+    floor: float | None = None
+    aim: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        return self.floor is not None and not self._reaches(self.floor)
+
+    @property
+    def reaches_aim(self) -> bool:
+        return self.aim is not None and self._reaches(self.aim)
+
+    def _reaches(self, mark: float) -> bool:
+        return self.value >= mark if self.sense == AT_LEAST else self.value <= mark
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One row of the table. `limit` is a floor on the figure itself, for what is no ratio."""
+
+    key: str
+    work: str
+    value: float
+    unit: str  # "/s", "ms", "MB", "µs"
+    goal: str = ""  # the absolute figure aimed at, for orientation
+    p50: float | None = None  # milliseconds
+    p99: float | None = None
+    at_most: float | None = None
+    ratios: tuple[Ratio, ...] = ()
+
+    @property
+    def missed(self) -> bool:
+        return self.at_most is not None and self.value > self.at_most
+
+    def facts(self) -> dict[str, Any]:
+        """For the JSON file."""
+        return {
+            "value": self.value,
+            "unit": self.unit,
+            "p50_ms": self.p50,
+            "p99_ms": self.p99,
+            "at_most": self.at_most,
+            "missed": self.missed,
+            "ratios": {
+                one.key: {"value": one.value, "floor": one.floor, "sense": one.sense, "missed": one.missed}
+                for one in self.ratios
+            },
+        }
+
+
+def misses(figures: list[Figure]) -> list[str]:
+    """A sentence for each floor that is not reached."""
+    sentences = []
+    for figure in figures:
+        if figure.missed:
+            sentences.append(f"{figure.work}: {show(figure.value, figure.unit)} is over {figure.at_most:g}")
+        for one in figure.ratios:
+            if one.missed:
+                sentences.append(f"{figure.work}: {one.value:.2f} {one.of}, floor {one.sense} {one.floor:g}")
+    return sentences
+
+
+def show(value: float, unit: str) -> str:
+    if unit == "/s":
+        return f"{value:,.0f}/s"
+    return f"{value:,.2f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+
+
+def middle(outcomes: list[Outcome]) -> Outcome:
+    """The median of each figure over the rounds."""
+
+    def of(name: str) -> float:
+        return float(median(getattr(one, name) for one in outcomes))
+
+    total = sum(one.answered for one in outcomes)
+    return Outcome(answered=total, rate=of("rate"), p50=of("p50"), p99=of("p99"), most=of("most"))
+
+
+def middle_ratio(numbers: list[float], to: list[float]) -> float:
+    """The median over rounds of a ratio whose two sides were measured one after the other."""
+    return median(one / other for one, other in zip(numbers, to, strict=True))

@@ -1,0 +1,160 @@
+"""Showing what was measured: the table, the JSON file, the comparison with an earlier one."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import hiboss
+
+from .figures import Figure, Ratio, show
+from .load import ROOT
+
+FORMAT = 1
+QUIET = 0.1  # others may take this share of the machine
+
+
+def machine(directory: Path) -> dict[str, Any]:
+    """What the figures depend on."""
+    places = sorted(psutil.disk_partitions(all=True), key=lambda place: len(place.mountpoint))
+    mounts = [place.fstype for place in places if directory.is_relative_to(place.mountpoint)]
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": psutil.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
+        "filesystem": mounts[-1] if mounts else "unknown",
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
+    )
+
+
+def commit() -> str:
+    """The commit measured, with a + when files were changed since."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def document(figures: list[Figure], facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The content of the JSON file."""
+    return {
+        "format": FORMAT,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": hiboss.__version__,
+        "commit": commit(),
+        "machine": facts,
+        "options": options,
+        "figures": {figure.key: figure.facts() for figure in figures},
+    }
+
+
+def load(path: Path) -> dict[str, Any]:
+    """An earlier document; raises ValueError with advice when it is none."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        if found["format"] != FORMAT:
+            raise ValueError(f"{path} has format {found['format']}, this is {FORMAT}: measure anew")
+        return found
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise ValueError(f"{path} was not written by `python -m bench --json`") from None
+
+
+def table(figures: list[Figure], earlier: dict[str, Any] | None) -> str:
+    """A line for each figure and each of its ratios, with floors, and with the change since `earlier`."""
+    before = earlier["figures"] if earlier else {}
+    lines: list[tuple[str, ...]] = [
+        ("work", "measured", "p50 ms", "p99 ms", "goal", "floor", "", "was" if earlier else "")
+    ]
+    for figure in figures:
+        old = before.get(figure.key, {})
+        lines.append(
+            (
+                figure.work,
+                show(figure.value, figure.unit),
+                _number(figure.p50),
+                _number(figure.p99),
+                figure.goal,
+                "" if figure.at_most is None else f"≤ {show(figure.at_most, figure.unit)}",
+                "" if figure.at_most is None else _word(figure.missed),
+                _change(figure.value, old.get("value"), figure.unit),
+            )
+        )
+        for one in figure.ratios:
+            was = old.get("ratios", {}).get(one.key, {}).get("value")
+            lines.append((f"    {one.value:.2f} {one.of}", *_marks(one), _change(one.value, was, "")))
+    return _aligned(lines)
+
+
+def _marks(one: Ratio) -> tuple[str, str, str, str, str, str]:
+    aim = ""
+    if one.aim is not None:
+        aim = f"aim {one.sense} {one.aim:g}{' reached' if one.reaches_aim else ''}"
+    floor = "" if one.floor is None else f"{one.sense} {one.floor:g}"
+    return ("", "", "", aim, floor, "" if one.floor is None else _word(one.missed))
+
+
+def _word(missed: bool) -> str:
+    return "MISSED" if missed else "ok"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def _change(value: float, was: float | None, unit: str) -> str:
+    if not was:
+        return ""
+    shown = show(was, unit) if unit else f"{was:.2f}"
+    return f"{shown} ({(value / was - 1) * 100:+.0f} %)"
+
+
+def _aligned(lines: list[tuple[str, ...]]) -> str:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    shown = []
+    for line in lines:
+        cells = [
+            cell.ljust(width) if column in (0, 4, 5, 6) else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        shown.append("  ".join(cells).rstrip())
+    shown.insert(1, "-" * max(map(len, shown)))
+    return "\n".join(shown)
+
+
+def heading(found: dict[str, Any]) -> str:
+    facts = found["machine"]
+    warning = ""
+    if facts["others_cpu"] > QUIET:
+        warning = "\nNot a quiet machine: the ratios are doubtful, measure again when nothing else runs."
+    return (
+        f"hiboss {found['version']} at {found['commit']}, {found['date']}\n"
+        f"{facts['cores']} cores ({facts['processor']}), {facts['memory_gb']} GB, {facts['filesystem']}, "
+        f"Python {facts['python']}, SQLite {facts['sqlite']}, "
+        f"{facts['others_cpu']:.0%} of the machine was taken by others meanwhile{warning}"
+    )

@@ -1,0 +1,69 @@
+"""kill -9 of the daemon under 32 senders, at named places and at random (the driver is in soak.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
+from hiboss.errors import DaemonUnreachable
+from hiboss.testing import running_daemon
+from tests.acceptance.soak import House
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with running_daemon(tmp_path_factory.mktemp("d")) as daemon:
+        yield House(daemon, seed=os.getpid())
+
+
+@pytest.mark.parametrize("passes", [4, 25])
+@pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT])
+def test_what_was_answered_survives_death_at_a_crash_point(house: House, point: str, passes: int) -> None:
+    before = house.counts.asked
+    house.round(f"{point}:{passes}")
+    assert house.counts.asked > before
+
+
+def test_what_was_answered_survives_death_at_random_moments(house: House) -> None:
+    before = house.counts.answered
+    for _ in range(3):
+        house.round()
+    assert house.counts.answered > before
+
+
+@pytest.mark.parametrize(("point", "stored"), [(BEFORE_WRITE, False), (IN_GROUP, False), (AFTER_COMMIT, True)])
+def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored: bool) -> None:
+    """With one client, one request at a time: the one that was not answered is stored after COMMIT only."""
+    with running_daemon(tmp_path) as daemon:
+        daemon.stop()
+        daemon.start(HIBOSS_CRASH_AT=f"{point}:4")  # the first is the daemon's own
+        send = {"token": daemon.token("nex"), "to": "agent:nex"}
+        for number in range(2):
+            daemon.call("envelope.send", text=f"{number}", key=f"{number}", **send)
+        with pytest.raises(DaemonUnreachable):
+            daemon.call("envelope.send", text="2", key="2", **send)
+        assert daemon.wait_for_death() == -9
+        daemon.start()
+        daemon.check()
+        again = [daemon.call("envelope.send", text=f"{n}", key=f"{n}", **send) for n in range(3)]
+        assert [one["duplicate"] for one in again] == [True, True, stored]
+        found = daemon.call("envelope.list", token=send["token"])["envelopes"]
+        assert [(one["text"], one["seq"]) for one in found] == [("2", 3), ("1", 2), ("0", 1)]
+
+
+@pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT])
+def test_a_death_while_starting_does_not_hinder_the_next_start(tmp_path: Path, point: str) -> None:
+    with running_daemon(tmp_path) as daemon:
+        sent = daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="before")
+        daemon.stop()
+        for _ in range(2):
+            with pytest.raises(DaemonUnreachable):
+                daemon.start(HIBOSS_CRASH_AT=f"{point}:1")
+        daemon.start()
+        got = daemon.call("envelope.get", token=daemon.token("nex"), id=sent["ids"][0])
+        assert got["envelope"]["text"] == "before"
+        daemon.check()

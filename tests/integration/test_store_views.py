@@ -1,0 +1,156 @@
+"""The public schema: plural views with ISO times and text addresses, equal to what the API says."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hiboss import clock
+from hiboss.envelope import Box, Kind, Priority, Status, Waits
+from hiboss.testing import RunningDaemon, running_daemon
+
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
+ADDRESS = re.compile(r"(agent|user|channel|group):.+")
+VIEWS = {"addresses", "users", "agents", "tokens", "conversations", "participants", "messages", "envelopes"}
+_EXPRESSION = re.compile(r"(strftime\([^)]*\))")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon with mail of many kinds."""
+    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+        nex, boss, ada = running.token("nex"), running.token("boss"), running.register("ada", role="reviewer")
+        first = running.call("envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s")
+        running.call("envelope.send", token=ada, reply_to=first["ids"][0], text="# hi", type="markdown", priority="low")
+        running.call("envelope.send", token=nex, to="agent:ada", text="later", deliver_at="2099-12-31T23:59:59.999Z")
+        running.call(
+            "envelope.send", token=boss, from_="user:boss", to="agent:nex", text="[1]", type="json",
+            from_boss=True, from_name="Ada L.", trace_id="trace-1", metadata={"a": [1, "ü"]}, priority="critical",
+        )  # fmt: skip
+        cancelled = running.call("envelope.send", token=nex, to="agent:ada", text="oops", priority="high", type="html")
+        running.call("envelope.cancel", token=nex, ids=cancelled["ids"])
+        read = running.call("envelope.send", token=ada, to="agent:nex", text="read, acknowledged, archived")
+        running.call("envelope.ack", token=nex, ids=read["ids"])
+        running.call("envelope.archive", token=nex, ids=read["ids"])
+        running.register("shortlived")
+        running.call("agent.delete", token=boss, name="shortlived")
+        yield running
+
+
+def rows(daemon: RunningDaemon, sql: str) -> list[dict[str, Any]]:
+    with daemon.database() as connection:
+        return [dict(row) for row in connection.execute(sql)]
+
+
+def test_there_is_a_view_for_everything_people_look_at(daemon: RunningDaemon) -> None:
+    found = {row["name"] for row in rows(daemon, "SELECT name FROM sqlite_master WHERE type = 'view'")}
+    assert found == VIEWS
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_a_view_shows_iso_times_text_addresses_and_no_code(daemon: RunningDaemon, view: str) -> None:
+    found = rows(daemon, f"SELECT * FROM {view}")
+    assert found
+    for row in found:
+        for column, value in row.items():
+            if value is None:
+                continue
+            if column.endswith("_at"):
+                assert ISO.fullmatch(value), (column, value)
+            elif column in ("from", "to", "address", "holder"):
+                assert ADDRESS.fullmatch(value), (column, value)
+            elif column in ("status", "priority", "box", "waits", "type", "kind", "mode", "level"):
+                assert isinstance(value, str) and value.isalpha(), (column, value)
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_every_time_column_of_a_view_was_seen_with_a_value_or_is_known_to_be_unused(
+    daemon: RunningDaemon, view: str
+) -> None:
+    unused = {"paused_at", "last_seen_at", "edited_at", "deleted_at", "revoked_at"}
+    found = rows(daemon, f"SELECT * FROM {view}")
+    times = {column for column in found[0] if column.endswith("_at")}
+    seen = {column for column in times if any(row[column] for row in found)}
+    assert times - seen <= unused
+
+
+def test_no_view_shows_a_secret(daemon: RunningDaemon) -> None:
+    columns = {column for view in VIEWS for column in rows(daemon, f"SELECT * FROM {view} LIMIT 1")[0]}
+    assert not columns & {"hash", "token", "digest"}
+
+
+def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    found = rows(daemon, "SELECT * FROM envelopes")
+    assert len(found) == 7
+    for row in found:
+        api = daemon.call("envelope.get", token=daemon.token("boss"), id=row["id"])["envelope"]
+        row["from_boss"] = bool(row["from_boss"])
+        row["metadata"] = json.loads(row["metadata"] or "{}")
+        row["attachments"] = json.loads(row["attachments"] or "[]")
+        shared = set(row) & set(api)
+        assert {column: row[column] for column in shared} == {column: api[column] for column in shared}
+        assert {"id", "message", "from", "to", "text", "status", "deliver_at", "created_at", "metadata"} <= shared
+
+
+def test_the_agents_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    api = daemon.call("agent.list", token=daemon.token("boss"))["agents"]
+    found = {row["name"]: row for row in rows(daemon, "SELECT * FROM agents WHERE deleted_at IS NULL")}
+    assert set(found) == {one["name"] for one in api} == {"nex", "ada"}
+    for one in api:
+        shared = set(one) & set(found[one["name"]])
+        assert {word: one[word] for word in shared} == {word: found[one["name"]][word] for word in shared}
+
+
+def test_every_code_has_its_word_in_the_views() -> None:
+    script = (files("hiboss.store") / "schema" / "views.sql").read_text()
+    for column, words in (
+        ("e.status", Status),
+        ("e.priority", Priority),
+        ("e.box", Box),
+        ("e.waits", Waits),
+        ("m.type", Kind),
+    ):
+        cases = re.search(rf"CASE {re.escape(column)} (.*?) END", script, re.DOTALL)
+        assert cases is not None
+        found = {int(number): word for number, word in re.findall(r"WHEN (\d+) THEN '(\w+)'", cases[1])}
+        assert found == {int(one): one.word for one in words}
+
+
+# --- times -----------------------------------------------------------------------------------
+
+
+def time_expressions() -> set[str]:
+    """How the views write times, with `?` in the place of the column."""
+    script = (files("hiboss.store") / "schema" / "views.sql").read_text()
+    return {re.sub(r"\w+\.\w+ /", "? /", found) for found in _EXPRESSION.findall(script)}
+
+
+def test_all_times_are_written_by_one_expression() -> None:
+    assert len(time_expressions()) == 1
+
+
+FIRST, LAST = clock.to_ms(clock.from_ms(0).replace(year=1, month=1, day=1)), 253_402_300_799_999
+
+
+@given(st.integers(min_value=0, max_value=LAST) | st.integers(min_value=FIRST, max_value=LAST))
+@example(0)
+@example(999)
+@example(1_000)
+@example(59_999)
+@example(LAST)
+@example(FIRST)
+@example(-1)
+@example(1_769_602_125_120)
+def test_the_views_write_a_time_exactly_as_the_api_does(ms: int) -> None:
+    (expression,) = time_expressions()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert connection.execute(f"SELECT {expression}", (ms,)).fetchone()[0] == clock.iso(ms)

@@ -1,0 +1,89 @@
+"""The package keeps the rules of STYLE.md that one file at a time can show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from . import sources
+
+PACKAGE = sources.files("hiboss")
+EVERYTHING = sources.files("hiboss", "tests", "bench")
+
+# Where everything is caught on purpose, and why.
+BROAD_EXCEPTS = {
+    "hiboss/api/desk.py::Desk.call": "a defect in one operation is logged and answered, and ends nothing else",
+    "hiboss/paths.py::replacing": "the temporary file goes, whatever happened; then it is raised again",
+    "hiboss/store/writer.py::Writer._commit_group": "the writer outlives whatever happens to a group",
+    "hiboss/store/writer.py::Writer._run_guarded": "the same, when the group is written with savepoints",
+    "hiboss/store/writer.py::Writer._run": "one operation's failure is its own caller's, not its group's",
+}
+
+# Imports inside functions: only for the speed of a start, never to dodge a cycle.
+LATE_IMPORTS = {
+    "hiboss/cli/envelope.py::_pair json": "only --meta needs it",
+    "hiboss/cli/main.py::Nouns.get_command importlib.import_module": "a command pays for its own noun only",
+    "hiboss/cli/output.py::moment datetime": "only what shows times needs it",
+    "hiboss/cli/output.py::moment zoneinfo": "only what shows times needs it",
+    "hiboss/cli/spawn.py::_read_word select": "only starting a daemon needs it",
+    "hiboss/cli/spawn.py::holder fcntl": "only stopping a daemon needs it",
+    "hiboss/clock.py::_relative dateutil.relativedelta": "15 ms that the CLI need not pay",
+    "hiboss/clock.py::deliver_at dateutil.relativedelta": "15 ms that the CLI need not pay",
+    "hiboss/clock.py::local_zone_name tzlocal": "only set-up needs it",
+    "hiboss/errors.py::nearest difflib": "3 ms that a command without an error need not pay",
+    "hiboss/paths.py::Home.socket hashlib": "only a home with too long a path needs it",
+    "hiboss/paths.py::Home.socket platformdirs": "only a home with too long a path needs it",
+}
+
+# Errors declared outside errors.py, and why.
+STRAY_ERRORS = {
+    "hiboss/rpc/client.py::Answered": "it stands for whatever error the daemon answered with",
+}
+
+
+def _problems(check: Callable[[str, str], list[str]], files: list[tuple[str, str]]) -> list[str]:
+    assert files, "nothing was looked at"
+    return [problem for path, source in files for problem in check(path, source)]
+
+
+@pytest.mark.parametrize("check", [sources.long_files, sources.long_functions, sources.missing_docstrings])
+def test_every_file_and_function_is_short_and_every_module_says_what_it_is(
+    check: Callable[[str, str], list[str]],
+) -> None:
+    problems = _problems(check, EVERYTHING)
+    assert not problems, "\n".join(problems)
+
+
+def test_sql_is_written_under_store_only() -> None:
+    assert _problems(sources.stray_sql, PACKAGE) == []
+    assert [
+        path for path, _ in sources.files("hiboss", ending="sql") if not path.startswith(sources.STORE)
+    ] == []
+
+
+def test_only_the_output_module_prints() -> None:
+    assert _problems(sources.stray_prints, PACKAGE) == []
+
+
+def test_only_the_clock_asks_what_time_it_is() -> None:
+    assert _problems(sources.stray_clocks, PACKAGE) == []
+    assert _problems(sources.sql_clocks, sources.files("hiboss", ending="sql")) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "allowed"),
+    [
+        (sources.broad_excepts, BROAD_EXCEPTS),
+        (sources.late_imports, LATE_IMPORTS),
+        (sources.stray_errors, STRAY_ERRORS),
+    ],
+)
+def test_exceptions_to_a_rule_are_exactly_those_listed_with_a_reason(
+    check: Callable[[str, str], list[str]], allowed: dict[str, str]
+) -> None:
+    found = Counter(_problems(check, PACKAGE))  # counted, so that a second one in the same place shows
+    assert list((found - Counter(list(allowed))).elements()) == [], "not listed"
+    assert list((Counter(list(allowed)) - found).elements()) == [], "listed and not there"
+    assert all(reason.strip() for reason in allowed.values())

@@ -1,0 +1,74 @@
+"""What a command pays for: the client's path imports nothing heavy (FINDINGS.md, Typer and start-up)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ["asyncio", "pydantic", "orjson", "rich", "sqlite3", "dateutil"]
+
+_REPORT = """
+import json, sys
+try:
+    {code}
+except SystemExit as end:
+    status = end.code
+else:
+    status = None
+print(json.dumps([status, [name for name in {heavy} if name in sys.modules]]), file=sys.stderr)
+"""
+
+
+def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
+    """The exit status of a piece of code in a fresh interpreter, and what heavy things it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", _REPORT.format(code=code, heavy=HEAVY)],
+        env={**os.environ, "HIBOSS_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    status, found = json.loads(done.stderr.splitlines()[-1])
+    return status, found
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "hiboss.rpc.client",
+        "hiboss.paths",
+        "hiboss.errors",
+        "hiboss.cli.main",
+        "hiboss.cli.session",
+        "hiboss.cli.envelope",
+        "hiboss.cli.agent",
+        "hiboss.cli.daemon",
+    ],
+)
+def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_path: Path) -> None:
+    assert heavy_imports(f"import {module}", tmp_path) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["envelope", "list"], 3),  # no daemon runs: everything up to the socket
+        (["envelope", "send", "--to", "agent:nex", "--text", "hello"], 3),
+        (["envelope", "--help"], 0),
+        (["daemon", "status"], 3),
+        (["--version"], 0),
+    ],
+)
+def test_a_command_imports_nothing_heavy(arguments: list[str], status: int, tmp_path: Path) -> None:
+    code = f"sys.argv = {['hiboss', *arguments]}; from hiboss.cli.main import main; main()"
+    assert heavy_imports(code, tmp_path) == (status, [])
+
+
+@pytest.mark.parametrize("module", HEAVY)
+def test_the_check_sees_a_heavy_import(module: str, tmp_path: Path) -> None:
+    assert module in heavy_imports(f"import {module}", tmp_path)[1]
