@@ -132,9 +132,8 @@ class Book:
         if self._arrived is not None and self._arrived != self._arrived_flushed:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
-        if (
-            len(self._conversations) + len(self._entries) + len(self._last_seq) > MEMORY
-        ):  # what is needed is read again
+        known = len(self._conversations) + len(self._entries) + len(self._last_seq)
+        if known > MEMORY:  # what is needed is read again
             self._last_seq.clear()
             self._conversations.clear()
             self._entries.clear()

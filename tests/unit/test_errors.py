@@ -20,6 +20,7 @@ USAGE = {"invalid_params", "bad_address", "bad_time", "bad_timezone", "bad_id", 
     "bad_cursor",
     "sender_missing",
     "too_far",
+    "unreadable_file",
 }
 SPECIFIED = {
     "parse_error": -32700,
