@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command, get_group
+from typer.main import get_command
 from typer.models import CommandInfo
 
 from .. import __version__
@@ -26,44 +26,22 @@ NOUNS = {
     "agent": "Register, list, change and delete agents.",
     "daemon": "Start, stop and look at the daemon.",
 }
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Nouns(TyperGroup):
-    """The nouns; only the one asked for is imported, and of its verbs only that asked for is built."""
-
-    _verb: str | None = None
+    """The nouns, each imported when it is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(NOUNS)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        self._verb = args[1] if len(args) > 1 else None
-        return super().resolve_command(ctx, args)
-
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
             return None
-        noun: typer.Typer = import_module(f"hiboss.cli.{cmd_name}").app
-        asked = [verb for verb in noun.registered_commands if _name(verb) == self._verb]
-        if asked and self._verb != cmd_name:  # building a verb costs milliseconds
-            noun.registered_commands = asked
-            _evaluate_annotations(asked[0])
-            command: Any = get_group(noun)
-        else:
-            command = get_command(noun)
+        command = get_command(_noun(cmd_name))
         command.name = cmd_name
         command.short_help = NOUNS[cmd_name]
         return command
-
-
-def _evaluate_annotations(verb: CommandInfo) -> None:
-    """Once, here: Typer would evaluate each of them six times."""
-    if verb.callback:
-        verb.callback.__annotations__ = get_type_hints(verb.callback, include_extras=True)
-
-
-def _name(verb: CommandInfo) -> str:
-    return verb.name or (verb.callback.__name__ if verb.callback else "")
 
 
 app = typer.Typer(
@@ -73,7 +51,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 
 
@@ -94,7 +72,7 @@ def root(
 
 def main() -> None:
     try:
-        app(prog_name="hiboss")
+        run(sys.argv[1:])
     except HibossError as error:
         sys.exit(output.fail(error))
     except BrokenPipeError:
@@ -103,6 +81,34 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def run(words: list[str]) -> None:
+    """`noun verb …` goes straight to its verb: building root, noun and the other verbs takes 10 ms."""
+    if len(words) > 1 and words[0] in NOUNS:
+        noun = _noun(words[0])
+        for verb in noun.registered_commands:
+            if _name(verb) == words[1] and len(noun.registered_commands) > 1:
+                _build(noun, verb)(args=words[2:], prog_name=f"hiboss {words[0]} {words[1]}")
+    app(args=words, prog_name="hiboss")
+
+
+def _noun(name: str) -> typer.Typer:
+    noun: typer.Typer = import_module(f"hiboss.cli.{name}").app
+    return noun
+
+
+def _build(noun: typer.Typer, verb: CommandInfo) -> Any:
+    assert verb.callback
+    # Evaluated once, here: Typer would do it six times.
+    verb.callback.__annotations__ = get_type_hints(verb.callback, include_extras=True)
+    verb.context_settings = HELP
+    noun.registered_commands = [verb]
+    return get_command(noun)
+
+
+def _name(verb: CommandInfo) -> str:
+    return verb.name or (verb.callback.__name__ if verb.callback else "")
 
 
 if __name__ == "__main__":

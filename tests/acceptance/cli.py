@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
+from hiboss.cli.spawn import call_once
 from hiboss.paths import Home
 from hiboss.testing import RunningDaemon, running_daemon
 
@@ -131,6 +136,10 @@ class Shell:
             finally:
                 process.kill()
 
+    def set_up(self) -> None:
+        """What `hiboss setup` leaves here (boss Ada, zone UTC, agent nex), without its second of work."""
+        shutil.copytree(_home_set_up(), self.home.path)
+
     @property
     def pid(self) -> int | None:
         """The pid of the daemon that runs here; None when none does. Leaves its lock alone."""
@@ -151,6 +160,15 @@ class Shell:
         if (pid := self.pid) is not None:
             psutil.Process(pid).kill()
             wait_until(lambda: gone(pid))
+
+
+@cache
+def _home_set_up() -> str:
+    directory = tempfile.mkdtemp(prefix="hiboss-test-")
+    atexit.register(shutil.rmtree, directory)
+    home = Home(os.path.join(directory, "home"))
+    call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
+    return home.path
 
 
 class Office(Shell):

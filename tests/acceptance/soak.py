@@ -178,7 +178,9 @@ class House:
             if one.key in stored:
                 assert sorted(result["ids"]) == stored[one.key][1]
         with self.daemon.database() as connection:
-            doubles = connection.execute("SELECT text FROM message GROUP BY text HAVING count(*) > 1").fetchall()
+            doubles = connection.execute(
+                "SELECT text FROM message GROUP BY text HAVING count(*) > 1"
+            ).fetchall()
         assert not doubles, f"{len(doubles)} messages are there twice"
         missing = [one.key for one in asked if "nobody" not in str(one.params.get("to"))]
         assert set(missing) <= set(self._stored())
@@ -196,7 +198,9 @@ class House:
                     yield answer
                 sending.join()
 
-    def _count(self, crash_at: str | None, asked: list[Asked], stored: dict[str, tuple[str, list[str]]]) -> None:
+    def _count(
+        self, crash_at: str | None, asked: list[Asked], stored: dict[str, tuple[str, list[str]]]
+    ) -> None:
         counts = self.counts
         answered = [one for one in asked if one.answer is not None]
         counts.rounds += 1

@@ -81,7 +81,7 @@ def test_a_signal_to_up_alone_ends_the_daemon_too(shell: Shell, number: signal.S
 
 
 def test_a_signal_while_the_daemon_is_starting_leaves_no_daemon(shell: Shell) -> None:
-    shell("setup")
+    shell.set_up()
     with shell.open("up") as up:
         pid = wait_until(lambda: daemon_below(up.pid))
         try:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.cli.spawn import spawn
 from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.errors import DaemonUnreachable
 from hiboss.testing import running_daemon
 from tests.acceptance.soak import House
+from tests.integration.daemons import set_up
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(daemon, seed=os.getpid())
 
 
-@pytest.mark.parametrize("passes", [4, 25])
+@pytest.mark.parametrize("passes", [5, 30])
 @pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT])
 def test_what_was_answered_survives_death_at_a_crash_point(house: House, point: str, passes: int) -> None:
     before = house.counts.asked
@@ -30,17 +32,19 @@ def test_what_was_answered_survives_death_at_a_crash_point(house: House, point: 
 
 def test_what_was_answered_survives_death_at_random_moments(house: House) -> None:
     before = house.counts.answered
-    for _ in range(3):
+    for _ in range(2):
         house.round()
     assert house.counts.answered > before
 
 
-@pytest.mark.parametrize(("point", "stored"), [(BEFORE_WRITE, False), (IN_GROUP, False), (AFTER_COMMIT, True)])
+@pytest.mark.parametrize(
+    ("point", "stored"), [(BEFORE_WRITE, False), (IN_GROUP, False), (AFTER_COMMIT, True)]
+)
 def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored: bool) -> None:
     """With one client, one request at a time: the one that was not answered is stored after COMMIT only."""
-    with running_daemon(tmp_path) as daemon:
-        daemon.stop()
-        daemon.start(HIBOSS_CRASH_AT=f"{point}:4")  # the first is the daemon's own
+    set_up(tmp_path)
+    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:4") as daemon:
+        # the first pass is the daemon's own
         send = {"token": daemon.token("nex"), "to": "agent:nex"}
         for number in range(2):
             daemon.call("envelope.send", text=f"{number}", key=f"{number}", **send)
@@ -55,14 +59,14 @@ def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored:
         assert [(one["text"], one["seq"]) for one in found] == [("2", 3), ("1", 2), ("0", 1)]
 
 
-@pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT])
-def test_a_death_while_starting_does_not_hinder_the_next_start(tmp_path: Path, point: str) -> None:
-    with running_daemon(tmp_path) as daemon:
+def test_a_death_while_starting_does_not_hinder_the_next_start(tmp_path: Path) -> None:
+    home = set_up(tmp_path)
+    with running_daemon(tmp_path, set_up=False) as daemon:
         sent = daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="before")
-        daemon.stop()
-        for _ in range(2):
+        daemon.kill()
+        for point in (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT):
             with pytest.raises(DaemonUnreachable):
-                daemon.start(HIBOSS_CRASH_AT=f"{point}:1")
+                spawn(home, detach=True, extra_env={"HIBOSS_CRASH_AT": f"{point}:1"})
         daemon.start()
         got = daemon.call("envelope.get", token=daemon.token("nex"), id=sent["ids"][0])
         assert got["envelope"]["text"] == "before"

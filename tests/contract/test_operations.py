@@ -15,7 +15,7 @@ from hiboss.api import desk  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY
 from hiboss.testing import Answered, RunningDaemon, running_daemon
 from tests.integration.daemons import answers, code, line
-from tests.integration.office import Party, agent, agents, boss
+from tests.integration.office import Party, agent, agents, boss, open_office
 
 # What any operation may answer, without declaring it.
 GENERAL = {"no_token", "bad_token", "forbidden", "invalid_params", "busy"}
@@ -24,9 +24,8 @@ ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 def assert_declared_shape(name: str, answer: Any) -> None:
@@ -338,10 +337,9 @@ ODD: list[Any] = [
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon of its own: nobody can rely on anything here, agents may be deleted at any time."""
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         running.register("tester")
         yield running
-        running.check()
 
 
 @pytest.mark.parametrize("name", sorted(set(REGISTRY) - {"daemon.stop"}))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,12 +13,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hiboss.cli.spawn import call_once
 from hiboss.paths import Home
-from hiboss.testing import RunningDaemon
+from hiboss.testing import RunningDaemon, running_daemon
 
 _WITH_SETTINGS = """
 import json, sys
@@ -71,11 +74,29 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
         time.sleep(0.005)
 
 
-def set_up(directory: Path) -> Home:
-    """A home that is set up, with no daemon."""
+@cache
+def _template() -> Home:
+    """A home that is set up, made once: a copy is cheaper than another process."""
+    directory = tempfile.mkdtemp(prefix="hiboss-template-")
+    atexit.register(shutil.rmtree, directory)
     home = Home(os.path.join(directory, "home"))
     call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
     return home
+
+
+def set_up(directory: Path) -> Home:
+    """A home that is set up with boss and agent nex, and has no daemon."""
+    home = Home(os.path.join(directory, "home"))
+    shutil.copytree(_template().path, home.path)
+    return home
+
+
+@contextmanager
+def started(directory: Path) -> Iterator[RunningDaemon]:
+    """A daemon in a home that is set up; stopped at the end."""
+    set_up(directory)
+    with running_daemon(directory, set_up=False) as daemon:
+        yield daemon
 
 
 def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:

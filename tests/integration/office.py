@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import itertools
+import shutil
+import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon
-from tests.integration.daemons import answers, line
+from hiboss.testing import Answered, RunningDaemon, running_daemon
+from tests.integration.daemons import answers, line, set_up
 
 Envelope = dict[str, Any]
 
 _numbers = itertools.count(1)
+
+
+@functools.cache
+def _home_set_up() -> Path:
+    """Made once for all tests of this process: set-up costs a process of its own each time."""
+    directory = Path(tempfile.mkdtemp(prefix="hiboss-office-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(set_up(directory).path)
+
+
+@contextmanager
+def open_office(directory: Path) -> Iterator[RunningDaemon]:
+    """A daemon with boss and agent nex, whose store is looked through at the end."""
+    shutil.copytree(_home_set_up(), directory / "home")
+    with running_daemon(directory, set_up=False) as daemon:
+        yield daemon
+        daemon.check()
 
 
 class Party:

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
+from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import ask, code
-from tests.integration.office import Party, agent, agents, at_once, boss
+from tests.integration.office import Party, agent, agents, at_once, boss, open_office
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 def names(party: Party, **params: Any) -> list[str]:

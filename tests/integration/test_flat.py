@@ -226,7 +226,9 @@ HOT: dict[str, Hot] = {
     "counts": lambda c, n: house.counts(c, 100),
     "read": write(lambda tx, n: envelopes.mark_read(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge": write(lambda tx, n: envelopes.acknowledge(tx, [n + FRESH], NEX_ID, NOW)),
-    "acknowledge all, a chunk": write(lambda tx, n: envelopes.acknowledge_due(tx, NEX_ID, n + FRESH, 10, NOW)),
+    "acknowledge all, a chunk": write(
+        lambda tx, n: envelopes.acknowledge_due(tx, NEX_ID, n + FRESH, 10, NOW)
+    ),
     "archive": write(lambda tx, n: envelopes.put_into(tx, [n + FRESH], NEX_ID, Box.ARCHIVED, NOW)),
     "cancel": write(lambda tx, n: envelopes.cancel(tx, [n + FRESH], ADA_ID, NOW)),
     "send": send(),
@@ -279,4 +281,6 @@ def test_the_counting_notices_an_index_that_is_not_what_it_was(tmp_path: Path) -
         connection.execute("DROP INDEX envelope_box")
         connection.execute("CREATE INDEX envelope_box ON envelope (recipient)")
 
-    assert {"inbox", "inbox, pending", "archived"} <= set(not_flat(tmp_path, SETTLED, HOT, large=5_000, prepare=spoil))
+    assert {"inbox", "inbox, pending", "archived"} <= set(
+        not_flat(tmp_path, SETTLED, HOT, large=5_000, prepare=spoil)
+    )

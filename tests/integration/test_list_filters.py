@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.office import Envelope, Party, agent, agents, boss, flat
+from hiboss.testing import RunningDaemon
+from tests.integration.office import Envelope, Party, agent, agents, boss, flat, open_office
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 @pytest.fixture

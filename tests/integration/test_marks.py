@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
+from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import answers, line
-from tests.integration.office import Party, agents, at_once, boss, flat
+from tests.integration.office import Party, agents, at_once, boss, flat, open_office
 
 OWN = ["read", "ack", "archive", "trash", "restore"]
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 @pytest.fixture
@@ -373,18 +372,3 @@ def test_the_bosss_mail_is_done_on_arrival_and_acknowledged_when_he_says_so(two:
     assert mark(chief, "read", number) == 1 and mark(chief, "ack", number) == 1
     got = chief.get(number)
     assert got["done_at"] == done_at and got["acked_at"] and mark(chief, "trash", number) == 1
-
-
-def test_marks_survive_kill_9(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with running_daemon(tmp_path_factory.mktemp("d")) as daemon:
-        ada, bob = agents(daemon, 2)
-        numbers = [ada.tell(bob) for _ in range(4)]
-        mark(bob, "ack", numbers[0])
-        mark(bob, "trash", numbers[1])
-        mark(bob, "read", numbers[2])
-        mark(ada, "cancel", numbers[3])
-        before = [bob.get(number) for number in numbers]
-        daemon.kill()
-        daemon.start()
-        assert [bob.get(number) for number in numbers] == before
-        daemon.check()

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
+from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import code
-from tests.integration.office import Party, agent, agents, at_once, boss, stored
+from tests.integration.office import Party, agent, agents, at_once, boss, open_office, stored
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 def request(method: str, id_: int, **params: Any) -> dict[str, Any]:

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
+from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import code, line
-from tests.integration.office import Party, agents, boss, stored
+from tests.integration.office import Party, agents, boss, open_office, stored
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +92,14 @@ def test_trace_metadata_and_interruptible_are_kept(two: tuple[Party, Party]) -> 
     assert got["trace"] == "trace-7" and got["interruptible"] is False
 
 
+@pytest.mark.parametrize("key", [{}, {"key": "k"}], ids=["without a key", "with a key"])
 @pytest.mark.parametrize("depth", [20, 300, 1000])
-def test_deeply_nested_metadata_does_not_shut_the_recipients_box(daemon: RunningDaemon, depth: int) -> None:
+def test_deeply_nested_metadata_does_not_shut_the_recipients_box(
+    daemon: RunningDaemon, depth: int, key: dict[str, str]
+) -> None:
     ada, bob = agents(daemon, 2)
     nested = '{"a":' * depth + "{}" + "}" * depth
-    sending = line("envelope.send", token=ada.token, to=bob.address, text="x", metadata="?")
+    sending = line("envelope.send", token=ada.token, to=bob.address, text="x", metadata="?", **key)
     before = stored(daemon)
     (answer,) = daemon.exchange(sending.strip().replace(b'"?"', nested.encode()), answers=1)
     assert code(answer) in ("ok", "invalid_params", "too_large")

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.office import Party, agent, agents, at_once, boss, stored
+from hiboss.testing import Answered, RunningDaemon
+from tests.integration.office import Party, agent, agents, at_once, boss, open_office, stored
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
         yield running
-        running.check()
 
 
 @pytest.fixture
@@ -170,14 +169,3 @@ def test_of_32_at_once_with_one_key_one_is_stored(
     assert len({tuple(one["ids"]) for one in results}) == 1
     assert [one["duplicate"] for one in results].count(False) == 1
     assert len(bob.list()) == 1
-
-
-def test_a_key_is_remembered_over_kill_9(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
-        ada, bob = agents(daemon, 2)
-        first = ada.send(bob, key="k")
-        daemon.kill()
-        daemon.start()
-        again = ada.send(bob, key="k")
-        assert again["duplicate"] is True and again["ids"] == first["ids"]
-        daemon.check()

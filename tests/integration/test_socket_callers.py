@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.daemons import answers, ask, code, line, notification, wait_until
+from tests.integration.daemons import answers, ask, code, line, notification, started, wait_until
 
 NOBODY = 65534
 _AS_ANOTHER_USER = """
@@ -32,7 +32,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with started(tmp_path_factory.mktemp("d")) as running:
         running.register("other")
         yield running
 
@@ -48,7 +48,9 @@ def test_without_a_token_nothing_but_open_operations_is_done(daemon: RunningDaem
         assert code(ask(connection, "daemon.ping")) == "ok"
 
 
-@pytest.mark.parametrize("token", ["", "hba_wrong", "hbb_" + "A" * 43, "x" * 100_000, "ÄÖ\U0001f600"], ids=lambda t: t[:10])
+@pytest.mark.parametrize(
+    "token", ["", "hba_wrong", "hbb_" + "A" * 43, "x" * 100_000, "ÄÖ\U0001f600"], ids=lambda t: t[:10]
+)
 def test_a_token_that_is_not_in_force_is_refused_everywhere(daemon: RunningDaemon, token: str) -> None:
     with daemon.connect() as connection:
         for method in ("envelope.list", "auth.login", "daemon.ping"):
@@ -148,7 +150,9 @@ def test_a_failed_login_changes_nothing(daemon: RunningDaemon) -> None:
 def test_a_token_with_the_request_wins_over_the_login(daemon: RunningDaemon) -> None:
     with daemon.connect() as connection:
         ask(connection, "auth.login", token=daemon.token("nex"))
-        assert ask(connection, "agent.self", token=daemon.token("other"))["result"]["address"] == "agent:other"
+        assert (
+            ask(connection, "agent.self", token=daemon.token("other"))["result"]["address"] == "agent:other"
+        )
         assert whoami(connection) == "agent:nex"
 
 
@@ -195,7 +199,7 @@ def open_house() -> Iterator[RunningDaemon]:
     directory = tempfile.mkdtemp(prefix="hb", dir="/tmp")  # pytest's own lie below a closed one
     os.chmod(directory, 0o755)
     try:
-        with running_daemon(directory) as running:
+        with started(directory) as running:
             os.chmod(running.home.path, 0o755)
             os.chmod(running.home.socket, 0o666)
             yield running
@@ -203,7 +207,9 @@ def open_house() -> Iterator[RunningDaemon]:
         shutil.rmtree(directory)
 
 
-def test_another_user_of_the_machine_is_refused_even_when_the_modes_are_open(open_house: RunningDaemon) -> None:
+def test_another_user_of_the_machine_is_refused_even_when_the_modes_are_open(
+    open_house: RunningDaemon,
+) -> None:
     """Only root can become another user; anybody else is served, being the owner."""
     uid = NOBODY if os.geteuid() == 0 else os.geteuid()
     child = subprocess.Popen(

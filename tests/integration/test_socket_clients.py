@@ -13,15 +13,15 @@ import psutil
 import pytest
 
 from hiboss.config import DEFAULTS
-from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.daemons import answers, ask, code, line, wait_until
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import answers, ask, code, line, started, wait_until
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with started(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -155,7 +155,9 @@ def test_a_greedy_connection_leaves_others_their_turn(daemon: RunningDaemon) -> 
 
 
 @pytest.mark.parametrize("abruptly", [False, True], ids=["closed", "reset"])
-def test_a_client_that_vanishes_in_mid_request_leaves_nothing_behind(daemon: RunningDaemon, abruptly: bool) -> None:
+def test_a_client_that_vanishes_in_mid_request_leaves_nothing_behind(
+    daemon: RunningDaemon, abruptly: bool
+) -> None:
     base = daemon.call("daemon.status")["connections"]
     for cut in range(1, 40, 3):
         with daemon.connect() as connection:
@@ -170,7 +172,9 @@ def test_what_a_client_asked_before_it_vanished_is_done_all_the_same(daemon: Run
     token = daemon.register("vanisher")
     with daemon.connect() as connection:
         for number in range(30):
-            connection.sendall(line("envelope.send", number, token=token, to="agent:vanisher", text=f"{number}"))
+            connection.sendall(
+                line("envelope.send", number, token=token, to="agent:vanisher", text=f"{number}")
+            )
         answers(connection, 1)  # the daemon has read something; now go, with answers unread
 
     def stored() -> set[str]:
@@ -184,7 +188,9 @@ def test_what_a_client_asked_before_it_vanished_is_done_all_the_same(daemon: Run
     daemon.check()
 
 
-def test_a_client_that_vanishes_while_its_answers_are_being_written_hurts_nobody(daemon: RunningDaemon) -> None:
+def test_a_client_that_vanishes_while_its_answers_are_being_written_hurts_nobody(
+    daemon: RunningDaemon,
+) -> None:
     token = daemon.token("nex")
     sent = daemon.call("envelope.send", token=token, to="agent:nex", text="t" * 100_000)
     base = daemon.call("daemon.status")["connections"]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 import random
 import socket
+import threading
 from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from hiboss.config import DEFAULTS
-from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.daemons import all_answers, answers, ask, code, line, notification
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import all_answers, answers, ask, code, line, notification, started
 
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with started(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -34,7 +35,14 @@ def ping_of(size: int, id_: int = 1) -> bytes:
 
 def test_framing_errors_are_answered_in_order_between_valid_requests(daemon: RunningDaemon) -> None:
     over = b"x" * (DEFAULTS.frame_bytes + 1) + b"\n"
-    lines = [line("daemon.ping", 1), b"{broken\n", line("daemon.ping", 2), over, line("daemon.ping", 3), b"\xff\xfe\n"]
+    lines = [
+        line("daemon.ping", 1),
+        b"{broken\n",
+        line("daemon.ping", 2),
+        over,
+        line("daemon.ping", 3),
+        b"\xff\xfe\n",
+    ]
     with daemon.connect() as connection:
         connection.sendall(b"".join(lines) + line("daemon.ping", 4))
         found = answers(connection, 7)
@@ -70,7 +78,9 @@ def test_a_framing_error_waits_for_the_slower_answer_before_it(daemon: RunningDa
     ],
     ids=repr,
 )
-def test_invalid_utf8_is_a_parse_error_and_the_connection_goes_on(daemon: RunningDaemon, broken: bytes) -> None:
+def test_invalid_utf8_is_a_parse_error_and_the_connection_goes_on(
+    daemon: RunningDaemon, broken: bytes
+) -> None:
     found = daemon.exchange(broken, line("daemon.ping", 2).rstrip(), answers=2)
     assert [code(one) for one in found] == ["parse_error", "ok"]
 
@@ -143,11 +153,17 @@ def test_half_a_line_before_half_close_is_a_parse_error(daemon: RunningDaemon) -
 def test_a_half_closed_peer_gets_all_its_answers_before_the_daemon_hangs_up(daemon: RunningDaemon) -> None:
     token = daemon.register("halfclosed")
     count = 1_500  # more than are taken in flight at once
-    with daemon.connect() as connection:
-        for number in range(count):
-            connection.sendall(line("envelope.send", number, token=token, to="agent:halfclosed", text=f"{number}"))
+    lines = [line("envelope.send", n, token=token, to="agent:halfclosed", text=f"{n}") for n in range(count)]
+
+    def write_and_half_close() -> None:
+        connection.sendall(b"".join(lines))
         connection.shutdown(socket.SHUT_WR)
+
+    with daemon.connect() as connection:
+        writer = threading.Thread(target=write_and_half_close)
+        writer.start()
         found = all_answers(connection)
+        writer.join()
     assert [one["id"] for one in found] == list(range(count))
     assert len({one["result"]["ids"][0] for one in found}) == count
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.daemons import answers, ask, code, notification
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import answers, ask, code, notification, started
 
 PING = {"jsonrpc": "2.0", "method": "daemon.ping", "id": 1}
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with started(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -30,7 +30,21 @@ def texts(daemon: RunningDaemon, thread: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "id_",
-    ["a", "", "5", "ÄÖ \U0001f600 \u2028", "x" * 10_000, 0, -7, 2**53 + 1, 2**63 - 1, -(2**63), 1.5, -0.25, None],
+    [
+        "a",
+        "",
+        "5",
+        "ÄÖ \U0001f600 \u2028",
+        "x" * 10_000,
+        0,
+        -7,
+        2**53 + 1,
+        2**63 - 1,
+        -(2**63),
+        1.5,
+        -0.25,
+        None,
+    ],
     ids=lambda id_: repr(id_)[:20],
 )
 def test_an_id_of_a_legal_kind_comes_back_as_it_was(daemon: RunningDaemon, id_: Any) -> None:
@@ -94,7 +108,14 @@ def test_what_is_json_and_no_request_is_an_invalid_request(daemon: RunningDaemon
 
 @pytest.mark.parametrize(
     "text",
-    ['{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]', "{", "nonsense", "[1,", "NaN", '"\\ud800"'],
+    [
+        '{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]',
+        "{",
+        "nonsense",
+        "[1,",
+        "NaN",
+        '"\\ud800"',
+    ],
 )
 def test_what_is_not_json_is_a_parse_error_with_a_null_id(daemon: RunningDaemon, text: str) -> None:
     (answer,) = daemon.exchange(text, answers=1)
@@ -140,7 +161,9 @@ def test_too_many_positional_params_are_invalid_params(daemon: RunningDaemon) ->
     [{"to": "agent:nex", "txt": "x"}, {"to": 5, "text": "x"}, {"to": "agent:nex", "text": ["x"]}],
     ids=["unknown name", "wrong type", "list for text"],
 )
-def test_wrong_params_are_invalid_params_and_store_nothing(daemon: RunningDaemon, params: dict[str, Any]) -> None:
+def test_wrong_params_are_invalid_params_and_store_nothing(
+    daemon: RunningDaemon, params: dict[str, Any]
+) -> None:
     before = daemon.call("envelope.list", token=daemon.token("nex"), page_size=1)["envelopes"]
     request = {**PING, "method": "envelope.send", "params": {**params, "token": daemon.token("nex")}}
     (answer,) = daemon.exchange(request, answers=1)
@@ -163,7 +186,11 @@ def test_a_notification_is_carried_out_and_not_answered(daemon: RunningDaemon) -
 
 
 def test_a_notification_that_fails_is_not_answered_either(daemon: RunningDaemon) -> None:
-    wrong = [notification("no.such"), notification("envelope.send", nonsense=1), notification("daemon.ping", a=1)]
+    wrong = [
+        notification("no.such"),
+        notification("envelope.send", nonsense=1),
+        notification("daemon.ping", a=1),
+    ]
     (answer,) = daemon.exchange(*wrong, {**PING, "id": "after"}, answers=1)
     assert answer["id"] == "after"
 
@@ -181,7 +208,9 @@ def test_a_batch_is_answered_by_an_array_with_an_answer_for_each_request(daemon:
     assert sorted(one["id"] for one in answer) == list(range(50))
 
 
-def test_a_mixed_batch_answers_requests_and_errors_and_leaves_out_notifications(daemon: RunningDaemon) -> None:
+def test_a_mixed_batch_answers_requests_and_errors_and_leaves_out_notifications(
+    daemon: RunningDaemon,
+) -> None:
     batch = [
         {**PING, "id": "1"},
         notification("daemon.ping"),
@@ -216,7 +245,11 @@ def test_a_batch_of_notifications_alone_is_not_answered(daemon: RunningDaemon) -
 def test_a_batch_of_a_thousand_is_taken_and_one_more_is_refused_whole(daemon: RunningDaemon) -> None:
     token = daemon.token("nex")
     most = [{**PING, "id": n} for n in range(1_000)]
-    send = {**PING, "method": "envelope.send", "params": {"token": token, "to": "agent:nex", "text": "too many"}}
+    send = {
+        **PING,
+        "method": "envelope.send",
+        "params": {"token": token, "to": "agent:nex", "text": "too many"},
+    }
     taken, refused = daemon.exchange(most, [*most, send], answers=2)
     assert len(taken) == 1_000 and all("result" in one for one in taken)
     assert refused["error"]["code"] == -32600 and refused["id"] is None
@@ -227,7 +260,12 @@ def test_a_batch_of_a_thousand_is_taken_and_one_more_is_refused_whole(daemon: Ru
 def test_sends_in_one_batch_are_each_stored(daemon: RunningDaemon) -> None:
     token = daemon.register("batcher")
     batch = [
-        {**PING, "id": n, "method": "envelope.send", "params": {"token": token, "to": "agent:batcher", "text": f"{n}"}}
+        {
+            **PING,
+            "id": n,
+            "method": "envelope.send",
+            "params": {"token": token, "to": "agent:batcher", "text": f"{n}"},
+        }
         for n in range(60)
     ]
     (answer,) = daemon.exchange(batch, answers=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,20 +15,27 @@ import pytest
 
 from hiboss.cli.spawn import call_once, spawn
 from hiboss.paths import Home
-from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.daemons import set_up
+from hiboss.testing import Answered, RunningDaemon
+from tests.integration.daemons import set_up, started
 
 PAGE = 4096
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    """A home with mail in it, and no daemon."""
-    with running_daemon(tmp_path) as daemon:
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> str:
+    with started(tmp_path_factory.mktemp("d")) as daemon:
         for number in range(20):
-            daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text=f"{number} " + "x" * 2_000)
-    assert not os.path.exists(f"{daemon.home.database}-wal")
-    return daemon.home
+            daemon.call(
+                "envelope.send", token=daemon.token("nex"), to="agent:nex", text=f"{number} " + "x" * 2_000
+            )
+    return daemon.home.path
+
+
+@pytest.fixture
+def home(intact: str, tmp_path: Path) -> Home:
+    """A home with mail in it, and no daemon."""
+    shutil.copytree(intact, tmp_path / "home")
+    return Home(str(tmp_path / "home"))
 
 
 def overwrite(path: str, start: int, length: int) -> None:
@@ -53,7 +61,9 @@ def another_kind_of_file(path: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [header, all_but_the_first_page, half_is_missing, another_kind_of_file])
-def test_a_damaged_database_is_refused_at_start_with_advice(home: Home, damage: Callable[[str], None]) -> None:
+def test_a_damaged_database_is_refused_at_start_with_advice(
+    home: Home, damage: Callable[[str], None]
+) -> None:
     damage(home.database)
     mark = hashlib.sha256(Path(home.database).read_bytes()).digest()
     with pytest.raises(Answered) as refused:

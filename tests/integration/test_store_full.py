@@ -17,8 +17,8 @@ from hiboss.config import DEFAULTS
 from hiboss.errors import StoreFull
 from hiboss.store.database import connect
 from hiboss.store.writer import Tx, Writer
-from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.daemons import can_mount, mount, set_up, unmount
+from hiboss.testing import Answered, RunningDaemon
+from tests.integration.daemons import can_mount, mount, set_up, started, unmount
 
 MIB = 1024 * 1024
 
@@ -92,7 +92,7 @@ def send_until_refused(daemon: RunningDaemon, stored: dict[int, str]) -> tuple[i
 
 
 def test_a_full_disk_is_named_and_nothing_answered_is_lost(disk: Any) -> None:
-    with running_daemon(disk.directory) as daemon:
+    with started(disk.directory) as daemon:
         token = daemon.token("nex")
         stored: dict[int, str] = {number: send(daemon, number)["ids"][0] for number in range(5)}
         with disk.full(daemon):
@@ -116,8 +116,10 @@ def test_a_full_disk_is_named_and_nothing_answered_is_lost(disk: Any) -> None:
         assert len(rows) == len(stored)
 
 
-def test_an_attachment_for_which_there_is_no_space_is_refused_and_leaves_nothing(disk: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with running_daemon(disk.directory) as daemon:
+def test_an_attachment_for_which_there_is_no_space_is_refused_and_leaves_nothing(
+    disk: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with started(disk.directory) as daemon:
         send(daemon, 0)
         big = tmp_path_factory.mktemp("elsewhere") / "big"
         big.write_bytes(os.urandom(9 * MIB))
@@ -178,6 +180,9 @@ def test_a_full_database_costs_every_operation_of_the_group_and_no_later_one(tmp
     assert refused and len(refused) + full.count("full 0") == 4
     assert later == ["later 0", "later 1", "later 2"]
     connection = connect(home, wait_seconds=1, read_only=True)
-    keys = {row[0] for row in connection.execute("SELECT key FROM config WHERE key LIKE 'full %' OR key LIKE 'later %'")}
+    keys = {
+        row[0]
+        for row in connection.execute("SELECT key FROM config WHERE key LIKE 'full %' OR key LIKE 'later %'")
+    }
     connection.close()
     assert keys == {one for one in [*full, *later] if isinstance(one, str)}

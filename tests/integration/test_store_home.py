@@ -13,9 +13,8 @@ import pytest
 from hiboss.cli.spawn import call_once, spawn
 from hiboss.errors import DaemonRunning, DaemonUnreachable
 from hiboss.paths import Home
-from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.daemons import all_answers, line, mount, set_up, unmount
-
+from hiboss.testing import Answered, RunningDaemon
+from tests.integration.daemons import all_answers, line, mount, set_up, started, unmount, wait_until
 
 # --- a home that cannot be used ------------------------------------------------------------
 
@@ -55,7 +54,9 @@ SPOILS = [
 
 
 @pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
-def test_a_home_that_cannot_be_used_is_refused_with_advice(tmp_path: Path, spoil: Callable[[Home], None]) -> None:
+def test_a_home_that_cannot_be_used_is_refused_with_advice(
+    tmp_path: Path, spoil: Callable[[Home], None]
+) -> None:
     (tmp_path / "above").mkdir()
     home = Home(str(tmp_path / "above" / "home"))
     spoil(home)
@@ -99,7 +100,7 @@ def test_setting_up_an_unusable_home_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_a_second_daemon_is_refused_with_the_firsts_pid_and_the_first_goes_on(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         with pytest.raises(DaemonRunning) as refused:
             spawn(daemon.home, detach=True)
         assert refused.value.facts == {"pid": str(daemon.pid), "home": daemon.home.path}
@@ -120,13 +121,13 @@ def test_of_many_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> N
             stderr=subprocess.PIPE,
             cwd="/",
         )
-        for _ in range(4)
+        for _ in range(3)
     ]
     daemon = RunningDaemon(home)
-    losers = []
-    while len(losers) < 3:
-        losers += [one for one in starters if one not in losers and one.poll() is not None]
+    wait_until(lambda: sum(one.poll() is not None for one in starters) == 2)
+    losers = [one for one in starters if one.poll() is not None]
     (winner,) = [one for one in starters if one not in losers]
+    wait_until(lambda: os.path.exists(home.socket))
     assert daemon.call("daemon.ping")["pid"] == winner.pid
     for loser in losers:
         assert loser.returncode == 1 and f"pid {winner.pid}".encode() in loser.communicate()[1]
@@ -136,7 +137,7 @@ def test_of_many_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> N
 
 
 def test_files_left_by_a_killed_daemon_are_no_hindrance(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         dead = daemon.pid
         daemon.kill()
         assert os.path.exists(daemon.home.socket)
@@ -150,7 +151,7 @@ def test_files_left_by_a_killed_daemon_are_no_hindrance(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_ended_well_leaves_no_socket_and_no_pid(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         assert daemon.stop() == 0
         assert not os.path.exists(daemon.home.socket)
         assert Path(daemon.home.pid_file).read_text() == ""
@@ -158,7 +159,7 @@ def test_a_daemon_that_ended_well_leaves_no_socket_and_no_pid(tmp_path: Path) ->
 
 
 def test_each_life_of_the_daemon_has_its_own_boot_number(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         first = daemon.call("daemon.status")["boot"]
         daemon.kill()
         daemon.start()
@@ -169,7 +170,7 @@ def test_each_life_of_the_daemon_has_its_own_boot_number(tmp_path: Path) -> None
 
 
 def test_what_was_asked_before_the_end_is_answered_before_the_end(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon, daemon.connect() as connection:
+    with started(tmp_path) as daemon, daemon.connect() as connection:
         token = daemon.token("nex")
         sends = [line("envelope.send", n, token=token, to="agent:nex", text=f"{n}") for n in range(100)]
         connection.sendall(b"".join(sends) + line("daemon.stop", "stop"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.store.invariants import INVARIANTS, violations
-from hiboss.testing import running_daemon
+from tests.integration.daemons import started
 
 # What breaks each of them. Rows: message 1 (nex to ada and the boss: e1 pending, e2 done), 2 (ada's reply,
 # e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6).
@@ -75,7 +75,7 @@ BREAKS: dict[str, list[str]] = {
 
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with running_daemon(tmp_path_factory.mktemp("d")) as daemon:
+    with started(tmp_path_factory.mktemp("d")) as daemon:
         nex, ada = daemon.token("nex"), daemon.register("ada")
         first = daemon.call("envelope.send", token=nex, to=["agent:ada", "user:boss"], text="1")
         daemon.call("envelope.send", token=ada, reply_to=first["ids"][0], text="2")
@@ -109,7 +109,9 @@ def test_every_invariant_is_tried_here() -> None:
     [(sentence, statement) for sentence, statements in BREAKS.items() for statement in statements],
     ids=lambda text: text[:60],
 )
-def test_an_invariant_fires_when_it_is_broken(database: sqlite3.Connection, sentence: str, statement: str) -> None:
+def test_an_invariant_fires_when_it_is_broken(
+    database: sqlite3.Connection, sentence: str, statement: str
+) -> None:
     assert database.execute(statement).rowcount > 0
     broken = violations(database)
     assert [one for one in broken if one.startswith(f"not so: {sentence} ")], broken

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.daemons import answers, code, daemon_with, launch, line, set_up
+from hiboss.testing import Answered, RunningDaemon
+from tests.integration.daemons import answers, code, daemon_with, launch, line, set_up, started
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,10 @@ def test_reading_goes_on_while_another_program_holds_the_lock(daemon: RunningDae
     sent = daemon.call("envelope.send", token=token, to="agent:nex", text="before the lock")
     with daemon.database() as other:
         other.execute("BEGIN IMMEDIATE")
-        assert daemon.call("envelope.get", token=token, id=sent["ids"][0])["envelope"]["text"] == "before the lock"
+        assert (
+            daemon.call("envelope.get", token=token, id=sent["ids"][0])["envelope"]["text"]
+            == "before the lock"
+        )
         assert daemon.call("envelope.list", token=token, page_size=1)["envelopes"][0]["id"] == sent["ids"][0]
         assert daemon.call("daemon.status")["set_up"] is True
 
@@ -90,7 +93,7 @@ def test_a_daemon_cannot_start_on_a_locked_database_and_says_so(tmp_path: Path) 
 
 def test_a_program_that_opens_and_closes_the_database_costs_no_mail(tmp_path: Path) -> None:
     """Did the daemon not keep its lock, SQLite in that program would take away the log it writes to."""
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         token = daemon.token("nex")
         answered = []
         for number in range(4):

@@ -19,6 +19,7 @@ from hiboss.store.database import Connection, connect
 from hiboss.store.invariants import violations
 from hiboss.store.migrate import migrate, migrations
 from hiboss.testing import Answered, RunningDaemon, running_daemon
+from tests.integration.daemons import started
 
 Step = Callable[[Database], None]
 
@@ -50,7 +51,9 @@ def tomorrow(*steps: Step) -> Migrations:
 
 
 def m0002_pets(db: Database) -> None:
-    db.executescript("CREATE TABLE pet (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO pet (name) VALUES ('Rex');")
+    db.executescript(
+        "CREATE TABLE pet (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO pet (name) VALUES ('Rex');"
+    )
     db.execute("UPDATE config SET value = 'changed' WHERE key = 'old'")
 
 
@@ -61,7 +64,9 @@ def m0003_breaks(db: Database) -> None:
 
 
 def m0003_raises(db: Database) -> None:
-    db.executescript("CREATE TABLE half (id INTEGER); UPDATE config SET value = 'half done' WHERE key = 'old';")
+    db.executescript(
+        "CREATE TABLE half (id INTEGER); UPDATE config SET value = 'half done' WHERE key = 'old';"
+    )
     raise RuntimeError("a defect in a migration")
 
 
@@ -81,7 +86,9 @@ def backups(home: Home) -> list[str]:
 # --- backup ------------------------------------------------------------------------------------
 
 
-def test_a_migration_makes_a_backup_that_opens_and_holds_the_old_data(home: Home, connection: Connection) -> None:
+def test_a_migration_makes_a_backup_that_opens_and_holds_the_old_data(
+    home: Home, connection: Connection
+) -> None:
     before = content(connection)
     migrate(connection, home, tomorrow(m0002_pets))
     (backup,) = backups(home)
@@ -95,7 +102,7 @@ def test_a_migration_makes_a_backup_that_opens_and_holds_the_old_data(home: Home
 
 
 def test_a_backup_can_be_put_back_and_served(tmp_path: Path) -> None:
-    with running_daemon(tmp_path) as daemon:
+    with started(tmp_path) as daemon:
         token = daemon.token("nex")
         sent = daemon.call("envelope.send", token=token, to="agent:nex", text="from before the upgrade")
     with closing(connect(daemon.home, wait_seconds=1)) as connection:
@@ -106,7 +113,10 @@ def test_a_backup_can_be_put_back_and_served(tmp_path: Path) -> None:
     os.replace(backups(daemon.home)[0], daemon.home.database)
     daemon.start()
     try:
-        assert daemon.call("envelope.get", token=token, id=sent["ids"][0])["envelope"]["text"] == "from before the upgrade"
+        assert (
+            daemon.call("envelope.get", token=token, id=sent["ids"][0])["envelope"]["text"]
+            == "from before the upgrade"
+        )
         daemon.check()
     finally:
         daemon.stop()
@@ -144,7 +154,9 @@ def test_a_failing_migration_leaves_the_database_as_it_was(
     assert violations(connection) == []
 
 
-def test_steps_before_a_failing_one_stay_and_the_rest_is_made_up_for_later(home: Home, connection: Connection) -> None:
+def test_steps_before_a_failing_one_stay_and_the_rest_is_made_up_for_later(
+    home: Home, connection: Connection
+) -> None:
     with pytest.raises(StoreError):
         migrate(connection, home, tomorrow(m0002_pets, m0003_breaks))
     assert connection.execute("SELECT count(*) FROM pet").fetchone()[0] == 1
@@ -190,7 +202,7 @@ def test_old_views_are_replaced_by_those_of_the_program(home: Home, connection: 
 
 def test_a_cursor_of_another_store_is_answered_gap(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with running_daemon(tmp_path) as here, running_daemon(tmp_path / "other") as there:
+    with started(tmp_path) as here, running_daemon(tmp_path / "other") as there:
         cursors = [_cursor(daemon) for daemon in (here, there)]
         assert cursors[0].partition("-")[0] != cursors[1].partition("-")[0]
         with pytest.raises(Answered) as refused:

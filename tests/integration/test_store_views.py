@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from hiboss import clock
 from hiboss.envelope import Box, Kind, Priority, Status, Waits
-from hiboss.testing import RunningDaemon, running_daemon
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import started
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 ADDRESS = re.compile(r"(agent|user|channel|group):.+")
@@ -27,16 +28,24 @@ _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon with mail of many kinds."""
-    with running_daemon(tmp_path_factory.mktemp("d")) as running:
+    with started(tmp_path_factory.mktemp("d")) as running:
         nex, boss, ada = running.token("nex"), running.token("boss"), running.register("ada", role="reviewer")
-        first = running.call("envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s")
-        running.call("envelope.send", token=ada, reply_to=first["ids"][0], text="# hi", type="markdown", priority="low")
-        running.call("envelope.send", token=nex, to="agent:ada", text="later", deliver_at="2099-12-31T23:59:59.999Z")
+        first = running.call(
+            "envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s"
+        )
+        running.call(
+            "envelope.send", token=ada, reply_to=first["ids"][0], text="# hi", type="markdown", priority="low"
+        )
+        running.call(
+            "envelope.send", token=nex, to="agent:ada", text="later", deliver_at="2099-12-31T23:59:59.999Z"
+        )
         running.call(
             "envelope.send", token=boss, from_="user:boss", to="agent:nex", text="[1]", type="json",
             from_boss=True, from_name="Ada L.", trace_id="trace-1", metadata={"a": [1, "ü"]}, priority="critical",
         )  # fmt: skip
-        cancelled = running.call("envelope.send", token=nex, to="agent:ada", text="oops", priority="high", type="html")
+        cancelled = running.call(
+            "envelope.send", token=nex, to="agent:ada", text="oops", priority="high", type="html"
+        )
         running.call("envelope.cancel", token=nex, ids=cancelled["ids"])
         read = running.call("envelope.send", token=ada, to="agent:nex", text="read, acknowledged, archived")
         running.call("envelope.ack", token=nex, ids=read["ids"])
@@ -98,7 +107,17 @@ def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> N
         row["attachments"] = json.loads(row["attachments"] or "[]")
         shared = set(row) & set(api)
         assert {column: row[column] for column in shared} == {column: api[column] for column in shared}
-        assert {"id", "message", "from", "to", "text", "status", "deliver_at", "created_at", "metadata"} <= shared
+        assert {
+            "id",
+            "message",
+            "from",
+            "to",
+            "text",
+            "status",
+            "deliver_at",
+            "created_at",
+            "metadata",
+        } <= shared
 
 
 def test_the_agents_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:

@@ -91,7 +91,9 @@ def then(operation: Callable[[Tx], Any], error: Exception) -> Callable[[Tx], Any
 
 def stored(home: Home) -> list[tuple[str, int, int]]:
     with closing(connect(home, wait_seconds=1)) as connection:
-        sql = "SELECT m.text, m.seq, e.arrived FROM message m JOIN envelope e ON e.message = m.id ORDER BY m.id"
+        sql = (
+            "SELECT m.text, m.seq, e.arrived FROM message m JOIN envelope e ON e.message = m.id ORDER BY m.id"
+        )
         return [tuple(row) for row in connection.execute(sql)]
 
 
@@ -117,7 +119,9 @@ def test_operations_that_fail_leave_the_others_of_their_group_alone(home: Home) 
 
 
 def test_each_caller_hears_the_outcome_of_its_own_operation(home: Home) -> None:
-    operations = [then(sending("x"), NotFound(what="n", value=n)) if n % 3 else (lambda tx, n=n: n) for n in range(100)]
+    operations = [
+        then(sending("x"), NotFound(what="n", value=n)) if n % 3 else (lambda tx, n=n: n) for n in range(100)
+    ]
     outcomes = at_once(home, operations)
     assert [one.value if isinstance(one, NotFound) else one for one in outcomes] == list(range(100))
     assert stored(home) == []
