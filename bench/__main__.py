@@ -39,6 +39,8 @@ def arguments() -> argparse.Namespace:
             parser.error(f"--{name} must be more than 0")
     if given.rows < 100:
         parser.error("--rows must be at least 100")
+    if given.json and not given.json.absolute().parent.is_dir():
+        parser.error(f"--json: there is no directory {given.json.absolute().parent}")
     return given
 
 
@@ -74,7 +76,7 @@ def main() -> int:
     found = report.document(figures, facts, options)
     print(report.heading(found))
     if earlier:
-        print(f"compared with {earlier['commit']}, {earlier['date']}, rows {earlier['options']['rows']:,}")
+        print(report.comparison(found, earlier))
     print(f"\n{report.table(figures, earlier)}\n")
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -16,6 +16,7 @@ from hiboss.config import DEFAULTS
 from hiboss.paths import Home
 from hiboss.store import messages
 from hiboss.store.database import connect
+from hiboss.store.invariants import violations
 
 from .homes import AGENT, SETUP, TEXT
 
@@ -46,6 +47,11 @@ class Bare:
         while (now := perf_counter()) < start + seconds:
             self._write(group)
         return float(self._seq - before) / (now - start)
+
+    def check(self) -> None:
+        """Bare must have written what the daemon writes, or the comparison is worth nothing."""
+        if broken := violations(self._connection):
+            raise AssertionError("\n".join(broken))
 
     def _write(self, group: int) -> None:
         execute, agent, conversation = self._connection.execute, self._agent, self._conversation

@@ -45,12 +45,14 @@ def full_home(directory: Path, rows: int) -> RunningDaemon:
     """A home where SETTLED has so many settled envelopes and WAITING so many pending ones."""
     daemon = new_home(directory)
     daemon.start()
-    for name in (SETTLED, WAITING):
-        daemon.register(name)
-        # One real envelope begins the conversation that the others are written into.
-        daemon.call("envelope.send", token=daemon.token(AGENT), to=f"agent:{name}", text=TEXT)
-    daemon.call("envelope.ack", token=daemon.token(SETTLED), all=True)
-    daemon.stop()
+    try:
+        for name in (SETTLED, WAITING):
+            daemon.register(name)
+            # One real envelope begins the conversation that the others are written into.
+            daemon.call("envelope.send", token=daemon.token(AGENT), to=f"agent:{name}", text=TEXT)
+        daemon.call("envelope.ack", token=daemon.token(SETTLED), all=True)
+    finally:
+        daemon.stop()
     begin = perf_counter()
     connection = connect(daemon.home, wait_seconds=DEFAULTS.lock_wait_seconds)
     try:

@@ -158,3 +158,15 @@ def heading(found: dict[str, Any]) -> str:
         f"Python {facts['python']}, SQLite {facts['sqlite']}, "
         f"{facts['others_cpu']:.0%} of the machine was taken by others meanwhile{warning}"
     )
+
+
+def comparison(found: dict[str, Any], earlier: dict[str, Any]) -> str:
+    """What the column `was` is about, and why it may not be comparable."""
+    line = f"was: {earlier['version']} at {earlier['commit']}, {earlier['date']}"
+    if found["options"] != earlier["options"]:
+        line += "; with other options"
+    if any(
+        found["machine"][fact] != earlier["machine"][fact] for fact in ("processor", "cores", "filesystem")
+    ):
+        line += "; on another machine, so only ratios compare"
+    return line

@@ -57,7 +57,9 @@ def measure(directory: Path, rounds: int, seconds: float) -> list[Figure]:
                 slices[way.key].append(_slice(daemon, bare, way, seconds))
         memory = psutil.Process(daemon.pid).memory_info().rss / 1e6
         total = sum(one.sent.answered for taken in slices.values() for one in taken)
+        say("checking that what was written is right")
         _check(daemon, total)
+        bare.check()
     finally:
         daemon.stop()
         bare.close()

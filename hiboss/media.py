@@ -22,6 +22,8 @@ def keep(home: Home, path: str, limit: int) -> Attachment:
     check_text(path, "attachment path")
     if not os.path.isabs(path):
         raise AttachmentUnreadable(path=path, why="over the socket a path must be absolute")
+    if os.path.basename(path) in ("", ".", ".."):
+        raise AttachmentUnreadable(path=path, why="it is written like a directory")
     real = os.path.realpath(path)
     _refuse_secrets(home, path, real)
     with open(_open(path, real), "rb") as source:
@@ -35,6 +37,17 @@ def _refuse_secrets(home: Home, path: str, real: str) -> None:
     root, media = os.path.realpath(home.path), os.path.realpath(home.media)
     if os.path.commonpath([real, root]) == root and os.path.commonpath([real, media]) != media:
         raise AttachmentForbidden(path=path, media=home.media)
+    # A hard link too; and the daemon must never open and close its own database, or its locks are gone.
+    try:
+        found = os.stat(real)
+    except OSError:
+        return
+    if found.st_nlink > 1:
+        for directory, _, names in os.walk(root):
+            if directory == media or directory.startswith(media + os.sep):
+                continue
+            if any(os.path.samestat(found, os.lstat(os.path.join(directory, name))) for name in names):
+                raise AttachmentForbidden(path=path, media=home.media)
 
 
 def _refuse_larger(path: str, size: int, limit: int) -> None:

@@ -77,7 +77,7 @@ class RunningDaemon:
 
     def token(self, name: str) -> str:
         """The token of a profile: boss, nex, or an agent registered with `register`."""
-        return Path(self.home.profile(name)).read_text().strip()
+        return Path(self.home.profile(name.lower())).read_text().strip()
 
     def register(self, name: str, **fields: Any) -> str:
         """Register an agent and return its token."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from .. import clock
 from ..address import check_agent_name
 from ..envelope import check_text
-from ..errors import BadName, InvalidParams, NameTaken, TooLarge, UnknownAgent
+from ..errors import BadName, BadText, InvalidParams, NameTaken, TooLarge, UnknownAgent
 from ..store import agents, tokens
 from ..store.database import Row
 from ..store.writer import Tx
@@ -20,6 +21,7 @@ from .operation import Level, Nothing, Params, operation
 
 
 class Fields(Params):
+    name: str
     kind: Literal["agent", "service", "bot"] | None = None
     mode: Literal["run", "pull"] | None = None
     description: str | None = Field(None, description="what it is for")
@@ -30,12 +32,11 @@ class Fields(Params):
 
 
 class Register(Fields):
-    name: str
     profile: bool = Field(False, description="keep the token in the home for --as NAME")
 
 
 class Set(Fields):
-    name: str
+    pass
 
 
 class Delete(Params):
@@ -93,7 +94,7 @@ class Self(TypedDict):
     level=Level.BOSS,
     params=Register,
     result=Registered,
-    errors=(BadName, NameTaken, TooLarge, InvalidParams),
+    errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams),
 )
 async def register(house: House, caller: Caller, params: Register) -> Registered:
     """Give a new agent an address and a token, which is shown this once."""
@@ -123,7 +124,7 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     level=Level.BOSS,
     params=Set,
     result=Agent,
-    errors=(UnknownAgent, TooLarge, InvalidParams),
+    errors=(UnknownAgent, BadText, TooLarge, InvalidParams),
 )
 async def change(house: House, caller: Caller, params: Set) -> Agent:
     """Change what is said of an agent; an empty text takes a word away."""
@@ -144,10 +145,15 @@ async def change(house: House, caller: Caller, params: Set) -> Agent:
 async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     """Take an agent away; its tokens end, mail still waiting for it fails, all mail is kept."""
     now = clock.now()
-    failed = await house.store.write(lambda tx: agents.delete(tx, params.name, now))
+
+    def write(tx: Tx) -> tuple[str, int]:
+        name = agents.get(tx, params.name)["name"]
+        return name, agents.delete(tx, name, now)
+
+    name, failed = await house.store.write(write)
     house.gate.forget()
     house.home.forget_profile(params.name)
-    return {"name": params.name, "deleted": True, "failed_envelopes": failed}
+    return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 
 @operation("agent.self", level=Level.RESTRICTED, result=Self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..address import Address
+from ..address import Address, parse_address
 from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
 from ..store import tokens
 from ..store.envelopes import find_address
@@ -87,10 +87,11 @@ def check_level(caller: Caller, operation: Operation) -> None:
     )
 
 
-def acting_for(store: Store, caller: Caller, address: Address | None) -> int:
+def acting_for(store: Store, caller: Caller, named: str | None) -> int:
     """Whose box this is about: the caller's own, or for the boss the one named."""
-    if address is None:
+    if named is None:
         return caller.id
+    address = parse_address(named)
     if not caller.is_boss:
         if address.fold == (caller.address.fold if caller.address else None):
             return caller.id

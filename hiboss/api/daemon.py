@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TypedDict
+from typing import Any
 
 from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from .. import __version__, clock, errors
 from ..store import house as house_store
@@ -53,6 +54,7 @@ class Discovery(TypedDict):
     openrpc: str
     info: dict[str, str]
     methods: list[dict[str, Any]]
+    components: dict[str, Any]
 
 
 class Login(TypedDict):
@@ -111,14 +113,22 @@ async def login(house: House, caller: Caller, params: Nothing) -> Login:
 @operation("rpc.discover", level=Level.OPEN, result=Discovery)
 async def discover(house: House, caller: Caller, params: Nothing) -> Discovery:
     """Every operation with its parameters, result, level and errors, as an OpenRPC document."""
+    schemas: dict[str, Any] = {}
     return {
         "openrpc": "1.3.2",
         "info": {"title": "hiboss", "version": __version__},
-        "methods": [_describe(name) for name in sorted(REGISTRY)],
+        "methods": [_describe(name, schemas) for name in sorted(REGISTRY)],
+        "components": {"schemas": schemas},
     }
 
 
-def _describe(name: str) -> dict[str, Any]:
+def _schema(result: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    schema = TypeAdapter(result).json_schema(ref_template="#/components/schemas/{model}")
+    schemas.update(schema.pop("$defs", {}))
+    return schema
+
+
+def _describe(name: str, schemas: dict[str, Any]) -> dict[str, Any]:
     op = REGISTRY[name]
     schema = op.params.model_json_schema()
     required = schema.get("required", [])
@@ -131,7 +141,7 @@ def _describe(name: str) -> dict[str, Any]:
             {"name": param, "required": param in required, "schema": field}
             for param, field in schema.get("properties", {}).items()
         ],
-        "result": {"name": "result", "schema": TypeAdapter(op.result).json_schema()},
+        "result": {"name": "result", "schema": _schema(op.result, schemas)},
         "errors": [
             {"code": cls.rpc, "message": cls.code, "data": {"says": " ".join((cls.__doc__ or "").split())}}
             for cls in op.errors

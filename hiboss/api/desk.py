@@ -8,7 +8,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import HibossError, InternalError, InvalidParams, MethodNotFound, nearest
+from ..errors import (
+    BadToken,
+    HibossError,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    NoToken,
+    NotSetUp,
+    nearest,
+)
+from ..store import house as house_store
 from . import agents, daemon, envelopes, setup  # noqa: F401 - they declare the operations
 from .caller import Caller, check_level
 from .house import House
@@ -28,8 +38,7 @@ class Desk:
             raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
         try:
             given = _by_name(operation, params)
-            caller = self._identify(given.pop("token", token))
-            check_level(caller, operation)
+            caller = self._admit(operation, given.pop("token", token))
             return await operation.run(self._house, caller, _check(operation, given))
         except HibossError:
             raise
@@ -37,6 +46,16 @@ class Desk:
             reference = secrets.token_hex(4)
             log.exception("%s failed (%s).", method, reference, extra={"action": method})
             raise InternalError(reference=reference) from error
+
+    def _admit(self, operation: Operation, token: Any) -> Caller:
+        try:
+            caller = self._identify(token)
+            check_level(caller, operation)
+        except (NoToken, BadToken):
+            if self._house.store.read(house_store.boss) is None:  # no token can be right yet
+                raise NotSetUp(home=str(self._house.home)) from None
+            raise
+        return caller
 
     def check_token(self, token: Any) -> None:
         """Refuse a token that is not in force."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
 from .. import clock, errors, ids
 from ..address import Address, parse_address
@@ -24,6 +25,18 @@ from .operation import Level, Params, operation
 Id = str | int
 Ids = Annotated[list[Id], Field(min_length=1, max_length=100)]
 ACK_CHUNK = 500
+METADATA_DEPTH = 32
+
+
+def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
+    """What is nested deeper than orjson writes (254) could be stored and never be shown again."""
+    level: list[Any] = [metadata]
+    for _ in range(METADATA_DEPTH):
+        nested = [one for one in level if isinstance(one, (dict, list))]
+        level = [child for one in nested for child in (one.values() if isinstance(one, dict) else one)]
+    if any(isinstance(one, (dict, list)) for one in level):
+        raise ValueError(f"it is nested deeper than {METADATA_DEPTH} levels")
+    return metadata
 
 
 class Send(Params):
@@ -37,7 +50,7 @@ class Send(Params):
     reply_to: Id | None = Field(None, description="e81 or m57; without `to` it goes to who wrote that")
     interruptible: bool = True
     trace_id: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(default_factory=dict)
     key: str | None = Field(None, min_length=1, description="the same key never sends twice")
     sender: str | None = Field(None, alias="from", description="for the boss only, who must give it")
     from_boss: bool = Field(False, description="mark as said by the boss (for the boss only)")
@@ -189,15 +202,19 @@ def _sender(caller: Caller, params: Send) -> Address:
         return parse_address(params.sender)
     boss_only = {"from": params.sender, "from_boss": params.from_boss, "from_name": params.from_name}
     for name, given in boss_only.items():
-        if given:
+        if given is not None and given is not False:
             raise BossOnly(what=name, caller=caller.name)
     assert caller.address
     return caller.address
 
 
 def _digest(params: Send) -> bytes:
-    """Of the request as written: `+2h` asked again a minute later is still the same request."""
-    return hashlib.sha256(json.dumps(params.model_dump(), sort_keys=True).encode()).digest()
+    """Of the request as meant when written: `+2h` asked again a minute later is still the same."""
+    asked = params.model_dump()
+    asked["to"] = [params.to] if isinstance(params.to, str) else params.to
+    if params.reply_to is not None:
+        asked["reply_to"] = ids.parse(params.reply_to, "envelope", "message")
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
 @operation(
@@ -210,6 +227,7 @@ def _digest(params: Send) -> bytes:
         errors.BadTime,
         errors.BadId,
         errors.BadCursor,
+        errors.NotFound,
         errors.Gap,
         errors.UnknownAddress,
         errors.BossOnly,
@@ -248,7 +266,7 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
         return None if text is None else clock.parse(text, now=now, zone=zone)
 
     return listing.Query(
-        owner=acting_for(house.store, caller, parse_address(params.address) if params.address else None),
+        owner=acting_for(house.store, caller, params.address),
         outbox=params.box == "outbox",
         whole_thread=params.box is None and params.thread is not None,
         sees_all=caller.is_boss and params.address is None,
@@ -315,7 +333,14 @@ async def get(house: House, caller: Caller, params: Get) -> Got:
     }
 
 
-_MARK_ERRORS = (errors.NotFound, errors.BadId, errors.TooLate, errors.UnknownAddress, errors.BossOnly)
+_MARK_ERRORS = (
+    errors.BadAddress,
+    errors.NotFound,
+    errors.BadId,
+    errors.TooLate,
+    errors.UnknownAddress,
+    errors.BossOnly,
+)
 
 
 @operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_MARK_ERRORS)
@@ -349,7 +374,7 @@ async def ack(house: House, caller: Caller, params: Ack) -> Marked:
 
 async def _ack_all(house: House, caller: Caller, params: Ack) -> int:
     """In chunks, so that others can write in between; what arrives meanwhile is not touched."""
-    owner = acting_for(house.store, caller, parse_address(params.address) if params.address else None)
+    owner = acting_for(house.store, caller, params.address)
     upto = house.store.read(house_store.last_arrived)
     if params.up_to is not None:
         number = ids.number(params.up_to, "envelope")
@@ -409,7 +434,7 @@ def _into(box: Box) -> Marking:
 
 async def _mark(house: House, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
     """All the ids given, or none: a change for the recipient, in one transaction."""
-    owner = acting_for(house.store, caller, parse_address(params.address) if params.address else None)
+    owner = acting_for(house.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
     return await house.store.write(lambda tx: marking(tx, numbers, owner, now))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from .. import clock
 from ..address import check_agent_name
 from ..crashpoint import SETUP_PROFILES, crashpoint
 from ..envelope import check_text
-from ..errors import BadName, BadTimezone, NameTaken, TooLarge
+from ..errors import BadName, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
 from ..store import house as house_store
 from ..store.writer import Tx
 from .caller import Caller
 from .house import House
 from .operation import Level, Nothing, Params, operation
+
+_one_at_a_time = asyncio.Lock()
 
 
 class Check(TypedDict):
@@ -69,7 +73,7 @@ async def check(house: House, caller: Caller, params: Nothing) -> Check:
     level=Level.OPEN,
     params=Execute,
     result=Executed,
-    errors=(BadName, BadTimezone, NameTaken, TooLarge),
+    errors=(BadName, BadText, BadTimezone, NameTaken, TooLarge),
 )
 async def execute(house: House, caller: Caller, params: Execute) -> Executed:
     """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
@@ -80,6 +84,11 @@ async def execute(house: House, caller: Caller, params: Execute) -> Executed:
         raise TooLarge(what="boss_name", size=f"{len(name.encode())} bytes", limit=str(limit), advice="")
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
+    async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
+        return await _execute(house, name, zone, agent)
+
+
+async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
     if house.store.read(house_store.boss) is not None:
         return _unchanged(house)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, TypedDict
+from typing import Any
+
+from typing_extensions import TypedDict
 
 from ..clock import iso, iso_or_none
 from ..envelope import Box, Kind, Priority, Status, Waits

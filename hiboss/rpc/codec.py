@@ -109,6 +109,7 @@ def _request(document: Any) -> Request | Malformed:
 
 
 def result(id_: Id, value: Any) -> bytes:
+    """Raises TypeError for what JSON cannot hold."""
     return orjson.dumps({"jsonrpc": "2.0", "result": value, "id": id_})
 
 

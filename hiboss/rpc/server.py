@@ -18,7 +18,7 @@ from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from ..config import Settings
-from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError
+from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalError
 from . import codec
 
 log = logging.getLogger(__name__)
@@ -200,6 +200,9 @@ class Connection(asyncio.Protocol):
             return codec.result(call.id, value)
         except HibossError as error:
             return codec.failure(call.id, error)
+        except TypeError:  # an answer that JSON cannot hold: a defect of ours, and no reason to hang up
+            log.exception("The answer to %s cannot be written.", call.method, extra={"action": "rpc"})
+            return codec.failure(call.id, InternalError(reference="rpc"))
 
     def _login_first(self, call: codec.Request | codec.Malformed) -> None:
         """The token of auth.login counts for the very next line, though its answer is still to come."""

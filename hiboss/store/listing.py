@@ -114,8 +114,8 @@ def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
     if query.oldest_first:
         walks.reverse()
     after = query.after
-    if after and after.walk not in ("a", "d"):
-        raise BadCursor(value="an outbox cursor")
+    if after and after.walk not in walks:
+        raise BadCursor(value="a cursor of another list")
     found: list[tuple[int, Position]] = []
     for walk in walks:
         if after and after.walk != walk and after.walk in walks[walks.index(walk) :]:

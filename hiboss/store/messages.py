@@ -129,6 +129,8 @@ def _insert_envelope(tx: Tx, draft: Draft, message: int, sender: Entry, recipien
 
 def _sender(tx: Tx, draft: Draft) -> Entry:
     entry = tx.book.entry(draft.sender)
+    if entry is not None and not draft.sees_all and entry.id != draft.caller:
+        entry = None  # a namesake who came while this was under way
     if entry is None and draft.sender.kind == "channel":
         return tx.book.add(draft.sender)  # only the boss may speak for a channel; api saw to it
     if entry is None:
@@ -137,13 +139,7 @@ def _sender(tx: Tx, draft: Draft) -> Entry:
 
 
 def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequence[Entry]:
-    addresses = draft.to
-    if not addresses:
-        if parent is None:
-            raise NoRecipient()
-        addresses = (Address(parent["sender_kind"], parent["sender_name"]),)
-        if parent["retired_at"] is not None:  # a namesake who came later is somebody else
-            raise UnknownRecipient(address=str(addresses[0]), hint="")
+    addresses = draft.to or _reply_addresses(tx, sender, parent)
     found: dict[int, Entry] = {}
     for address in addresses:
         entry = tx.book.entry(address)
@@ -155,15 +151,31 @@ def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequ
     return list(found.values())
 
 
+def _reply_addresses(tx: Tx, sender: Entry, parent: Row | None) -> Sequence[Address]:
+    """Where a reply without recipients goes: to the writer, or on to those one wrote to oneself."""
+    if parent is None:
+        raise NoRecipient()
+    own = parent["sender"] == sender.id
+    rows = tx.execute(
+        f"""
+        SELECT kind, name, retired_at FROM address
+        WHERE id {"IN (SELECT recipient FROM envelope WHERE message = ?)" if own else "= ?"} ORDER BY id
+        """,
+        (parent["id"] if own else parent["sender"],),
+    ).fetchall()
+    for row in rows:
+        if row["retired_at"] is not None:  # a namesake who came later is somebody else
+            raise UnknownRecipient(address=f"{row['kind']}:{row['name']}", hint="")
+    return [Address(row["kind"], row["name"]) for row in rows]
+
+
 def _parent(tx: Tx, draft: Draft, sender: Entry) -> Row:
     """The message replied to, when the sender has part in it; a foreign one is not there."""
     assert draft.reply_to
     kind, number = draft.reply_to
     row: Row | None = tx.execute(
         f"""
-        SELECT m.id, m.thread, m.sender, m.deleted_at,
-               a.kind AS sender_kind, a.name AS sender_name, a.retired_at
-        FROM message m JOIN address a ON a.id = m.sender
+        SELECT m.id, m.thread, m.sender, m.deleted_at FROM message m
         WHERE m.id = {"(SELECT message FROM envelope WHERE id = ?)" if kind == "envelope" else "?"}
         """,
         (number,),

@@ -345,3 +345,15 @@ def test_mail_to_the_boss_is_done_on_arrival(daemon: RunningDaemon) -> None:
     got = boss(daemon).get(number)
     assert got["status"] == "done" and got["done_at"] and got["read_at"] is None and got["acked_at"] is None
     assert number in boss(daemon).ids(unread=True)
+
+
+def test_a_reply_to_ones_own_message_goes_on_to_those_it_went_to(daemon: RunningDaemon) -> None:
+    nex = daemon.token("nex")
+    names = [f"own-{n}" for n in "ab"]
+    for name in names:
+        daemon.register(name)
+    first = daemon.call("envelope.send", token=nex, to=[f"agent:{n}" for n in names], text="one")
+    more = daemon.call("envelope.send", token=nex, reply_to=first["ids"][0], text="and another thing")
+    assert more["conversation"] == first["conversation"]
+    got = daemon.call("envelope.get", token=nex, id=more["ids"][0])
+    assert got["recipients"] == [f"agent:{n}" for n in names]
