@@ -13,6 +13,7 @@ ARGS ?=
 .venv/users: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --editable .
+	$(BIN)/python -m compileall -q hiboss  # or every command would compile it, where nothing may be cached
 	touch $@
 
 .venv/developers: .venv/users
@@ -31,6 +32,7 @@ test: lint
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 bench: .venv/developers
+	$(BIN)/python -m compileall -q hiboss
 	$(BIN)/python -m bench $(ARGS)
 
 soak: .venv/developers
