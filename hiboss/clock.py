@@ -116,7 +116,11 @@ def _relative(match: re.Match[str], now: int, zone: tzinfo) -> int:
 def _iso(text: str, zone: tzinfo) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        why = "units are Y M D h m s, in that case" if text[:1] in "+-" else str(error)
+    except ValueError:
+        why = (
+            "units are Y M D h m s, in that case"
+            if text[:1] in "+-"
+            else "it is neither relative nor ISO 8601"
+        )
         raise BadTime(value=text[:60] or "''", why=why[:120]) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)

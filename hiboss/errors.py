@@ -133,13 +133,13 @@ class BadText(InvalidParams):
 
 
 class EmptyMessage(InvalidParams):
-    """there is nothing to send: give text, an attachment, or both"""
+    """there is nothing to send: give text (--text), an attachment (--attachment), or both"""
 
     code = "empty_message"
 
 
 class NoRecipient(InvalidParams):
-    """there is nobody to send to: give at least one recipient, or a message to reply to"""
+    """there is nobody to send to: give at least one recipient (--to), or a message to reply to (--reply-to)"""
 
     code = "no_recipient"
 
@@ -150,14 +150,20 @@ class UnreadableFile(InvalidParams):
     code = "unreadable_file"
 
 
+class NotUtf8(UnreadableFile):
+    """{path} is no UTF-8 text; send it with --attachment"""
+
+    code = "not_utf8"
+
+
 class BadCursor(InvalidParams):
-    """{value} is no cursor for this list; pass on the `next` of the page before, unchanged"""
+    """{value} is no cursor for this list; pass on the `next` (next-cursor) of the page before, unchanged"""
 
     code = "bad_cursor"
 
 
 class SenderMissing(InvalidParams):
-    """a boss token speaks for everybody, so say for whom: from = user:boss or agent:<name>"""
+    """a boss token speaks for everybody, so say for whom: --from user:boss or --from agent:<name>"""
 
     code = "sender_missing"
 
@@ -364,6 +370,12 @@ class DaemonUnreachable(HibossError):
     """no daemon answers at {socket} ({why}). Start it with: hiboss daemon start"""
 
     code, rpc, http, exit = "daemon_unreachable", -32047, 503, EXIT_UNREACHABLE
+
+
+class HungUp(DaemonUnreachable):
+    """the daemon at {socket} ended before it answered; what was asked may still have happened (send again with the same --key to be sure). Start it with: hiboss daemon start"""
+
+    code = "hung_up"
 
 
 class TimedOut(HibossError):

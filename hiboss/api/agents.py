@@ -130,7 +130,9 @@ async def change(house: House, caller: Caller, params: Set) -> Agent:
     """Change what is said of an agent; an empty text takes a word away."""
     fields = _fields(house, params)
     if not fields:
-        raise InvalidParams(detail=f"agent.set: nothing to change; there are: {', '.join(agents.FIELDS)}")
+        raise InvalidParams(
+            detail=f"there is nothing to change: give one of {', '.join(f'--{f}' for f in agents.FIELDS)}"
+        )
 
     def write(tx: Tx) -> Row:
         agents.change(tx, params.name, fields)

@@ -311,7 +311,7 @@ def _page_size(house: House, given: int | None) -> int:
     if given is None:
         return house.settings.page_size
     if not 1 <= given <= limit:
-        raise InvalidParams(detail=f"page_size is {given} and may be 1 to {limit}")
+        raise InvalidParams(detail=f"page_size (-n) is {given} and may be 1 to {limit}")
     return given
 
 
@@ -366,7 +366,9 @@ async def read(house: House, caller: Caller, params: Mark) -> Read:
 async def ack(house: House, caller: Caller, params: Ack) -> Marked:
     """Say that envelopes are dealt with: each becomes done, and read."""
     if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
-        raise InvalidParams(detail="envelope.ack takes either ids, or all = true with an optional up_to")
+        raise InvalidParams(
+            detail="give ids (--id), or all (--all), and with all an up_to (--up-to) if you like"
+        )
     if not params.all:
         return {"changed": await _mark(house, caller, params, envelopes.acknowledge)}
     return {"changed": await _ack_all(house, caller, params)}

@@ -93,9 +93,13 @@ def set_(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Change what is said of an agent; an empty text ('') takes a word away."""
+    """Change what is said of an agent.
+
+    An empty text ('') takes a word away.
+    """
     params = _fields(kind, mode, description, role, module, display, workspace) | {"name": name}
-    output.answer(call("agent.set", params, token=token, profile=as_))
+    result = call("agent.set", params, token=token, profile=as_)
+    output.answer(result, {key: value for key, value in result.items() if not key.endswith("_at")})
 
 
 @app.command()
@@ -106,8 +110,11 @@ def delete(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Take an agent away: its tokens end and mail still waiting for it fails. All mail is kept."""
-    if not yes and sys.stdin.isatty():
+    """Take an agent away.
+
+    Its tokens end and mail still waiting for it fails. All mail is kept.
+    """
+    if not yes and sys.stdin is not None and sys.stdin.isatty():
         typer.confirm(f"Delete agent {name}? Its token ends and mail waiting for it fails", abort=True)
     output.answer(call("agent.delete", {"name": name}, token=token, profile=as_))
 

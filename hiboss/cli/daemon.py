@@ -35,7 +35,7 @@ def start(json_: Json = False) -> None:
 
 @app.command()
 def stop(json_: Json = False) -> None:
-    """Ask the daemon to finish what it has in hand, and wait for its end."""
+    """Let the daemon finish what it has in hand, and end it."""
     pid = _stop(Home())
     output.answer({"stopped": pid is not None, "pid": pid})
 
@@ -71,22 +71,27 @@ def time_(json_: Json = False) -> None:
 def logs(
     number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=0, help="How many lines.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on printing what comes.")] = False,
+    json_: Json = False,
 ) -> None:
     """Print the end of the daemon's log."""
     path = Home().log_file
     try:
         file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         output.note(f"There is no log yet ({path}).")
         return
-    for line in deque(file, maxlen=number):
-        output.line(line.rstrip("\n"))
+    lines = [line.rstrip("\n") for line in deque(file, maxlen=number)]
+    if output.Mode.json:
+        output.document({"lines": lines})
+        return
+    output.lines(lines)
     while follow:
-        for line in file:
-            output.line(line.rstrip("\n"))
-        time.sleep(0.3)
-        if os.path.exists(path) and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
+        rotated = os.path.exists(path) and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino
+        output.lines([line.rstrip("\n") for line in file])  # after the look: what was written before it
+        if rotated:
             file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - it was rotated
+        else:
+            time.sleep(0.3)
 
 
 def _start(home: Home) -> None:

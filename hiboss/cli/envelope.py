@@ -111,7 +111,9 @@ def _pair(text: str) -> tuple[str, Any]:
     if not sign or not key:
         raise InvalidParams(detail=f"--meta {text} is no KEY=VALUE")
     try:
-        return key, json.loads(value)
+        found = json.loads(value)
+        json.dumps(found, allow_nan=False)  # NaN and Infinity are JSON only to Python
+        return key, found
     except ValueError:
         return key, value
 
@@ -216,7 +218,7 @@ def cancel(ids: Ids, token: Token = None, as_: As = None, json_: Json = False) -
 def archive(
     ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
 ) -> None:
-    """Put envelopes into the archive; pending ones are settled with that."""
+    """Put envelopes into the archive; pending ones become done."""
     output.answer(call("envelope.archive", {"ids": ids, "address": address}, token=token, profile=as_))
 
 

@@ -6,6 +6,7 @@ import gc
 
 gc.disable()  # a command lives for milliseconds: collecting while importing costs a twentieth of them
 
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, get_type_hints
@@ -16,7 +17,7 @@ from typer.main import get_command
 from typer.models import CommandInfo
 
 from .. import __version__
-from ..errors import HibossError
+from ..errors import HibossError, nearest
 from . import output
 
 NOUNS = {
@@ -34,6 +35,11 @@ class Nouns(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(NOUNS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in NOUNS and not args[0].startswith("-"):
+            ctx.fail(f"No such command '{args[0]}'{nearest(args[0], list(NOUNS))}.")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
@@ -71,26 +77,36 @@ def root(
 
 
 def main() -> None:
+    output.prepare()
     try:
-        run(sys.argv[1:])
+        status = run(sys.argv[1:]) or 0
+        if sys.stdout:
+            sys.stdout.flush()  # here, where a reader that has gone can still be told apart
     except HibossError as error:
-        sys.exit(output.fail(error))
+        status = output.fail(error)
+    except typer.TyperException as error:
+        status = output.misused(error, json_="--json" in sys.argv)
+    except typer.Abort:
+        output.note("Aborted.")
+        status = 1
     except BrokenPipeError:
         # Whoever read our output has gone (`| head`): no more to say, also not at exit.
-        sys.stderr.close()
-        sys.exit(1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 1
     except KeyboardInterrupt:
-        sys.exit(130)
+        status = 130
+    sys.exit(status)
 
 
-def run(words: list[str]) -> None:
+def run(words: list[str]) -> Any:
     """`noun verb …` goes straight to its verb: building root, noun and the other verbs takes 10 ms."""
     if len(words) > 1 and words[0] in NOUNS:
         noun = _noun(words[0])
         for verb in noun.registered_commands:
             if _name(verb) == words[1] and len(noun.registered_commands) > 1:
-                _build(noun, verb)(args=words[2:], prog_name=f"hiboss {words[0]} {words[1]}")
-    app(args=words, prog_name="hiboss")
+                name = f"hiboss {words[0]} {words[1]}"
+                return _build(noun, verb)(args=words[2:], prog_name=name, standalone_mode=False)
+    return app(args=words, prog_name="hiboss", standalone_mode=False)
 
 
 def _noun(name: str) -> typer.Typer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterable
@@ -17,13 +18,28 @@ class Mode:
     json = False
 
 
+def prepare() -> None:
+    """A terminal that cannot show a character gets it escaped, instead of us an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def line(text: str = "") -> None:
     print(text)
 
 
+def lines(texts: list[str]) -> None:
+    """At once, also into a pipe: somebody may be following."""
+    for text in texts:
+        print(text)
+    sys.stdout.flush()
+
+
 def note(text: str) -> None:
-    """A word to the person, beside the output."""
-    print(text, file=sys.stderr)
+    """A word to the person, beside the output; a program that asked for JSON gets JSON alone."""
+    if not Mode.json:
+        print(text, file=sys.stderr)
 
 
 def document(value: Any) -> None:
@@ -75,6 +91,16 @@ def fail(error: HibossError) -> int:
     else:
         print(f"error: {error.message}\ncode: {code}", file=sys.stderr)
     return error.exit_status if answered else error.exit
+
+
+def misused(error: Any, *, json_: bool) -> int:
+    """Wrong usage, as Typer found it."""
+    if json_:
+        body = {"code": "usage", "message": error.format_message(), "data": {}}
+        print(json.dumps({"error": body}, ensure_ascii=False), file=sys.stderr)
+    else:
+        error.show()
+    return int(error.exit_code)
 
 
 # --- envelopes -----------------------------------------------------------------------

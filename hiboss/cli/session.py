@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import BadToken, InvalidParams, UnknownProfile, UnreadableFile, nearest
+from ..errors import BadText, BadToken, InvalidParams, NotUtf8, UnknownProfile, UnreadableFile, nearest
 from ..paths import Home
 from ..rpc import client
 from . import output
+from .spawn import holder
 
 TOKEN_VARIABLE = "HIBOSS_TOKEN"
 
@@ -47,8 +48,19 @@ def call(method: str, params: dict[str, Any], *, token: str | None = None, profi
     wanted = {name: value for name, value in params.items() if value is not None}
     if given is not None:
         wanted["token"] = given
-    _notice_other_version(home)
+    _check_utf8(wanted)
+    notice_other_version(home)
     return client.call(home, method, wanted)
+
+
+def _check_utf8(params: dict[str, Any]) -> None:
+    """What the terminal gave us in another encoding than UTF-8 stops here."""
+    for name, value in params.items():
+        for text in value if isinstance(value, list) else [value]:
+            try:
+                str(text).encode()
+            except UnicodeEncodeError:
+                raise BadText(field=name, why="it is no UTF-8 text") from None
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
@@ -60,9 +72,9 @@ def find_token(home: Home, token: str | None, profile: str | None) -> str | None
     if token is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip() or None
     if token == "-":
-        found = sys.stdin.readline().strip()
+        found = _token_in("-")
     elif token.startswith("@"):
-        found = read_file(token[1:]).strip()
+        found = _token_in(token[1:])
     else:
         output.note(
             "warning: a token on the command line shows in the process list; use --token @FILE or --as"
@@ -71,6 +83,13 @@ def find_token(home: Home, token: str | None, profile: str | None) -> str | None
     if not found:
         raise BadToken()
     return found
+
+
+def _token_in(path: str) -> str:
+    try:
+        return read_file(path).strip()
+    except NotUtf8:
+        raise BadToken() from None
 
 
 def _from_profile(home: Home, name: str) -> str:
@@ -83,6 +102,9 @@ def _from_profile(home: Home, name: str) -> str:
 
 def read_file(path: str) -> str:
     """The text of a file, or of standard input for `-`."""
+    called = "standard input" if path == "-" else path
+    if path == "-" and sys.stdin is None:
+        raise UnreadableFile(path=called, why="it is closed")
     try:
         if path == "-":
             return sys.stdin.buffer.read().decode()
@@ -91,17 +113,17 @@ def read_file(path: str) -> str:
     except OSError as error:
         raise UnreadableFile(path=path, why=error.strerror or str(error)) from None
     except UnicodeDecodeError:
-        raise UnreadableFile(path=path, why="it is no UTF-8 text; send it with --attachment") from None
+        raise NotUtf8(path=called) from None
 
 
-def _notice_other_version(home: Home) -> None:
+def notice_other_version(home: Home) -> None:
     """A daemon of another version may still run after an upgrade: say so, and go on."""
     try:
         with open(home.pid_file) as file:
             words = file.read(100).split()
     except OSError:
         return
-    if len(words) > 1 and words[1] != __version__:
+    if len(words) > 1 and words[1] != __version__ and holder(home) is not None:
         output.note(
             f"note: the running daemon is {words[1]}, this is {__version__}; run: hiboss daemon restart"
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import DaemonUnreachable
+from ..errors import DaemonRunning, DaemonUnreachable
 from ..paths import Home
 from ..rpc import client
+from ..rpc.client import Answered
 from . import output
 from .session import Json
 from .spawn import call_once
@@ -43,7 +45,7 @@ def execute(
     home: Home, boss_name: str | None, timezone: str | None, agent_name: str | None
 ) -> dict[str, Any]:
     """Set up, by the daemon if it runs; asks for what was not given."""
-    asks = sys.stdin.isatty() and not output.Mode.json
+    asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json
     if asks and not (facts := call(home, "setup.check", {}))["set_up"]:
         boss_name = boss_name or typer.prompt("Your name", default=facts["default_boss_name"], err=True)
         timezone = timezone or typer.prompt("Your time zone", default=facts["default_timezone"], err=True)
@@ -56,10 +58,17 @@ def execute(
 
 
 def call(home: Home, method: str, params: dict[str, Any]) -> Any:
-    try:
-        return client.call(home, method, params)
-    except DaemonUnreachable:
-        return call_once(home, method, params)
+    for patience in range(100, -1, -1):
+        try:
+            return client.call(home, method, params)
+        except DaemonUnreachable:
+            pass
+        try:
+            return call_once(home, method, params)
+        except Answered as error:  # somebody else sets up, or a daemon is just starting
+            if error.stable_code != DaemonRunning.code or not patience:
+                raise
+        time.sleep(0.1)
 
 
 def show(result: dict[str, Any]) -> None:

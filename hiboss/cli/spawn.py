@@ -30,8 +30,12 @@ def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) 
         cwd="/",  # so that no directory of the user's stays in use
     )
     os.close(writer)
-    with open(reader, "rb") as pipe:
-        word = _read_word(pipe.fileno(), home, process)
+    try:
+        with open(reader, "rb") as pipe:
+            word = _read_word(pipe.fileno(), home, process)
+    except BaseException:
+        process.terminate()
+        raise
     assert process.stderr is not None
     if not word:
         complaint = process.stderr.read().decode(errors="replace").strip()
@@ -87,7 +91,7 @@ def holder(home: Home) -> int | None:
 
     try:
         file = os.open(home.pid_file, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ import typer
 from ..errors import DaemonRunning
 from ..paths import Home
 from . import output, setup
-from .session import Json
+from .session import Json, notice_other_version
 from .setup import AgentName, BossName, Timezone
 from .spawn import spawn
 
@@ -34,21 +35,31 @@ def up(
     """Set up when needed, run the daemon here, and print what to try next. Ctrl-C stops it."""
     home = Home()
     done = setup.execute(home, boss_name, timezone, agent_name)
-    if done["changed"]:
+    if done["changed"] and not output.Mode.json:
         setup.show(done)
+    if not detach:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
     try:
         process = spawn(home, detach=detach)
     except DaemonRunning as running:
-        _tell(home, done, {"running": True, "pid": running.pid, "home": str(home)})
+        output.note("A daemon is already running here.")
+        notice_other_version(home)
+        _tell(home, done, {"running": True, "pid": int(running.pid), "home": str(home)})
         return
-    _tell(home, done, {"running": True, "pid": process.pid, "home": str(home)})
-    if not detach:
-        sys.exit(_wait(process))
+    facts = {"running": True, "pid": process.pid, "home": str(home)}
+    if detach:
+        _tell(home, done, facts)
+        process.returncode = 0  # it lives on without us; do not warn about that
+        return
+    sys.exit(_wait(process, lambda: _tell(home, done, facts)))
 
 
 def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
-    agent = done["agent_name"] or "nex"
-    command = _this_command()
+    known = home.profiles()
+    agents = [done["agent_name"] or "", *known]
+    agent = next((name for name in agents if name != "boss" and name.lower() in known), "nex")
+    command = _this_command(home)
     steps = {
         f"Send {agent} a message:": (
             f'{command} envelope send --as boss --from user:boss --to agent:{agent} --text "hello {agent}"'
@@ -57,7 +68,7 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
         "See how the daemon is:": f"{command} daemon status",
     }
     if output.Mode.json:
-        output.document(facts | {"next": list(steps.values())})
+        output.document((done if done["changed"] else {}) | facts | {"next": list(steps.values())})
         return
     output.record(facts)
     output.line("\nNext:")
@@ -66,21 +77,28 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     sys.stdout.flush()  # in front of a daemon that goes on, a pipe must see this now
 
 
-def _this_command() -> str:
+def _this_command(home: Home) -> str:
     """How to call hiboss from anywhere, as this call did."""
     program = os.path.abspath(sys.argv[0])
     words = [sys.executable, "-m", "hiboss.cli.main"] if program.endswith(".py") else [program]
-    chosen = os.environ.get("HIBOSS_HOME")
-    prefix = f"HIBOSS_HOME={shlex.quote(os.path.abspath(chosen))} " if chosen else ""
+    prefix = f"HIBOSS_HOME={shlex.quote(str(home))} " if os.environ.get("HIBOSS_HOME") else ""
     return prefix + shlex.join(words)
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
+def _wait(process: subprocess.Popen[bytes], tell: Callable[[], None]) -> int:
     """Stay in front of the daemon; whoever ends this, ends it."""
-    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-    signal.signal(signal.SIGHUP, lambda *_: process.terminate())
+    asked = False
+    try:
+        tell()
+    except KeyboardInterrupt:
+        asked = True
+        process.terminate()
     while True:
         try:
-            return process.wait()
+            status = process.wait()
         except KeyboardInterrupt:
-            process.terminate()  # the terminal told it too; twice does no harm
+            asked = True
+            process.terminate()
+            continue
+        # The terminal told it too, so ours may have met it when it had already put its handlers away.
+        return 0 if asked and status == -signal.SIGTERM else status

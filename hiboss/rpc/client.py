@@ -6,7 +6,7 @@ import _socket  # `socket` wraps it in enums that take 4 ms to make
 import json
 from typing import Any
 
-from ..errors import DaemonUnreachable, HibossError, TimedOut, exit_status
+from ..errors import DaemonUnreachable, HibossError, HungUp, TimedOut, exit_status
 from ..paths import Home
 
 TIMEOUT = 30.0
@@ -45,7 +45,7 @@ def call(home: Home, method: str, params: dict[str, Any], *, timeout: float = TI
     finally:
         connection.close()
     if not line.endswith(b"\n"):
-        raise DaemonUnreachable(socket=home.socket, why="it hung up before it answered")
+        raise HungUp(socket=home.socket, why="it hung up before it answered")
     return unwrap(json.loads(line))
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,20 +97,18 @@ def test_a_spoilt_pid_file_hinders_nothing(shell: Shell) -> None:
 
 def test_a_home_whose_path_is_too_long_for_a_socket_still_works(tmp_path: Path) -> None:
     shell = Shell(tmp_path / ("long" * 30))
-    runtime = tmp_path / "run"
-    runtime.mkdir(mode=0o700)
-    environment = {"XDG_RUNTIME_DIR": str(runtime)}
-    try:
-        assert shell("up", "--detach", env=environment).rc == 0
-        status = shell("daemon", "status", env=environment).record
-        assert (
-            status["socket"].startswith(str(runtime)) and os.stat(status["socket"]).st_mode & 0o777 == 0o600
-        )
-        assert shell("agent", "self", "--as", "nex", env=environment).rc == 0
-        assert shell("daemon", "stop", env=environment).record["stopped"] == "true"
-        assert not os.path.exists(status["socket"])
-    finally:
-        shell.end_daemon()
+    # Not below tmp_path, which may itself be too long for a socket.
+    with tempfile.TemporaryDirectory(prefix="hiboss-") as runtime:
+        environment = {"XDG_RUNTIME_DIR": runtime}
+        try:
+            assert shell("up", "--detach", env=environment).rc == 0
+            path = shell("daemon", "status", env=environment).record["socket"]
+            assert path.startswith(runtime) and os.stat(path).st_mode & 0o777 == 0o600
+            assert shell("agent", "self", "--as", "nex", env=environment).rc == 0
+            assert shell("daemon", "stop", env=environment).record["stopped"] == "true"
+            assert not os.path.exists(path)
+        finally:
+            shell.end_daemon()
 
 
 # --- a daemon of another version -----------------------------------------------------
