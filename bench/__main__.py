@@ -25,7 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help="envelopes in the large inbox (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
     parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
-    parser.add_argument("--quick", action="store_true", help="small and short, about 20 seconds")
+    parser.add_argument("--quick", action="store_true", help="small and short, half a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument(
         "--compare", type=Path, metavar="FILE", help="show the change against this earlier JSON"

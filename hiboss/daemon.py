@@ -14,14 +14,15 @@ import os
 import resource
 import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 
 from . import __version__, clock, logs
 from .api.caller import Gate
 from .api.desk import Desk
 from .api.house import House
 from .config import DEFAULTS, Settings
-from .errors import HibossError
+from .errors import HibossError, HomeUnusable
 from .lock import Lock
 from .paths import Home
 from .router import Router
@@ -76,15 +77,27 @@ class Daemon:
         log.info("Daemon stopped.", extra={"action": "stop"})
 
 
+@contextmanager
+def _usable(home: Home) -> Iterator[None]:
+    """What the system refuses while we start is about the home: say so, without a traceback."""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise HomeUnusable(home=str(home), why=f"{error.strerror or error}{where}") from error
+
+
 async def serve(home: Home, ready: int | None) -> None:
     """Live: build, open the doors, wait for the end, close in reverse."""
     daemon = Daemon(home, DEFAULTS)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stopping.set)
-    await daemon.build()
+    with _usable(home):
+        await daemon.build()
     try:
-        await daemon.open_doors()
+        with _usable(home):
+            await daemon.open_doors()
         _tell(ready, {"ready": True, "pid": os.getpid()})
         await daemon.stopping.wait()
     finally:
@@ -97,7 +110,8 @@ async def once(home: Home, line: bytes) -> bytes:
     if not isinstance(request, codec.Request):
         raise SystemExit("usage: one JSON-RPC request on standard input")
     daemon = Daemon(home, DEFAULTS)
-    await daemon.build()
+    with _usable(home):
+        await daemon.build()
     try:
         return codec.result(request.id, await daemon.desk.call(request.method, request.params))
     except HibossError as error:

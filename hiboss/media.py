@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mimetypes
 import os
@@ -10,7 +11,7 @@ import stat
 from typing import BinaryIO
 
 from .envelope import Attachment, check_text
-from .errors import AttachmentForbidden, AttachmentMissing, AttachmentUnreadable, TooLarge
+from .errors import AttachmentForbidden, AttachmentMissing, AttachmentUnreadable, StoreFull, TooLarge
 from .paths import Home, sync_directory
 
 _CHUNK = 1024 * 1024
@@ -29,7 +30,12 @@ def keep(home: Home, path: str, limit: int) -> Attachment:
     with open(_open(path, real), "rb") as source:
         size = os.fstat(source.fileno()).st_size
         _refuse_larger(path, size, limit)
-        return _copy(home, source, os.path.basename(path), limit)
+        try:
+            return _copy(home, source, os.path.basename(path), limit)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise StoreFull(path=home.media) from error
+            raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
 
 
 def _refuse_secrets(home: Home, path: str, real: str) -> None:

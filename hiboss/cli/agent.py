@@ -22,7 +22,10 @@ app = typer.Typer(
 Name = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes, like code-review.")
 ]
-Kind = Annotated[Literal["agent", "service", "bot"] | None, typer.Option("--kind", help="What it is.")]
+Kind = Annotated[
+    Literal["agent", "service", "bot"] | None,
+    typer.Option("--kind", help="What it is: agent (the default), service or bot."),
+]
 Mode = Annotated[
     Literal["run", "pull"] | None,
     typer.Option(

@@ -38,6 +38,8 @@ def stop(json_: Json = False) -> None:
     """Let the daemon finish what it has in hand, and end it."""
     pid = _stop(Home())
     output.answer({"stopped": pid is not None, "pid": pid})
+    if pid is None:
+        output.note(f"No daemon runs in {Home()}.")
 
 
 @app.command()

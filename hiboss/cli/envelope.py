@@ -44,14 +44,19 @@ def send(
     deliver_at: Annotated[Word, flag("--deliver-at", "TIME", WHEN)] = None,
     reply_to: Annotated[Word, flag("--reply-to", "ID", ANSWERS)] = None,
     subject: Annotated[Word, flag("--subject", "TEXT", "A line above the text.")] = None,
-    priority: Annotated[PRIORITY, flag("--priority", None, "What is claimed first.")] = "normal",
+    priority: Annotated[
+        PRIORITY, flag("--priority", None, "How urgent; urgent mail is taken first.")
+    ] = "normal",
     type_: Annotated[TYPE, flag("--type", None, "What the text is.")] = "text",
     not_interruptible: Annotated[
-        bool, flag("--not-interruptible", None, "Work on it is not to be interrupted.")
+        bool, flag("--not-interruptible", None, "Do not interrupt whoever works on it.")
     ] = False,
     trace_id: Annotated[Word, flag("--trace-id", "ID", "Ties messages of one errand together.")] = None,
     meta: Annotated[Words, flag("--meta", "KEY=VALUE", OWN_DATA)] = None,
-    key: Annotated[Word, flag("--key", "KEY", "Sending again with the same key sends nothing twice.")] = None,
+    key: Annotated[
+        Word,
+        flag("--key", "KEY", "A name for this request; repeated with the same key, it sends nothing twice."),
+    ] = None,
     from_: Annotated[Word, flag("--from", "ADDRESS", "In whose name; a boss token must give it.")] = None,
     from_boss: Annotated[
         bool, flag("--from-boss", None, "Mark as said by the boss (boss token only).")
@@ -113,7 +118,8 @@ def _pair(text: str) -> tuple[str, Any]:
     try:
         found = json.loads(value)
         json.dumps(found, allow_nan=False)  # NaN and Infinity are JSON only to Python
-        return key, found
+        too_large = isinstance(found, int) and abs(found) >= 2**63  # it would come back rounded
+        return key, value if too_large else found
     except ValueError:
         return key, value
 
@@ -132,7 +138,7 @@ def list_(
         Word, flag("--created-after", "TIME", "Only what was written after: -1D, or an ISO time.")
     ] = None,
     created_before: Annotated[Word, flag("--created-before", "TIME", "Only what was written before.")] = None,
-    number: Annotated[int | None, flag("-n", "N", "How many, 1 to 100 (10).", "--number")] = None,
+    number: Annotated[int | None, flag("-n", "N", "How many, 1 to 100; by default 10.", "--number")] = None,
     after: Annotated[
         Word, flag("--after", "CURSOR", "Go on after the page that ended with this next-cursor.")
     ] = None,

@@ -148,11 +148,18 @@ def envelope(one: dict[str, Any], timezone: str) -> None:
         }
     )
     print("text:")
-    print(one["text"] or "(none)")
+    print(shown(one["text"]) or "(none)")
     if one["attachments"]:
         print("attachments:")
         for attachment in one["attachments"]:
             print(f"- [{_medium(attachment['mime'])}] {attachment['name']} ({attachment['path']})")
+
+
+def shown(text: str) -> str:
+    """The text; on a terminal without what could steer it (escape sequences, bells)."""
+    if not sys.stdout.isatty():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def _medium(mime: str) -> str:

@@ -30,7 +30,11 @@ def _switch_json(value: bool) -> bool:
 
 Token = Annotated[
     str | None,
-    typer.Option("--token", help="Token: - for standard input, @FILE for a file. Or HIBOSS_TOKEN, or --as."),
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        help="Token: - for standard input, @FILE for a file. Or HIBOSS_TOKEN, or --as.",
+    ),
 ]
 As = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="Use the token kept for NAME (boss, nex, …).")

@@ -19,14 +19,16 @@ from .spawn import call_once
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 BossName = Annotated[
-    str | None, typer.Option("--boss-name", metavar="NAME", help="Your name (your login name).")
+    str | None, typer.Option("--boss-name", metavar="NAME", help="Your name; by default your login name.")
 ]
 Timezone = Annotated[
     str | None,
-    typer.Option("--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin (the machine's)."),
+    typer.Option(
+        "--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin ; by default the machine's."
+    ),
 ]
 AgentName = Annotated[
-    str | None, typer.Option("--agent-name", metavar="NAME", help="Your first agent (nex).")
+    str | None, typer.Option("--agent-name", metavar="NAME", help="Your first agent; by default nex.")
 ]
 
 

@@ -33,12 +33,13 @@ def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) 
     try:
         with open(reader, "rb") as pipe:
             word = _read_word(pipe.fileno(), home, process)
-    except BaseException:
+    except BaseException:  # interrupted: leave no daemon behind that nobody waits for
         process.terminate()
         raise
     assert process.stderr is not None
     if not word:
-        complaint = process.stderr.read().decode(errors="replace").strip()
+        with process.stderr:
+            complaint = process.stderr.read().decode(errors="replace").strip()
         process.wait()
         why = f"it ended with status {process.returncode}: {complaint[-2000:] or 'without a word'}"
         raise DaemonUnreachable(socket=home.socket, why=why)

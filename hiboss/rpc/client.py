@@ -36,7 +36,10 @@ def call(home: Home, method: str, params: dict[str, Any], *, timeout: float = TI
     try:
         connection.settimeout(timeout)
         connection.connect(home.socket)
-        connection.sendall(request.encode())
+        try:
+            connection.sendall(request.encode())
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused unread (busy, foreign_peer); why stands in the answer
         line = _read_line(connection)
     except TimeoutError:
         raise TimedOut(seconds=timeout) from None

@@ -10,6 +10,7 @@ import orjson
 from ..errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
 
 Id = str | int | float | None
+_EXACT = 2.0**53  # orjson reads an integer of more than 64 bits as a float, which is another number
 
 
 class Request(NamedTuple):
@@ -97,6 +98,8 @@ def _request(document: Any) -> Request | Malformed:
     id_ = document.get("id")
     if isinstance(id_, bool) or not isinstance(id_, (str, int, float, type(None))):
         return Malformed(InvalidRequest(detail="id must be a string, a number or null"))
+    if isinstance(id_, float) and abs(id_) > _EXACT:
+        return Malformed(InvalidRequest(detail="id is a number too large to be given back unchanged"))
     if document.get("jsonrpc") != "2.0":
         return Malformed(InvalidRequest(detail='jsonrpc must be "2.0"'), id_)
     method = document.get("method")

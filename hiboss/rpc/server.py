@@ -84,6 +84,8 @@ class Connection(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._token: str | None = None
         self._running = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._writable = True
         self._ending = False
         self._transport: asyncio.Transport
@@ -117,15 +119,18 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writable = False
+        self._room.clear()
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._room.set()
         self._work()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.discard(self)
         self._ending = True
         self._unread.clear()
+        self._room.set()
         if not self.finished.done():
             self.finished.set_result(None)
 
@@ -149,12 +154,15 @@ class Connection(asyncio.Protocol):
         if isinstance(parsed, codec.Malformed):
             self._answer_now(codec.failure(parsed.id, parsed.error))
         elif isinstance(parsed, codec.Batch):
-            self._start(self._answer_batch(parsed, self._slot()))
-        elif parsed.notification:
-            self._start(self._run(parsed))
+            for call in parsed.calls:
+                self._login_first(call)
+            self._start(self._answer_batch(parsed, self._slot(), self._token))
         else:
             self._login_first(parsed)
-            self._start(self._answer(parsed, self._slot()))
+            if parsed.notification:
+                self._start(self._run(parsed, self._token))
+            else:
+                self._start(self._answer(parsed, self._slot(), self._token))
 
     def _slot(self) -> _Slot:
         slot = _Slot()
@@ -179,24 +187,26 @@ class Connection(asyncio.Protocol):
             self.hang_up()
         self._work()
 
-    async def _answer(self, request: codec.Request, slot: _Slot) -> None:
-        slot.answer = await self._run(request)
+    async def _answer(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
+        slot.answer = await self._run(request, token)
         slot.done = True
         self._flush()  # now, and not a turn of the loop later when the task has ended
 
-    async def _answer_batch(self, batch: codec.Batch, slot: _Slot) -> None:
-        for call in batch.calls:
-            self._login_first(call)
-        answers = await asyncio.gather(*(self._run(call) for call in batch.calls))
+    async def _answer_batch(self, batch: codec.Batch, slot: _Slot, token: str | None) -> None:
+        answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))
         wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _silent(call)]
         slot.answer = codec.batch(wanted) if wanted else b""
         slot.done = True
 
-    async def _run(self, call: codec.Request | codec.Malformed) -> bytes:
+    async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
         if isinstance(call, codec.Malformed):
             return codec.failure(call.id, call.error)
+        while not self._writable:  # it does not read its answers: make no more of them
+            if self._transport.is_closing():
+                return b""
+            await self._room.wait()
         try:
-            value = await self._server.desk.call(call.method, call.params, self._token)
+            value = await self._server.desk.call(call.method, call.params, token)
             return codec.result(call.id, value)
         except HibossError as error:
             return codec.failure(call.id, error)

@@ -21,13 +21,16 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
         detail = f"SQLite {sqlite3.sqlite_version} is too old, {'.'.join(map(str, MINIMUM))} is needed"
         raise StoreError(path=home.database, detail=detail)
     _create_private(home)
-    connection = sqlite3.connect(
-        home.database,
-        timeout=wait_seconds,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=256,
-    )
+    try:
+        connection = sqlite3.connect(
+            home.database,
+            timeout=wait_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+    except sqlite3.Error as error:
+        raise translate(error, home) from error
     connection.row_factory = sqlite3.Row
     try:
         _configure(connection, read_only=read_only)

@@ -64,10 +64,15 @@ class Query:
     after: Position | None = None
 
     @property
+    def by_unread_index(self) -> bool:
+        return self.unread and self.box is Box.INBOX and Status.CANCELLED not in self.statuses
+
+    @property
     def filtered(self) -> bool:
         """Whether a page may have to pass over many rows that do not match."""
         filters = (self.senders, self.recipients, self.thread, self.created_after, self.created_before)
         narrow = self.outbox and (self.unread or len(self.statuses) < len(Status))
+        narrow = narrow or (self.unread and not (self.by_unread_index and len(self.statuses) == 3))
         return narrow or any(value is not None for value in filters)
 
 
@@ -123,7 +128,7 @@ def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
         start = after.number if after and after.walk == walk else None
         rows: list[Row] = []
         # Unread mail of the inbox has an index of its own; elsewhere it is a filter.
-        for status in [None] if query.unread and query.box is Box.INBOX else query.statuses:
+        for status in [None] if query.by_unread_index else query.statuses:
             rows += _walk_box(connection, query, walk, status, start)
         rows.sort(key=lambda row: row["place"], reverse=not query.oldest_first)
         found += [(row["id"], Position(walk=walk, number=row["place"])) for row in rows]
@@ -145,6 +150,7 @@ def _walk_box(
     if query.unread:
         where.add("e.read_at IS NULL")
     if status is None:
+        where.add("e.status <> 3")  # as the index says it, or it could not be used
         where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
     else:
         where.add("e.status = ?", int(status))

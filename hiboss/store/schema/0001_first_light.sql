@@ -160,7 +160,7 @@ CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
 -- index walks, so a million settled rows cost nothing.
 CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
 CREATE INDEX envelope_unread ON envelope (recipient, arrived)
-    WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL;
+    WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
 
 -- Idempotency keys, apart from message: a send without a key pays for no index.
 CREATE TABLE sent_key (
