@@ -91,7 +91,10 @@ def send(
         "from_boss": from_boss,
         "from_name": from_name,
     }
-    result = call("envelope.send", params, token=token, profile=as_)
+    _show_sent(call("envelope.send", params, token=token, profile=as_))
+
+
+def _show_sent(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
         return

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ..config import Settings
+from ..errors import HibossError
 from ..paths import Home
 from . import house
 from .database import Connection, connect, translate
@@ -46,6 +47,9 @@ class Store:
         except sqlite3.Error as error:
             connection.close()
             raise translate(error, home) from error
+        except HibossError:
+            connection.close()
+            raise
         store.boot = await store.write(house.next_boot)
         return store
 
