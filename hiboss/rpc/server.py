@@ -14,8 +14,8 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Awaitable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Protocol, cast
 
 from ..config import Settings
 from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalError
@@ -94,8 +94,7 @@ class Connection(asyncio.Protocol):
     # --- what asyncio tells us -----------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         uid = _peer_uid(transport.get_extra_info("socket"))
         if uid is not None and uid != os.geteuid():
             self._refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
@@ -173,24 +172,27 @@ class Connection(asyncio.Protocol):
         slot = self._slot()
         slot.answer, slot.done = answer, True
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         self._running += 1
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(self._see_through(work))
         self._tasks.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._running -= 1
-        if not task.cancelled() and task.exception():
-            log.error("A connection failed.", exc_info=task.exception(), extra={"action": "rpc"})
+    async def _see_through(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run it, and go on with what waited for it: here, since a callback would cost a turn of the loop."""
+        try:
+            await work
+        except Exception:
+            log.exception("A connection failed.", extra={"action": "rpc"})
             self.hang_up()
-        self._work()
+        finally:
+            self._running -= 1
+            if task := asyncio.current_task():
+                self._tasks.discard(task)
+            self._work()
 
     async def _answer(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
         slot.answer = await self._run(request, token)
         slot.done = True
-        self._flush()  # now, and not a turn of the loop later when the task has ended
 
     async def _answer_batch(self, batch: codec.Batch, slot: _Slot, token: str | None) -> None:
         answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))

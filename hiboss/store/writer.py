@@ -25,6 +25,7 @@ from .database import Connection, translate
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+LINGER_SECONDS = 0.001
 
 # SQLite errors that speak of one operation's own statement. All others speak of the file:
 # then the whole group is lost, and every caller in it is told so.
@@ -57,7 +58,12 @@ class Writer:
         self._home = home
         self._group_limit = settings.group_operations
         self._queue_limit = settings.writer_queue
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._collected: list[_Waiting] = []  # not yet handed over to the thread
+        self._expected = 1  # as many as were answered together last
+        self._linger: asyncio.TimerHandle | None = None
+        self._unanswered = 0
+        self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
+        self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
         self._tx = Tx(connection)
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
@@ -65,20 +71,50 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        return self._queue.qsize()
+        return self._unanswered
 
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; the future is done after COMMIT. A full queue refuses."""
-        if self._queue.qsize() >= self._queue_limit:
+        if self._unanswered >= self._queue_limit:
             raise Busy(what=f"{self._queue_limit} changes are waiting to be written")
+        self._unanswered += 1
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((operation, future))
+        self._collected.append((operation, future))
+        # Handed over together, when as many have come as were in the last group, or a moment
+        # later: woken by the first, the writer would pay a COMMIT for a few, and wrestle for
+        # the interpreter with those who bring the rest. A lone sender waits for nobody.
+        if self._expected == 1:
+            self._hand_over()
+        elif len(self._collected) == self._expected:
+            self._loop.call_soon(self._hand_over)
+        elif len(self._collected) == 1:
+            self._linger = self._loop.call_later(LINGER_SECONDS, self._hand_over)
         return future
+
+    def _hand_over(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        if self._collected:
+            self._queue.put(self._collected)
+            self._collected = []
 
     async def close(self) -> None:
         """Write what is queued, then end the thread."""
+        self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
+
+    def _answer(self, outcomes: list[_Outcome]) -> None:
+        self._unanswered -= len(outcomes)
+        self._expected = len(outcomes)
+        for future, result, error in outcomes:
+            if future.done():  # the caller has gone; what it asked for is written all the same
+                continue
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
 
     # --- the writer's own thread ---------------------------------------------------
 
@@ -88,20 +124,24 @@ class Writer:
             group, stopping = self._next_group()
             if group:
                 outcomes = self._commit_group(group)
-                self._loop.call_soon_threadsafe(_answer, outcomes)
+                self._loop.call_soon_threadsafe(self._answer, outcomes)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
-        group: list[_Waiting] = []
-        waiting = self._queue.get()
-        while waiting is not None:
-            group.append(waiting)
-            if len(group) >= self._group_limit:
-                return group, False
+        """What is waiting, up to the limit of a group; and whether it is the last."""
+        stopping = False
+        while len(self._taken) < self._group_limit and not stopping:
             try:
-                waiting = self._queue.get_nowait()
+                more = self._queue.get(block=not self._taken)
             except queue.Empty:
-                return group, False
-        return group, True
+                break
+            if more is None:
+                stopping = True
+            else:
+                self._taken += more
+        group, self._taken = self._taken[: self._group_limit], self._taken[self._group_limit :]
+        if stopping and self._taken:
+            self._queue.put(None)  # more than a group is left: be told again after it
+        return group, stopping and not self._taken
 
     def _commit_group(self, group: list[_Waiting]) -> list[_Outcome]:
         """Every operation of the group happens whole or not at all, whatever the others do."""
@@ -172,13 +212,3 @@ class Writer:
 def _raise_if_of_the_file(error: Exception) -> None:
     if isinstance(error, sqlite3.Error) and not isinstance(error, _OWN_ERRORS):
         raise error
-
-
-def _answer(outcomes: list[_Outcome]) -> None:
-    for future, result, error in outcomes:
-        if future.done():  # the caller has gone; what it asked for is written all the same
-            continue
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
