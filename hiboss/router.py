@@ -49,14 +49,14 @@ class Router:
             raise EmptyMessage()
         advice = "; send long content as an attachment"
         _measure("text", draft.text, limits.text_bytes, advice)
-        for field, value, limit in (
-            ("subject", draft.subject, limits.subject_bytes),
-            ("from_name", draft.from_name, limits.word_bytes),
-            ("trace_id", draft.trace, limits.word_bytes),
-            ("key", draft.key, limits.word_bytes),
-        ):
-            if value is not None:
-                _measure(field, value, limit)
+        if draft.subject is not None:
+            _measure("subject", draft.subject, limits.subject_bytes)
+        if draft.from_name is not None:
+            _measure("from_name", draft.from_name, limits.word_bytes)
+        if draft.trace is not None:
+            _measure("trace_id", draft.trace, limits.word_bytes)
+        if draft.key is not None:
+            _measure("key", draft.key, limits.word_bytes)
         if draft.metadata:
             _measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
 

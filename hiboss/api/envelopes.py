@@ -25,6 +25,8 @@ from .operation import Level, Params, operation
 Id = str | int
 Ids = Annotated[list[Id], Field(min_length=1, max_length=100)]
 ACK_CHUNK = 500
+_KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes
+_PRIORITIES = {priority.word: priority for priority in Priority}
 METADATA_DEPTH = 32
 
 
@@ -169,8 +171,8 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         to=tuple([parse_address(address) for address in to]),
         text=params.text,
         subject=params.subject,
-        kind=Kind[params.type.upper()],
-        priority=Priority[params.priority.upper()],
+        kind=_KINDS[params.type],
+        priority=_PRIORITIES[params.priority],
         deliver_at=deliver_at,
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
         interruptible=params.interruptible,
@@ -200,10 +202,8 @@ def _sender(caller: Caller, params: Send) -> Address:
         if params.sender is None:
             raise SenderMissing()
         return parse_address(params.sender)
-    boss_only = {"from": params.sender, "from_boss": params.from_boss, "from_name": params.from_name}
-    for name, given in boss_only.items():
-        if given is not None and given is not False:
-            raise BossOnly(what=name, caller=caller.name)
+    if params.sender is not None or params.from_boss or params.from_name is not None:
+        raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
     assert caller.address
     return caller.address
 

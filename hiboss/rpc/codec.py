@@ -42,6 +42,11 @@ class Framer:
 
     def feed(self, data: bytes) -> Iterator[bytes | FrameTooLarge]:
         """The lines that `data` completes, and once for each that is too long, the error."""
+        if not self._size and data.find(b"\n") == len(data) - 1 and 1 < len(data) <= self._limit:
+            line = data[:-1]  # the usual case: exactly one line, and nothing before it
+            if not line.isspace():
+                yield line
+            return
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
             yield from self._take(data[start:end])
