@@ -61,7 +61,8 @@ class Writer:
         self._collected: list[_Waiting] = []  # not yet handed over to the thread
         self._expected = 1  # as many as were answered together last
         self._linger: asyncio.TimerHandle | None = None
-        self._unanswered = 0
+        self._submitted = 0  # in all; counted by the loop's thread alone
+        self._begun = 0  # of those; counted by the writer's thread alone
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
         self._tx = Tx(connection)
@@ -71,13 +72,14 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        return self._unanswered
+        """Submitted and in no group yet."""
+        return self._submitted - self._begun
 
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; the future is done after COMMIT. A full queue refuses."""
-        if self._unanswered >= self._queue_limit:
+        if self.waiting >= self._queue_limit:
             raise Busy(what=f"{self._queue_limit} changes are waiting to be written")
-        self._unanswered += 1
+        self._submitted += 1
         future: asyncio.Future[T] = self._loop.create_future()
         self._collected.append((operation, future))
         # Handed over together, when as many have come as were in the last group, or a moment
@@ -106,7 +108,6 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _answer(self, outcomes: list[_Outcome]) -> None:
-        self._unanswered -= len(outcomes)
         self._expected = len(outcomes)
         for future, result, error in outcomes:
             if future.done():  # the caller has gone; what it asked for is written all the same
@@ -123,6 +124,7 @@ class Writer:
         while not stopping:
             group, stopping = self._next_group()
             if group:
+                self._begun += len(group)
                 outcomes = self._commit_group(group)
                 self._loop.call_soon_threadsafe(self._answer, outcomes)
 
