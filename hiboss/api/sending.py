@@ -1,0 +1,148 @@
+"""The operation that everything else is for: sending."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
+
+from .. import clock, errors, ids
+from ..address import Address, parse_address
+from ..envelope import Draft, Kind, Priority
+from ..errors import BossOnly, SenderMissing
+from .caller import Caller
+from .house import House
+from .operation import Level, Params, operation
+
+_KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes
+_PRIORITIES = {priority.word: priority for priority in Priority}
+METADATA_DEPTH = 32
+
+
+def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
+    """What is nested deeper than orjson writes (254) could be stored and never be shown again."""
+    level: list[Any] = [metadata]
+    for _ in range(METADATA_DEPTH):
+        nested = [one for one in level if isinstance(one, (dict, list))]
+        level = [child for one in nested for child in (one.values() if isinstance(one, dict) else one)]
+    if any(isinstance(one, (dict, list)) for one in level):
+        raise ValueError(f"it is nested deeper than {METADATA_DEPTH} levels")
+    return metadata
+
+
+class Send(Params):
+    to: str | list[str] = Field(default_factory=list, description="one or more addresses")
+    text: str = ""
+    subject: str | None = None
+    type: Literal["text", "markdown", "json", "html"] = "text"
+    priority: Literal["critical", "high", "normal", "low"] = "normal"
+    attachments: list[str] = Field(default_factory=list, description="absolute paths of files to send along")
+    deliver_at: str | None = Field(None, description="+2h, an ISO 8601 time, or one in the boss's zone")
+    reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to who wrote that")
+    interruptible: bool = True
+    trace_id: str | None = None
+    metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(default_factory=dict)
+    key: str | None = Field(None, min_length=1, description="the same key never sends twice")
+    sender: str | None = Field(None, alias="from", description="for the boss only, who must give it")
+    from_boss: bool = Field(False, description="mark as said by the boss (for the boss only)")
+    from_name: str | None = Field(None, description="the name shown (for the boss only)")
+
+
+class Sent(TypedDict):
+    ids: list[str]
+    message: str
+    conversation: str
+    thread: str
+    deliver_at: str | None
+    timezone: NotRequired[str]  # with a deliver_at, to show it in
+    duplicate: bool
+
+
+@operation(
+    "envelope.send",
+    level=Level.STANDARD,
+    params=Send,
+    result=Sent,
+    errors=(
+        errors.BadAddress,
+        errors.BadTime,
+        errors.TooFar,
+        errors.BadId,
+        errors.BadText,
+        errors.EmptyMessage,
+        errors.NoRecipient,
+        errors.UnknownRecipient,
+        errors.UnknownSender,
+        errors.NotBound,
+        errors.NotFound,
+        errors.SenderMissing,
+        errors.BossOnly,
+        errors.TooLarge,
+        errors.KeyReused,
+        errors.AttachmentMissing,
+        errors.AttachmentUnreadable,
+        errors.AttachmentForbidden,
+        errors.Busy,
+        errors.StoreFull,
+    ),
+)
+async def send(house: House, caller: Caller, params: Send) -> Sent:
+    """Send a message to one or more addresses; when this answers, it is on disk."""
+    to = [params.to] if isinstance(params.to, str) else params.to
+    deliver_at = None
+    if params.deliver_at is not None:
+        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+    draft = Draft(
+        sender=_sender(caller, params),
+        caller=caller.id,
+        sees_all=caller.is_boss,
+        to=tuple([parse_address(address) for address in to]),
+        text=params.text,
+        subject=params.subject,
+        kind=_KINDS[params.type],
+        priority=_PRIORITIES[params.priority],
+        deliver_at=deliver_at,
+        reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
+        interruptible=params.interruptible,
+        from_boss=params.from_boss,
+        from_name=params.from_name,
+        trace=params.trace_id,
+        metadata=params.metadata,
+        key=params.key,
+        digest=_digest(params) if params.key is not None else None,
+    )
+    accepted = await house.router.accept(draft, params.attachments)
+    result: Sent = {
+        "ids": [f"e{number}" for number in accepted.envelopes],
+        "message": f"m{accepted.message}",
+        "conversation": f"c{accepted.conversation}",
+        "thread": f"t{accepted.thread}",
+        "deliver_at": clock.iso_or_none(accepted.deliver_at),
+        "duplicate": accepted.duplicate,
+    }
+    if accepted.deliver_at is not None:
+        result["timezone"] = house.timezone
+    return result
+
+
+def _sender(caller: Caller, params: Send) -> Address:
+    if caller.is_boss:
+        if params.sender is None:
+            raise SenderMissing()
+        return parse_address(params.sender)
+    if params.sender is not None or params.from_boss or params.from_name is not None:
+        raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
+    assert caller.address
+    return caller.address
+
+
+def _digest(params: Send) -> bytes:
+    """Of the request as meant when written: `+2h` asked again a minute later is still the same."""
+    asked = params.model_dump()
+    asked["to"] = [params.to] if isinstance(params.to, str) else params.to
+    if params.reply_to is not None:
+        asked["reply_to"] = ids.parse(params.reply_to, "envelope", "message")
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
