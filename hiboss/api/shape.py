@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from ..clock import iso, iso_or_none
 from ..envelope import Box, Kind, Priority, Status, Waits
 from ..paths import Home
-from ..store.database import Row
+from ..store.envelopes import Facts
 
 # Plain lists instead of enum look-ups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]
@@ -74,7 +74,7 @@ EnvelopeShape = TypedDict(
 )
 
 
-def envelope(row: Row, home: Home) -> EnvelopeShape:
+def envelope(row: Facts, home: Home) -> EnvelopeShape:
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
     return {
         "id": f"e{row['id']}",
@@ -125,7 +125,7 @@ def attachments(stored: str, home: Home) -> list[AttachmentShape]:
     ]
 
 
-def _error(row: Row) -> ErrorShape | None:
+def _error(row: Facts) -> ErrorShape | None:
     if row["error_kind"] is None:
         return None
     return {"kind": row["error_kind"], "text": row["error_text"], "at": iso_or_none(row["error_at"])}
