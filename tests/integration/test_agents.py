@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import ask, code
-from tests.integration.office import Party, agent, agents, at_once, boss, open_office
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.integration.office import Party, agent, agents, at_once, boss
 
 
 def names(party: Party, **params: Any) -> list[str]:

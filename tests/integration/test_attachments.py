@@ -6,7 +6,6 @@ import hashlib
 import os
 import socket
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,6 @@ from tests.integration.daemons import daemon_with
 from tests.integration.office import Party, agents, at_once, open_office, stored
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    ada, bob = agents(daemon, 2)
-    return ada, bob
 
 
 def attach(two: tuple[Party, Party], *paths: Path | str) -> list[dict[str, Any]]:

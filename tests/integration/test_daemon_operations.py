@@ -20,13 +20,6 @@ from hiboss.testing import RunningDaemon, running_daemon
 from tests.integration.daemons import answers, ask, line, wait_until
 from tests.integration.office import agents, boss, open_office
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
 # --- ping, time, status --------------------------------------------------------------
 
 

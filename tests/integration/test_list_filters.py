@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.testing import RunningDaemon
-from tests.integration.office import Envelope, Party, agent, agents, boss, flat, open_office
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    ada, bob = agents(daemon, 2)
-    return ada, bob
-
+from tests.integration.office import Envelope, Party, agent, agents, boss, flat
 
 # --- filters -------------------------------------------------------------------------
 

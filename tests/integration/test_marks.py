@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import answers, line
-from tests.integration.office import Party, agents, at_once, boss, flat, open_office
+from tests.integration.office import Party, agents, at_once, boss, flat
 
 OWN = ["read", "ack", "archive", "trash", "restore"]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    ada, bob = agents(daemon, 2)
-    return ada, bob
 
 
 def mark(party: Party, verb: str, *ids: Any, **params: Any) -> int:

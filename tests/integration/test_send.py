@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import code
-from tests.integration.office import Party, agent, agents, at_once, boss, open_office, stored
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.integration.office import Party, agent, agents, at_once, boss, stored
 
 
 def request(method: str, id_: int, **params: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,9 @@ import pytest
 
 from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import code, line
-from tests.integration.office import Party, agents, boss, open_office, stored
+from tests.integration.office import Party, agents, boss, stored
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

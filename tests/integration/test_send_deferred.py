@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,19 +11,7 @@ import pytest
 from hiboss.cli.spawn import call_once
 from hiboss.paths import Home
 from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.office import Party, agents, boss, open_office, stored
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    ada, bob = agents(daemon, 2)
-    return ada, bob
+from tests.integration.office import Party, agents, boss, stored
 
 
 def test_deferred_mail_is_not_shown_to_its_recipient(two: tuple[Party, Party]) -> None:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing import Answered, RunningDaemon
-from tests.integration.office import Party, agent, agents, at_once, boss, open_office, stored
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    ada, bob = agents(daemon, 2)
-    return ada, bob
+from tests.integration.office import Party, agent, agents, at_once, boss, stored
 
 
 def but_for_duplicate(answer: dict[str, Any]) -> dict[str, Any]:
