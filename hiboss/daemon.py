@@ -22,8 +22,8 @@ from . import __version__, clock, logs
 from .api.caller import Gate
 from .api.desk import Desk
 from .api.house import House
-from .config import DEFAULTS, Settings
-from .errors import HibossError, HomeUnusable
+from .config import Configuration, Setting
+from .errors import BadConfig, HibossError, HomeUnusable
 from .lock import Lock
 from .paths import Home
 from .router import Router
@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class Daemon:
-    def __init__(self, home: Home, settings: Settings) -> None:
+    def __init__(self, home: Home, configuration: Configuration) -> None:
         self.home = home
-        self.settings = settings
+        self.configuration = configuration
+        self.settings = configuration.settings
         self.stopping = asyncio.Event()
         self.desk: Desk
         self.server: Server
@@ -54,12 +55,13 @@ class Daemon:
             life.push_async_callback(store.close)
             house = House(
                 home=self.home,
-                settings=self.settings,
+                configuration=self.configuration,
                 store=store,
                 router=Router(store, self.home, self.settings),
                 gate=Gate(store),
                 started_at=clock.now(),
                 stop=self.stopping.set,
+                reload=self.reload,
                 connections=lambda: len(self.server.connections),
             )
             self.desk = Desk(house)
@@ -70,8 +72,24 @@ class Daemon:
         _allow_many_files()
         await self.server.listen(self.home.socket)
         self._life.callback(_remove, self.home.socket)
-        self._life.push_async_callback(self.server.close, self.settings.stop_seconds)
+        self._life.push_async_callback(self.server.close)
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
+
+    def reload(self) -> list[Setting]:
+        """Follow the settings as they are now; wrong ones raise, and the last good ones stay."""
+        changed = self.configuration.reload()
+        logs.adjust(self.settings)
+        names = ", ".join(str(setting) for setting in changed) or "nothing"
+        log.info("Settings read again; changed: %s.", names, extra={"action": "reload"})
+        for setting in self.configuration.waiting:
+            log.warning("%s changes with the next start.", setting, extra={"action": "reload"})
+        return changed
+
+    def on_hangup(self) -> None:
+        try:
+            self.reload()
+        except BadConfig as error:
+            log.error("The settings stay as they were: %s", error, extra={"action": "reload"})
 
     async def close(self) -> None:
         await self._life.aclose()
@@ -90,10 +108,11 @@ def _usable(home: Home) -> Iterator[None]:
 
 async def serve(home: Home, ready: int | None) -> None:
     """Live: build, open the doors, wait for the end, close in reverse."""
-    daemon = Daemon(home, DEFAULTS)
+    daemon = Daemon(home, Configuration(home.config, os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, daemon.on_hangup)
     with _usable(home):
         await daemon.build()
     try:
@@ -111,7 +130,7 @@ async def once(home: Home, line: bytes) -> bytes:
     request = codec.parse(line)
     if not isinstance(request, codec.Request):
         raise SystemExit("usage: one JSON-RPC request on standard input")
-    daemon = Daemon(home, DEFAULTS)
+    daemon = Daemon(home, Configuration(home.config, os.environ))
     with _usable(home):
         await daemon.build()
     try:

@@ -315,6 +315,33 @@ class AttachmentForbidden(HibossError):
     code, rpc, http = "attachment_forbidden", -32022, 403
 
 
+class AttachmentPrivate(AttachmentForbidden):
+    """{path} lies in {place}, from where nothing is attached; to allow it, change attachments.forbidden_paths (hiboss config show)"""
+
+    code = "attachment_private"
+
+
+# --- settings ------------------------------------------------------------------------
+
+
+class BadConfig(HibossError):
+    """the settings in {where} cannot be read: {detail}"""
+
+    code, rpc, exit = "bad_config", -32050, EXIT_USAGE
+
+
+class BadSetting(BadConfig):
+    """{where} is {value}; right would be {wants}"""
+
+    code = "bad_setting"
+
+
+class UnknownSetting(BadConfig):
+    """{where} names {name}, and there is no such setting{hint}; hiboss config show lists them all"""
+
+    code = "unknown_setting"
+
+
 # --- the machine ---------------------------------------------------------------------
 
 

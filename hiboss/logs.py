@@ -50,6 +50,14 @@ def start(home: Home, settings: Settings) -> None:
         errors="backslashreplace",
     )
     handler.setFormatter(_Line())
+    logging.getLogger().handlers[:] = [handler]
+    adjust(settings)
+
+
+def adjust(settings: Settings) -> None:
+    """Follow settings that have changed."""
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+    root.setLevel(settings.log_level.upper())
+    for handler in root.handlers:
+        if isinstance(handler, _PrivateFile):
+            handler.maxBytes, handler.backupCount = settings.log_bytes, settings.log_files

@@ -8,17 +8,26 @@ import mimetypes
 import os
 import re
 import stat
+from collections.abc import Sequence
 from typing import BinaryIO
 
+from .config import Settings
 from .envelope import Attachment, check_text
-from .errors import AttachmentForbidden, AttachmentMissing, AttachmentUnreadable, StoreFull, TooLarge
+from .errors import (
+    AttachmentForbidden,
+    AttachmentMissing,
+    AttachmentPrivate,
+    AttachmentUnreadable,
+    StoreFull,
+    TooLarge,
+)
 from .paths import Home, sync_directory
 
 _CHUNK = 1024 * 1024
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
-def keep(home: Home, path: str, limit: int) -> Attachment:
+def keep(home: Home, path: str, settings: Settings) -> Attachment:
     """Copy one file, found by its path, into media/. Blocking: call it off the event loop."""
     check_text(path, "attachment path")
     if not os.path.isabs(path):
@@ -26,6 +35,8 @@ def keep(home: Home, path: str, limit: int) -> Attachment:
     if os.path.basename(path) in ("", ".", ".."):
         raise AttachmentUnreadable(path=path, why="it is written like a directory")
     real = os.path.realpath(path)
+    limit = settings.attachment_bytes
+    _refuse_private(path, real, settings.forbidden_paths)
     _refuse_secrets(home, path, real)
     with open(_open(path, real), "rb") as source:
         size = os.fstat(source.fileno()).st_size
@@ -36,6 +47,13 @@ def keep(home: Home, path: str, limit: int) -> Attachment:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise StoreFull(path=home.media) from error
             raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
+
+
+def _refuse_private(path: str, real: str, forbidden: Sequence[str]) -> None:
+    for place in forbidden:
+        root = os.path.realpath(os.path.expanduser(place))
+        if os.path.commonpath([real, root]) == root:
+            raise AttachmentPrivate(path=path, place=place)
 
 
 def _refuse_secrets(home: Home, path: str, real: str) -> None:

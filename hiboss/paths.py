@@ -35,6 +35,10 @@ class Home:
         return self._in("hiboss.db")
 
     @property
+    def config(self) -> str:
+        return self._in("config.toml")
+
+    @property
     def pid_file(self) -> str:
         return self._in("daemon.pid")
 

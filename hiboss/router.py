@@ -67,8 +67,9 @@ class Router:
         return await self._store.write(lambda tx: messages.repeated(tx, draft.caller, key, draft.digest))
 
     async def _keep(self, files: Sequence[str]) -> tuple[Attachment, ...]:
-        limit = self._settings.attachment_bytes
-        return tuple([await asyncio.to_thread(media.keep, self._home, path, limit) for path in files])
+        return tuple(
+            [await asyncio.to_thread(media.keep, self._home, path, self._settings) for path in files]
+        )
 
 
 def _measure(field: str, value: str, limit: int, advice: str = "") -> None:

@@ -19,7 +19,7 @@ from ..errors import (
     nearest,
 )
 from ..store import house as house_store
-from . import agents, daemon, envelopes, sending, setup  # noqa: F401 - they declare the operations
+from . import agents, daemon, envelopes, sending, settings, setup  # noqa: F401 - they declare the operations
 from .caller import Caller, check_level
 from .house import House
 from .operation import REGISTRY, Operation, Params

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from .. import clock
-from ..config import Settings
+from ..config import Configuration, Setting, Settings
 from ..paths import Home
 from ..router import Router
 from ..store import house
@@ -18,13 +18,18 @@ from .caller import Gate
 @dataclass(frozen=True, kw_only=True, slots=True)
 class House:
     home: Home
-    settings: Settings
+    configuration: Configuration
     store: Store
     router: Router
     gate: Gate
     started_at: int
     stop: Callable[[], None]  # ask the daemon to end
+    reload: Callable[[], list[Setting]]  # read the settings again; what has changed
     connections: Callable[[], int]  # how many clients the socket has
+
+    @property
+    def settings(self) -> Settings:
+        return self.configuration.settings
 
     @property
     def timezone(self) -> str:

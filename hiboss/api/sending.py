@@ -85,6 +85,7 @@ class Sent(TypedDict):
         errors.AttachmentMissing,
         errors.AttachmentUnreadable,
         errors.AttachmentForbidden,
+        errors.AttachmentPrivate,
         errors.Busy,
         errors.StoreFull,
     ),

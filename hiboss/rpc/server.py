@@ -52,14 +52,14 @@ class Server:
         finally:
             os.umask(old)
 
-    async def close(self, seconds: float) -> None:
+    async def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
         for connection in list(self.connections):
             connection.stop_reading()
         waiting = [connection.finished for connection in self.connections]
         if waiting:
-            await asyncio.wait(waiting, timeout=seconds)
+            await asyncio.wait(waiting, timeout=self.settings.stop_seconds)
         for connection in list(self.connections):
             connection.hang_up()
 

@@ -56,8 +56,7 @@ class Writer:
     def __init__(self, connection: Connection, home: Home, settings: Settings) -> None:
         self._connection = connection
         self._home = home
-        self._group_limit = settings.group_operations
-        self._queue_limit = settings.writer_queue
+        self._settings = settings
         self._collected: list[_Waiting] = []  # not yet handed over to the thread
         self._expected = 1  # as many as were answered together last
         self._linger: asyncio.TimerHandle | None = None
@@ -77,8 +76,8 @@ class Writer:
 
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; the future is done after COMMIT. A full queue refuses."""
-        if self.waiting >= self._queue_limit:
-            raise Busy(what=f"{self._queue_limit} changes are waiting to be written")
+        if self.waiting >= self._settings.writer_queue:
+            raise Busy(what=f"{self._settings.writer_queue} changes are waiting to be written")
         self._submitted += 1
         future: asyncio.Future[T] = self._loop.create_future()
         self._collected.append((operation, future))
@@ -131,7 +130,8 @@ class Writer:
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """What is waiting, up to the limit of a group; and whether it is the last."""
         stopping = False
-        while len(self._taken) < self._group_limit and not stopping:
+        limit = self._settings.group_operations  # asked once: a reload must not come in between
+        while len(self._taken) < limit and not stopping:
             try:
                 more = self._queue.get(block=not self._taken)
             except queue.Empty:
@@ -140,7 +140,7 @@ class Writer:
                 stopping = True
             else:
                 self._taken += more
-        group, self._taken = self._taken[: self._group_limit], self._taken[self._group_limit :]
+        group, self._taken = self._taken[:limit], self._taken[limit:]
         if stopping and self._taken:
             self._queue.put(None)  # more than a group is left: be told again after it
         return group, stopping and not self._taken

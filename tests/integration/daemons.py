@@ -18,16 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.cli.spawn import call_once
+from hiboss.config import TABLE
 from hiboss.paths import Home
 from hiboss.testing import RunningDaemon, running_daemon
-
-_WITH_SETTINGS = """
-import json, sys
-import hiboss.daemon
-from hiboss.config import Settings
-hiboss.daemon.DEFAULTS = Settings(**json.loads(sys.argv[1]))
-sys.exit(hiboss.daemon.main(["--ready-fd", sys.argv[2]]))
-"""
 
 
 def line(method: str, id_: Any = 1, **params: Any) -> bytes:
@@ -99,12 +92,17 @@ def started(directory: Path) -> Iterator[RunningDaemon]:
         yield daemon
 
 
+def variables(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings as environment variables."""
+    return {one.variable: str(settings[one.name]) for one in TABLE if one.name in settings}
+
+
 def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """A daemon process with other settings, and its one word about how its start went."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-c", _WITH_SETTINGS, json.dumps(settings), str(writer)],
-        env={**os.environ, "HIBOSS_HOME": home.path},
+        [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
+        env={**os.environ, "HIBOSS_HOME": home.path, **variables(settings)},
         stdin=subprocess.DEVNULL,
         cwd="/",
         pass_fds=[writer],

@@ -1,0 +1,69 @@
+"""Operations about the settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from ..config import TABLE, Setting
+from ..errors import BadConfig, BadSetting, UnknownSetting
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, operation
+
+
+class SettingShape(TypedDict):
+    setting: str
+    value: int | float | str | list[str]
+    source: str
+    default: int | float | str | list[str]
+    variable: str
+    about: str
+    next_start: bool
+
+
+class Shown(TypedDict):
+    file: str
+    settings: list[SettingShape]
+
+
+class Reloaded(TypedDict):
+    changed: list[str]
+    next_start: list[str]
+
+
+@operation("config.show", level=Level.OPEN, result=Shown)
+async def show(house: House, caller: Caller, params: Nothing) -> Shown:
+    """Every setting: the value in force, where it comes from, and its environment variable."""
+    waiting = house.configuration.waiting
+    return {
+        "file": house.home.config,
+        "settings": [_shape(house, setting, setting in waiting) for setting in TABLE],
+    }
+
+
+@operation("config.reload", level=Level.BOSS, result=Reloaded, errors=(BadConfig, BadSetting, UnknownSetting))
+async def reload(house: House, caller: Caller, params: Nothing) -> Reloaded:
+    """Read the settings again, as SIGHUP does; wrong ones are refused and the last good ones stay."""
+    changed = house.reload()
+    return {
+        "changed": [str(setting) for setting in changed],
+        "next_start": [str(setting) for setting in house.configuration.waiting],
+    }
+
+
+def _shape(house: House, setting: Setting, waiting: bool) -> SettingShape:
+    return {
+        "setting": str(setting),
+        "value": _plain(getattr(house.settings, setting.name)),
+        "source": house.configuration.sources[setting.name],
+        "default": _plain(setting.default),
+        "variable": setting.variable,
+        "about": setting.help,
+        "next_start": waiting,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
