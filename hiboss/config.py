@@ -218,6 +218,26 @@ class Configuration:
         return settings, sources
 
 
+def described(configuration: Configuration) -> list[dict[str, Any]]:
+    """Every setting as it is shown: value, where from, and how to change it."""
+
+    def plain(value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value
+
+    return [
+        {
+            "setting": str(setting),
+            "value": plain(getattr(configuration.settings, setting.name)),
+            "source": configuration.sources[setting.name],
+            "default": plain(setting.default),
+            "variable": setting.variable,
+            "about": setting.help,
+            "next_start": setting in configuration.waiting,
+        }
+        for setting in TABLE
+    ]
+
+
 Found = tuple[Setting, Any, str]
 
 

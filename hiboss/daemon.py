@@ -22,6 +22,7 @@ from . import __version__, clock, logs
 from .api.caller import Gate
 from .api.desk import Desk
 from .api.house import House
+from .api.policy import Policy
 from .config import Configuration, Setting
 from .errors import BadConfig, HibossError, HomeUnusable
 from .lock import Lock
@@ -29,6 +30,7 @@ from .paths import Home
 from .router import Router
 from .rpc import codec
 from .rpc.server import Server
+from .store import tokens
 from .store.store import Store
 
 log = logging.getLogger(__name__)
@@ -53,12 +55,14 @@ class Daemon:
             logs.start(self.home, self.settings)
             store = await Store.open(self.home, self.settings)
             life.push_async_callback(store.close)
+            self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
             house = House(
                 home=self.home,
                 configuration=self.configuration,
                 store=store,
                 router=Router(store, self.home, self.settings),
                 gate=Gate(store),
+                policy=Policy(store),
                 started_at=clock.now(),
                 stop=self.stopping.set,
                 reload=self.reload,
@@ -134,7 +138,7 @@ async def once(home: Home, line: bytes) -> bytes:
     with _usable(home):
         await daemon.build()
     try:
-        return codec.result(request.id, await daemon.desk.call(request.method, request.params))
+        return codec.result(request.id, await daemon.desk.call_offline(request.method, request.params))
     except HibossError as error:
         return codec.failure(request.id, error)
     finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -81,6 +81,8 @@ class Home:
         try:
             for directory in (self.path, self.media, self.tokens, self.backups, self._in("logs")):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
+            if os.stat(self.path).st_uid != os.geteuid():  # files of two owners would lock one of them out
+                raise HomeUnusable(home=self.path, why="it belongs to another user")
             os.chmod(self.path, 0o700)
             self._create_socket_directory(os.path.dirname(self.socket))
         except OSError as error:
@@ -109,20 +111,45 @@ class Home:
         except OSError:
             return []
 
-    def write_profile(self, name: str, token: str) -> str:
-        """Keep a token for `--as name`; it is on disk when this returns."""
+    def has_profile(self, name: str) -> bool:
+        return os.path.exists(self.profile(name.lower()))
+
+    @contextmanager
+    def keeping(self, name: str, token: str) -> Iterator[str]:
+        """Keep a token for `--as name` if what is done in the block succeeds.
+
+        The token is on disk, beside its place, before the block that stores its hash, since
+        nobody can learn it afterwards. A crash in between is settled by the next start.
+        """
         path = self.profile(name.lower())
-        with replacing(path) as temporary, open(temporary, "w", opener=_private) as file:
-            file.write(token + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        return path
+        waiting = f"{path}.{os.urandom(4).hex()}.new"
+        try:
+            with open(waiting, "w", opener=_private) as file:
+                file.write(token + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(self.tokens)
+            yield path
+        except BaseException:
+            _unlink(waiting)
+            raise
+        os.replace(waiting, path)
+        sync_directory(self.tokens)
+
+    def settle_profiles(self, in_force: Callable[[str], bool]) -> None:
+        """What a crash left waiting: kept if its token was stored, else taken away."""
+        for name in os.listdir(self.tokens):
+            if name.endswith(".new"):
+                waiting = os.path.join(self.tokens, name)
+                with open(waiting, encoding="utf-8", errors="replace") as file:
+                    token = file.read().strip()
+                if in_force(token):
+                    os.replace(waiting, self.profile(name.partition(".")[0]))
+                else:
+                    _unlink(waiting)
 
     def forget_profile(self, name: str) -> None:
-        try:
-            os.unlink(self.profile(name.lower()))
-        except FileNotFoundError:
-            pass
+        _unlink(self.profile(name.lower()))
 
 
 @contextmanager
@@ -146,6 +173,13 @@ def sync_directory(path: str) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def _private(path: str, flags: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import clock, media
@@ -19,6 +19,7 @@ from .errors import EmptyMessage, NoRecipient, TooLarge
 from .paths import Home
 from .store import messages
 from .store.store import Store
+from .store.writer import Tx
 
 
 class Router:
@@ -27,15 +28,26 @@ class Router:
         self._home = home
         self._settings = settings
 
-    async def accept(self, draft: Draft, files: Sequence[str] = ()) -> Accepted:
-        """Store a draft; when this returns it is on disk. `files` are paths to attach."""
+    async def accept(
+        self, draft: Draft, files: Sequence[str] = (), check: Callable[[Tx], None] | None = None
+    ) -> Accepted:
+        """Store a draft; when this returns it is on disk.
+
+        `files` are paths to attach; `check` may still refuse, inside the transaction.
+        """
         self._check(draft, files)
         if files:
             if first := await self._repeated(draft):
                 return first  # before the files are touched: they may be gone by now
             draft = draft._replace(attachments=await self._keep(files))
         now = clock.now()
-        return await self._store.write(lambda tx: messages.insert(tx, draft, now))
+
+        def insert(tx: Tx) -> Accepted:
+            if check is not None:
+                check(tx)
+            return messages.insert(tx, draft, now)
+
+        return await self._store.write(insert)
 
     def _check(self, draft: Draft, files: Sequence[str]) -> None:
         limits = self._settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,10 +12,11 @@ from typing_extensions import TypedDict
 from .. import clock
 from ..address import check_agent_name
 from ..envelope import check_text
-from ..errors import BadName, BadText, InvalidParams, NameTaken, TooLarge, UnknownAgent
+from ..errors import BadName, BadText, BossOnly, InvalidParams, NameTaken, TooLarge, UnknownAgent
 from ..store import agents, tokens
 from ..store.database import Row
 from ..store.writer import Tx
+from .access import own_or_boss
 from .caller import Caller
 from .house import House
 from .operation import Level, Nothing, Params, operation
@@ -106,9 +108,8 @@ async def register(house: House, caller: Caller, params: Register) -> Registered
         tokens.insert(tx, token, "agent", agents.register(tx, name, fields, now), now)
         return agents.get(tx, name)
 
-    row = await house.store.write(write)
-    # After the COMMIT, or a refused name would overwrite its namesake's profile.
-    profile = house.home.write_profile(name, token) if params.profile else None
+    with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
+        row = await house.write(caller, write)
     return {"agent": _agent(row), "token": token, "profile": profile}
 
 
@@ -124,10 +125,11 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     level=Level.BOSS,
     params=Set,
     result=Agent,
-    errors=(UnknownAgent, BadText, TooLarge, InvalidParams),
+    errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams),
 )
 async def change(house: House, caller: Caller, params: Set) -> Agent:
     """Change what is said of an agent; an empty text takes a word away."""
+    own_or_boss(caller, params.name, "changing what is said of another agent")
     fields = _fields(house, params)
     if not fields:
         raise InvalidParams(
@@ -138,21 +140,22 @@ async def change(house: House, caller: Caller, params: Set) -> Agent:
         agents.change(tx, params.name, fields)
         return agents.get(tx, params.name)
 
-    row = await house.store.write(write)
+    row = await house.write(caller, write)
     house.gate.forget()
     return _agent(row)
 
 
-@operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent,))
+@operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent, BossOnly))
 async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     """Take an agent away; its tokens end, mail still waiting for it fails, all mail is kept."""
+    own_or_boss(caller, params.name, "taking another agent away")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[str, int]:
         name = agents.get(tx, params.name)["name"]
         return name, agents.delete(tx, name, now)
 
-    name, failed = await house.store.write(write)
+    name, failed = await house.write(caller, write)
     house.gate.forget()
     house.home.forget_profile(params.name)
     return {"name": name, "deleted": True, "failed_envelopes": failed}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..address import Address, parse_address
+from ..address import BOSS, Address, parse_address
 from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
 from ..store import tokens
 from ..store.envelopes import find_address
 from ..store.store import Store
-from .operation import Level, Operation
+from ..store.writer import Tx
+from .operation import Level
 
 CACHED_CALLERS = 4_096
 
@@ -20,6 +21,8 @@ class Caller:
     address: Address | None
     id: int  # of that address
     level: Level
+    token: int = 0  # its id; 0: none was needed
+    generation: int = 0  # of the gate, when it knew this caller
 
     @property
     def is_boss(self) -> bool:
@@ -35,6 +38,7 @@ class Caller:
         return None if self.is_boss else self.id
 
 
+OWNER = Caller(kind="boss", address=BOSS, id=0, level=Level.BOSS)  # of the home, while no daemon runs
 NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
 
 
@@ -44,6 +48,7 @@ class Gate:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[bytes, Caller] = {}
+        self._generation = 0
 
     def identify(self, token: str | None) -> Caller:
         if token is None:
@@ -60,6 +65,12 @@ class Gate:
     def forget(self) -> None:
         """Tokens or agents have changed: look everybody up again."""
         self._known.clear()
+        self._generation += 1
+
+    def check(self, tx: Tx, caller: Caller) -> None:
+        """Inside a change: a token that ended since its request came in changes nothing any more."""
+        if caller.generation != self._generation and caller.token and not tokens.in_force(tx, caller.token):
+            raise BadToken()
 
     def _look_up(self, digest: bytes) -> Caller:
         row = self._store.read(lambda connection: tokens.find(connection, digest))
@@ -71,20 +82,17 @@ class Gate:
             address=Address(row["address_kind"], row["name"]),
             id=row["holder"],
             level=level,
+            token=row["id"],
+            generation=self._generation,
         )
 
 
-def check_level(caller: Caller, operation: Operation) -> None:
-    if caller.level >= operation.level:
+def check_level(caller: Caller, right: str, needed: Level) -> None:
+    if caller.level >= needed:
         return
     if caller is NOBODY:
         raise NoToken()
-    raise Forbidden(
-        operation=operation.name,
-        needed=operation.level.name.lower(),
-        caller=caller.name,
-        level=caller.level.name.lower(),
-    )
+    raise Forbidden(operation=right, needed=needed.word, caller=caller.name, level=caller.level.word)
 
 
 def acting_for(store: Store, caller: Caller, named: str | None) -> int:

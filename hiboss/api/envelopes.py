@@ -256,8 +256,9 @@ async def _ack_all(house: House, caller: Caller, params: Ack) -> int:
     changed = 0
     while True:
         now = clock.now()
-        done = await house.store.write(
-            lambda tx: envelopes.acknowledge_due(tx, owner, upto, ACK_CHUNK, now)  # noqa: B023 - awaited here
+        done = await house.write(
+            caller,
+            lambda tx: envelopes.acknowledge_due(tx, owner, upto, ACK_CHUNK, now),  # noqa: B023 - awaited here
         )
         changed += done
         if done < ACK_CHUNK:
@@ -293,7 +294,7 @@ async def cancel(house: House, caller: Caller, params: Cancel) -> Marked:
     """Take back envelopes one has sent, while nobody has them in hand."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
-    return {"changed": await house.store.write(lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))}
+    return {"changed": await house.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))}
 
 
 Marking = Callable[[Tx, list[int], int, int], int]
@@ -308,4 +309,4 @@ async def _mark(house: House, caller: Caller, params: Mark | Ack, marking: Marki
     owner = acting_for(house.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
-    return await house.store.write(lambda tx: marking(tx, numbers, owner, now))
+    return await house.write(caller, lambda tx: marking(tx, numbers, owner, now))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from typing import TypeVar
 
 from .. import clock
 from ..config import Configuration, Setting, Settings
@@ -12,7 +14,11 @@ from ..paths import Home
 from ..router import Router
 from ..store import house
 from ..store.store import Store
-from .caller import Gate
+from ..store.writer import Tx
+from .caller import Caller, Gate
+from .policy import Policy
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,10 +28,20 @@ class House:
     store: Store
     router: Router
     gate: Gate
+    policy: Policy
     started_at: int
     stop: Callable[[], None]  # ask the daemon to end
     reload: Callable[[], list[Setting]]  # read the settings again; what has changed
     connections: Callable[[], int]  # how many clients the socket has
+
+    def write(self, caller: Caller, change: Callable[[Tx], T]) -> asyncio.Future[T]:
+        """Change something in a caller's name; done after COMMIT."""
+
+        def checked(tx: Tx) -> T:
+            self.gate.check(tx, caller)
+            return change(tx)
+
+        return self.store.write(checked)
 
     @property
     def settings(self) -> Settings:

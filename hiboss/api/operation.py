@@ -21,6 +21,10 @@ class Level(IntEnum):
     PRIVILEGED = 3
     BOSS = 4
 
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
 
 class Params(BaseModel):
     """The parameters of an operation: only those declared, of the declared types."""
@@ -44,6 +48,8 @@ class Operation:
     result: Any  # a TypedDict
     errors: tuple[type[HibossError], ...]
     summary: str
+    fixed: bool  # no policy changes its level
+    offline: bool  # whoever owns the home may do it while no daemon runs
     run: Handler
 
     @property
@@ -61,6 +67,8 @@ def operation(
     params: type[Params] = Nothing,
     result: Any,
     errors: tuple[type[HibossError], ...] = (),
+    fixed: bool = False,
+    offline: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare an operation; the handler's docstring is its summary."""
 
@@ -73,6 +81,8 @@ def operation(
             result=result,
             errors=errors,
             summary=" ".join((handler.__doc__ or "").split()),
+            fixed=fixed or level is Level.OPEN,
+            offline=offline,
             run=handler,
         )
         return handler

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from .. import clock, errors, ids
-from ..address import Address, parse_address
+from ..address import BOSS, Address, parse_address
 from ..envelope import Draft, Kind, Priority
 from ..errors import BossOnly, SenderMissing
 from .caller import Caller
@@ -96,8 +96,9 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
     deliver_at = None
     if params.deliver_at is not None:
         deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+    sender = _sender(caller, params)
     draft = Draft(
-        sender=_sender(caller, params),
+        sender=sender,
         caller=caller.id,
         sees_all=caller.is_boss,
         to=tuple([parse_address(address) for address in to]),
@@ -108,14 +109,14 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         deliver_at=deliver_at,
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
         interruptible=params.interruptible,
-        from_boss=params.from_boss,
+        from_boss=params.from_boss or sender == BOSS,
         from_name=params.from_name,
         trace=params.trace_id,
         metadata=params.metadata,
         key=params.key,
         digest=_digest(params) if params.key is not None else None,
     )
-    accepted = await house.router.accept(draft, params.attachments)
+    accepted = await house.router.accept(draft, params.attachments, lambda tx: house.gate.check(tx, caller))
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",

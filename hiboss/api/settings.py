@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from typing_extensions import TypedDict
 
-from ..config import TABLE, Setting
+from ..config import described
 from ..errors import BadConfig, BadSetting, UnknownSetting
 from .caller import Caller
 from .house import House
@@ -36,11 +36,8 @@ class Reloaded(TypedDict):
 @operation("config.show", level=Level.OPEN, result=Shown)
 async def show(house: House, caller: Caller, params: Nothing) -> Shown:
     """Every setting: the value in force, where it comes from, and its environment variable."""
-    waiting = house.configuration.waiting
-    return {
-        "file": house.home.config,
-        "settings": [_shape(house, setting, setting in waiting) for setting in TABLE],
-    }
+    settings = cast(list[SettingShape], described(house.configuration))
+    return {"file": house.home.config, "settings": settings}
 
 
 @operation("config.reload", level=Level.BOSS, result=Reloaded, errors=(BadConfig, BadSetting, UnknownSetting))
@@ -51,19 +48,3 @@ async def reload(house: House, caller: Caller, params: Nothing) -> Reloaded:
         "changed": [str(setting) for setting in changed],
         "next_start": [str(setting) for setting in house.configuration.waiting],
     }
-
-
-def _shape(house: House, setting: Setting, waiting: bool) -> SettingShape:
-    return {
-        "setting": str(setting),
-        "value": _plain(getattr(house.settings, setting.name)),
-        "source": house.configuration.sources[setting.name],
-        "default": _plain(setting.default),
-        "variable": setting.variable,
-        "about": setting.help,
-        "next_start": waiting,
-    }
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -52,7 +52,7 @@ class Executed(TypedDict):
 DEFAULT_AGENT = "nex"
 
 
-@operation("setup.check", level=Level.OPEN, result=Check)
+@operation("setup.check", level=Level.OPEN, offline=True, result=Check)
 async def check(house: House, caller: Caller, params: Nothing) -> Check:
     """Whether this home is set up, and what set-up would choose."""
     boss = house.store.read(house_store.boss)
@@ -71,6 +71,7 @@ async def check(house: House, caller: Caller, params: Nothing) -> Check:
 @operation(
     "setup.execute",
     level=Level.OPEN,
+    offline=True,
     params=Execute,
     result=Executed,
     errors=(BadName, BadText, BadTimezone, NameTaken, TooLarge),
@@ -92,21 +93,19 @@ async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
     if house.store.read(house_store.boss) is not None:
         return _unchanged(house)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
-    # The profiles first: after the COMMIT nobody can learn these tokens any more. A crash
-    # in between leaves two files without a meaning, and set-up still to be done.
-    profiles = [house.home.write_profile("boss", boss_token), house.home.write_profile(agent, agent_token)]
-    crashpoint(SETUP_PROFILES)
     now = clock.now()
 
-    def write(tx: Tx) -> bool:
-        if house_store.boss(tx) is not None:
-            return False
+    def write(tx: Tx) -> None:
         tokens.insert(tx, boss_token, "boss", house_store.add_boss(tx, name, zone, now), now)
         tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, {}, now), now)
-        return True
 
-    if not await house.store.write(write):
-        return _unchanged(house)
+    with (
+        house.home.keeping("boss", boss_token) as boss_profile,
+        house.home.keeping(agent, agent_token) as agent_profile,
+    ):
+        crashpoint(SETUP_PROFILES)
+        await house.store.write(write)
+    # Who set up first was seen above: only the holder of the lock writes, one set-up at a time.
     return {
         "changed": True,
         "boss_name": name,
@@ -114,7 +113,7 @@ async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
         "agent_name": agent,
         "boss_token": boss_token,
         "agent_token": agent_token,
-        "profiles": profiles,
+        "profiles": [boss_profile, agent_profile],
     }
 
 

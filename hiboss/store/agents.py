@@ -6,6 +6,7 @@ from typing import Any
 
 from ..address import Address
 from ..errors import NameTaken, UnknownAgent, nearest
+from . import tokens
 from .database import Connection, Row
 from .writer import Tx
 
@@ -44,6 +45,10 @@ def change(tx: Tx, name: str, fields: dict[str, Any]) -> None:
         )
 
 
+def set_level(tx: Tx, name: str, level: str) -> None:
+    tx.execute("UPDATE agent SET level = ? WHERE address = ?", (level, get(tx, name)["id"]))
+
+
 def delete(tx: Tx, name: str, now: int) -> int:
     """Take an agent away: its tokens end, its name is free, mail waiting for it has failed.
 
@@ -52,7 +57,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     """
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
-    tx.execute("UPDATE token SET revoked_at = ? WHERE holder = ? AND revoked_at IS NULL", (now, row["id"]))
+    tokens.revoke(tx, row["id"], now)
     waiting = tx.execute(
         """
         UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,

@@ -26,6 +26,13 @@ def add_boss(tx: Tx, name: str, timezone: str, now: int) -> int:
     return entry.id
 
 
+def change_boss(tx: Tx, name: str | None, timezone: str | None) -> None:
+    tx.execute(
+        "UPDATE user SET name = ifnull(?, name), timezone = ifnull(?, timezone) WHERE boss = 1",
+        (name, timezone),
+    )
+
+
 def epoch(connection: Connection) -> str:
     row = connection.execute("SELECT value FROM config WHERE key = 'epoch'").fetchone()
     return str(row["value"])

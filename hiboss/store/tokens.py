@@ -26,6 +26,24 @@ def insert(tx: Tx, token: str, kind: str, holder: int, now: int) -> None:
     )
 
 
+def revoke(tx: Tx, holder: int, now: int, kinds: tuple[str, ...] = tuple(PREFIX)) -> int:
+    """End the tokens of somebody; how many were in force."""
+    marks = ",".join("?" * len(kinds))
+    return tx.execute(
+        f"UPDATE token SET revoked_at = ? WHERE holder = ? AND revoked_at IS NULL AND kind IN ({marks})",
+        (now, holder, *kinds),
+    ).rowcount
+
+
+def in_force(tx: Tx, number: int) -> bool:
+    row = tx.execute("SELECT 1 FROM token WHERE id = ? AND revoked_at IS NULL", (number,)).fetchone()
+    return row is not None
+
+
+def is_known(connection: Connection, token: str) -> bool:
+    return find(connection, digest(token)) is not None
+
+
 def find(connection: Connection, hash_: bytes) -> Row | None:
     """Whose token this is, if it is in force."""
     row: Row | None = connection.execute(

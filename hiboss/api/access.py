@@ -1,0 +1,185 @@
+"""Operations about who may do what: the policy, the levels of agents, and their tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from typing import Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock
+from ..errors import BossOnly, FixedLevel, InvalidParams, UnknownAgent, UnknownOperation
+from ..store import agents, tokens
+from ..store import policy as policy_store
+from ..store.writer import Tx
+from . import policy
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+# Two rotations of one token at once could leave the profile with the older one.
+ROTATING = asyncio.Lock()
+
+
+class Policy(TypedDict):
+    policy: dict[str, str]
+    changed: list[str]
+
+
+class SetPolicy(Params):
+    policy: dict[str, str] = Field(description="operation -> level; what is not named gets its default back")
+
+
+class Named(Params):
+    name: str
+
+
+class SetLevel(Named):
+    level: Literal["restricted", "standard", "privileged"]
+
+
+class Permission(TypedDict):
+    name: str
+    level: str
+    may: list[str]
+
+
+class Rotate(Named):
+    profile: bool | None = Field(
+        None, description="keep the token in the home for --as NAME; when not given, if one was kept before"
+    )
+
+
+class Rotated(TypedDict):
+    name: str
+    token: str
+    profile: str | None
+    revoked: int
+
+
+class Revoked(TypedDict):
+    name: str
+    revoked: int
+
+
+@operation("permission.policy.get", level=Level.RESTRICTED, result=Policy)
+async def get_policy(house: House, caller: Caller, params: Nothing) -> Policy:
+    """The level each operation needs, and which of them differ from what is declared."""
+    return _policy(house)
+
+
+@operation(
+    "permission.policy.set",
+    level=Level.BOSS,
+    fixed=True,
+    params=SetPolicy,
+    result=Policy,
+    errors=(UnknownOperation, FixedLevel, InvalidParams),
+)
+async def set_policy(house: House, caller: Caller, params: SetPolicy) -> Policy:
+    """Decide which level each operation needs; all of it, or nothing."""
+    levels = policy.check(params.policy)
+    await house.write(caller, lambda tx: policy_store.put(tx, levels))
+    house.policy.refresh()
+    return _policy(house)
+
+
+@operation(
+    "agent.permission.get", level=Level.RESTRICTED, params=Named, result=Permission, errors=(UnknownAgent,)
+)
+async def get_permission(house: House, caller: Caller, params: Named) -> Permission:
+    """An agent's level, and what it may do with it."""
+    row = house.store.read(lambda c: agents.get(c, params.name))
+    return _permission(house, row["name"], row["level"])
+
+
+@operation(
+    "agent.permission.set",
+    level=Level.BOSS,
+    fixed=True,
+    params=SetLevel,
+    result=Permission,
+    errors=(UnknownAgent,),
+)
+async def set_permission(house: House, caller: Caller, params: SetLevel) -> Permission:
+    """Give an agent another level, in force at once."""
+
+    def write(tx: Tx) -> str:
+        agents.set_level(tx, params.name, params.level)
+        return str(agents.get(tx, params.name)["name"])
+
+    name = await house.write(caller, write)
+    house.gate.forget()
+    return _permission(house, name, params.level)
+
+
+@operation(
+    "agent.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownAgent, BossOnly)
+)
+async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
+    """Give an agent a new token, shown this once; those it had end in the same moment."""
+    own_or_boss(caller, params.name, "a new token for another agent")
+    async with ROTATING:
+        row = house.store.read(lambda c: agents.get(c, params.name))
+        name, keeps = row["name"], params.profile
+        if keeps is None:
+            keeps = house.home.has_profile(name)
+        token, now = tokens.new("agent"), clock.now()
+
+        def write(tx: Tx) -> int:
+            holder = agents.get(tx, name)["id"]
+            revoked = tokens.revoke(tx, holder, now, kinds=("agent",))
+            tokens.insert(tx, token, "agent", holder, now)
+            return revoked
+
+        with house.home.keeping(name, token) if keeps else nullcontext() as profile:
+            revoked = await house.write(caller, write)
+        house.gate.forget()
+        if not keeps:
+            house.home.forget_profile(name)
+    return {"name": name, "token": token, "profile": profile, "revoked": revoked}
+
+
+@operation(
+    "agent.token.revoke", level=Level.BOSS, params=Named, result=Revoked, errors=(UnknownAgent, BossOnly)
+)
+async def revoke(house: House, caller: Caller, params: Named) -> Revoked:
+    """End all tokens of an agent; it stays, with its mail, until it is given a new one."""
+    own_or_boss(caller, params.name, "ending another agent's tokens")
+    now = clock.now()
+
+    def write(tx: Tx) -> tuple[str, int]:
+        row = agents.get(tx, params.name)
+        return row["name"], tokens.revoke(tx, row["id"], now)
+
+    async with ROTATING:
+        name, revoked = await house.write(caller, write)
+        house.gate.forget()
+        house.home.forget_profile(name)
+    return {"name": name, "revoked": revoked}
+
+
+def own_or_boss(caller: Caller, name: str, what: str) -> None:
+    """Whatever level a policy asks for: an agent changes nobody but itself."""
+    own = caller.address is not None and caller.address.fold == f"agent:{name}".lower()
+    if not (caller.is_boss or own):
+        raise BossOnly(what=what, caller=caller.name)
+
+
+def _policy(house: House) -> Policy:
+    declared, levels = policy.changeable(), house.policy.levels
+    return {
+        "policy": {name: levels[name].word for name in sorted(declared)},
+        "changed": [name for name in sorted(declared) if levels[name] is not declared[name]],
+    }
+
+
+def _permission(house: House, name: str, word: str) -> Permission:
+    level = Level[word.upper()]
+    return {
+        "name": name,
+        "level": word,
+        "may": sorted(name for name, needed in house.policy.levels.items() if needed <= level),
+    }

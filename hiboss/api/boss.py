@@ -1,0 +1,96 @@
+"""Operations about the boss: name, time zone, token."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from .. import clock
+from ..address import BOSS
+from ..envelope import check_text
+from ..errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
+from ..store import house as house_store
+from ..store import tokens
+from ..store.writer import Tx
+from .access import ROTATING
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+
+class Boss(TypedDict):
+    name: str
+    address: str
+    timezone: str
+
+
+class Set(Params):
+    name: str | None = None
+    timezone: str | None = None
+
+
+class Rotated(TypedDict):
+    token: str
+    profile: str
+    revoked: int
+
+
+@operation("boss.get", level=Level.RESTRICTED, result=Boss)
+async def get(house: House, caller: Caller, params: Nothing) -> Boss:
+    """The boss's name, address and time zone."""
+    return _boss(house)
+
+
+@operation(
+    "boss.set",
+    level=Level.BOSS,
+    fixed=True,
+    params=Set,
+    result=Boss,
+    errors=(BadText, BadTimezone, TooLarge, InvalidParams),
+)
+async def change(house: House, caller: Caller, params: Set) -> Boss:
+    """Change the boss's name or time zone."""
+    if params.name is None and params.timezone is None:
+        raise InvalidParams(detail="there is nothing to change: give name (--name), timezone (--timezone)")
+    name = None if params.name is None else check_boss_name(house, params.name)
+    zone = None if params.timezone is None else str(clock.zone(params.timezone))
+    await house.write(caller, lambda tx: house_store.change_boss(tx, name, zone))
+    return _boss(house)
+
+
+@operation(
+    "boss.token.rotate", level=Level.BOSS, fixed=True, offline=True, result=Rotated, errors=(NotSetUp,)
+)
+async def rotate(house: House, caller: Caller, params: Nothing) -> Rotated:
+    """Give the boss a new token, shown this once; those there were end in the same moment."""
+    token, now = tokens.new("boss"), clock.now()
+
+    def write(tx: Tx) -> int:
+        boss = house_store.boss(tx)
+        if boss is None:
+            raise NotSetUp(home=str(house.home))
+        revoked = tokens.revoke(tx, boss["address"], now, kinds=("boss",))
+        tokens.insert(tx, token, "boss", boss["address"], now)
+        return revoked
+
+    async with ROTATING:
+        with house.home.keeping("boss", token) as profile:
+            revoked = await house.write(caller, write)
+        house.gate.forget()
+    return {"token": token, "profile": profile, "revoked": revoked}
+
+
+def check_boss_name(house: House, given: str) -> str:
+    name = check_text(given.strip(), "name")
+    if not name:
+        raise InvalidParams(detail="name is empty; give the name people call you")
+    limit = house.settings.word_bytes
+    if len(name.encode()) > limit:
+        raise TooLarge(what="name", size=f"{len(name.encode())} bytes", limit=str(limit), advice="")
+    return name
+
+
+def _boss(house: House) -> Boss:
+    row = house.store.read(house_store.boss)
+    assert row is not None  # nobody has a token before set-up
+    return {"name": row["name"], "address": str(BOSS), "timezone": row["timezone"] or "UTC"}

@@ -1,0 +1,70 @@
+"""`hiboss boss …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..paths import Home
+from . import output
+from .session import As, Json, Token, call, flag
+from .spawn import call_once, holder
+
+app = typer.Typer(
+    help="Your name, your time zone, your token.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+token_app = typer.Typer(
+    help="Your token.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+app.add_typer(token_app, name="token")
+
+
+@app.command()
+def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show the boss's name, address and time zone."""
+    output.answer(call("boss.get", {}, token=token, profile=as_))
+
+
+@app.command("set")
+def set_(
+    name: Annotated[str | None, flag("--name", "NAME", "What people and agents call you.")] = None,
+    timezone: Annotated[
+        str | None, flag("--timezone", "ZONE", "The zone times are shown and read in, like Europe/Berlin.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Change the boss's name or time zone.
+
+    Example: hiboss boss set --as boss --timezone Europe/Berlin
+    """
+    output.answer(call("boss.set", {"name": name, "timezone": timezone}, token=token, profile=as_))
+
+
+@token_app.command()
+def rotate(
+    offline: Annotated[
+        bool,
+        flag("--offline", None, "Without a token, as the owner of the home; no daemon may run."),
+    ] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Get a new boss token, shown this once; the old one ends.
+
+    It is also kept for --as boss. Lost the token? hiboss daemon stop, then
+    hiboss boss token rotate --offline, then hiboss daemon start.
+    """
+    home = Home()
+    if offline or holder(home) is None:
+        result = call_once(home, "boss.token.rotate", {})
+    else:
+        result = call("boss.token.rotate", {}, token=token, profile=as_)
+    output.answer(result)

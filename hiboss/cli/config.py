@@ -1,0 +1,62 @@
+"""`hiboss config …`"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import DaemonUnreachable
+from ..paths import Home
+from . import output
+from .session import As, Json, Token, call, flag
+
+app = typer.Typer(
+    help="The settings, and where each comes from.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.command()
+def show(
+    changed: Annotated[bool, flag("--changed", None, "Only what differs from the default.")] = False,
+    json_: Json = False,
+) -> None:
+    """Show every setting, its value and where it comes from.
+
+    A running daemon says what is in force there; else this says what a start would use.
+    """
+    try:
+        result = call("config.show", {})
+    except DaemonUnreachable:
+        output.note("No daemon runs here; this is what a start would use.")
+        result = _without_daemon(Home())
+    if changed:
+        result["settings"] = [one for one in result["settings"] if one["value"] != one["default"]]
+    output.settings(result)
+
+
+@app.command()
+def check(json_: Json = False) -> None:
+    """Read config.toml and the environment, and say what is wrong with them, if anything."""
+    result = _without_daemon(Home())
+    changed = [one["setting"] for one in result["settings"] if one["value"] != one["default"]]
+    output.answer({"file": result["file"], "good": True, "differing": changed or None})
+
+
+@app.command()
+def reload(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Let the daemon read config.toml again, as SIGHUP does. Wrong settings are refused."""
+    result = call("config.reload", {}, token=token, profile=as_)
+    facts = {"changed": result["changed"] or "nothing", "next-start": result["next_start"] or None}
+    output.answer(result, facts)
+
+
+def _without_daemon(home: Home) -> dict[str, Any]:
+    from ..config import Configuration, described  # the table, which other commands need not load
+
+    return {"file": home.config, "settings": described(Configuration(home.config, os.environ))}
