@@ -5,6 +5,7 @@ The integers are what the database stores; the names are what everybody else see
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -129,6 +130,30 @@ class Accepted(NamedTuple):
     envelopes: tuple[int, ...]
     deliver_at: int | None
     duplicate: bool = False
+
+
+QUOTE_CHARACTERS = 60
+_JOINER = "\u200d"
+
+
+def shorten(text: str, limit: int = QUOTE_CHARACTERS) -> str:
+    """The beginning of a text, on one line; never cut inside what people see as one character."""
+    flat = " ".join(text.split())
+    if len(flat) <= limit:
+        return flat
+    end = limit - 1
+    while end and (_clings(flat[end]) or flat[end - 1] == _JOINER):
+        end -= 1
+    return flat[:end].rstrip() + "…"
+
+
+def _clings(character: str) -> bool:
+    """Whether this belongs to the character before it: accents, skin tones, the second half of a flag."""
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc", "Cf")
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U0001f1e6" <= character <= "\U0001f1ff"
+    )
 
 
 def check_text(text: str, field: str = "text") -> str:

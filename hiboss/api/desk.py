@@ -20,7 +20,7 @@ from ..errors import (
     nearest,
 )
 from ..store import house as house_store
-from . import access, agents, boss, daemon, envelopes, sending, settings, setup  # noqa: F401 - they declare the operations
+from . import access, agents, boss, daemon, envelopes, sending, settings, setup, turns  # noqa: F401 - they declare the operations
 from .caller import OWNER, Caller, check_level
 from .house import House
 from .operation import REGISTRY, Operation, Params

@@ -111,9 +111,8 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
         page = await store.read_slowly(lambda c: listing.page(c, query))
     else:
         page = store.read(lambda c: listing.page(c, query))
-    rows = store.read(lambda c: envelopes.fetch(c, page.ids)) if page.ids else []
     result: Listed = {
-        "envelopes": [shape.envelope(row, house.home) for row in rows],
+        "envelopes": _shapes(house, page.ids, caller.sees),
         "next": page.next.text(store.epoch) if page.next else None,
         "timezone": house.timezone,
     }
@@ -121,6 +120,15 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
         exact_to = house.settings.count_exact_to
         result["total"] = await store.read_slowly(lambda c: listing.count(c, query, exact_to))
     return result
+
+
+def _shapes(house: House, numbers: list[int], viewer: int | None) -> list[shape.EnvelopeShape]:
+    """Envelopes that were found to be visible to the viewer; None sees all."""
+    if not numbers:
+        return []
+    rows = house.store.read(lambda c: envelopes.fetch(c, numbers))
+    quotes = house.store.read(lambda c: envelopes.quotes(c, rows, viewer))
+    return [shape.envelope(row, house.home, quotes) for row in rows]
 
 
 def _query(house: House, caller: Caller, params: List) -> listing.Query:
@@ -196,7 +204,7 @@ async def get(house: House, caller: Caller, params: Get) -> Got:
     number = ids.number(params.id, "envelope")
     row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
     return {
-        "envelope": shape.envelope(row, house.home),
+        "envelope": _shapes(house, [number], caller.sees)[0],
         "recipients": house.store.read(lambda c: envelopes.recipients(c, row["message"])),
         "timezone": house.timezone,
     }
@@ -217,10 +225,9 @@ async def read(house: House, caller: Caller, params: Mark) -> Read:
     """Show envelopes of one's own box and mark them read."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     changed = await _mark(house, caller, params, envelopes.mark_read)
-    rows = house.store.read(lambda c: envelopes.fetch(c, numbers))
     return {
         "changed": changed,
-        "envelopes": [shape.envelope(row, house.home) for row in rows],
+        "envelopes": _shapes(house, numbers, caller.sees),
         "timezone": house.timezone,
     }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from ..clock import iso, iso_or_none
-from ..envelope import Box, Kind, Priority, Status, Waits
+from ..envelope import Box, Kind, Priority, Status, Waits, shorten
 from ..paths import Home
 from ..store.envelopes import Facts
 
@@ -44,9 +45,12 @@ EnvelopeShape = TypedDict(
         "seq": int | None,
         "thread": str,
         "reply_to": str | None,
+        "quote": str | None,
         "from": str,
         "from_boss": bool,
         "from_name": str | None,
+        "channel": dict[str, Any] | None,
+        "group": str | None,
         "to": str,
         "subject": str | None,
         "type": str,
@@ -74,7 +78,8 @@ EnvelopeShape = TypedDict(
 )
 
 
-def envelope(row: Facts, home: Home) -> EnvelopeShape:
+def envelope(row: Facts, home: Home, quotes: Mapping[int, str]) -> EnvelopeShape:
+    """`quotes` are what may be shown of the messages replied to (store/envelopes.py)."""
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
     return {
         "id": f"e{row['id']}",
@@ -83,9 +88,12 @@ def envelope(row: Facts, home: Home) -> EnvelopeShape:
         "seq": row["seq"],
         "thread": f"t{row['thread'] or row['message']}",
         "reply_to": None if reply_to is None else f"m{reply_to}",
+        "quote": shorten(quotes[reply_to]) if reply_to in quotes else None,
         "from": row["from_address"],
         "from_boss": bool(row["from_boss"]),
         "from_name": row["from_name"],
+        "channel": json.loads(row["channel"]) if row["channel"] else None,
+        "group": row["group_name"],
         "to": row["to_address"],
         "subject": row["subject"],
         "type": _KIND[row["type"]],

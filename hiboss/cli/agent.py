@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from ..errors import WrongUsage
 from . import output
 from .session import As, Json, Token, call
 
@@ -18,6 +19,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+permission_app = typer.Typer(
+    help="What an agent may do.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+token_app = typer.Typer(
+    help="An agent's token.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+app.add_typer(permission_app, name="permission")
+app.add_typer(token_app, name="token")
 
 Name = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes, like code-review.")
@@ -79,7 +92,7 @@ def list_(
         output.document(result)
     else:
         zone = result["timezone"]
-        output.records((_local(agent, zone) for agent in result["agents"]), empty="no-agents")
+        output.agents([_local(agent, zone) for agent in result["agents"]])
 
 
 @app.command("set")
@@ -117,7 +130,10 @@ def delete(
 
     Its tokens end and mail still waiting for it fails. All mail is kept.
     """
-    if not yes and sys.stdin is not None and sys.stdin.isatty():
+    if not yes:
+        if output.Mode.json or not output.on_terminal(sys.stdin):
+            detail = f"nobody can be asked here whether to delete agent {name}; give --yes if you are sure"
+            raise WrongUsage(detail=detail, help="hiboss agent delete --help")
         typer.confirm(f"Delete agent {name}? Its token ends and mail waiting for it fails", abort=True)
     output.answer(call("agent.delete", {"name": name}, token=token, profile=as_))
 
@@ -127,6 +143,52 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Say who you are, by your token."""
     result = call("agent.self", {}, token=token, profile=as_)
     output.answer(result, {name: result[name] for name in ("kind", "address", "level", "timezone")})
+
+
+@permission_app.command("get")
+def get_permission(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show an agent's level and the operations it may call with it."""
+    output.answer(call("agent.permission.get", {"name": name}, token=token, profile=as_))
+
+
+@permission_app.command("set")
+def set_permission(
+    name: Name,
+    level: Annotated[
+        Literal["restricted", "standard", "privileged"],
+        typer.Option("--level", help="Its new level, in force at once."),
+    ],
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Give an agent another level.
+
+    Example: hiboss agent permission set --as boss --name kai --level restricted
+    """
+    params = {"name": name, "level": level}
+    output.answer(call("agent.permission.set", params, token=token, profile=as_))
+
+
+@token_app.command()
+def rotate(
+    name: Name,
+    no_profile: Annotated[
+        bool, typer.Option("--no-profile", help="Do not keep the token for --as NAME, even if it was kept.")
+    ] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Give an agent a new token, shown this once; those it had end at once."""
+    params = {"name": name, "profile": False if no_profile else None}
+    output.answer(call("agent.token.rotate", params, token=token, profile=as_))
+
+
+@token_app.command()
+def revoke(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """End an agent's tokens. The agent and its mail stay; rotate gives it a new token."""
+    output.answer(call("agent.token.revoke", {"name": name}, token=token, profile=as_))
 
 
 def _fields(

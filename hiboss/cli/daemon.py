@@ -107,13 +107,15 @@ def _stop(home: Home) -> int | None:
     pid = holder(home)
     if pid is None:
         return None
-    try:
-        client.call(home, "daemon.stop", {}, timeout=5)
-    except (DaemonUnreachable, TimedOut):
-        os.kill(pid, signal.SIGTERM)  # it holds the lock but does not answer
-    deadline = time.monotonic() + STOP_SECONDS
-    while holder(home) == pid:
-        if time.monotonic() > deadline:
-            raise TimedOut(seconds=STOP_SECONDS)
-        time.sleep(0.02)
+    with output.Progress("stopping the daemon") as waiting:
+        try:
+            client.call(home, "daemon.stop", {}, timeout=5, waiting=waiting)
+        except (DaemonUnreachable, TimedOut):
+            os.kill(pid, signal.SIGTERM)  # it holds the lock but does not answer
+        deadline = time.monotonic() + STOP_SECONDS
+        while holder(home) == pid:
+            waiting()
+            if time.monotonic() > deadline:
+                raise TimedOut(seconds=STOP_SECONDS)
+            time.sleep(0.02)
     return pid

@@ -147,6 +147,9 @@ def list_(
     ] = None,
     oldest_first: Annotated[bool, flag("--oldest-first", None, "In the order of arrival.")] = False,
     count: Annotated[bool, flag("--count", None, "Also say how many there are in all.")] = False,
+    as_turn: Annotated[
+        bool, flag("--as-turn", None, "Exactly what the agent's next turn contains; takes only --address.")
+    ] = False,
     address: Address = None,
     token: Token = None,
     as_: As = None,
@@ -171,7 +174,24 @@ def list_(
         "count": count,
         "address": address,
     }
-    output.envelopes(call("envelope.list", params, token=token, profile=as_))
+    if as_turn:
+        _show_turn(params, token, as_)
+        return
+    result = call("envelope.list", params, token=token, profile=as_)
+    output.envelopes(result, as_table=True, sent=box == "outbox")
+
+
+def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> None:
+    address = params.pop("address")
+    if any(params.values()):
+        raise InvalidParams(detail="--as-turn shows a whole turn; it goes with --address and no other filter")
+    result = call("turn.preview", {"address": address}, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+        return
+    output.line(output.shown(result["text"]))
+    if not result["envelopes"]:
+        output.record({"no-envelopes": True})
 
 
 @app.command()

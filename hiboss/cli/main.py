@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.models import CommandInfo
 
 from .. import __version__
-from ..errors import HibossError, nearest
+from ..errors import HibossError
 from . import output
 
 NOUNS = {
@@ -25,9 +25,15 @@ NOUNS = {
     "setup": "Set this home up: boss, first agent, their tokens.",
     "envelope": "Send, list and deal with envelopes.",
     "agent": "Register, list, change and delete agents.",
+    "boss": "Your name, your time zone, your token.",
+    "permission": "Who may do what.",
+    "config": "The settings, and where each comes from.",
     "daemon": "Start, stop and look at the daemon.",
+    "completion": "Let the tab key complete commands, names and ids.",
 }
 HELP = {"help_option_names": ["-h", "--help"]}
+COMPLETE = "_HIBOSS_COMPLETE"  # set by the shell when it asks what could come next
+INTERRUPTED = 130
 
 
 class Nouns(TyperGroup):
@@ -35,11 +41,6 @@ class Nouns(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(NOUNS)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in NOUNS and not args[0].startswith("-"):
-            ctx.fail(f"No such command '{args[0]}'{nearest(args[0], list(NOUNS))}.")
-        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in NOUNS:
@@ -78,34 +79,61 @@ def root(
 
 def main() -> None:
     output.prepare()
+    if COMPLETE in os.environ:
+        from .suggest import suggest
+
+        sys.exit(suggest(get_command(app), os.environ[COMPLETE]))
+    sys.exit(_status())
+
+
+def _status() -> int:
+    """Run what was asked; however it ends, say so in the way that was asked for."""
     try:
-        status = run(sys.argv[1:]) or 0
+        status: int = run(sys.argv[1:]) or 0
         if sys.stdout:
             sys.stdout.flush()  # here, where a reader that has gone can still be told apart
+        if status == INTERRUPTED:  # Typer's word for Ctrl-C
+            raise KeyboardInterrupt
+        return status
     except HibossError as error:
-        status = output.fail(error)
+        return output.fail(error)
     except typer.TyperException as error:
-        status = output.misused(error, json_="--json" in sys.argv)
+        output.Mode.json = "--json" in sys.argv
+        return output.misused(error)
     except typer.Abort:
         output.note("Aborted.")
-        status = 1
+        return output.ended("nothing was done, for want of an answer", 1)
     except BrokenPipeError:
         # Whoever read our output has gone (`| head`): no more to say, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 1
+        return 1
     except KeyboardInterrupt:
-        status = 130
-    sys.exit(status)
+        return output.ended("interrupted; what was asked may still happen", INTERRUPTED)
+    except Exception as error:
+        if not output.Mode.json:
+            raise  # a defect of ours: the place where it happened is all there is to say
+        return output.ended(f"hiboss failed at this, a defect of ours: {error!r}", 1)
 
 
 def run(words: list[str]) -> Any:
     """`noun verb …` goes straight to its verb: building root, noun and the other verbs takes 10 ms."""
     if len(words) > 1 and words[0] in NOUNS:
-        noun = _noun(words[0])
-        for verb in noun.registered_commands:
-            if _name(verb) == words[1] and len(noun.registered_commands) > 1:
-                name = f"hiboss {words[0]} {words[1]}"
-                return _build(noun, verb)(args=words[2:], prog_name=name, standalone_mode=False)
+        place = _noun(words[0])
+        if len(place.registered_commands) > 1 or place.registered_groups:
+            return _go(place, words, 1)
+    return app(args=words, prog_name="hiboss", standalone_mode=False)
+
+
+def _go(place: typer.Typer, words: list[str], depth: int) -> Any:
+    """Follow the words through groups in groups (`agent token rotate`) to a verb; else let Typer look."""
+    wanted = words[depth] if depth < len(words) else ""
+    for verb in place.registered_commands:
+        if _name(verb) == wanted:
+            name = " ".join(["hiboss", *words[: depth + 1]])
+            return _build(place, verb)(args=words[depth + 1 :], prog_name=name, standalone_mode=False)
+    for group in place.registered_groups:
+        if group.name == wanted and group.typer_instance:
+            return _go(group.typer_instance, words, depth + 1)
     return app(args=words, prog_name="hiboss", standalone_mode=False)
 
 
@@ -119,7 +147,7 @@ def _build(noun: typer.Typer, verb: CommandInfo) -> Any:
     # Evaluated once, here: Typer would do it six times.
     verb.callback.__annotations__ = get_type_hints(verb.callback, include_extras=True)
     verb.context_settings = HELP
-    noun.registered_commands = [verb]
+    noun.registered_commands, noun.registered_groups = [verb], []
     return get_command(noun)
 
 

@@ -1,21 +1,55 @@
-"""The one module that prints: records as `key: value`, JSON, errors, and a person's times."""
+"""The one module that prints: records as `key: value`, tables, JSON, errors, and how a wait goes on.
+
+What goes into a pipe or a file is plain and stays as it is; tables, colour and the bar are
+for a person at a terminal.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import HibossError
+from ..errors import HibossError, WrongUsage
 from ..rpc.client import Answered
+
+KEY, HEAD, NEW, WRONG = "36", "2", "1", "1;31"  # cyan, faint, bold, bold red
+PATIENCE = 1.0  # seconds until a person is told that something is still going on
+BAR = 12
+NARROW = 70  # columns; below, a time leaves its year out
 
 
 class Mode:
     """How this command was asked to print."""
 
     json = False
+
+
+def on_terminal(stream: Any) -> bool:
+    return stream is not None and bool(stream.isatty())
+
+
+def painted(text: str, style: str, stream: Any) -> str:
+    """The text in a colour, where colours are wanted (https://no-color.org)."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not on_terminal(stream):
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def columns(stream: Any) -> int:
+    """How wide the terminal is; COLUMNS says it before the terminal does."""
+    try:
+        wanted = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        wanted = 0
+    try:
+        return wanted if wanted > 0 else os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def prepare() -> None:
@@ -50,7 +84,7 @@ def record(facts: dict[str, Any]) -> None:
     """One block of `kebab-key: value`; what is None is left out."""
     for key, value in facts.items():
         if value is not None:
-            print(f"{key.replace('_', '-')}: {word(value)}")
+            print(painted(f"{key.replace('_', '-')}:", KEY, sys.stdout), shown(word(value)))
 
 
 def records(blocks: Iterable[dict[str, Any]], *, empty: str) -> None:
@@ -81,6 +115,54 @@ def word(value: Any) -> str:
     return " ".join(str(value).splitlines())  # one record, one line
 
 
+def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ()) -> None:
+    """Rows for a person, one line each, as wide as the terminal; those numbered in `bold` stand out."""
+    from .table import lines as fitted
+
+    encoding = sys.stdout.encoding or "utf-8"
+    if "utf" not in encoding.lower():  # counted as it will be printed
+        rows = [[cell.encode(encoding, "backslashreplace").decode(encoding) for cell in row] for row in rows]
+    head, *body = fitted(headed, rows, columns(sys.stdout))
+    if "utf" not in encoding.lower():
+        body = [text.replace("…", ".") for text in body]
+    print(painted(head, HEAD, sys.stdout))
+    for number, text in enumerate(body):
+        print(painted(text, NEW, sys.stdout) if number in bold else text)
+
+
+class Progress:
+    """A bar on a terminal's standard error, once something takes longer than a second.
+
+    Whoever waits calls it again and again; at the end it is wiped away.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.begun = time.monotonic()
+        self.drawn = False
+
+    def __call__(self) -> None:
+        lasted = time.monotonic() - self.begun
+        if lasted < PATIENCE or Mode.json or not on_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+            return
+        place = int(lasted * 10) % (2 * BAR - 6)
+        before = min(place, 2 * BAR - 6 - place)
+        bar = f"[{' ' * before}==={' ' * (BAR - 3 - before)}]"
+        text = f"{bar} {self.what}, {int(lasted)} s"[: columns(sys.stderr) - 1]
+        print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+        self.drawn = True
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+# --- what went wrong -----------------------------------------------------------------
+
+
 def fail(error: HibossError) -> int:
     """Say what went wrong, on standard error; the exit status it stands for."""
     answered = isinstance(error, Answered)
@@ -89,82 +171,149 @@ def fail(error: HibossError) -> int:
         body = {"code": code, "message": error.message, "data": error.facts}
         print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
     else:
-        print(f"error: {error.message}\ncode: {code}", file=sys.stderr)
+        start = painted("error:", WRONG, sys.stderr)
+        print(f"{start} {shown(error.message, sys.stderr)}\ncode: {code}", file=sys.stderr)
+        if code == WrongUsage.code:
+            print(f"help: {error.help}", file=sys.stderr)
     return error.exit_status if answered else error.exit
 
 
-def misused(error: Any, *, json_: bool) -> int:
-    """Wrong usage, as Typer found it."""
-    if json_:
-        body = {"code": "usage", "message": error.format_message(), "data": {}}
+def ended(why: str, status: int) -> int:
+    """A program that asked for JSON hears of every end in the one shape; a person saw it happen."""
+    if Mode.json:
+        body = {"code": HibossError.code, "message": why, "data": {}}
         print(json.dumps({"error": body}, ensure_ascii=False), file=sys.stderr)
-    else:
+    return status
+
+
+def misused(error: Any) -> int:
+    """Wrong usage, as Typer found it."""
+    from .usage import asks_for_help, explained
+
+    if asks_for_help(error) and not Mode.json:
         error.show()
-    return int(error.exit_code)
+        return WrongUsage.exit
+    return fail(explained(error))
+
+
+def settings(result: dict[str, Any]) -> None:
+    """The settings, one block each."""
+    if Mode.json:
+        document(result)
+        return
+    shown = ("setting", "value", "source", "variable")
+    blocks = ({name: one[name] for name in shown} | _next_start(one) for one in result["settings"])
+    records(blocks, empty="no-settings")
+
+
+def _next_start(one: dict[str, Any]) -> dict[str, Any]:
+    return {"next-start": True} if one["next_start"] else {}
 
 
 # --- envelopes -----------------------------------------------------------------------
 
 
-def envelopes(result: dict[str, Any]) -> None:
-    """A page of envelopes, then where to go on."""
+def envelopes(result: dict[str, Any], *, as_table: bool = False, sent: bool = False) -> None:
+    """A page of envelopes, then where to go on; a list is a table for a person at a terminal."""
     if Mode.json:
         document(result)
         return
     found = result["envelopes"]
-    for index, envelope_ in enumerate(found):
-        if index:
-            print()
-        envelope(envelope_, result["timezone"])
+    if as_table and found and on_terminal(sys.stdout):
+        _envelope_table(found, result["timezone"], sent)
+    else:
+        for index, envelope_ in enumerate(found):
+            if index:
+                print()
+            envelope(envelope_, result["timezone"])
     if not found:
-        print("no-envelopes: true")
-    if result.get("next"):
-        print(f"\nnext-cursor: {result['next']}")
-    if "total" in result:
-        print(f"{'' if result.get('next') else chr(10)}total: {result['total']}")
+        record({"no-envelopes": True})
+    if result.get("next") or "total" in result:
+        print()
+        record({"next-cursor": result.get("next"), "total": result.get("total")})
+
+
+def _envelope_table(found: list[dict[str, Any]], timezone: str, sent: bool) -> None:
+    """In an outbox who wrote goes without saying; in a box, whose it is."""
+    from .table import Column
+
+    several = len({one["to"] for one in found}) > 1
+    start = 5 if columns(sys.stdout) < NARROW else 0
+    rows = [
+        [
+            one["id"],
+            "" if sent else one["from"] + (" [boss]" if one["from_boss"] else ""),
+            one["to"] if sent or several else "",
+            str(moment(one["created_at"], timezone))[start:16].replace("T", " "),
+            _state(one),
+            one["subject"] or one["text"] or ", ".join(file["name"] for file in one["attachments"]),
+        ]
+        for one in found
+    ]
+    headed = [
+        Column(title="id", least=2),
+        Column(title="from", least=8, most=24, leaves=1),
+        Column(title="to", least=8, most=24, leaves=1 if sent else 3),
+        Column(title="created", least=11),
+        Column(title="status", least=4, leaves=2),
+        Column(title="subject or text", least=8),
+    ]
+    unread = [] if sent else [number for number, one in enumerate(found) if one["read_at"] is None]
+    table(headed, rows, bold=unread)
+
+
+def _state(one: dict[str, Any]) -> str:
+    """What is worth a column: pending mail that is due says nothing new."""
+    return str(one["waits"] or "") if one["status"] == "pending" else str(one["status"])
 
 
 def envelope(one: dict[str, Any], timezone: str) -> None:
-    record(
-        {
-            "envelope-id": one["id"],
-            "from": one["from"] + (" [boss]" if one["from_boss"] else ""),
-            "from-name": one["from_name"],
-            "to": one["to"],
-            "subject": one["subject"],
-            "status": one["status"],
-            "box": None if one["box"] == "inbox" else one["box"],
-            "priority": None if one["priority"] == "normal" else one["priority"],
-            "type": None if one["type"] == "text" else one["type"],
-            "thread": one["thread"],
-            "in-reply-to": one["reply_to"],
-            "created-at": moment(one["created_at"], timezone),
-            "deliver-at": moment(one["deliver_at"], timezone),
-            "read-at": moment(one["read_at"], timezone),
-            "acked-at": moment(one["acked_at"], timezone),
-            "redelivered": True if one["redelivered"] else None,
-            "last-delivery-error": one["last_error"]["text"] if one["last_error"] else None,
-            "metadata": json.dumps(one["metadata"], ensure_ascii=False) if one["metadata"] else None,
-        }
-    )
-    print("text:")
-    print(shown(one["text"]) or "(none)")
-    if one["attachments"]:
-        print("attachments:")
-        for attachment in one["attachments"]:
-            print(f"- [{_medium(attachment['mime'])}] {attachment['name']} ({attachment['path']})")
+    from zoneinfo import ZoneInfo
+
+    from .. import render
+
+    zone = ZoneInfo(timezone)
+    record(dict(render.facts(one, zone)))
+    print(shown("\n".join(render.content(one, zone))))
 
 
-def shown(text: str) -> str:
-    """The text; on a terminal without what could steer it (escape sequences, bells)."""
-    if not sys.stdout.isatty():
+def agents(found: list[dict[str, Any]]) -> None:
+    """The agents, with times already local: a table for a person at a terminal, else blocks."""
+    if not found or not on_terminal(sys.stdout):
+        records(found, empty="no-agents")
+        return
+    from .table import Column
+
+    start = 5 if columns(sys.stdout) < NARROW else 0
+    rows = [
+        [
+            one["name"],
+            f"{one['kind']}/{one['mode']}",
+            one["level"] or "",
+            one["role"] or "",
+            one["module"] or "",
+            (one["last_seen_at"] or "never")[start if one["last_seen_at"] else 0 : 16].replace("T", " "),
+        ]
+        for one in found
+    ]
+    headed = [
+        Column(title="name", least=8),
+        Column(title="kind/mode", least=9, leaves=3),
+        Column(title="level", least=5, leaves=4),
+        Column(title="role", least=6, most=24, leaves=1),
+        Column(title="module", least=6, most=24, leaves=2),
+        Column(title="last seen", least=11),
+    ]
+    table(headed, rows)
+
+
+def shown(text: str, stream: Any = None) -> str:
+    """The text; on a terminal without what could steer it (escape sequences, bells, bidi overrides)."""
+    if not on_terminal(stream or sys.stdout):
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    from .table import tame
 
-
-def _medium(mime: str) -> str:
-    kind = mime.partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "file"
+    return tame(text)
 
 
 def moment(utc: str | None, timezone: str) -> str | None:

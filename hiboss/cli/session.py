@@ -54,7 +54,8 @@ def call(method: str, params: dict[str, Any], *, token: str | None = None, profi
         wanted["token"] = given
     _check_utf8(wanted)
     notice_other_version(home)
-    return client.call(home, method, wanted)
+    with output.Progress(f"waiting for {method}") as waiting:
+        return client.call(home, method, wanted, waiting=waiting)
 
 
 def _check_utf8(params: dict[str, Any]) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import DaemonRunning, DaemonUnreachable
+from .. import clock
+from ..errors import BadTimezone, DaemonRunning, DaemonUnreachable
 from ..paths import Home
 from ..rpc import client
 from ..rpc.client import Answered
@@ -50,7 +51,7 @@ def execute(
     asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json
     if asks and not (facts := call(home, "setup.check", {}))["set_up"]:
         boss_name = boss_name or typer.prompt("Your name", default=facts["default_boss_name"], err=True)
-        timezone = timezone or typer.prompt("Your time zone", default=facts["default_timezone"], err=True)
+        timezone = timezone or _ask_zone(facts["default_timezone"])
         agent_name = agent_name or typer.prompt(
             "Your first agent", default=facts["default_agent_name"], err=True
         )
@@ -59,18 +60,30 @@ def execute(
     return result
 
 
+def _ask_zone(default: str) -> str:
+    """Asked until it is one; whoever gives --timezone is not asked, and hears of a mistake at the end."""
+    while True:
+        name: str = typer.prompt("Your time zone", default=default, err=True)
+        try:
+            return str(clock.zone(name))
+        except BadTimezone as error:
+            output.note(error.message)
+
+
 def call(home: Home, method: str, params: dict[str, Any]) -> Any:
-    for patience in range(100, -1, -1):
-        try:
-            return client.call(home, method, params)
-        except DaemonUnreachable:
-            pass
-        try:
-            return call_once(home, method, params)
-        except Answered as error:  # somebody else sets up, or a daemon is just starting
-            if error.stable_code != DaemonRunning.code or not patience:
-                raise
-        time.sleep(0.1)
+    with output.Progress("setting up") as waiting:
+        for patience in range(100, -1, -1):
+            try:
+                return client.call(home, method, params, waiting=waiting)
+            except DaemonUnreachable:
+                pass
+            try:
+                return call_once(home, method, params)
+            except Answered as error:  # somebody else sets up, or a daemon is just starting
+                if error.stable_code != DaemonRunning.code or not patience:
+                    raise
+            waiting()
+            time.sleep(0.1)
 
 
 def show(result: dict[str, Any]) -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
 from ..errors import DaemonRunning, DaemonUnreachable, TimedOut
 from ..paths import Home
-from ..rpc.client import Answered, unwrap
+from ..rpc.client import SLICE, Answered, unwrap
+from . import output
 
 START_SECONDS = 30.0
 
@@ -57,10 +59,14 @@ def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dic
     import select
 
     parts = b""
+    end = time.monotonic() + START_SECONDS
     while not parts.endswith(b"\n"):
-        if not select.select([reader], [], [], START_SECONDS)[0]:
-            process.kill()
-            raise TimedOut(seconds=START_SECONDS)
+        with output.Progress("starting the daemon") as waiting:
+            while not select.select([reader], [], [], SLICE)[0]:
+                waiting()
+                if time.monotonic() > end:
+                    process.kill()
+                    raise TimedOut(seconds=START_SECONDS)
         part = os.read(reader, 65_536)
         if not part:
             return {}
@@ -72,18 +78,36 @@ def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dic
 def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
     """Call an operation while no daemon runs, by a process that lives for this one call."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--once"],
         env={**os.environ, "HIBOSS_HOME": home.path},
-        input=request.encode(),
-        capture_output=True,
-        check=False,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         cwd="/",
     )
-    if not done.stdout:
-        why = done.stderr.decode(errors="replace").strip()[-2000:] or f"status {done.returncode}"
+    with process:
+        try:
+            answer, complaint = _outputs(process, request.encode(), method)
+        finally:
+            if process.poll() is None:  # interrupted
+                process.kill()
+    if not answer:
+        why = complaint.decode(errors="replace").strip()[-2000:] or f"status {process.returncode}"
         raise DaemonUnreachable(socket=home.socket, why=why)
-    return unwrap(json.loads(done.stdout))
+    return unwrap(json.loads(answer))
+
+
+def _outputs(process: subprocess.Popen[bytes], given: bytes, method: str) -> tuple[bytes, bytes]:
+    """What it wrote to standard output and standard error, once it has ended."""
+    words: bytes | None = given
+    with output.Progress(f"waiting for {method}, without a daemon") as waiting:
+        while True:
+            try:
+                return process.communicate(words, timeout=SLICE)
+            except subprocess.TimeoutExpired:
+                words = None  # they are on their way, and may be given only once
+                waiting()
 
 
 def holder(home: Home) -> int | None:

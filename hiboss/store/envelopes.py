@@ -14,14 +14,20 @@ from .writer import Tx
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at, e.held_by,
        e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at, e.done_at,
-       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.from_name, m.subject, m.type,
+       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
-       m.created_at, s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address
+       m.created_at, s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
+       coalesce(m.from_name, u.name, g.display) AS from_name,
+       CASE c.kind WHEN 'group' THEN c.name END AS group_name
 FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender
 JOIN address r ON r.id = e.recipient
+JOIN conversation c ON c.id = m.conversation
+LEFT JOIN user u ON u.address = m.sender
+LEFT JOIN agent g ON g.address = m.sender
 """
+QUOTED = 400  # characters read of a message replied to, more than is ever shown of it
 
 
 Facts = dict[str, Any]  # not a Row, which searches its columns anew for each name: forty here
@@ -48,6 +54,23 @@ def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Fac
 def _sees(row: Facts, viewer: int) -> bool:
     received = row["recipient"] == viewer and row["arrived"] is not None
     return received or row["sender"] == viewer
+
+
+def quotes(connection: Connection | Tx, rows: Iterable[Facts], viewer: int | None) -> dict[int, str]:
+    """The beginnings of the messages replied to: of those only in which the viewer has part."""
+    parents = {row["reply_to"] for row in rows} - {None}
+    if not parents:
+        return {}
+    found = connection.execute(
+        f"""
+        SELECT p.id, substr(p.text, 1, {QUOTED}) AS text FROM message p
+        WHERE p.id IN ({",".join("?" * len(parents))}) AND p.deleted_at IS NULL
+          AND (? IS NULL OR p.sender = ? OR EXISTS (
+              SELECT 1 FROM envelope e WHERE e.message = p.id AND e.recipient = ? AND e.arrived IS NOT NULL))
+        """,
+        (*parents, viewer, viewer, viewer),
+    )
+    return {row["id"]: row["text"] for row in found}
 
 
 def recipients(connection: Connection, message: int) -> list[str]:

@@ -11,7 +11,7 @@ Graph = Mapping[str, set[str]]
 
 # Lowest first. A new room must be given its floor here.
 FLOORS = {
-    "words": ("errors", "clock", "ids", "address", "envelope", "config", "paths", "crashpoint"),
+    "words": ("errors", "clock", "ids", "address", "envelope", "config", "paths", "render", "crashpoint"),
     "route": ("api", "router", "media", "store"),
     "doors": ("cli", "rpc"),
     "assembly": ("daemon", "lock", "logs", "testing"),

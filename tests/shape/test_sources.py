@@ -15,8 +15,11 @@ EVERYTHING = sources.files("hiboss", "tests", "bench")
 # Where everything is caught on purpose, and why.
 BROAD_EXCEPTS = {
     "hiboss/api/desk.py::Desk.call": "a defect in one operation is logged and answered, and ends nothing else",
+    "hiboss/cli/main.py::_status": "who asked for JSON hears of a defect in JSON; for others it is raised again",
+    "hiboss/cli/suggest.py::suggest": "a shell that completes a word can show no error: nothing is suggested",
     "hiboss/cli/spawn.py::spawn": "an interrupted start leaves no daemon behind; then it is raised again",
     "hiboss/rpc/server.py::Connection._see_through": "a defect ends its own connection, logged, and no other",
+    "hiboss/paths.py::Home.keeping": "a token that was not stored leaves no file; then it is raised again",
     "hiboss/paths.py::replacing": "the temporary file goes, whatever happened; then it is raised again",
     "hiboss/store/writer.py::Writer._commit_group": "the writer outlives whatever happens to a group",
     "hiboss/store/writer.py::Writer._run_guarded": "the same, when the group is written with savepoints",
@@ -25,8 +28,21 @@ BROAD_EXCEPTS = {
 
 # Imports inside functions: only for the speed of a start, never to dodge a cycle.
 LATE_IMPORTS = {
+    "hiboss/cli/completion.py::_called_from shellingham": "only --shell left out needs it",
+    "hiboss/cli/completion.py::_script typer._completion_shared": "only zsh and fish need it",
+    "hiboss/cli/config.py::_without_daemon ..config": "the settings table, which other commands do not need",
     "hiboss/cli/envelope.py::_pair json": "only --meta needs it",
     "hiboss/cli/main.py::_noun importlib.import_module": "a command pays for its own noun only",
+    "hiboss/cli/main.py::main .suggest": "only a shell that completes a word needs it",
+    "hiboss/cli/output.py::_envelope_table .table": "only a terminal shows tables",
+    "hiboss/cli/output.py::agents .table": "only a terminal shows tables",
+    "hiboss/cli/output.py::misused .usage": "only wrong usage needs it",
+    "hiboss/cli/output.py::shown .table": "only on a terminal are texts tamed",
+    "hiboss/cli/output.py::table .table": "only a terminal shows tables",
+    "hiboss/cli/table.py::_letters wcwidth": "30 ms that Latin letters need not pay",
+    "hiboss/cli/table.py::width wcwidth": "30 ms that Latin letters need not pay",
+    "hiboss/cli/output.py::envelope ..": "rendering, which only what shows envelopes needs",
+    "hiboss/cli/output.py::envelope zoneinfo": "only what shows times needs it",
     "hiboss/cli/output.py::moment datetime": "only what shows times needs it",
     "hiboss/cli/output.py::moment zoneinfo": "only what shows times needs it",
     "hiboss/cli/spawn.py::_read_word select": "only starting a daemon needs it",

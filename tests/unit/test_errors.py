@@ -22,6 +22,10 @@ USAGE = {"invalid_params", "bad_address", "bad_time", "bad_timezone", "bad_id", 
     "too_far",
     "unreadable_file",
     "not_utf8",
+    "usage",
+    "bad_config",
+    "bad_setting",
+    "unknown_setting",
 }
 SPECIFIED = {
     "parse_error": -32700,

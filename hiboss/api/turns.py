@@ -1,0 +1,82 @@
+"""Operations about turns: what an agent is shown."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock, render
+from ..address import parse_address
+from ..errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent
+from ..store import agents, due, envelopes
+from ..store.database import Connection, Row
+from . import shape
+from .caller import Caller, acting_for
+from .house import House
+from .operation import Level, Params, operation
+
+TURN_ENVELOPES = 10  # of one conversation, for an agent that is given turns
+PULL_ENVELOPES = 1_000  # for one that fetches: all of it, within reason
+
+
+class Preview(Params):
+    address: str | None = Field(None, description="whose turn (for the boss, who must give it)")
+
+
+class Previewed(TypedDict):
+    agent: str
+    due: int | str
+    envelopes: list[str]
+    text: str
+    timezone: str
+
+
+@operation(
+    "turn.preview",
+    level=Level.RESTRICTED,
+    params=Preview,
+    result=Previewed,
+    errors=(BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent),
+)
+async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
+    """Exactly what the agent's next turn contains; looking changes nothing."""
+    agent = _agent(house, caller, params)
+    now, exact_to = clock.now(), house.settings.count_exact_to
+
+    def read(connection: Connection) -> tuple[list[shape.EnvelopeShape], int | str]:
+        rows = envelopes.fetch(connection, _next(connection, agent, now))
+        quotes = envelopes.quotes(connection, rows, agent["id"])
+        shown = [shape.envelope(row, house.home, quotes) for row in rows]
+        return shown, due.count(connection, agent["id"], exact_to)
+
+    shown, number = await house.store.read_slowly(read)
+    text = render.turn(clock.iso(now), agent["name"], number, shown, house.zone)
+    return {
+        "agent": agent["name"],
+        "due": number,
+        "envelopes": [one["id"] for one in shown],
+        "text": text,
+        "timezone": house.timezone,
+    }
+
+
+def _agent(house: House, caller: Caller, params: Preview) -> Row:
+    if params.address is None and caller.is_boss:
+        raise InvalidParams(detail="say whose turn: address (--address), like agent:nex")
+    acting_for(house.store, caller, params.address)
+    address = parse_address(params.address) if params.address else caller.address
+    assert address
+    if address.kind != "agent":
+        raise InvalidParams(detail=f"{address} is no agent, and only agents have turns, like agent:nex")
+    return house.store.read(lambda c: agents.get(c, address.name))
+
+
+def _next(connection: Connection, agent: Row, now: int) -> list[int]:
+    """The envelopes of the next turn: one conversation's, or all for an agent that fetches."""
+    if agent["mode"] == "pull":
+        return [one.id for one in due.due(connection, agent["id"], now, PULL_ENVELOPES)]
+    first = due.due(connection, agent["id"], now, 1)
+    if not first:
+        return []
+    found = due.due(connection, agent["id"], now, TURN_ENVELOPES, first[0].conversation)
+    return [one.id for one in found]

@@ -1,0 +1,172 @@
+"""What could come next on a half-typed command line, for the shells' tab key.
+
+Typer's own machinery finds the place; here are the values it cannot know (names, profiles,
+ids), and answers in the form each shell takes them. Imported only when a shell asks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from typer._click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    _resolve_context,
+    _resolve_incomplete,
+    split_arg_string,
+)
+from typer._completion_classes import BashComplete, FishComplete, ZshComplete
+from typer.core import TyperGroup
+
+from ..paths import Home
+from ..rpc import client
+from . import output
+from .session import find_token, read_file
+from .table import flat
+
+VARIABLE = "_HIBOSS_COMPLETE"
+PROGRAM = "hiboss"
+SECONDS = 2.0  # whoever pressed the key waits for this
+NUMBER = 50
+PREVIEW = 60
+# The shells evaluate some of what we answer, and previews are strangers' words.
+_SAFE_VALUE = re.compile(r"[\w:.@/+=-]+")
+_UNSAFE_HELP = re.compile(r"[^\w .,?!@%+/-]+")
+
+Found = Iterable[tuple[str, str]]  # a value, and what it is
+
+
+def suggest(cli: Any, instruction: str) -> int:
+    """Answer a shell; whatever goes wrong, there is just nothing to suggest."""
+    output.Mode.json = True  # no notes and no bar between a person's words
+    shell = SHELLS.get(instruction.removeprefix("complete_"))
+    if shell is None:
+        return 1
+    try:
+        output.line(shell(cli, {}, PROGRAM, VARIABLE).complete())
+    except Exception:  # noqa: BLE001 - see its reason in tests/shape
+        return 1
+    return 0
+
+
+class _Suggesting(ShellComplete):
+    """Reads the line, asks Typer, and puts in what only hiboss knows."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        words = split_arg_string(line)
+        while words and "=" in words[0]:  # HIBOSS_HOME=… hiboss …
+            words.pop(0)
+        open_word = len(words) > 1 and not line.endswith((" ", "\t"))
+        return (words[1:-1], words[-1]) if open_word else (words[1:], "")
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        option, sign, value = incomplete.partition("=")
+        if sign and option.startswith("--"):  # the shell replaces the whole word
+            found = self._values([*args, option], value)
+            items = [CompletionItem(f"{option}={item.value}", help=item.help) for item in found]
+        else:
+            items = self._values(args, incomplete)
+        return [_harmless(item) for item in items if _SAFE_VALUE.fullmatch(item.value)]
+
+    def _values(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
+        place, incomplete = _resolve_incomplete(context, args, incomplete)
+        if place is not context.command:
+            completer = _completer(context, getattr(place, "opts", []))
+            if completer is not None:
+                start = incomplete.lower()
+                found = completer(context)
+                return [CompletionItem(v, help=h) for v, h in found if v.lower().startswith(start)]
+        elif not incomplete and not isinstance(place, TyperGroup):
+            incomplete = "-"  # after a verb nothing but options can come
+        return place.shell_complete(context, incomplete)
+
+
+def _harmless(item: CompletionItem) -> CompletionItem:
+    words = " ".join(_UNSAFE_HELP.sub(" ", item.help or "").split())
+    return CompletionItem(item.value, help=words[:PREVIEW].strip() or None)
+
+
+class _Bash(_Suggesting, BashComplete):
+    def complete(self) -> str:
+        args, incomplete = self.get_completion_args()
+        # To bash `agent:ne` is three words, and only the last is replaced.
+        breaks = [sign for sign in ":=" if sign in os.environ.get("COMP_WORDBREAKS", ":=")]
+        start = max((incomplete.rfind(sign) + 1 for sign in breaks), default=0)
+        return "\n".join(item.value[start:] for item in self.get_completions(args, incomplete))
+
+
+class _Zsh(_Suggesting, ZshComplete):
+    def format_completion(self, item: CompletionItem) -> str:
+        value = item.value.replace(":", r"\\:")
+        return f'"{value}":"{item.help}"' if item.help else f'"{value}"'
+
+
+class _Fish(_Suggesting, FishComplete):
+    def format_completion(self, item: CompletionItem) -> str:
+        return f"{item.value}\t{item.help}" if item.help else str(item.value)
+
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+
+
+# --- what only hiboss knows ----------------------------------------------------------
+
+
+def _completer(context: Any, options: list[str]) -> Callable[[Any], Found] | None:
+    words = context.command_path.split()[1:]
+    if "--name" in options:
+        return _names if words[:1] == ["agent"] and words[1:] != ["register"] else None
+    return next((_COMPLETERS[option] for option in options if option in _COMPLETERS), None)
+
+
+def _profiles(context: Any) -> Found:
+    return [(name, "") for name in Home().profiles()]
+
+
+def _names(context: Any) -> Found:
+    for agent in _call(context, "agent.list", {})["agents"]:
+        yield agent["name"], agent["description"] or agent["role"] or ""
+
+
+def _addresses(context: Any) -> Found:
+    agents = [(f"agent:{name}", what) for name, what in _names(context)]
+    return [*agents, ("user:boss", "")]
+
+
+def _ids(context: Any) -> Found:
+    """Of the boxes in which the verb can find something to do."""
+    verb = context.command_path.split()[-1]
+    boxes = {"cancel": ["outbox"], "restore": ["archived", "trash"], "get": ["inbox", "outbox"]}
+    for box in boxes.get(verb, ["inbox"]):
+        params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
+        if verb == "cancel":
+            params["status"] = "pending"
+        for one in _call(context, "envelope.list", params)["envelopes"]:
+            yield one["id"], f"{one['from']} {flat(one['subject'] or one['text'])}"
+
+
+_COMPLETERS: dict[str, Callable[[Any], Found]] = {
+    "--as": _profiles,
+    "--to": _addresses,
+    "--from": _addresses,
+    "--address": _addresses,
+    "--id": _ids,
+    "--reply-to": _ids,
+    "--thread": _ids,
+    "--up-to": _ids,
+}
+
+
+def _call(context: Any, method: str, params: dict[str, Any]) -> Any:
+    """In the name the command itself would use; the boss's, when none was given yet."""
+    home = Home()
+    token, profile = context.params.get("token"), context.params.get("as_")
+    found = None if token == "-" else find_token(home, token, profile)
+    wanted = {name: value for name, value in params.items() if value is not None}
+    wanted["token"] = found or read_file(home.profile("boss")).strip()
+    return client.call(home, method, wanted, timeout=SECONDS)

@@ -1,0 +1,53 @@
+"""Wrong usage, as Typer finds it, in hiboss's own words: what was wrong and what would be right.
+
+Imported only when something was mistyped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer._click.exceptions import BadParameter, MissingParameter, NoArgsIsHelpError, NoSuchOption
+
+from ..errors import WrongUsage, nearest
+
+
+def asks_for_help(error: Any) -> bool:
+    """A noun without its verb: the help says more than a complaint."""
+    return isinstance(error, NoArgsIsHelpError)
+
+
+def explained(error: Any) -> WrongUsage:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "hiboss"
+    return WrongUsage(detail=_detail(error, context, path), help=f"{path} --help")
+
+
+def _detail(error: Any, context: Any, path: str) -> str:
+    if asks_for_help(error):
+        return f"a command is missing after {path}"
+    if isinstance(error, NoSuchOption):
+        known = [name for option in context.command.get_params(context) for name in option.opts]
+        return f"there is no option {error.option_name}{nearest(error.option_name, known)}"
+    if isinstance(error, MissingParameter) and error.param is not None:
+        return f"the option {'/'.join(error.param.opts)} is missing"
+    choices = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(error, BadParameter) and hasattr(choices, "choices"):
+        return _choice(error)
+    unknown = re.match(r"No such command '(.*?)'\.", error.format_message(), re.DOTALL)
+    if unknown and context is not None:
+        known = context.command.list_commands(context)
+        return f"there is no command {unknown[1]}{nearest(unknown[1], known)}"
+    text = str(error.format_message()).strip().removesuffix(".")
+    return text[:1].lower() + text[1:]
+
+
+def _choice(error: Any) -> str:
+    known = [str(choice) for choice in error.param.type.choices]
+    option = "/".join(error.param.opts)
+    given = re.match(r"'(.*)' is not one of", error.message, re.DOTALL)
+    value = given[1] if given else ""
+    return (
+        f"{option} cannot be {value or repr(value)}{nearest(value, known)}; right would be {', '.join(known)}"
+    )

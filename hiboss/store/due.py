@@ -1,0 +1,57 @@
+"""What is due, in the order it is claimed: priority, then arrival; after 15 minutes' waiting
+anything counts as critical."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..envelope import Priority
+from .database import Connection
+
+PATIENCE_MS = 15 * 60 * 1000
+
+
+class Due(NamedTuple):
+    id: int
+    conversation: int
+
+
+def due(
+    connection: Connection, recipient: int, now: int, limit: int, conversation: int | None = None
+) -> list[Due]:
+    """The first of what is due for somebody and in nobody's hand."""
+    ranked = []
+    for priority in Priority:  # each a walk along the index; what waited long is at its beginning
+        for row in _walk(connection, recipient, priority, limit, conversation):
+            rank = Priority.CRITICAL if row["since"] <= now - PATIENCE_MS else priority
+            ranked.append((rank, row["arrived"], Due(row["id"], row["conversation"])))
+    return [found for _, _, found in sorted(ranked)[:limit]]
+
+
+def _walk(
+    connection: Connection, recipient: int, priority: Priority, limit: int, conversation: int | None
+) -> list[dict[str, int]]:
+    return connection.execute(
+        f"""
+        SELECT e.id, e.arrived, m.conversation, max(m.created_at, ifnull(m.deliver_at, 0)) AS since
+        FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
+        WHERE e.recipient = ? AND e.priority = ? AND e.status = 0 AND e.arrived IS NOT NULL
+          AND e.waits IS NULL AND e.held_by IS NULL
+          {"" if conversation is None else f"AND m.conversation = {conversation:d}"}
+        ORDER BY e.arrived LIMIT ?
+        """,
+        (recipient, int(priority), limit),
+    ).fetchall()
+
+
+def count(connection: Connection, recipient: int, exact_to: int) -> int | str:
+    """How much is due: exact up to a limit, then `1000+`."""
+    found: int = connection.execute(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM envelope INDEXED BY envelope_due
+            WHERE recipient = ? AND status = 0 AND arrived IS NOT NULL AND waits IS NULL LIMIT ?)
+        """,
+        (recipient, exact_to + 1),
+    ).fetchone()[0]
+    return f"{exact_to}+" if found > exact_to else found
