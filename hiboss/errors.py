@@ -7,6 +7,7 @@ JSON-RPC code, HTTP status and exit status, so a door maps by class and decides 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -14,6 +15,14 @@ EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_TIMEOUT = 4
+
+
+_TOKEN = re.compile(r"hb[abur]_[A-Za-z0-9_-]{8,}")
+
+
+def redact(text: str) -> str:
+    """The text, with all but the kind of every token in it left out."""
+    return _TOKEN.sub(lambda found: found[0][:4] + "…", text)
 
 
 class HibossError(Exception):
@@ -25,7 +34,8 @@ class HibossError(Exception):
     exit: ClassVar[int] = EXIT_REFUSED
 
     def __init__(self, **facts: Any) -> None:
-        self.facts = facts
+        # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
+        self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
         template = " ".join((type(self).__doc__ or self.code).split())
         super().__init__(template.format(**facts))
 
@@ -168,6 +178,13 @@ class SenderMissing(InvalidParams):
     code = "sender_missing"
 
 
+class WrongUsage(HibossError):
+    """{detail}"""
+
+    # Only the command line finds this, before anything is asked of the daemon.
+    code, rpc, exit = "usage", -32602, EXIT_USAGE
+
+
 # --- limits --------------------------------------------------------------------------
 
 
@@ -208,6 +225,12 @@ class BossOnly(HibossError):
     """{what} is for the boss alone, and {caller} is not the boss"""
 
     code, rpc, http = "boss_only", -32003, 403
+
+
+class FixedLevel(HibossError):
+    """{operation} always needs the level {level}; no policy can change that"""
+
+    code, rpc, http = "fixed_level", -32003, 403
 
 
 class ForeignPeer(HibossError):
@@ -253,6 +276,12 @@ class UnknownProfile(NotFound):
     """there is no profile {name}{hint}; profiles here: {profiles}"""
 
     code = "unknown_profile"
+
+
+class UnknownOperation(NotFound):
+    """{name} is no operation a policy can name{hint}; hiboss permission policy get lists them"""
+
+    code = "unknown_operation"
 
 
 class NotBound(HibossError):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
 from . import clock
 from .config import Settings
+from .errors import redact
 from .paths import Home
-
-_TOKEN = re.compile(r"hb[abur]_[A-Za-z0-9_-]{8,}")
 
 
 class _Line(logging.Formatter):
@@ -34,10 +32,6 @@ class _PrivateFile(RotatingFileHandler):
             return os.open(path, flags, 0o600)
 
         return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=private)  # type: ignore[return-value]
-
-
-def redact(text: str) -> str:
-    return _TOKEN.sub(lambda match: match[0][:4] + "…", text)
 
 
 def start(home: Home, settings: Settings) -> None:

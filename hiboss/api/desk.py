@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ..errors import (
     BadToken,
@@ -102,8 +104,8 @@ def _explain(operation: Operation, error: ValidationError) -> str:
     """What was wrong with the parameters, and what would be right."""
     known = operation.param_names
     sentences = []
-    # include_input: what was given may be a secret, so it is never said again.
-    for problem in error.errors(include_url=False, include_input=False)[:5]:
+    # What was given may be a secret, so it is compared but never said again.
+    for problem in error.errors(include_url=False)[:5]:
         name = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             listed = ", ".join(known) or "none"
@@ -111,5 +113,13 @@ def _explain(operation: Operation, error: ValidationError) -> str:
         elif problem["type"] == "missing":
             sentences.append(f"{name} is missing")
         else:
-            sentences.append(f"{name[:60]}: {problem['msg'][:1].lower()}{problem['msg'][1:]}")
+            hint = _near_word(problem) if problem["type"] == "literal_error" else ""
+            sentences.append(f"{name[:60]}: {problem['msg'][:1].lower()}{problem['msg'][1:]}{hint}")
     return f"{operation.name}: {'; '.join(sentences)}"
+
+
+def _near_word(problem: ErrorDetails) -> str:
+    """Of an enumerated parameter: the word that was probably meant."""
+    known = re.findall(r"'([^']+)'", problem["ctx"]["expected"])
+    given = problem["input"]
+    return nearest(given, known) if isinstance(given, str) else ""
