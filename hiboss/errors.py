@@ -195,7 +195,7 @@ class TooLarge(HibossError):
 
 
 class TooFar(HibossError):
-    """{value} is more than {years} years ahead; nothing can be deferred that far"""
+    """{value} is more than {years} years ahead; right would be at most that far"""
 
     code, rpc, exit = "too_far", -32014, EXIT_USAGE
 
@@ -210,7 +210,7 @@ class NoToken(HibossError):
 
 
 class BadToken(HibossError):
-    """this token is not valid here: mistyped, revoked, or of another hiboss home"""
+    """this token is not valid here: mistyped, revoked, or of another hiboss home; hiboss agent token rotate (the boss: hiboss boss token rotate) gives a new one"""
 
     code, rpc, http = "bad_token", -32002, 401
 
@@ -222,7 +222,7 @@ class Forbidden(HibossError):
 
 
 class BossOnly(HibossError):
-    """{what} is for the boss alone, and {caller} is not the boss"""
+    """{what} is for the boss alone, and {caller} is not the boss; leave it out, or ask the boss"""
 
     code, rpc, http = "boss_only", -32003, 403
 
@@ -243,7 +243,7 @@ class ForeignPeer(HibossError):
 
 
 class NotFound(HibossError):
-    """there is no {what} {value} that you can see"""
+    """there is no {what} {value} that you can see; hiboss envelope list shows what there is"""
 
     code, rpc, http = "not_found", -32004, 404
 
@@ -255,13 +255,13 @@ class UnknownRecipient(NotFound):
 
 
 class UnknownSender(NotFound):
-    """nobody has the address {address}{hint}, so nothing can be sent in that name"""
+    """nobody has the address {address}{hint}, so nothing was sent in that name. hiboss agent list shows who is here"""
 
     code = "unknown_sender"
 
 
 class UnknownAddress(NotFound):
-    """nobody has the address {address}{hint}"""
+    """nobody has the address {address}{hint}; hiboss agent list shows who is here"""
 
     code = "unknown_address"
 
@@ -306,7 +306,7 @@ class NameTaken(HibossError):
 
 
 class KeyReused(HibossError):
-    """the key {key} was already used for other content (envelope {id}); a key repeats one request and no other"""
+    """the key {key} was already used for other content (envelope {id}); a key repeats one request and no other: for new content take a new key"""
 
     code, rpc, http = "key_reused", -32010, 409
 
@@ -318,7 +318,7 @@ class Gap(HibossError):
 
 
 class TooLate(HibossError):
-    """{id} can no longer be {action}: it is {state}"""
+    """{id} can no longer be {action}: it is {state}; hiboss envelope get shows how it stands"""
 
     code, rpc, http = "too_late", -32012, 409
 
@@ -327,7 +327,7 @@ class TooLate(HibossError):
 
 
 class AttachmentMissing(HibossError):
-    """there is no file {path} to attach"""
+    """there is no file {path} to attach; give the path of one that is there"""
 
     code, rpc, http = "attachment_missing", -32020, 404
 
@@ -417,7 +417,7 @@ class HomeUnusable(HibossError):
 
 
 class DaemonRunning(HibossError):
-    """a daemon with pid {pid} already serves {home}"""
+    """a daemon with pid {pid} already serves {home}; to end it: hiboss daemon stop"""
 
     code, rpc, http = "daemon_running", -32046, 409
 
