@@ -46,7 +46,7 @@ def parse_address(text: str) -> Address:
     kind, colon, name = text.partition(":")
     if not colon:
         why = "the kind before the colon is missing"
-        if _NAME.fullmatch(text):
+        if len(text) <= NAME_LIMIT and _NAME.fullmatch(text):
             why += f" (agent:{text}?)"
         raise BadAddress(value=text[:100], why=why)
     if kind in ("agent", "user", "group"):

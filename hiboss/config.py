@@ -144,15 +144,16 @@ class Setting:
         if isinstance(self.default, tuple):
             return _texts(value)
         number = _number(value, whole=isinstance(self.default, int), sizes=self.name.endswith("bytes"))
-        return number if number is not None and self.least <= number <= self.most else None
+        fits = number is not None and self.least <= number <= self.most
+        return type(self.default)(number) if fits else None
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, str):  # from the environment
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         return None
-    return tuple(value)
+    return tuple(value) if all(one and "\0" not in one for one in value) else None
 
 
 def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
@@ -168,11 +169,14 @@ def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
             return None
     if whole:
         return value if isinstance(value, int) else None
-    return float(value) if isinstance(value, (int, float)) else None
+    return value if isinstance(value, (int, float)) else None
 
 
 def _shown(value: Any) -> str:
-    return repr(value)[:80] if isinstance(value, (str, list, dict)) else str(value).lower()[:80]
+    try:
+        return repr(value)[:80] if isinstance(value, (str, list, dict)) else str(value).lower()[:80]
+    except ValueError:  # Python does not write down a number of thousands of digits
+        return "a number without end"
 
 
 def _table() -> Iterator[Setting]:
@@ -214,7 +218,8 @@ class Configuration:
         settings = Settings(**values)
         if settings.page_size > settings.page_size_limit:
             wants = f"at most limits.page_size_limit, which is {settings.page_size_limit}"
-            raise BadSetting(where=sources["page_size"], value=str(settings.page_size), wants=wants)
+            where = f"limits.page_size ({sources['page_size']})"
+            raise BadSetting(where=where, value=str(settings.page_size), wants=wants)
         return settings, sources
 
 
@@ -265,7 +270,7 @@ def _document(path: str) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise BadConfig(where=path, detail=error.strerror or str(error)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number or a nesting beyond all measure
         raise BadConfig(where=path, detail=str(error)) from None
 
 

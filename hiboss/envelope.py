@@ -142,18 +142,32 @@ def shorten(text: str, limit: int = QUOTE_CHARACTERS) -> str:
     if len(flat) <= limit:
         return flat
     end = limit - 1
-    while end and (_clings(flat[end]) or flat[end - 1] == _JOINER):
+    while end and _one_character(flat, end):
         end -= 1
     return flat[:end].rstrip() + "…"
 
 
+def _one_character(text: str, end: int) -> bool:
+    """Whether people see one character in what is on both sides of this place."""
+    if text[end - 1] == _JOINER or _clings(text[end]):
+        return True
+    flags = end
+    while flags and _half_a_flag(text[flags - 1]):
+        flags -= 1
+    return _half_a_flag(text[end]) and (end - flags) % 2 == 1
+
+
 def _clings(character: str) -> bool:
-    """Whether this belongs to the character before it: accents, skin tones, the second half of a flag."""
+    """Whether this belongs to the character before it: accents, skin tones, later parts of a syllable."""
     return (
         unicodedata.category(character) in ("Mn", "Me", "Mc", "Cf")
         or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or "\U0001f1e6" <= character <= "\U0001f1ff"
+        or "\u1160" <= character <= "\u11ff"
     )
+
+
+def _half_a_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
 def check_text(text: str, field: str = "text") -> str:

@@ -15,6 +15,7 @@ EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_TIMEOUT = 4
+LONGEST_WORD = 100  # characters for which a near match is looked for
 
 
 _TOKEN = re.compile(r"hb[abur]_[A-Za-z0-9_-]{8,}")
@@ -37,7 +38,7 @@ class HibossError(Exception):
         # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
         self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
         template = " ".join((type(self).__doc__ or self.code).split())
-        super().__init__(template.format(**facts))
+        super().__init__(redact(template.format(**facts)))
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for names that are not real attributes: the facts.
@@ -59,6 +60,8 @@ def nearest(word: str, known: Iterator[str] | list[str]) -> str:
     """A trailing ' (did you mean …?)', or nothing when no known word is near."""
     from difflib import get_close_matches  # 3 ms that a command without an error need not pay
 
+    if len(word) > LONGEST_WORD:  # nobody mistyped that, and comparing megabytes holds everybody up
+        return ""
     folded = {k.lower(): k for k in known}
     matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[matches[0]]}?)" if matches else ""
@@ -366,7 +369,7 @@ class BadSetting(BadConfig):
 
 
 class UnknownSetting(BadConfig):
-    """{where} names {name}, and there is no such setting{hint}; hiboss config show lists them all"""
+    """{where} names {name}, and there is no such setting{hint}; hiboss config show --defaults lists them all"""
 
     code = "unknown_setting"
 

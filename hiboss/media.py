@@ -24,12 +24,15 @@ from .errors import (
 from .paths import Home, sync_directory
 
 _CHUNK = 1024 * 1024
+_PATH_BYTES = 4096  # no system opens a longer path, and to resolve one takes time by the square
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
 def keep(home: Home, path: str, settings: Settings) -> Attachment:
     """Copy one file, found by its path, into media/. Blocking: call it off the event loop."""
     check_text(path, "attachment path")
+    if len(os.fsencode(path)) > _PATH_BYTES:
+        raise AttachmentUnreadable(path=f"{path[:100]}…", why="a path this long cannot be opened")
     if not os.path.isabs(path):
         raise AttachmentUnreadable(path=path, why="over the socket a path must be absolute")
     if os.path.basename(path) in ("", ".", ".."):

@@ -81,7 +81,11 @@ async def get_policy(house: House, caller: Caller, params: Nothing) -> Policy:
 async def set_policy(house: House, caller: Caller, params: SetPolicy) -> Policy:
     """Decide which level each operation needs; all of it, or nothing."""
     levels = policy.check(params.policy)
-    await house.write(caller, lambda tx: policy_store.put(tx, levels))
+
+    def write(tx: Tx) -> None:
+        policy_store.put(tx, policy.unknown(policy_store.get(tx)) | levels)
+
+    await house.write(caller, write)
     house.policy.refresh()
     return _policy(house)
 
@@ -130,6 +134,7 @@ async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
 
         def write(tx: Tx) -> int:
             holder = agents.get(tx, name)["id"]
+            house.gate.suspect(holder)
             revoked = tokens.revoke(tx, holder, now, kinds=("agent",))
             tokens.insert(tx, token, "agent", holder, now)
             return revoked
@@ -152,6 +157,7 @@ async def revoke(house: House, caller: Caller, params: Named) -> Revoked:
 
     def write(tx: Tx) -> tuple[str, int]:
         row = agents.get(tx, params.name)
+        house.gate.suspect(row["id"])
         return row["name"], tokens.revoke(tx, row["id"], now)
 
     async with ROTATING:

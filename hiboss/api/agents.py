@@ -152,8 +152,9 @@ async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     now = clock.now()
 
     def write(tx: Tx) -> tuple[str, int]:
-        name = agents.get(tx, params.name)["name"]
-        return name, agents.delete(tx, name, now)
+        row = agents.get(tx, params.name)
+        house.gate.suspect(row["id"])
+        return row["name"], agents.delete(tx, row["name"], now)
 
     name, failed = await house.write(caller, write)
     house.gate.forget()

@@ -69,6 +69,7 @@ async def rotate(house: House, caller: Caller, params: Nothing) -> Rotated:
         boss = house_store.boss(tx)
         if boss is None:
             raise NotSetUp(home=str(house.home))
+        house.gate.suspect(boss["address"])
         revoked = tokens.revoke(tx, boss["address"], now, kinds=("boss",))
         tokens.insert(tx, token, "boss", boss["address"], now)
         return revoked

@@ -22,7 +22,6 @@ class Caller:
     id: int  # of that address
     level: Level
     token: int = 0  # its id; 0: none was needed
-    generation: int = 0  # of the gate, when it knew this caller
 
     @property
     def is_boss(self) -> bool:
@@ -48,7 +47,7 @@ class Gate:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[bytes, Caller] = {}
-        self._generation = 0
+        self._suspects: set[int] = set()  # holders of whom a token ended since the start
 
     def identify(self, token: str | None) -> Caller:
         if token is None:
@@ -65,11 +64,14 @@ class Gate:
     def forget(self) -> None:
         """Tokens or agents have changed: look everybody up again."""
         self._known.clear()
-        self._generation += 1
+
+    def suspect(self, holder: int) -> None:
+        """Inside a change that ends tokens: what the writer does for this holder from here on is looked at."""
+        self._suspects.add(holder)
 
     def check(self, tx: Tx, caller: Caller) -> None:
         """Inside a change: a token that ended since its request came in changes nothing any more."""
-        if caller.generation != self._generation and caller.token and not tokens.in_force(tx, caller.token):
+        if caller.id in self._suspects and caller.token and not tokens.in_force(tx, caller.token):
             raise BadToken()
 
     def _look_up(self, digest: bytes) -> Caller:
@@ -83,7 +85,6 @@ class Gate:
             id=row["holder"],
             level=level,
             token=row["id"],
-            generation=self._generation,
         )
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from ..errors import (
     BadToken,
@@ -24,6 +22,7 @@ from ..errors import (
 from ..store import house as house_store
 from . import access, agents, boss, daemon, envelopes, sending, settings, setup, turns  # noqa: F401 - they declare the operations
 from .caller import OWNER, Caller, check_level
+from .explain import explain
 from .house import House
 from .operation import REGISTRY, Operation, Params
 
@@ -88,7 +87,9 @@ def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
         return dict(params)
     names = operation.param_names
     if len(params) > len(names):
-        detail = f"{operation.name} takes {len(names)} parameters ({', '.join(names)}), not {len(params)}"
+        detail = f"{operation.name} takes at most {len(names)} parameters, not {len(params)}"
+        if names:
+            detail += f"; they are, in order: {', '.join(names)}"
         raise InvalidParams(detail=detail)
     return dict(zip(names, params, strict=False))
 
@@ -97,29 +98,4 @@ def _check(operation: Operation, given: dict[str, Any]) -> Params:
     try:
         return operation.params.model_validate(given)
     except ValidationError as error:
-        raise InvalidParams(detail=_explain(operation, error)) from None
-
-
-def _explain(operation: Operation, error: ValidationError) -> str:
-    """What was wrong with the parameters, and what would be right."""
-    known = operation.param_names
-    sentences = []
-    # What was given may be a secret, so it is compared but never said again.
-    for problem in error.errors(include_url=False)[:5]:
-        name = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            listed = ", ".join(known) or "none"
-            sentences.append(f"{name[:60]} is no parameter{nearest(name, known)}; there are: {listed}")
-        elif problem["type"] == "missing":
-            sentences.append(f"{name} is missing")
-        else:
-            hint = _near_word(problem) if problem["type"] == "literal_error" else ""
-            sentences.append(f"{name[:60]}: {problem['msg'][:1].lower()}{problem['msg'][1:]}{hint}")
-    return f"{operation.name}: {'; '.join(sentences)}"
-
-
-def _near_word(problem: ErrorDetails) -> str:
-    """Of an enumerated parameter: the word that was probably meant."""
-    known = re.findall(r"'([^']+)'", problem["ctx"]["expected"])
-    given = problem["input"]
-    return nearest(given, known) if isinstance(given, str) else ""
+        raise InvalidParams(detail=explain(operation, given, error)) from None

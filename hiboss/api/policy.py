@@ -29,9 +29,8 @@ class Policy:
     def refresh(self) -> None:
         """The store holds others now."""
         decided = self._store.read(policy_store.get)
-        known = defaults()
-        # What this version does not know, a newer one may have decided: it is left alone.
-        self.levels = known | {name: Level[word.upper()] for name, word in decided.items() if name in known}
+        skipped = unknown(decided)
+        self.levels = defaults() | {name: _level(decided[name]) for name in decided.keys() - skipped.keys()}
 
     def needs(self, name: str) -> Level:
         return self.levels.get(name, Level.BOSS)
@@ -44,6 +43,16 @@ def defaults() -> dict[str, Level]:
 def changeable() -> dict[str, Level]:
     """What a policy may decide, with what is declared."""
     return {name: level for name, level in defaults().items() if name in RIGHTS or not REGISTRY[name].fixed}
+
+
+def unknown(decided: Mapping[str, str]) -> dict[str, str]:
+    """What this version lets no policy decide, another one did: it is left alone."""
+    known = changeable()
+    return {name: word for name, word in decided.items() if name not in known}
+
+
+def _level(word: str) -> Level:
+    return Level[word.upper()] if word in WORDS else Level.BOSS
 
 
 def check(wanted: Mapping[str, str]) -> dict[str, str]:

@@ -55,7 +55,7 @@ def show(shell: Shell = None, json_: Json = False) -> None:
 
 @app.command()
 def install(shell: Shell = None, json_: Json = False) -> None:
-    """Put the script where your shell finds it, and say what was changed.
+    """Install the script for your shell, and say what was changed.
 
     Done again, it only brings the script up to date.
     """

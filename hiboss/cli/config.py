@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,9 @@ app = typer.Typer(
 @app.command()
 def show(
     changed: Annotated[bool, flag("--changed", None, "Only what differs from the default.")] = False,
+    defaults: Annotated[
+        bool, flag("--defaults", None, "The defaults alone, whatever file and environment say.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Show every setting, its value and where it comes from.
@@ -31,10 +35,10 @@ def show(
     A running daemon says what is in force there; else this says what a start would use.
     """
     try:
-        result = call("config.show", {})
+        result = _without_daemon(Home(), {}, os.devnull) if defaults else call("config.show", {})
     except DaemonUnreachable:
         output.note("No daemon runs here; this is what a start would use.")
-        result = _without_daemon(Home())
+        result = _without_daemon(Home(), os.environ)
     if changed:
         result["settings"] = [one for one in result["settings"] if one["value"] != one["default"]]
     output.settings(result)
@@ -43,7 +47,7 @@ def show(
 @app.command()
 def check(json_: Json = False) -> None:
     """Read config.toml and the environment, and say what is wrong with them, if anything."""
-    result = _without_daemon(Home())
+    result = _without_daemon(Home(), os.environ)
     changed = [one["setting"] for one in result["settings"] if one["value"] != one["default"]]
     output.answer({"file": result["file"], "good": True, "differing": changed or None})
 
@@ -56,7 +60,7 @@ def reload(token: Token = None, as_: As = None, json_: Json = False) -> None:
     output.answer(result, facts)
 
 
-def _without_daemon(home: Home) -> dict[str, Any]:
+def _without_daemon(home: Home, environ: Mapping[str, str], path: str | None = None) -> dict[str, Any]:
     from ..config import Configuration, described  # the table, which other commands need not load
 
-    return {"file": home.config, "settings": described(Configuration(home.config, os.environ))}
+    return {"file": home.config, "settings": described(Configuration(path or home.config, environ))}

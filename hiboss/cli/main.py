@@ -62,8 +62,8 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:
-    if value:
+def _version(context: typer.Context, value: bool) -> None:
+    if value and not context.resilient_parsing:  # which is how a line is looked at to complete it
         output.line(f"hiboss {__version__}")
         raise typer.Exit
 

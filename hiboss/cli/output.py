@@ -33,9 +33,14 @@ def on_terminal(stream: Any) -> bool:
     return stream is not None and bool(stream.isatty())
 
 
+def _dumb() -> bool:
+    """A terminal that does not know escape sequences, or says nothing of itself."""
+    return os.environ.get("TERM", "dumb") == "dumb"
+
+
 def painted(text: str, style: str, stream: Any) -> str:
     """The text in a colour, where colours are wanted (https://no-color.org)."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not on_terminal(stream):
+    if os.environ.get("NO_COLOR") or not on_terminal(stream) or _dumb():
         return text
     return f"\x1b[{style}m{text}\x1b[0m"
 
@@ -66,7 +71,7 @@ def line(text: str = "") -> None:
 def lines(texts: list[str]) -> None:
     """At once, also into a pipe: somebody may be following."""
     for text in texts:
-        print(text)
+        print(shown(text))
     sys.stdout.flush()
 
 
@@ -96,7 +101,7 @@ def records(blocks: Iterable[dict[str, Any]], *, empty: str) -> None:
         first = False
         record(block)
     if first:
-        print(f"{empty}: true")
+        record({empty: True})
 
 
 def answer(result: Any, facts: dict[str, Any] | None = None) -> None:
@@ -122,9 +127,10 @@ def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ())
     encoding = sys.stdout.encoding or "utf-8"
     if "utf" not in encoding.lower():  # counted as it will be printed
         rows = [[cell.encode(encoding, "backslashreplace").decode(encoding) for cell in row] for row in rows]
-    head, *body = fitted(headed, rows, columns(sys.stdout))
+    printed = fitted(headed, rows, columns(sys.stdout))
     if "utf" not in encoding.lower():
-        body = [text.replace("…", ".") for text in body]
+        printed = [text.replace("…", ".") for text in printed]
+    head, *body = printed
     print(painted(head, HEAD, sys.stdout))
     for number, text in enumerate(body):
         print(painted(text, NEW, sys.stdout) if number in bold else text)
@@ -143,7 +149,7 @@ class Progress:
 
     def __call__(self) -> None:
         lasted = time.monotonic() - self.begun
-        if lasted < PATIENCE or Mode.json or not on_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+        if lasted < PATIENCE or Mode.json or not on_terminal(sys.stderr) or _dumb():
             return
         place = int(lasted * 10) % (2 * BAR - 6)
         before = min(place, 2 * BAR - 6 - place)
@@ -172,7 +178,8 @@ def fail(error: HibossError) -> int:
         print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
     else:
         start = painted("error:", WRONG, sys.stderr)
-        print(f"{start} {shown(error.message, sys.stderr)}\ncode: {code}", file=sys.stderr)
+        # On one line: what is quoted in it must not pass for a line of ours.
+        print(f"{start} {shown(word(error.message), sys.stderr)}\ncode: {code}", file=sys.stderr)
         if code == WrongUsage.code:
             print(f"help: {error.help}", file=sys.stderr)
     return error.exit_status if answered else error.exit

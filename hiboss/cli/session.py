@@ -13,9 +13,7 @@ from ..errors import BadText, BadToken, InvalidParams, NotUtf8, UnknownProfile, 
 from ..paths import Home
 from ..rpc import client
 from . import output
-from .spawn import holder
-
-TOKEN_VARIABLE = "HIBOSS_TOKEN"
+from .spawn import TOKEN_VARIABLE, holder
 
 
 def flag(name: str, metavar: str | None, help_: str, *more: str) -> Any:

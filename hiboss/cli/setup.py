@@ -25,7 +25,7 @@ BossName = Annotated[
 Timezone = Annotated[
     str | None,
     typer.Option(
-        "--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin ; by default the machine's."
+        "--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin; by default the machine's."
     ),
 ]
 AgentName = Annotated[

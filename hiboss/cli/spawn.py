@@ -15,12 +15,13 @@ from ..rpc.client import SLICE, Answered, unwrap
 from . import output
 
 START_SECONDS = 30.0
+TOKEN_VARIABLE = "HIBOSS_TOKEN"
 
 
 def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start a daemon and return when its socket answers; else raise why it could not."""
     reader, writer = os.pipe()
-    environment = {**os.environ, "HIBOSS_HOME": home.path, **(extra_env or {})}
+    environment = {**_environment(home), **(extra_env or {})}
     process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
         env=environment,
@@ -54,6 +55,12 @@ def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) 
     return process
 
 
+def _environment(home: Home) -> dict[str, str]:
+    """Ours, but for the token of whoever starts it: the daemon lives on, and so would that, in /proc."""
+    kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    return {**kept, "HIBOSS_HOME": home.path}
+
+
 def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dict[str, Any]:
     """The daemon's one word about how its start went; empty when it died without one."""
     import select
@@ -80,7 +87,7 @@ def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
     process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--once"],
-        env={**os.environ, "HIBOSS_HOME": home.path},
+        env=_environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

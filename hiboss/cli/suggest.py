@@ -25,16 +25,16 @@ from ..paths import Home
 from ..rpc import client
 from . import output
 from .session import find_token, read_file
-from .table import flat
+from .table import cut, flat
 
 VARIABLE = "_HIBOSS_COMPLETE"
 PROGRAM = "hiboss"
 SECONDS = 2.0  # whoever pressed the key waits for this
 NUMBER = 50
-PREVIEW = 60
+PREVIEW = 70
 # The shells evaluate some of what we answer, and previews are strangers' words.
 _SAFE_VALUE = re.compile(r"[\w:.@/+=-]+")
-_UNSAFE_HELP = re.compile(r"[^\w .,?!@%+/-]+")
+_UNSAFE_HELP = re.compile(r"[^\w .,;:?!@%+/()…’-]+")
 
 Found = Iterable[tuple[str, str]]  # a value, and what it is
 
@@ -46,7 +46,8 @@ def suggest(cli: Any, instruction: str) -> int:
     if shell is None:
         return 1
     try:
-        output.line(shell(cli, {}, PROGRAM, VARIABLE).complete())
+        if answer := shell(cli, {}, PROGRAM, VARIABLE).complete():
+            output.line(answer)
     except Exception:  # noqa: BLE001 - see its reason in tests/shape
         return 1
     return 0
@@ -87,8 +88,8 @@ class _Suggesting(ShellComplete):
 
 
 def _harmless(item: CompletionItem) -> CompletionItem:
-    words = " ".join(_UNSAFE_HELP.sub(" ", item.help or "").split())
-    return CompletionItem(item.value, help=words[:PREVIEW].strip() or None)
+    words = " ".join(_UNSAFE_HELP.sub(" ", (item.help or "").replace("'", "’")).split())
+    return CompletionItem(item.value, help=cut(words, PREVIEW) or None)
 
 
 class _Bash(_Suggesting, BashComplete):

@@ -6,6 +6,8 @@ Imported only when something was mistyped.
 from __future__ import annotations
 
 import re
+import sys
+from itertools import takewhile
 from typing import Any
 
 from typer._click.exceptions import BadParameter, MissingParameter, NoArgsIsHelpError, NoSuchOption
@@ -20,8 +22,14 @@ def asks_for_help(error: Any) -> bool:
 
 def explained(error: Any) -> WrongUsage:
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "hiboss"
+    path = context.command_path if context is not None else _typed_path()
     return WrongUsage(detail=_detail(error, context, path), help=f"{path} --help")
+
+
+def _typed_path() -> str:
+    """The words before the first option, for what Typer tells without saying where."""
+    words = list(takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
+    return " ".join(["hiboss", *words])
 
 
 def _detail(error: Any, context: Any, path: str) -> str:

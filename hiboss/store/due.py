@@ -9,6 +9,7 @@ from ..envelope import Priority
 from .database import Connection
 
 PATIENCE_MS = 15 * 60 * 1000
+LOOKED_THROUGH = 1_000  # of each priority, for one conversation's: a turn costs the same in any box
 
 
 class Due(NamedTuple):
@@ -21,23 +22,25 @@ def due(
 ) -> list[Due]:
     """The first of what is due for somebody and in nobody's hand."""
     ranked = []
-    for priority in Priority:  # each a walk along the index; what waited long is at its beginning
-        for row in _walk(connection, recipient, priority, limit, conversation):
-            rank = Priority.CRITICAL if row["since"] <= now - PATIENCE_MS else priority
-            ranked.append((rank, row["arrived"], Due(row["id"], row["conversation"])))
+    for priority in Priority:  # each a walk along the index
+        rank = Priority.CRITICAL
+        for row in _walk(connection, recipient, priority, limit if conversation is None else LOOKED_THROUGH):
+            # What has waited long is at the beginning. What was overdue when it arrived waits with
+            # the fresh ones before it: else the first of ten would not be the first of one.
+            if row["since"] > now - PATIENCE_MS:
+                rank = priority
+            if conversation in (None, row["conversation"]):
+                ranked.append((rank, row["arrived"], Due(row["id"], row["conversation"])))
     return [found for _, _, found in sorted(ranked)[:limit]]
 
 
-def _walk(
-    connection: Connection, recipient: int, priority: Priority, limit: int, conversation: int | None
-) -> list[dict[str, int]]:
+def _walk(connection: Connection, recipient: int, priority: Priority, limit: int) -> list[dict[str, int]]:
     return connection.execute(
-        f"""
+        """
         SELECT e.id, e.arrived, m.conversation, max(m.created_at, ifnull(m.deliver_at, 0)) AS since
         FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
         WHERE e.recipient = ? AND e.priority = ? AND e.status = 0 AND e.arrived IS NOT NULL
           AND e.waits IS NULL AND e.held_by IS NULL
-          {"" if conversation is None else f"AND m.conversation = {conversation:d}"}
         ORDER BY e.arrived LIMIT ?
         """,
         (recipient, int(priority), limit),
