@@ -1,13 +1,14 @@
 # make up    set up and run the daemon here       make test   lint, types, shape, all tests
 # make lint  ruff and mypy                        make bench  speed, as ratios (minutes)
-# make soak  many kills under load (long)
+# make soak  many kills under load (long)         make docs   the reference, from the code
 # Only python3 (3.11+) with pip, and make, are assumed; the rest is installed into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: up test lint bench soak
+# `docs` is also a directory, so it must be said here that it is never up to date.
+.PHONY: up test lint bench soak docs
 .DEFAULT_GOAL := test
 
 .venv/users: pyproject.toml
@@ -37,3 +38,6 @@ bench: .venv/developers
 
 soak: .venv/developers
 	$(BIN)/python -m tests.acceptance.soak $(ARGS)
+
+docs: .venv/developers
+	$(BIN)/python -m docs.generate

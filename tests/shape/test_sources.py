@@ -10,7 +10,7 @@ import pytest
 from . import sources
 
 PACKAGE = sources.files("hiboss")
-EVERYTHING = sources.files("hiboss", "tests", "bench")
+EVERYTHING = sources.files("hiboss", "tests", "bench", "docs")
 
 # Where everything is caught on purpose, and why.
 BROAD_EXCEPTS = {

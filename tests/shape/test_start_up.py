@@ -48,6 +48,8 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
         "hiboss.cli.envelope",
         "hiboss.cli.agent",
         "hiboss.cli.daemon",
+        "hiboss.cli.completion",
+        "hiboss.cli.suggest",
     ],
 )
 def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_path: Path) -> None:

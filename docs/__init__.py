@@ -1,0 +1,1 @@
+"""The documentation: pages written by hand, and `generate`, which makes the reference from the code."""

@@ -1,0 +1,70 @@
+"""Makes the reference pages and config.example.toml from the code.
+
+python -m docs.generate          writes them (make docs)
+python -m docs.generate --check  writes nothing, says which differ, and ends with status 1 if any does
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from difflib import unified_diff
+from pathlib import Path
+
+from .makers import cli, errors, rpc, settings, views
+from .makers.markdown import COMMAND
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference/cli.md": cli.make,
+    "docs/reference/rpc.md": rpc.make,
+    "docs/reference/settings.md": settings.make,
+    "docs/reference/errors.md": errors.make,
+    "docs/reference/views.md": views.make,
+    "config.example.toml": settings.example,
+}
+
+
+def differences(root: Path = ROOT) -> list[str]:
+    """A diff for each page that is not what the code would make it."""
+    return [diff for path, make in PAGES.items() if (diff := _difference(path, root / path, make()))]
+
+
+def write(root: Path = ROOT) -> list[str]:
+    """Write the pages that differ; their paths."""
+    changed = []
+    for path, make in PAGES.items():
+        text, file = make(), root / path
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed
+
+
+def _difference(path: str, file: Path, made: str) -> str:
+    found = file.read_text(encoding="utf-8") if file.exists() else ""
+    lines = unified_diff(
+        found.splitlines(keepends=True), made.splitlines(keepends=True), path, f"{path} (made from the code)"
+    )
+    return "".join(lines)
+
+
+def main(words: list[str]) -> int:
+    if words == ["--check"]:
+        stale = differences()
+        for diff in stale:
+            sys.stdout.write(diff + "\n")
+        if stale:
+            sys.stdout.write(f"{len(stale)} generated files are stale; run: {COMMAND}\n")
+        return 1 if stale else 0
+    if words:
+        sys.stderr.write(f"usage: {COMMAND} [--check]\n")
+        return 2
+    for path in write():
+        sys.stdout.write(f"wrote {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

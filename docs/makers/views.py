@@ -1,0 +1,122 @@
+"""docs/reference/views.md, from the views as SQLite has them and the tables they are made of."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import closing
+from importlib.resources import files
+
+from hiboss.paths import Home
+from hiboss.store.database import Connection, connect
+from hiboss.store.migrate import migrate
+
+from .markdown import code, page, sentence, table
+
+INTRO = """
+The views of `~/.hiboss/hiboss.db` are the public schema: their names are plural, and their names and
+columns stay. The tables below them (singular) may change with any version. Look with any SQLite program
+while the daemon runs; never write.
+
+Times are ISO 8601 in UTC, addresses are text, ids are the public ones (`e81`, `m57`).
+"""
+LETTERS = {"e": "envelope", "m": "message", "t": "thread", "c": "conversation", "r": "run"}
+KINDS = {"INTEGER": "a whole number", "TEXT": "text", "BLOB": "bytes"}
+Notes = dict[tuple[str, str], str]
+
+
+def make() -> str:
+    with tempfile.TemporaryDirectory() as directory:
+        home = Home(f"{directory}/home")
+        home.create()
+        with closing(connect(home, wait_seconds=5)) as connection:
+            migrate(connection, home)
+            return page("Database views", INTRO, *_sections(connection))
+
+
+def columns(connection: Connection) -> dict[str, list[str]]:
+    """Every public view with its columns."""
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'view' ORDER BY name").fetchall()
+    return {
+        name: [row["name"] for row in connection.execute(f'PRAGMA table_info("{name}")')] for (name,) in names
+    }
+
+
+def _sections(connection: Connection) -> list[str]:
+    notes = _table_notes(connection)
+    words = _view_notes((files("hiboss.store") / "schema" / "views.sql").read_text())
+    sections = []
+    for view, names in columns(connection).items():
+        sql = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [view]).fetchone()[0]
+        holds = [_holds(expression, _sources(sql), notes) for expression in _expressions(sql)]
+        rows = [[code(name), what] for name, what in zip(names, holds, strict=True)]
+        about = words.get(view, "")
+        sections.append("\n\n".join(filter(None, [f"## {view}", about, table(("column", "holds"), rows)])))
+    return sections
+
+
+def _view_notes(script: str) -> dict[str, str]:
+    """The comment right above each view."""
+    found = re.findall(r"((?:^--.*\n)+)CREATE VIEW (\w+)", script, re.MULTILINE)
+    return {view: sentence(re.sub(r"^--", "", comment, flags=re.MULTILINE)) for comment, view in found}
+
+
+def _table_notes(connection: Connection) -> Notes:
+    """What is said of each column where its table is declared: its type, its words, its comment."""
+    notes = {}
+    tables = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL"
+    for name, sql in connection.execute(tables):
+        for line in sql.splitlines():
+            found = re.match(r"\s+(\w+)\s+(INTEGER|TEXT|BLOB)\b(.*)", line)
+            if found:
+                choices = re.search(r"IN \(([^)]*)\)", found[3])
+                comment = found[3].partition("--")[2].strip()
+                kind = _choices(choices[1]) if choices else KINDS[found[2]]
+                notes[name, found[1]] = f"{kind}; {comment}" if comment else kind
+    return notes
+
+
+def _sources(sql: str) -> dict[str, str]:
+    """The tables of a view by the names it uses for them."""
+    found = re.findall(r"\b(?:FROM|JOIN) (\w+)(?: (\w+))?", sql)
+    return {alias or name: name for name, alias in found}
+
+
+def _expressions(sql: str) -> list[str]:
+    """What stands between SELECT and FROM, cut at the commas outside of brackets."""
+    body = re.split(r"\bFROM\b", sql.partition("SELECT")[2])[0]
+    parts, depth = [""], 0
+    for sign in body:
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [" ".join(part.split()) for part in parts]
+
+
+def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
+    """What a column holds, as its expression and the table below show."""
+    if "strftime(" in expression:
+        return "a time"
+    if expression.startswith("CASE"):
+        return _choices(", ".join(re.findall(r"THEN ('\w+')", expression)))
+    letter = re.match(r"'([a-z])' \|\|", expression)
+    if letter:
+        return f"{_article(LETTERS[letter[1]])} id, like `{letter[1]}1`"
+    if "':'" in expression:
+        return "an address, like `agent:nex`"
+    if " IS NOT NULL" in expression:
+        return "1 or 0"
+    filled = re.match(r"ifnull\(([\w.]+),", expression)
+    alias, _, name = (filled[1] if filled else expression).rpartition(".")
+    note = notes.get((sources.get(alias, next(iter(sources.values()), "")), name), "")
+    return note.partition(";")[0] if filled else note  # what is said of NULL is not true of this column
+
+
+def _choices(listed: str) -> str:
+    return " or ".join(code(word.strip().strip("'")) for word in listed.split(","))
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

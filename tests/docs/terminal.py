@@ -1,0 +1,206 @@
+"""A reader with a terminal: runs the blocks of a page, in order, against a real daemon.
+
+A line that ends with `# refused: CODE` must be refused with that error; every other must succeed, without
+a warning. A `text` block claims what the command before it printed; `…` in it stands
+for anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from hiboss.errors import exit_status
+from hiboss.paths import Home
+from tests.acceptance.cli import SECONDS, gone, wait_until
+
+from .pages import ROOT, Block, Page
+
+BIN = os.path.dirname(sys.executable)
+_IN_FRONT = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
+_REFUSED = re.compile(r"# refused: (\w+)$")
+_WARNED = re.compile(r"^(error|warning|Usage|Traceback)\b", re.MULTILINE)
+_EMPTY = re.compile(r"no-[a-z]+: true\n")
+
+
+class Drifted(AssertionError):
+    """A block does not do what its page says."""
+
+
+class Terminal:
+    """One shell in a copy of the repository made of links, with a home of its own and no network."""
+
+    def __init__(self, directory: Path, *, installed: bool) -> None:
+        self.home = Home(str(directory / ".hiboss"))
+        self.place = directory / "repository"
+        self.place.mkdir()
+        for entry in ROOT.iterdir():
+            if entry.name != ".venv":
+                (self.place / entry.name).symlink_to(entry)
+        (self.place / ".venv").mkdir()
+        (self.place / ".venv/bin").symlink_to(BIN)
+        (self.place / ".venv/users").touch()  # so that make finds everything installed
+        self._files = [directory / name for name in ("stdout", "stderr")]
+        self._in_front: list[subprocess.Popen[str]] = []
+        self.printed = ""  # by the last command
+        self.environment = {
+            "PATH": f"{BIN}:{os.environ['PATH']}" if installed else os.environ["PATH"],
+            "HOME": str(directory),
+            "HIBOSS_HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "PIP_NO_INDEX": "1",  # a test installs nothing
+        }
+        self._shell = self._open_shell()
+
+    def _open_shell(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["bash", "--norc", "-o", "pipefail"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=self.environment,
+            cwd=self.place,
+            text=True,
+        )
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what this terminal started, each by its pid."""
+        self._shell.communicate(timeout=SECONDS)
+        for process in self._in_front:
+            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+            process.communicate(timeout=SECONDS)
+        self.stop_daemon()
+
+    def stop_daemon(self) -> None:
+        try:
+            pid = int(Path(self.home.pid_file).read_text().split()[0])
+        except (FileNotFoundError, IndexError):
+            return
+        if not gone(pid):
+            os.kill(pid, signal.SIGTERM)
+            wait_until(lambda: gone(pid))
+
+    # --- blocks --------------------------------------------------------------------------
+
+    def read(self, page: Page) -> None:
+        """Do what a reader of this page does."""
+        for block in page.blocks("sh", "python", "text", "sql"):
+            try:
+                self.follow(block)
+            except Drifted as error:
+                raise Drifted(f"{page.path}:{block.line}: {error}") from None
+
+    def follow(self, block: Block) -> None:
+        if block.language == "text":
+            compare(block.body, self.printed)
+        elif block.language == "python":
+            self._run_python(block.body)
+        elif block.language == "sql":
+            self._query(block.body)
+        else:
+            for command in commands(block.body):
+                self.type(command)
+
+    def type(self, command: str) -> None:
+        """Type one command and look at how it ends."""
+        if _IN_FRONT.match(command.removeprefix(".venv/bin/")):
+            self._start(command)
+            return
+        status, self.printed, said = self._run(command)
+        refused = _REFUSED.search(command)
+        if refused:
+            wanted = exit_status(refused[1])
+            if status != wanted or f"code: {refused[1]}" not in said.splitlines():
+                raise Drifted(f"{command}\nended with {status}, not refused as {refused[1]}:\n{said}")
+        elif status != 0 or _WARNED.search(said):
+            raise Drifted(f"{command}\nended with {status}:\n{said or self.printed}")
+        elif _EMPTY.fullmatch(self.printed):
+            raise Drifted(f"{command}\nshows the reader nothing: {self.printed}")
+
+    def _run(self, command: str) -> tuple[int, str, str]:
+        assert self._shell.stdin and self._shell.stdout
+        out, err = self._files
+        self._shell.stdin.write(f"{{\n{command}\n}} >'{out}' 2>'{err}' </dev/null\necho $?\n")
+        self._shell.stdin.flush()
+        answer = self._shell.stdout.readline().strip()
+        if not answer:
+            self._shell.communicate(timeout=SECONDS)
+            self._shell = self._open_shell()
+            raise Drifted(f"{command}\nended the shell:\n{err.read_text()}")
+        return int(answer), out.read_text(), err.read_text()
+
+    def _run_python(self, program: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=self.environment, capture_output=True, text=True, check=False
+        )
+        self.printed = done.stdout
+        if done.returncode or not done.stdout.strip() or '"error"' in done.stdout:
+            raise Drifted(f"the program ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+    def _query(self, statement: str) -> None:
+        with closing(sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True)) as connection:
+            try:
+                found = connection.execute(statement).fetchall()
+            except sqlite3.Error as error:
+                raise Drifted(f"{statement}\nfailed: {error}") from None
+        if not found:
+            raise Drifted(f"{statement}\nfinds nothing")
+
+    def _start(self, command: str) -> None:
+        """A command that stays in front gets a terminal of its own; it has begun when it says what is next."""
+        process = subprocess.Popen(
+            ["bash", "--norc", "-c", command],
+            env=self.environment,
+            cwd=self.place,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._in_front.append(process)
+        assert process.stdout
+        self.printed = ""
+        while "daemon status" not in self.printed:
+            line = process.stdout.readline()
+            if not line:
+                raise Drifted(f"{command}\nended at once:\n{self.printed}")
+            self.printed += line
+
+
+def commands(script: str) -> list[str]:
+    """The commands of a block, each whole: a here-document stays together, comments alone go."""
+    found, begun = [], ""
+    for line in script.splitlines():
+        begun += line
+        if _complete(begun):
+            if begun.strip() and not begun.lstrip().startswith("#"):
+                found.append(begun.strip())
+            begun = ""
+        else:
+            begun += "\n"
+    if begun:
+        raise Drifted(f"{begun}\nis no whole command")
+    return found
+
+
+def _complete(text: str) -> bool:
+    if not re.search(r"[\\{(]$|<<|['\"]|\b(do|then)\b", text):
+        return True
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and not done.stderr and not text.endswith("\\")
+
+
+def compare(claimed: str, printed: str) -> None:
+    """Whether a page shows what was printed."""
+    pattern = ".*".join(re.escape(part) for part in claimed.strip().split("…"))
+    if not re.fullmatch(pattern, printed.strip()):
+        raise Drifted(f"the page shows:\n{claimed}\nand what was printed is:\n{printed}")

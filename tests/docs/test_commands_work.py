@@ -1,0 +1,36 @@
+"""Every block of commands, and every program, in the README and the docs works as it is printed there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+from tests.docs.pages import Page
+from tests.docs.terminal import Terminal
+
+WITH_BLOCKS = [path for path in pages.written() if Page.read(path).blocks("sh", "python", "text")]
+
+
+def test_the_pages_with_commands_are_those_expected() -> None:
+    assert {"README.md", "docs/quickstart.md", "docs/permissions.md"} <= set(WITH_BLOCKS)
+
+
+@pytest.mark.parametrize("path", WITH_BLOCKS)
+def test_a_reader_can_follow_the_page(path: str, tmp_path: Path) -> None:
+    page = Page.read(path)
+    starts = any("make up" in block.body for block in page.blocks("sh"))
+    with Terminal(tmp_path, installed=not starts) as terminal:
+        if not starts:  # such a page says that it takes a running daemon for granted
+            terminal.type("hiboss up --detach")
+        terminal.read(page)
+
+
+def test_make_up_prints_the_second_command_of_the_readme(tmp_path: Path) -> None:
+    first, second = Page.read("README.md").blocks("sh")[:2]
+    arguments = second.body.strip().removeprefix(".venv/bin/hiboss ")
+    assert arguments != second.body.strip()
+    with Terminal(tmp_path, installed=False) as terminal:
+        terminal.follow(first)
+        assert f"bin/hiboss {arguments}\n" in terminal.printed

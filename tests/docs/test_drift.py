@@ -1,0 +1,101 @@
+"""Shown once for real: when the code drifts away from the pages, the tests of the pages fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+COPIED = ["hiboss", "docs", "tests/docs", "tests/conftest.py"]
+FILES = ["README.md", "config.example.toml", "pyproject.toml", "Makefile"]
+OPTIONS = ["-rf", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not made_anew"]
+TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
+
+# A file of the code, a word in it, and the word it drifts to.
+DRIFTS = [
+    ("hiboss/cli/envelope.py", '"--oldest-first"', '"--first-first"'),
+    ("hiboss/config.py", "    recipients: int", "    addressees: int"),
+    ("hiboss/errors.py", '"key_reused"', '"key_used_again"'),
+    ("hiboss/api/daemon.py", '"rpc.discover"', '"rpc.describe"'),
+    ("hiboss/store/schema/views.sql", "e.arrived,", "e.arrived AS came,"),
+]
+
+
+def copy(directory: Path) -> None:
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, directory / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, directory / name)
+    for name in FILES:
+        shutil.copy(ROOT / name, directory / name)
+
+
+def drift(directory: Path, file: str, before: str, after: str) -> None:
+    path = directory / file
+    text = path.read_text()
+    assert before in text, f"{file} has no {before} any more; choose another word"
+    path.write_text(text.replace(before, after))
+
+
+def failures(directory: Path) -> set[str]:
+    """The tests of the pages that fail there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *OPTIONS, *TESTS],
+        cwd=directory,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return set(re.findall(r"^FAILED tests/docs/(?:\w+)\.py::(\S+)", done.stdout, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def drifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("drifted")
+    copy(directory)
+    for one in DRIFTS:
+        drift(directory, *one)
+    return directory
+
+
+def test_a_flag_a_setting_an_error_an_operation_and_a_column_that_drift_are_found(drifted: Path) -> None:
+    assert {
+        "test_the_command_finds_no_stale_page",
+        "test_a_page_names_only_what_exists[commands-docs/quickstart.md]",  # --oldest-first
+        "test_a_page_names_only_what_exists[names-docs/guarantees.md]",  # limits.recipients, key_reused
+        "test_a_page_names_only_what_exists[names-docs/quickstart.md]",  # rpc.discover
+        "test_a_reference_names_everything[docs/reference/settings.md-defaults]",
+        "test_a_reference_names_everything[docs/reference/errors.md-codes]",
+    } <= failures(drifted)
+
+
+def test_the_difference_names_each_word_that_drifted(drifted: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.generate", "--check"],
+        cwd=drifted,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and "6 generated files are stale" in done.stdout
+    for gone, new in [
+        ("| `--oldest-first`", "| `--first-first`"),
+        ("| `limits.recipients`", "| `limits.addressees`"),
+        ("| `key_reused`", "| `key_used_again`"),
+        ("### rpc.discover", "### rpc.describe"),
+        ("| `arrived`", "| `came`"),
+        ("#recipients = 100", "#addressees = 100"),
+    ]:
+        assert re.search(f"^-{re.escape(gone)}", done.stdout, re.MULTILINE), gone
+        assert re.search(f"^\\+{re.escape(new)}", done.stdout, re.MULTILINE), new
