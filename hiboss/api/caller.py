@@ -66,7 +66,7 @@ class Gate:
         self._known.clear()
 
     def suspect(self, holder: int) -> None:
-        """Inside a change that ends tokens: what the writer does for this holder from here on is looked at."""
+        """Inside a change that ends tokens: from here on the writer looks at what this holder brings."""
         self._suspects.add(holder)
 
     def check(self, tx: Tx, caller: Caller) -> None:
