@@ -119,7 +119,7 @@ def _iso(text: str, zone: tzinfo) -> datetime:
     except ValueError:
         why = (
             "units are Y M D h m s, in that case"
-            if text[:1] in "+-"
+            if text.startswith(("+", "-"))
             else "it is neither relative nor ISO 8601"
         )
         raise BadTime(value=text[:60] or "''", why=why[:120]) from None

@@ -16,7 +16,8 @@ from typing import Any
 from .errors import BadConfig, BadSetting, UnknownSetting, nearest
 
 KIB, MIB = 1024, 1024 * 1024
-_SIZE = re.compile(r"(\d{1,15}) ?(B|KiB|MiB|GiB)?")
+_SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB)?")
+_DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 _UNITS = {None: 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 1024 * MIB}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST = 2**31 - 1
@@ -125,14 +126,17 @@ class Setting:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if isinstance(self.default, tuple):
-            return 'a list of texts, like ["~/.ssh"] (in the environment: separated by commas)'
+            paths = " of paths that begin with / or ~" if self.name == "forbidden_paths" else " of texts"
+            return f'a list{paths}, like ["~/.ssh"] (in the environment: separated by commas)'
         number = "a number" if isinstance(self.default, float) else "a whole number"
         size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""
-        most = "" if self.most == MOST else f" to {self.most:.15g}"
+        most = f" to {self.most:.15g}"
         return f"{number} from {self.least:.15g}{most}{size}"
 
     def check(self, value: Any, where: str) -> Any:
         """The value as the program uses it, or what is wrong with it."""
+        if where == self.variable and isinstance(self.default, tuple):
+            value = [part.strip() for part in value.split(",") if part.strip()]
         found = self._read(value)
         if found is None:
             raise BadSetting(where=where, value=_shown(value), wants=self.wants)
@@ -142,18 +146,18 @@ class Setting:
         if self.choices:
             return value if value in self.choices else None
         if isinstance(self.default, tuple):
-            return _texts(value)
+            found = _texts(value)
+            rooted = found is not None and all(one.startswith(("/", "~")) for one in found)
+            return found if rooted or self.name != "forbidden_paths" else None
         number = _number(value, whole=isinstance(self.default, int), sizes=self.name.endswith("bytes"))
         fits = number is not None and self.least <= number <= self.most
         return type(self.default)(number) if fits else None
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:
-    if isinstance(value, str):  # from the environment
-        value = [part.strip() for part in value.split(",") if part.strip()]
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         return None
-    return tuple(value) if all(one and "\0" not in one for one in value) else None
+    return tuple(value) if all(one and one.isprintable() for one in value) else None
 
 
 def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
@@ -163,10 +167,7 @@ def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
         match = _SIZE.fullmatch(value.strip()) if whole else None
         if match and (sizes or not match[2]):
             return int(match[1]) * _UNITS[match[2]]
-        try:
-            value = None if whole else float(value)
-        except ValueError:
-            return None
+        value = float(value) if not whole and _DECIMAL.fullmatch(value.strip()) else None
     if whole:
         return value if isinstance(value, int) else None
     return value if isinstance(value, (int, float)) else None

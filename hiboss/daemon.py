@@ -56,13 +56,14 @@ class Daemon:
             store = await Store.open(self.home, self.settings)
             life.push_async_callback(store.close)
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
+            policy = Policy(store)
             house = House(
                 home=self.home,
                 configuration=self.configuration,
                 store=store,
                 router=Router(store, self.home, self.settings),
-                gate=Gate(store),
-                policy=Policy(store),
+                gate=Gate(store, policy),
+                policy=policy,
                 started_at=clock.now(),
                 stop=self.stopping.set,
                 reload=self.reload,

@@ -26,6 +26,19 @@ def redact(text: str) -> str:
     return _TOKEN.sub(lambda found: found[0][:4] + "…", text)
 
 
+# Facts that say again what somebody wrote.
+_WRITTEN = {"value", "name", "address", "path", "key", "method", "id", "detail"}
+
+
+def _shown(name: str, fact: Any) -> Any:
+    """A fact as a message shows it: nothing is seen as nothing, and no character in it does anything."""
+    if name not in _WRITTEN or not isinstance(fact, str):
+        return fact
+    if fact.isprintable():
+        return fact or "''"
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in fact)
+
+
 class HibossError(Exception):
     """something went wrong"""
 
@@ -38,7 +51,9 @@ class HibossError(Exception):
         # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
         self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
         template = " ".join((type(self).__doc__ or self.code).split())
-        super().__init__(redact(template.format(**facts)))
+        super().__init__(
+            redact(template.format(**{name: _shown(name, fact) for name, fact in facts.items()}))
+        )
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for names that are not real attributes: the facts.
@@ -164,7 +179,7 @@ class UnreadableFile(InvalidParams):
 
 
 class NotUtf8(UnreadableFile):
-    """{path} is no UTF-8 text; send it with --attachment"""
+    """{path} is no UTF-8 text{advice}"""
 
     code = "not_utf8"
 

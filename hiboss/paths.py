@@ -79,10 +79,11 @@ class Home:
     def create(self) -> None:
         """Make what is missing; refuse a home that cannot be written."""
         try:
+            # Files of two owners would lock one of them out.
+            if os.path.exists(self.path) and os.stat(self.path).st_uid != os.geteuid():
+                raise HomeUnusable(home=self.path, why="it belongs to another user")
             for directory in (self.path, self.media, self.tokens, self.backups, self._in("logs")):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
-            if os.stat(self.path).st_uid != os.geteuid():  # files of two owners would lock one of them out
-                raise HomeUnusable(home=self.path, why="it belongs to another user")
             os.chmod(self.path, 0o700)
             self._create_socket_directory(os.path.dirname(self.socket))
         except OSError as error:
@@ -124,17 +125,23 @@ class Home:
         path = self.profile(name.lower())
         waiting = f"{path}.{os.urandom(4).hex()}.new"
         try:
-            with open(waiting, "w", opener=_private) as file:
-                file.write(token + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            sync_directory(self.tokens)
+            self._write_waiting(waiting, token)
             yield path
         except BaseException:
             _unlink(waiting)
             raise
         os.replace(waiting, path)
         sync_directory(self.tokens)
+
+    def _write_waiting(self, waiting: str, token: str) -> None:
+        try:
+            with open(waiting, "w", opener=_private) as file:
+                file.write(token + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            sync_directory(self.tokens)
+        except OSError as error:
+            raise HomeUnusable(home=self.path, why=_why(error)) from error
 
     def settle_profiles(self, in_force: Callable[[str], bool]) -> None:
         """What a crash left waiting: kept if its token was stored, else taken away."""

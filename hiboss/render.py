@@ -15,31 +15,12 @@ from datetime import datetime, tzinfo
 from itertools import groupby
 from typing import Any
 
+from . import forgery
+
 Envelope = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 CONTEXT_LIMIT = 250
 
-# What every reader takes for a new line, and what nobody sees before, in or after a word.
-_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-_UNSEEN = (
-    "\x00-\t\x0e-\x1b\x1f \x7f-\x84\x86-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
-    "\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
-    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_GAP = f"[{_UNSEEN}]*"
-_KEYS = "|".join(_GAP.join(key) for key in ("envelope-id:", "attachments:"))
-_MOMENT = _GAP.join(r"\d" if sign == "0" else f"[{sign}]" for sign in "at0000-00-00T00:00:00") + (
-    _GAP + _GAP.join(["[+-]", r"\d", r"\d", ":", r"\d", r"\d", ":"])
-)
-# The beginning of a line that reads like one of ours. It looks ahead and takes nothing, and no
-# two of its repetitions can share a character: a million blanks must not cost their square.
-_OURS = re.compile(
-    rf"(^|[{_BREAKS}])"
-    rf"(?=[{_UNSEEN}>]*+(?:{_KEYS})|[^{_BREAKS}]*[{_UNSEEN}]{_MOMENT}{_GAP}(?:$|[{_BREAKS}]))",
-    re.IGNORECASE,
-)
-_KEY = re.compile(rf"[{_UNSEEN}>]*([{_UNSEEN}>a-z:-]*)", re.IGNORECASE)
-_HANDLE = re.compile(rf"\({_GAP}@")
 # Characters that turn the direction of what follows; an override could put a name's end before ours.
 _STEERING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -148,7 +129,7 @@ def _attachment(file: Mapping[str, Any]) -> str:
 
 def body(text: str) -> str:
     """A text, with a `>` before each line that would look like one of ours."""
-    return _OURS.sub(r"\1>", text)
+    return forgery.stuffed(text)
 
 
 # --- who said it ---------------------------------------------------------------------
@@ -170,10 +151,7 @@ def _person(one: Envelope) -> str:
     """Alice (@alice)"""
     author = (one["channel"] or {}).get("author") or {}
     chosen = author.get("name") or one["from_name"] or ""
-    # It can begin a line of ours, so it must not begin like another or like a line of a text;
-    # and the platform vouches for what stands after the @, so no name brings its own.
-    chosen = _KEY.sub(lambda found: found[1].replace(":", ""), chosen, count=1)
-    shown = name(_HANDLE.sub("(at ", chosen))
+    shown = name(forgery.harmless(chosen))
     handle = author.get("username")
     return f"{shown} (@{name(handle)})".strip() if handle else shown
 

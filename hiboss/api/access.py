@@ -83,10 +83,14 @@ async def set_policy(house: House, caller: Caller, params: SetPolicy) -> Policy:
     levels = policy.check(params.policy)
 
     def write(tx: Tx) -> None:
-        policy_store.put(tx, policy.unknown(policy_store.get(tx)) | levels)
+        decided = policy.unknown(policy_store.get(tx)) | levels
+        policy_store.put(tx, decided)
+        house.policy.adopt(decided)  # here, in the writer's order: what stands behind this is held to it
 
-    await house.write(caller, write)
-    house.policy.refresh()
+    try:
+        await house.write(caller, write)
+    finally:
+        house.policy.refresh()  # if it was not written after all
     return _policy(house)
 
 
@@ -112,7 +116,9 @@ async def set_permission(house: House, caller: Caller, params: SetLevel) -> Perm
 
     def write(tx: Tx) -> str:
         agents.set_level(tx, params.name, params.level)
-        return str(agents.get(tx, params.name)["name"])
+        row = agents.get(tx, params.name)
+        house.gate.suspect(row["id"])
+        return str(row["name"])
 
     name = await house.write(caller, write)
     house.gate.forget()

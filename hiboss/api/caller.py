@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from ..address import BOSS, Address, parse_address
 from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
 from ..store import tokens
+from ..store.database import Row
 from ..store.envelopes import find_address
+from ..store.messages import hint
 from ..store.store import Store
 from ..store.writer import Tx
 from .operation import Level
+from .policy import Policy
 
 CACHED_CALLERS = 4_096
 
@@ -22,6 +25,7 @@ class Caller:
     id: int  # of that address
     level: Level
     token: int = 0  # its id; 0: none was needed
+    right: str = ""  # what it was admitted to: an operation
 
     @property
     def is_boss(self) -> bool:
@@ -44,21 +48,28 @@ NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
 class Gate:
     """Knows callers by their tokens. A known token costs a hash and a look into a dictionary."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, policy: Policy) -> None:
         self._store = store
-        self._known: dict[bytes, Caller] = {}
-        self._suspects: set[int] = set()  # holders of whom a token ended since the start
+        self._policy = policy
+        self._known: dict[tuple[bytes, str], Caller] = {}
+        self._suspects: set[int] = set()  # whose tokens or level have changed since the start
 
-    def identify(self, token: str | None) -> Caller:
+    def identify(self, token: str | None, right: str) -> Caller:
         if token is None:
             return NOBODY
-        digest = tokens.digest(token)
-        caller = self._known.get(digest)
+        key = (tokens.digest(token), right)
+        caller = self._known.get(key)
         if caller is None:
-            caller = self._look_up(digest)
+            caller = self._look_up(*key)
             if len(self._known) >= CACHED_CALLERS:
                 self._known.clear()
-            self._known[digest] = caller
+            self._known[key] = caller
+        return caller
+
+    def admit(self, token: str | None, right: str) -> Caller:
+        """Whoever holds the token, if they have the level that this right needs now."""
+        caller = self.identify(token, right)
+        check_level(caller, self._policy.needs(right))
         return caller
 
     def forget(self) -> None:
@@ -66,34 +77,44 @@ class Gate:
         self._known.clear()
 
     def suspect(self, holder: int) -> None:
-        """Inside a change that ends tokens: from here on the writer looks at what this holder brings."""
+        """Inside a change of tokens or level: from here on the writer looks at what this holder brings."""
         self._suspects.add(holder)
 
     def check(self, tx: Tx, caller: Caller) -> None:
-        """Inside a change: a token that ended since its request came in changes nothing any more."""
-        if caller.id in self._suspects and caller.token and not tokens.in_force(tx, caller.token):
-            raise BadToken()
+        """Inside a change: what a caller may no longer do since its request came in is not done."""
+        if not caller.token:
+            return
+        if caller.id in self._suspects:
+            row = tokens.in_force(tx, caller.token)
+            if row is None:
+                raise BadToken()
+            caller = _caller(row, caller.right)
+        check_level(caller, self._policy.needs(caller.right))
 
-    def _look_up(self, digest: bytes) -> Caller:
+    def _look_up(self, digest: bytes, right: str) -> Caller:
         row = self._store.read(lambda connection: tokens.find(connection, digest))
         if row is None:
             raise BadToken()
-        level = Level.BOSS if row["kind"] == "boss" else Level[(row["level"] or "standard").upper()]
-        return Caller(
-            kind=row["kind"],
-            address=Address(row["address_kind"], row["name"]),
-            id=row["holder"],
-            level=level,
-            token=row["id"],
-        )
+        return _caller(row, right)
 
 
-def check_level(caller: Caller, right: str, needed: Level) -> None:
+def _caller(row: Row, right: str) -> Caller:
+    return Caller(
+        kind=row["kind"],
+        address=Address(row["address_kind"], row["name"]),
+        id=row["holder"],
+        level=Level.BOSS if row["kind"] == "boss" else Level[(row["level"] or "standard").upper()],
+        token=row["id"],
+        right=right,
+    )
+
+
+def check_level(caller: Caller, needed: Level) -> None:
     if caller.level >= needed:
         return
     if caller is NOBODY:
         raise NoToken()
-    raise Forbidden(operation=right, needed=needed.word, caller=caller.name, level=caller.level.word)
+    raise Forbidden(operation=caller.right, needed=needed.word, caller=caller.name, level=caller.level.word)
 
 
 def acting_for(store: Store, caller: Caller, named: str | None) -> int:
@@ -107,5 +128,5 @@ def acting_for(store: Store, caller: Caller, named: str | None) -> int:
         raise BossOnly(what="looking into another's box (address)", caller=caller.name)
     found = store.read(lambda connection: find_address(connection, address))
     if found is None:
-        raise UnknownAddress(address=str(address), hint="")
+        raise UnknownAddress(address=str(address), hint=store.read(lambda c: hint(c, address)))
     return found

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..store import house as house_store
 from . import access, agents, boss, daemon, envelopes, sending, settings, setup, turns  # noqa: F401 - they declare the operations
-from .caller import OWNER, Caller, check_level
+from .caller import OWNER, Caller
 from .explain import explain
 from .house import House
 from .operation import REGISTRY, Operation, Params
@@ -61,22 +61,21 @@ class Desk:
 
     def _admit(self, operation: Operation, token: Any) -> Caller:
         try:
-            caller = self._identify(token)
-            check_level(caller, operation.name, self._house.policy.needs(operation.name))
+            return self._house.gate.admit(_text(token), operation.name)
         except (NoToken, BadToken):
             if self._house.store.read(house_store.boss) is None:  # no token can be right yet
                 raise NotSetUp(home=str(self._house.home)) from None
             raise
-        return caller
 
     def check_token(self, token: Any) -> None:
         """Refuse a token that is not in force."""
-        self._identify(token)
+        self._house.gate.identify(_text(token), "")
 
-    def _identify(self, token: Any) -> Caller:
-        if token is not None and not isinstance(token, str):
-            raise InvalidParams(detail="token must be text")
-        return self._house.gate.identify(token)
+
+def _text(token: Any) -> str | None:
+    if token is not None and not isinstance(token, str):
+        raise InvalidParams(detail="token must be text")
+    return token
 
 
 def _by_name(operation: Operation, params: Any) -> dict[str, Any]:

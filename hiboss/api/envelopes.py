@@ -12,7 +12,7 @@ from .. import clock, errors, ids
 from ..address import parse_address
 from ..envelope import Box, Status
 from ..errors import InvalidParams, UnknownAddress
-from ..store import envelopes, listing
+from ..store import envelopes, listing, messages
 from ..store import house as house_store
 from ..store.writer import Tx
 from . import shape
@@ -168,7 +168,7 @@ def _namesakes(house: House, text: str | None) -> tuple[int, ...] | None:
     address = parse_address(text)
     found = house.store.read(lambda c: envelopes.namesakes(c, address))
     if not found:
-        raise UnknownAddress(address=text, hint="")
+        raise UnknownAddress(address=text, hint=house.store.read(lambda c: messages.hint(c, address)))
     return found
 
 
@@ -210,17 +210,11 @@ async def get(house: House, caller: Caller, params: Get) -> Got:
     }
 
 
-_MARK_ERRORS = (
-    errors.BadAddress,
-    errors.NotFound,
-    errors.BadId,
-    errors.TooLate,
-    errors.UnknownAddress,
-    errors.BossOnly,
-)
+_READ_ERRORS = (errors.BadAddress, errors.NotFound, errors.BadId, errors.UnknownAddress, errors.BossOnly)
+_MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 
 
-@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_MARK_ERRORS)
+@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_READ_ERRORS)
 async def read(house: House, caller: Caller, params: Mark) -> Read:
     """Show envelopes of one's own box and mark them read."""
     numbers = [ids.number(given, "envelope") for given in params.ids]

@@ -28,7 +28,9 @@ class Policy:
 
     def refresh(self) -> None:
         """The store holds others now."""
-        decided = self._store.read(policy_store.get)
+        self.adopt(self._store.read(policy_store.get))
+
+    def adopt(self, decided: Mapping[str, str]) -> None:
         skipped = unknown(decided)
         self.levels = defaults() | {name: _level(decided[name]) for name in decided.keys() - skipped.keys()}
 

@@ -41,20 +41,21 @@ class Previewed(TypedDict):
 async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
     """Exactly what the agent's next turn contains; looking changes nothing."""
     agent = _agent(house, caller, params)
-    now, exact_to = clock.now(), house.settings.count_exact_to
+    now, exact_to, zone = clock.now(), house.settings.count_exact_to, house.zone
 
-    def read(connection: Connection) -> tuple[list[shape.EnvelopeShape], int | str]:
+    def read(connection: Connection) -> tuple[list[str], int | str, str]:
         rows = envelopes.fetch(connection, _next(connection, agent, now))
         quotes = envelopes.quotes(connection, rows, agent["id"])
         shown = [shape.envelope(row, house.home, quotes) for row in rows]
-        return shown, due.count(connection, agent["id"], exact_to)
+        number = due.count(connection, agent["id"], exact_to)
+        text = render.turn(clock.iso(now), agent["name"], number, shown, zone)  # off the loop: it may be long
+        return [one["id"] for one in shown], number, text
 
-    shown, number = await house.store.read_slowly(read)
-    text = render.turn(clock.iso(now), agent["name"], number, shown, house.zone)
+    shown, number, text = await house.store.read_slowly(read)
     return {
         "agent": agent["name"],
         "due": number,
-        "envelopes": [one["id"] for one in shown],
+        "envelopes": shown,
         "text": text,
         "timezone": house.timezone,
     }

@@ -173,15 +173,16 @@ def set_permission(
 @token_app.command()
 def rotate(
     name: Name,
-    no_profile: Annotated[
-        bool, typer.Option("--no-profile", help="Do not keep the token for --as NAME, even if it was kept.")
-    ] = False,
+    profile: Annotated[
+        bool | None,
+        typer.Option("--profile/--no-profile", help="Keep it for --as NAME, or not; by default as before."),
+    ] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Give an agent a new token, shown this once; those it had end at once."""
-    params = {"name": name, "profile": False if no_profile else None}
+    """Give an agent a new token, shown this once. Those it had end at once."""
+    params = {"name": name, "profile": profile}
     output.answer(call("agent.token.rotate", params, token=token, profile=as_))
 
 

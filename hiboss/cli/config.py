@@ -46,7 +46,7 @@ def show(
 
 @app.command()
 def check(json_: Json = False) -> None:
-    """Read config.toml and the environment, and say what is wrong with them, if anything."""
+    """Say what is wrong with config.toml or the environment."""
     result = _without_daemon(Home(), os.environ)
     changed = [one["setting"] for one in result["settings"] if one["value"] != one["default"]]
     output.answer({"file": result["file"], "good": True, "differing": changed or None})

@@ -46,6 +46,9 @@ def stop(json_: Json = False) -> None:
 def restart(json_: Json = False) -> None:
     """Stop the daemon if it runs, then start it."""
     home = Home()
+    from ..config import Configuration
+
+    Configuration(home.config, os.environ)  # wrong settings are said while the good daemon still runs
     _stop(home)
     _start(home)
 

@@ -30,6 +30,7 @@ BOX = Literal["inbox", "outbox", "archived", "trash"]
 STATUS = Literal["pending", "done", "failed", "cancelled"]
 WHEN = "Not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone."
 ANSWERS = "The envelope or message this answers; without --to it goes to who wrote it."
+SEND_AS_FILE = "; send it with --attachment"
 OWN_DATA = "Your own data; a value that is JSON is stored as such. May be repeated."
 
 
@@ -77,7 +78,7 @@ def send(
     params: dict[str, Any] = {
         "to": to or [],
         "text": _text(text, text_file),
-        "attachments": [os.path.abspath(os.path.expanduser(path)) for path in attachment or []],
+        "attachments": [_absolute(path) for path in attachment or []],
         "deliver_at": deliver_at,
         "reply_to": reply_to,
         "subject": subject,
@@ -104,12 +105,18 @@ def _show_sent(result: dict[str, Any]) -> None:
     output.record({"deliver-at": deliver, "duplicate": result["duplicate"] or None})
 
 
+def _absolute(path: str) -> str:
+    if not path:
+        raise InvalidParams(detail="--attachment is empty; give the path of a file")
+    return os.path.abspath(os.path.expanduser(path))
+
+
 def _text(text: str | None, text_file: str | None) -> str:
     if text is not None and text_file is not None:
         raise InvalidParams(detail="give --text or --text-file, not both")
     if text_file is not None:
-        return read_file(text_file)
-    return read_file("-") if text == "-" else text or ""
+        return read_file(text_file, SEND_AS_FILE)
+    return read_file("-", SEND_AS_FILE) if text == "-" else text or ""
 
 
 def _pair(text: str) -> tuple[str, Any]:
@@ -125,6 +132,8 @@ def _pair(text: str) -> tuple[str, Any]:
         return key, value if too_large else found
     except ValueError:
         return key, value
+    except RecursionError:
+        raise InvalidParams(detail=f"--meta {key[:60]} is nested too deep to be stored") from None
 
 
 @app.command("list")
@@ -183,7 +192,7 @@ def list_(
 
 def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> None:
     address = params.pop("address")
-    if any(params.values()):
+    if any(value is not None and value is not False for value in params.values()):
         raise InvalidParams(detail="--as-turn shows a whole turn; it goes with --address and no other filter")
     result = call("turn.preview", {"address": address}, token=token, profile=as_)
     if output.Mode.json:

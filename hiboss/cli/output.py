@@ -155,8 +155,8 @@ class Progress:
         before = min(place, 2 * BAR - 6 - place)
         bar = f"[{' ' * before}==={' ' * (BAR - 3 - before)}]"
         text = f"{bar} {self.what}, {int(lasted)} s"[: columns(sys.stderr) - 1]
+        self.drawn = True  # before it is: an interrupt may come in between
         print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
-        self.drawn = True
 
     def __enter__(self) -> Progress:
         return self

@@ -29,9 +29,9 @@ app.add_typer(policy_app, name="policy")
 
 @policy_app.command("get")
 def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show the level each operation needs: restricted, standard, privileged or boss.
+    """Show the level each operation needs.
 
-    What it prints can be edited and given to: hiboss permission policy set --file FILE
+    Levels are restricted, standard, privileged and boss. What it prints can be edited and given to: hiboss permission policy set --file FILE
     """
     _show(call("permission.policy.get", {}, token=token, profile=as_))
 
@@ -60,6 +60,8 @@ def _parse(text: str) -> Any:
             document = json.loads(text)
         except ValueError as error:
             raise InvalidParams(detail=f"the policy is no JSON: {error}") from None
+        except RecursionError:
+            raise InvalidParams(detail="the policy is no JSON: it is nested too deep") from None
         inner = document.get("policy")
         return inner if isinstance(inner, dict) else document
     policy: dict[str, str] = {}
@@ -72,4 +74,6 @@ def _parse(text: str) -> Any:
             )
         if words and policy.setdefault(name.strip(), level.strip()) != level.strip():
             raise InvalidParams(detail=f"line {number} of the policy names {name.strip()} again")
+    if not policy:  # more likely a slip than a decision
+        raise InvalidParams(detail="the policy is empty; {} would give every operation its default back")
     return policy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Annotated, Any
@@ -59,11 +60,12 @@ def call(method: str, params: dict[str, Any], *, token: str | None = None, profi
 def _check_utf8(params: dict[str, Any]) -> None:
     """What the terminal gave us in another encoding than UTF-8 stops here."""
     for name, value in params.items():
-        for text in value if isinstance(value, list) else [value]:
-            try:
-                str(text).encode()
-            except UnicodeEncodeError:
-                raise BadText(field=name, why="it is no UTF-8 text") from None
+        try:
+            json.dumps(value, ensure_ascii=False).encode()  # also what lies inside --meta
+        except UnicodeEncodeError:
+            if name == "token":
+                raise BadToken() from None
+            raise BadText(field=name, why="it is no UTF-8 text") from None
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
@@ -103,8 +105,8 @@ def _from_profile(home: Home, name: str) -> str:
     return read_file(home.profile(name.lower())).strip()
 
 
-def read_file(path: str) -> str:
-    """The text of a file, or of standard input for `-`."""
+def read_file(path: str, advice: str = "") -> str:
+    """The text of a file, or of standard input for `-`; `advice` for one that is no text."""
     called = "standard input" if path == "-" else path
     if path == "-" and sys.stdin is None:
         raise UnreadableFile(path=called, why="it is closed")
@@ -116,7 +118,7 @@ def read_file(path: str) -> str:
     except OSError as error:
         raise UnreadableFile(path=path, why=error.strerror or str(error)) from None
     except UnicodeDecodeError:
-        raise NotUtf8(path=called) from None
+        raise NotUtf8(path=called, advice=advice) from None
 
 
 def notice_other_version(home: Home) -> None:

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from typer._click.exceptions import BadParameter, MissingParameter, NoArgsIsHelpError, NoSuchOption
+from typer._click.types import IntParamType
 
 from ..errors import WrongUsage, nearest
 
@@ -40,9 +41,11 @@ def _detail(error: Any, context: Any, path: str) -> str:
         return f"there is no option {error.option_name}{nearest(error.option_name, known)}"
     if isinstance(error, MissingParameter) and error.param is not None:
         return f"the option {'/'.join(error.param.opts)} is missing"
-    choices = getattr(getattr(error, "param", None), "type", None)
-    if isinstance(error, BadParameter) and hasattr(choices, "choices"):
+    wanted = getattr(getattr(error, "param", None), "type", None)
+    if isinstance(error, BadParameter) and hasattr(wanted, "choices"):
         return _choice(error)
+    if isinstance(error, BadParameter) and isinstance(wanted, IntParamType):
+        return _number(error, wanted)
     unknown = re.match(r"No such command '(.*?)'\.", error.format_message(), re.DOTALL)
     if unknown and context is not None:
         known = context.command.list_commands(context)
@@ -59,3 +62,10 @@ def _choice(error: Any) -> str:
     return (
         f"{option} cannot be {value or repr(value)}{nearest(value, known)}; right would be {', '.join(known)}"
     )
+
+
+def _number(error: Any, wanted: Any) -> str:
+    least = getattr(wanted, "min", None)
+    bound = "" if least is None else f" from {least}"
+    given = error.message.partition(" is not ")[0].strip("'")
+    return f"{'/'.join(error.param.opts)} must be a whole number{bound}, not {given[:40] or repr(given)}"

@@ -9,7 +9,7 @@ from ..address import Address
 from ..envelope import Accepted, Draft, Status, Waits
 from ..errors import KeyReused, NoRecipient, NotBound, NotFound, UnknownRecipient, UnknownSender, nearest
 from .book import Entry
-from .database import Row
+from .database import Connection, Row
 from .writer import Tx
 
 _INSERT_MESSAGE = """
@@ -211,7 +211,7 @@ def _binding(tx: Tx, sender: Entry, recipient: Entry) -> int:
     return int(row["id"])
 
 
-def hint(tx: Tx, address: Address) -> str:
+def hint(tx: Tx | Connection, address: Address) -> str:
     """' (did you mean agent:nex?)' from those who are here."""
     rows = tx.execute(
         """

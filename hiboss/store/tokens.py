@@ -10,6 +10,12 @@ from .writer import Tx
 
 PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
 
+_SELECT = """
+SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level
+FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
+WHERE t.revoked_at IS NULL AND a.retired_at IS NULL
+"""
+
 
 def new(kind: str) -> str:
     return PREFIX[kind] + secrets.token_urlsafe(32)
@@ -35,9 +41,10 @@ def revoke(tx: Tx, holder: int, now: int, kinds: tuple[str, ...] = tuple(PREFIX)
     ).rowcount
 
 
-def in_force(tx: Tx, number: int) -> bool:
-    row = tx.execute("SELECT 1 FROM token WHERE id = ? AND revoked_at IS NULL", (number,)).fetchone()
-    return row is not None
+def in_force(tx: Tx, number: int) -> Row | None:
+    """Whose token this is, as the writer sees it now."""
+    row: Row | None = tx.execute(f"{_SELECT} AND t.id = ?", (number,)).fetchone()
+    return row
 
 
 def is_known(connection: Connection, token: str) -> bool:
@@ -46,12 +53,5 @@ def is_known(connection: Connection, token: str) -> bool:
 
 def find(connection: Connection, hash_: bytes) -> Row | None:
     """Whose token this is, if it is in force."""
-    row: Row | None = connection.execute(
-        """
-        SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level
-        FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
-        WHERE t.hash = ? AND t.revoked_at IS NULL AND a.retired_at IS NULL
-        """,
-        (hash_,),
-    ).fetchone()
+    row: Row | None = connection.execute(f"{_SELECT} AND t.hash = ?", (hash_,)).fetchone()
     return row
