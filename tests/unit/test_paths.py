@@ -47,6 +47,13 @@ def _modes(top: str | Path) -> dict[str, int]:
     return found
 
 
+def _keep(home: Home, name: str, token: str) -> str:
+    """Keep a token as after a change that went well; where it lies."""
+    with home.keeping(name, token) as path:
+        pass
+    return path
+
+
 def _deep(directory: Path) -> Path:
     """A directory so deep that a socket in it could not be bound."""
     deep = directory.joinpath(*["a-directory-with-a-long-name"] * 4)
@@ -99,7 +106,7 @@ def test_everything_lies_in_the_home() -> None:
 def test_a_new_home_is_open_to_its_owner_only(tmp_path: Path, open_umask: None) -> None:
     home = Home(str(tmp_path / "home"))
     home.create()
-    home.write_profile("nex", "hba_secret")
+    _keep(home, "nex", "hba_secret")
     modes = _modes(home.path)
     assert {
         path: mode for path, mode in modes.items() if mode != (0o700 if os.path.isdir(path) else 0o600)
@@ -116,7 +123,7 @@ def test_an_open_home_is_closed(tmp_path: Path) -> None:
 def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "home"))
     home.create()
-    home.write_profile("nex", "hba_secret")
+    _keep(home, "nex", "hba_secret")
     home.create()
     assert Path(home.profile("nex")).read_text() == "hba_secret\n"
     assert sorted(os.listdir(home.path)) == ["backups", "logs", "media", "tokens"]
@@ -131,29 +138,66 @@ def test_a_home_that_cannot_be_made_is_refused_with_advice(name: str, tmp_path: 
     assert (tmp_path / "file").read_text() == "in the way"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(HomeUnusable) as refused:
+        Home(str(tmp_path)).create()
+    assert "it belongs to another user" in refused.value.message
+    assert os.listdir(tmp_path) == []
+
+
 # --- profiles ------------------------------------------------------------------------
 
 
 def test_a_profile_is_kept_under_its_name_whatever_the_case(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     home.create()
-    path = home.write_profile("Nex", "hba_one")
+    path = _keep(home, "Nex", "hba_one")
     assert path == home.profile("nex")
-    assert home.write_profile("nEX", "hba_two") == path
+    assert _keep(home, "nEX", "hba_two") == path
     assert Path(path).read_text() == "hba_two\n"
-    assert home.profiles() == ["nex"]
+    assert home.profiles() == os.listdir(home.tokens) == ["nex"]
+    assert home.has_profile("NEX") and not home.has_profile("kai")
     home.forget_profile("NEX")
-    assert home.profiles() == []
+    assert home.profiles() == [] and not home.has_profile("nex")
     home.forget_profile("nex")  # once more does no harm
 
 
-def test_a_profile_half_written_when_the_daemon_died_is_none(tmp_path: Path) -> None:
+def test_a_token_whose_storing_failed_is_not_kept_and_the_one_before_stays(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
     home.create()
-    home.write_profile("nex", "hba_one")
-    doomed = replacing(home.profile("kai"))  # a process that dies here leaves its temporary file
-    Path(doomed.__enter__()).write_text("hba_h")
-    assert home.profiles() == ["nex"]
+    _keep(home, "nex", "hba_one")
+    for name in ("nex", "kai"):
+        with pytest.raises(RuntimeError), home.keeping(name, "hba_two"):
+            raise RuntimeError
+    assert os.listdir(home.tokens) == ["nex"]
+    assert Path(home.profile("nex")).read_text() == "hba_one\n"
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_token_waiting_when_the_daemon_died_is_kept_if_it_was_stored(tmp_path: Path, stored: bool) -> None:
+    home = Home(str(tmp_path))
+    home.create()
+    _keep(home, "nex", "hba_old")
+    doomed = [home.keeping(name, f"hba_{name}") for name in ("nex", "kai", "kai")]  # who dies here …
+    for one in doomed:
+        one.__enter__()
+    assert home.profiles() == ["nex"]  # … has kept nothing yet
+    asked = []
+    home.settle_profiles(lambda token: asked.append(token) or stored)  # type: ignore[func-returns-value]
+    assert sorted(asked) == ["hba_kai", "hba_kai", "hba_nex"]
+    kept = {name: Path(home.tokens, name).read_text() for name in os.listdir(home.tokens)}
+    assert kept == ({"nex": "hba_nex\n", "kai": "hba_kai\n"} if stored else {"nex": "hba_old\n"})
+
+
+def test_a_waiting_token_that_cannot_be_read_is_taken_away(tmp_path: Path) -> None:
+    home = Home(str(tmp_path))
+    home.create()
+    Path(home.tokens, "nex.0.new").write_bytes(b"\xff\x00")
+    Path(home.tokens, "kai.0.new").write_bytes(b"")
+    home.settle_profiles(lambda token: token.startswith("hba_"))
+    assert os.listdir(home.tokens) == []
 
 
 def test_a_home_without_a_directory_of_tokens_has_no_profiles(tmp_path: Path) -> None:
