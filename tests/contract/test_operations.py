@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from hiboss.api import desk  # noqa: F401 - it declares the operations
-from hiboss.api.operation import REGISTRY
+from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing import Answered, RunningDaemon, running_daemon
 from tests.integration.daemons import answers, code, line
 from tests.integration.office import Party, agent, agents, boss, open_office
@@ -132,6 +132,32 @@ CALLS: dict[str, Answers] = {
     "envelope.trash": marks("trash"),
     "envelope.restore": marks("restore"),
     "envelope.cancel": lambda case: [case.ada.call("envelope.cancel", ids=case.numbers[:2])],
+    "turn.preview": lambda case: [
+        case.bob.call("turn.preview"),
+        case.boss.call("turn.preview", address=case.ada.address),
+    ],
+    "permission.policy.get": lambda case: [case.ada.call("permission.policy.get")],
+    "permission.policy.set": lambda case: [
+        case.boss.call("permission.policy.set", policy=policy)
+        for policy in ({"observe": "boss", "agent.list": "standard"}, {})
+    ],
+    "agent.permission.get": lambda case: [case.bob.call("agent.permission.get", name=case.ada.name)],
+    "agent.permission.set": lambda case: [
+        case.boss.call("agent.permission.set", name=case.ada.name, level=level)
+        for level in ("privileged", "restricted")
+    ],
+    "agent.token.rotate": lambda case: [
+        case.boss.call("agent.token.rotate", name=case.ada.name, **more) for more in ({}, {"profile": True})
+    ],
+    "agent.token.revoke": lambda case: [case.boss.call("agent.token.revoke", name=case.ada.name)] * 2,
+    "boss.get": lambda case: [case.ada.call("boss.get")],
+    "boss.set": lambda case: [
+        case.boss.call("boss.set", timezone="Asia/Tokyo"),
+        case.boss.call("boss.set", name="Ada", timezone="UTC"),
+    ],
+    "boss.token.rotate": lambda case: [case.boss.call("boss.token.rotate")],
+    "config.show": lambda case: [case.daemon.call("config.show")],
+    "config.reload": lambda case: [case.boss.call("config.reload")],
 }
 
 
@@ -173,6 +199,20 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("agent.set", {"name": "nex", "role": "r" * 1025}, "too_large"),
     ("agent.set", {"name": "nex", "role": "\x00"}, "bad_text"),
     ("agent.delete", {"name": "nobody-here"}, "unknown_agent"),
+    ("permission.policy.set", {"policy": {"nothing": "boss"}}, "unknown_operation"),
+    ("permission.policy.set", {"policy": {"boss.set": "standard"}}, "fixed_level"),
+    ("permission.policy.set", {"policy": {"agent.list": "open"}}, "invalid_params"),
+    ("agent.permission.get", {"name": "nobody-here"}, "unknown_agent"),
+    ("agent.permission.set", {"name": "nobody-here", "level": "standard"}, "unknown_agent"),
+    ("agent.permission.set", {"name": "nex", "level": "boss"}, "invalid_params"),
+    ("agent.token.rotate", {"name": "nobody-here"}, "unknown_agent"),
+    ("agent.token.revoke", {"name": "nobody-here"}, "unknown_agent"),
+    ("boss.set", {"name": "\x00"}, "bad_text"),
+    ("boss.set", {"name": "n" * 257}, "too_large"),
+    ("boss.set", {"timezone": "Nowhere/Land"}, "bad_timezone"),
+    ("boss.set", {}, "invalid_params"),
+    ("turn.preview", {"address": "x"}, "bad_address"),
+    ("turn.preview", {"address": "user:boss"}, "boss_only"),
     ("envelope.send", {"to": "x", "text": "x"}, "bad_address"),
     ("envelope.send", {"to": "agent:nobody-here", "text": "x"}, "unknown_recipient"),
     ("envelope.send", {"to": "channel:telegram:1", "text": "x"}, "not_bound"),
@@ -231,7 +271,7 @@ def mail(daemon: RunningDaemon) -> dict[str, Any]:
 def test_an_error_is_a_declared_one(
     daemon: RunningDaemon, mail: dict[str, Any], name: str, params: dict[str, Any], expected: str
 ) -> None:
-    who = "boss" if name in ("agent.register", "agent.set", "agent.delete") else "nex"
+    who = "boss" if REGISTRY[name].level is Level.BOSS else "nex"
     filled = json.loads(json.dumps(params))
     for key, value in filled.items():
         if isinstance(value, list):
@@ -251,6 +291,9 @@ def test_what_the_boss_alone_meets_is_declared_too(daemon: RunningDaemon, mail: 
         ("envelope.send", {"from_": "agent:nobody-here", "to": "agent:nex", "text": "x"}, "unknown_sender"),
         ("envelope.send", {"from_": "x", "to": "agent:nex", "text": "x"}, "bad_address"),
         ("envelope.list", {"address": "agent:nobody-here"}, "unknown_address"),
+        ("turn.preview", {"address": "agent:nobody-here"}, "unknown_address"),
+        ("turn.preview", {"address": "user:boss"}, "invalid_params"),
+        ("turn.preview", {}, "invalid_params"),
         ("envelope.archive", {"ids": [1], "address": "agent:nobody-here"}, "unknown_address"),
     ):
         assert chief.refusal(name, **params) == expected

@@ -1,0 +1,214 @@
+"""Where bad input is tried: a daemon, people, mail and files to be wrong about, and what may not change.
+
+The facts of a scene stand in the table (`bad_input.py`) as `%name`, since ids, tokens and paths
+are known only here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hiboss import errors
+from hiboss.testing import RunningDaemon, running_daemon
+from tests.integration.daemons import answers, line, set_up
+from tests.integration.office import Party, agent
+from tests.integration.office import boss as the_boss
+
+ATTACHMENT_BYTES = 1_000
+CLASSES = {cls.code: cls for cls in errors.tree()}
+SECRET = re.compile(r"hb[abru]_[A-Za-z0-9_-]{8,}")
+# What Python, pydantic or SQLite would say, and a person should not have to read.
+NOISE = re.compile(
+    r"Traceback|Errno|[Pp]ydantic|sqlite|ValidationError|NoneType|<class|<function| object at 0x"
+    r"|\blist\[|\bdict\[|\.(str|int|bool): |value error|valid int|in the range|dictionary|after validation|\{\w*\}|\(\)|\b[ub]'"
+)
+LONGEST_MESSAGE = 1_000  # a message is read by people and paid for by agents, whatever was sent
+Shot = dict[str, Any]
+
+
+class Scene:
+    """A daemon with everything that a row of the table may name."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+        self.daemon = daemon
+        self.facts: dict[str, str] = {}
+        self.tokens: dict[str, str | None] = {"nobody": None}
+        self._people()
+        self._mail()
+        self._files(directory)
+
+    def _people(self) -> None:
+        daemon = self.daemon
+        chief = the_boss(daemon)
+        self.party = {name: agent(daemon, name) for name in ("ada", "bob", "low", "spare", "gone", "ended")}
+        nex = Party(daemon, "agent:nex", daemon.token("nex"))
+        self.party |= {"nex": nex, "boss": chief, "turned": agent(daemon, "turned")}
+        chief.call("agent.permission.set", name="low", level="restricted")
+        chief.call("agent.delete", name="gone")
+        chief.call("agent.token.revoke", name="ended")
+        chief.call("agent.token.rotate", name="turned")
+        self.tokens |= {name: party.token for name, party in self.party.items()}
+        self.tokens |= {"wrong": "hba_wrong", "empty": "", "nul": "hba_\x00", "endless": "x" * 100_000}
+        self.facts["token"] = chief.token  # a secret, given where none belongs
+
+    def _mail(self) -> None:
+        ada, bob, nex = (self.party[name] for name in ("ada", "bob", "nex"))
+        mail = {
+            "pending": ada.tell(nex),
+            "own": nex.tell(nex),
+            "sent": nex.tell(ada, key="used"),
+            "others": ada.tell(bob),
+            "deferred": ada.tell(nex, deliver_at="+2h"),
+            "cancelled": ada.tell(nex),
+            "held": nex.tell(nex),
+        }
+        nex.call("envelope.ack", ids=[mail["own"]])
+        ada.call("envelope.cancel", ids=[mail["cancelled"]])
+        # As while a delivery has it in hand; nothing else brings an envelope there yet.
+        with self.daemon.database() as database:
+            sql = "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = ?"
+            database.execute(sql, (int(mail["held"][1:]),))
+            database.commit()
+        self.facts |= mail
+        self.facts["others_message"] = ada.get(mail["others"])["message"]
+
+    def _files(self, directory: Path) -> None:
+        home, private = self.daemon.home, directory / "private"
+        for name, size in (("file", 10), ("full", ATTACHMENT_BYTES), ("over", ATTACHMENT_BYTES + 1)):
+            (directory / name).write_bytes(b"x" * size)
+            self.facts[name] = str(directory / name)
+        os.mkdir(private)
+        (private / "key").write_text("private")
+        os.mkfifo(directory / "pipe")
+        os.symlink(directory / "loop", directory / "loop")
+        os.symlink(home.database, directory / "link")
+        os.symlink(private / "key", directory / "to-private")
+        os.link(home.profile("boss"), directory / "hard-link")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(directory / "socket"))
+        here = ("pipe", "loop", "link", "to-private", "hard-link", "socket", "missing")
+        self.facts |= {name: str(directory / name) for name in here}
+        (directory / "latin").write_bytes(b"\xff\xfe")
+        self.facts |= {
+            "directory": str(directory),
+            "slash": f"{directory}/",
+            "private": str(private / "key"),
+            "database": home.database,
+            "profile": home.profile("boss"),
+            "latin": str(directory / "latin"),
+            "below-a-file": str(directory / "file" / "below"),
+        }
+
+    def fill(self, value: Any) -> Any:
+        """The value, with the facts of this scene where it names them."""
+        if isinstance(value, dict):
+            return {key: self.fill(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.fill(one) for one in value]
+        return self.facts[value[1:]] if isinstance(value, str) and value.startswith("%") else value
+
+    def request(self, operation: str, params: Any, by: str, id_: int = 1) -> bytes:
+        """A line for the wire, with the token of whoever asks."""
+        filled, token = self.fill(params), self.tokens[by]
+        if isinstance(filled, list):  # by position: the token is given by auth.login
+            return (
+                json.dumps({"jsonrpc": "2.0", "method": operation, "params": filled, "id": id_}).encode()
+                + b"\n"
+            )
+        return line(operation, id_, **({} if token is None else {"token": token}) | filled)
+
+    def ask(self, *requests: bytes) -> list[Any]:
+        """Every answer, in order, on one connection."""
+        with self.daemon.connect() as connection:
+            connection.sendall(b"".join(requests))
+            found = answers(connection, len(requests))
+        assert len(found) == len(requests), "the daemon hung up"
+        return found
+
+    def shot(self) -> Shot:
+        """All that is stored: every row of every table, and every file of the home but what SQLite runs on."""
+        with self.daemon.database() as database:
+            tables = [
+                row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            ]
+            found: Shot = {name: _digest(database.execute(f'SELECT * FROM "{name}"')) for name in tables}
+        for directory, _, names in os.walk(self.daemon.home.path):
+            for name in names:
+                path = Path(directory, name)
+                if not name.startswith("hiboss.db") and path.suffix != ".log" and path.is_file():
+                    found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return found
+
+    @contextmanager
+    def given(self, config: str | None, policy: dict[str, str] | None) -> Iterator[None]:
+        """With other words in config.toml, or another policy, for a while."""
+        file, chief = Path(self.daemon.home.config), self.party["boss"]
+        if config is not None:
+            file.write_text(config)
+        if policy is not None:
+            chief.call("permission.policy.set", policy=policy)
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+            if policy is not None:
+                chief.call("permission.policy.set", policy={})
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        before = self.shot()
+        yield
+        assert self.shot() == before
+        assert self.daemon.call("daemon.ping")["pong"] is True
+
+
+def _digest(rows: Any) -> tuple[int, str]:
+    found = sorted(repr(tuple(row)) for row in rows)
+    return len(found), hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+@contextmanager
+def open_scene(directory: Path) -> Iterator[Scene]:
+    """At its end the store is as it must be, and the log knows of no trouble."""
+    set_up(directory)
+    private = {
+        "HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS": str(directory / "private"),
+        "HIBOSS_LIMITS_ATTACHMENT_BYTES": str(ATTACHMENT_BYTES),
+    }
+    with running_daemon(directory, set_up=False, **private) as daemon:
+        scene = Scene(daemon, directory)
+        yield scene
+        daemon.check()
+        check_log(daemon)
+
+
+def check_log(daemon: RunningDaemon) -> None:
+    log = Path(daemon.home.log_file).read_text()
+    assert not re.search(r"Traceback|internal_error| error \[| critical \[", log), log[-2000:]
+    assert not SECRET.search(log)
+
+
+def check_words(message: str, says: tuple[str, ...] = ()) -> None:
+    """A message names what was wrong, in words for people, on one line that does nothing to a terminal."""
+    assert all(word in message for word in says), (says, message)
+    assert not NOISE.search(message), message
+    assert not SECRET.search(message), "a secret was said again"
+    assert message.isprintable() and not message.startswith((" is ", " can")), message
+    assert 0 < len(message) <= LONGEST_MESSAGE, len(message)
+
+
+def check_message(code: str, message: str, facts: dict[str, Any], says: tuple[str, ...] = ()) -> None:
+    """And it is its class's own, with the facts in it that travel along."""
+    check_words(message, says)
+    assert message == CLASSES[code](**facts).message
+    told = json.dumps(facts)
+    assert not SECRET.search(told), "a secret was said again"
+    assert len(told) <= 2 * LONGEST_MESSAGE, "the facts repeat what was sent"
