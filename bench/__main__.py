@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import command, life, reads, report, sends
+from . import callers, command, life, reads, report, sends
 from .figures import Figure, misses
 from .homes import full_home, say
 from .neighbours import Neighbours
@@ -20,7 +20,7 @@ SMALL = 1_000  # rows of the small store that the large one is compared with
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measure hiboss: sends, lists, polls, CLI, start and memory, as ratios within one run.",
+        description="Measure hiboss: sends, tokens, lists, polls, CLI, start, memory, as ratios in one run.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large inbox (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -47,6 +47,7 @@ def arguments() -> argparse.Namespace:
 def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
     sizes = (given.rows, SMALL)
     figures = sends.measure(directory, given.rounds, given.seconds)
+    figures += callers.measure(directory, given.rounds)
     say(f"writing {2 * given.rows:,} envelopes to look through")
     large, small = full_home(directory / "large", given.rows), full_home(directory / "small", SMALL)
     try:

@@ -6,29 +6,29 @@ what is left out is the daemon. No daemon can be faster than this with the same 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from time import perf_counter
 
 from hiboss import clock
-from hiboss.cli.spawn import call_once
 from hiboss.config import DEFAULTS
-from hiboss.paths import Home
 from hiboss.store import messages
 from hiboss.store.database import connect
 from hiboss.store.invariants import violations
 
-from .homes import AGENT, SETUP, TEXT
+from .homes import AGENT, TEXT, new_home
 
 
 class Bare:
     """A home of its own, written to by hand."""
 
     def __init__(self, directory: Path) -> None:
-        self.home = Home(os.fspath(directory / "home"))
-        token = call_once(self.home, "setup.execute", SETUP)["agent_token"]
-        first = {"token": token, "to": f"agent:{AGENT}", "text": TEXT}
-        call_once(self.home, "envelope.send", first)  # it begins the conversation
+        daemon = new_home(directory)
+        self.home = daemon.home
+        daemon.start()
+        try:  # one real send begins the conversation
+            daemon.call("envelope.send", token=daemon.token(AGENT), to=f"agent:{AGENT}", text=TEXT)
+        finally:
+            daemon.stop()
         self._connection = connect(self.home, wait_seconds=DEFAULTS.lock_wait_seconds)
         execute = self._connection.execute
         self._agent = execute("SELECT id FROM address WHERE fold = ?", (f"agent:{AGENT}",)).fetchone()[0]

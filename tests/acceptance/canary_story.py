@@ -1,0 +1,324 @@
+"""Tokens used in every way a person or a program can give one, rightly and wrongly, and all that this leaves.
+
+The story runs once; the tests look through its evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import cycle, groupby, islice
+from pathlib import Path
+from typing import Any
+
+import psutil
+from typer.main import get_command
+
+from hiboss.api import desk  # noqa: F401 - it declares the operations
+from hiboss.api.operation import REGISTRY
+from hiboss.cli.main import app
+from hiboss.config import DEFAULTS
+from hiboss.store import migrate, tokens
+from hiboss.store.database import connect
+from hiboss.testing import RunningDaemon
+from tests.acceptance.canary import Canary, Evidence, watched
+from tests.acceptance.cli import Done, Shell, wait_until
+
+Words = tuple[str, ...]
+Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is run
+Way = Callable[[str], Given]
+TURN = "output of hiboss envelope list --as nex --as-turn"
+LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
+
+# Each command that takes a token, with words that make it succeed for the boss.
+COMMANDS: dict[str, Words] = {
+    "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
+    "envelope list": ("--address", "agent:nex"),
+    "envelope get": ("--id", "e1"),
+    "envelope read": ("--id", "e1", "--address", "agent:nex"),
+    "envelope ack": ("--id", "e1", "--address", "agent:nex"),
+    "envelope cancel": ("--id", "e2"),
+    "envelope archive": ("--id", "e1", "--address", "agent:nex"),
+    "envelope trash": ("--id", "e1", "--address", "agent:nex"),
+    "envelope restore": ("--id", "e1", "--address", "agent:nex"),
+    "agent register": ("--name", "kai"),
+    "agent list": (),
+    "agent set": ("--name", "kai", "--role", "reviewer"),
+    "agent self": (),
+    "agent permission get": ("--name", "kai"),
+    "agent permission set": ("--name", "kai", "--level", "restricted"),
+    "agent token rotate": ("--name", "kai"),
+    "agent token revoke": ("--name", "kai"),
+    "agent delete": ("--name", "kai", "--yes"),
+    "boss get": (),
+    "boss set": ("--name", "Ada"),
+    "permission policy get": (),
+    "permission policy set": ("--file", os.devnull),
+    "config reload": (),
+    "boss token rotate": (),
+}
+SHOW_A_TOKEN = ("agent register", "agent token rotate", "boss token rotate")
+
+# A token where something else belongs, on the command line. What only the daemon refuses, in the same
+# words to everybody, is asked over the socket.
+MISPLACED: list[str] = [
+    "{}",
+    "agent {}",
+    "agent self {}",
+    "agent self --{}",
+    "agent self --as {}",
+    "agent self --token @{}",
+    "agent register --name {}",
+    "agent delete --name {}",
+    "agent permission set --name nex --level {}",
+    "boss set --timezone {}",
+    "completion show --shell {}",
+    "daemon logs -n {}",
+    "envelope send --from {} --to agent:nex --text x",
+    "envelope send --from agent:nex --to {} --text x",
+    "envelope send --from agent:nex --to agent:nex --text-file {}",
+    "envelope send --from agent:nex --to agent:nex --attachment /{}",
+    "envelope send --from agent:nex --to agent:nex --text x --deliver-at {}",
+    "envelope send --from agent:nex --to agent:nex --text x --meta {}",
+    "envelope list -n {}",
+    "envelope list --address {}",
+    "permission policy set --file {}",
+    "setup --timezone {}",
+]
+POLICIES = ["envelope.send: {}", '{"{}": ', "{}: x\n{}: y"]
+CONFIGS = ["{} = 1", "[{}]\na = 1", "[log]\n{} = 1", '[log]\nlevel = "{}"', "[log]\nlevel = {}", '["{}"']
+# For each operation, parameters with which it could succeed; one after the other is replaced.
+GOOD: dict[str, dict[str, Any]] = {
+    "envelope.send": {"from": "agent:nex", "to": "agent:nex", "text": "hello"},
+    "agent.register": {"name": "lea"},
+    "agent.set": {"name": "nex", "role": "post"},
+    "agent.permission.set": {"name": "nex", "level": "standard"},
+    "envelope.get": {"id": "e1"},
+}
+
+
+def commands_with_a_token() -> set[str]:
+    """From the command tree itself."""
+
+    def walk(command: Any, path: Words) -> Iterator[str]:
+        names = getattr(command, "commands", None)
+        if names is None and hasattr(command, "list_commands"):
+            names = command.list_commands(None)
+        for name in names or ():
+            inner = command.get_command(None, name)
+            yield from walk(inner, (*path, name))
+        if not names and any("--token" in option.opts for option in command.params):
+            yield " ".join(path)
+
+    root = get_command(app)
+    return {
+        found for noun in root.list_commands(None) for found in walk(root.get_command(None, noun), (noun,))
+    }  # type: ignore[attr-defined]
+
+
+class Story:
+    """A home, the tokens that were ever in it or tried on it, and what could be read of all that."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.shell = Shell(directory / "home")
+        self.evidence = Evidence()
+        self.canaries: dict[str, Canary] = {}
+        self.ends: dict[str, int] = {}  # how each command ended
+        self.misplaced = self.know("the misplaced token", tokens.new("boss"))
+        self.strange = self.know("the token of another home", tokens.new("agent"))
+        # Of a setting in the environment: the daemon that refuses it has got it.
+        self.setting = self.know("the token as a setting", tokens.new("agent"), "process")
+        # Whoever writes a token into a message or a description has written it: it is content.
+        self.content = self.know(
+            "the token in a text", tokens.new("user"), "file hiboss.db", "file backups", TURN
+        )
+
+    def know(self, name: str, token: str, *may: str) -> str:
+        self.canaries[name] = Canary(name=name, token=token, may=may)
+        return token
+
+    def run(self, words: str, *more: str, shows: str = "", **how: Any) -> Done:
+        """Run a command and keep what it said; a token it shows on purpose it may show once."""
+        done = self.shell(*words.split(), *more, **how)
+        said = done.stdout
+        for place in filter(None, shows.split(",")):
+            token = self.know(f"{place} of `{words}`", done.json[place])
+            said = said.replace(token, "", 1)
+        label = f"{words} {' '.join(more)}".replace(self.misplaced, "TOKEN")
+        self.ends[f"{label} {len(self.ends)}"] = done.rc
+        self.evidence.add(f"output of hiboss {label}", f"{said}\n{done.stderr}")
+        return done
+
+    # --- the chapters ----------------------------------------------------------------
+
+    def tell(self) -> None:
+        with watched(self.shell.home.path, self.evidence):
+            environment = {**LOUD, "HIBOSS_TOKEN": self.strange}
+            self.run("up --detach --json", shows="boss_token,agent_token", env=environment)
+            self.right_commands()
+            self.wrong_tokens()
+            self.wrong_places()
+            self.wrong_settings()
+            self.over_the_socket()
+            self.killed_and_restarted()
+        self.evidence.add_home(self.shell.home.path, "at the end")
+
+    def right_commands(self) -> None:
+        """Every command, with the boss's token given in each way in turn."""
+        self.run("envelope send --as nex --to agent:nex --text", "one")
+        self.run("envelope send --as nex --to agent:nex --deliver-at +1D --text", "later")
+        ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
+        steps = list(zip(COMMANDS, ways, strict=False))
+        last = steps.pop()  # it changes the token that the others use
+        with ThreadPoolExecutor(3) as pool:
+            nouns = [list(group) for _, group in groupby(steps, key=lambda step: step[0].split()[0])]
+            list(pool.map(self._right_commands, nouns))
+        self._right_commands([last])
+
+    def _right_commands(self, steps: list[tuple[str, Way]]) -> None:
+        for command, way in steps:
+            given, how = way(self.shell.token("boss"))
+            shows = "token" if command in SHOW_A_TOKEN else ""
+            done = self.run(command, *COMMANDS[command], *given, "--json", shows=shows, **how)
+            assert done.rc == 0, (command, done.stderr)
+
+    def _by_profile(self, token: str) -> Given:
+        return ("--as", "boss"), {}
+
+    def _by_file(self, token: str) -> Given:
+        (self.directory / "kept").write_text(token)
+        return ("--token", f"@{self.directory}/kept"), {}
+
+    def _by_input(self, token: str) -> Given:
+        return ("--token", "-"), {"stdin": f"{token}\n"}
+
+    def _by_variable(self, token: str) -> Given:
+        return (), {"env": {"HIBOSS_TOKEN": token}}
+
+    def _by_value(self, token: str) -> Given:
+        return ("--token", token), {}
+
+    def at_once(self, works: list[Callable[[], Done]]) -> None:
+        """Commands that must fail, a few at a time."""
+        with ThreadPoolExecutor(3) as pool:
+            ended = list(pool.map(lambda work: work(), works))
+        assert [done.stdout for done in ended if done.rc == 0] == []
+
+    def wrong_tokens(self) -> None:
+        """Commands with a token that is not, or no longer, in force; they all ask in the same way."""
+        ended = next(one.token for name, one in self.canaries.items() if name.startswith("boss_token"))
+        said = cycle([(self.strange, ()), (ended, ("--json",)), (self.strange, ("--json",)), (ended, ())])
+        self.at_once(
+            [
+                partial(self.run, command, *words, "--token", "-", *json_, stdin=token)
+                for (command, words), (token, json_) in zip(
+                    islice(COMMANDS.items(), 0, None, 3), said, strict=False
+                )
+            ]
+        )
+
+    def wrong_places(self) -> None:
+        lines = [line.format(self.misplaced).split() for line in MISPLACED]
+        given: dict[str, Any] = {"env": {"HIBOSS_TOKEN": self.shell.token("boss")}}
+        works = [
+            partial(self.run, *words, *json_, **given)
+            for words, json_ in zip(lines, cycle([(), ("--json",)]), strict=False)
+        ]
+        command = "permission policy set --as boss --file -"
+        works += [partial(self.run, command, stdin=text.replace("{}", self.misplaced)) for text in POLICIES]
+        self.at_once(works)
+
+    def wrong_settings(self) -> None:
+        """In config.toml and in the environment; told by the command, by a reload, and by SIGHUP."""
+        config = Path(self.shell.home.config)
+        for number, text in enumerate(CONFIGS, 1):
+            config.write_text(text.format(self.misplaced))
+            if number <= 3:
+                self.run(("config check", "config reload --as boss --json", "config show")[number % 3])
+            assert self.shell.pid
+            os.kill(self.shell.pid, signal.SIGHUP)
+            wait_until(partial(self._refused_settings, number))
+        config.unlink()
+        self.at_once(
+            [
+                partial(self.run, "config check", env={"HIBOSS_LOG_LEVEL": self.setting}),
+                partial(self.run, "config check --json", env={f"HIBOSS_LOG_{self.misplaced}": "1"}),
+            ]
+        )
+
+    def _refused_settings(self, times: int) -> bool:
+        try:
+            return self.logged().count("The settings stay as they were") >= times
+        except FileNotFoundError:  # a log was put aside just now
+            return False
+
+    def logged(self) -> str:
+        directory = Path(self.shell.home.log_file).parent
+        return "".join(path.read_text() for path in directory.iterdir())
+
+    def over_the_socket(self) -> None:
+        daemon, boss, bad = RunningDaemon(self.shell.home), self.shell.token("boss"), self.misplaced
+        login = {"jsonrpc": "2.0", "method": "auth.login", "params": {"token": boss}, "id": 1}
+        lines: list[Any] = [login, {**login, "params": {"token": self.strange}}, {**login, "params": [boss]}]
+        lines += [{**login, "method": bad}, {**login, "jsonrpc": bad}, {**login, "params": bad}]
+        lines += [
+            {**login, "params": {"token": [boss]}},
+            {**login, "id": [boss]},
+            {**login, "id": {bad: bad}},
+        ]
+        lines += [
+            [bad],
+            [{bad: bad}],
+            f'{{"{bad}',
+            f'{bad}"',
+            f'[{{"token": "{boss}"}}',
+            f'"{bad}"',
+            f'{{"{bad}": 1}}',
+        ]
+        lines += [
+            {"jsonrpc": "2.0", "method": name, "params": params, "id": 1}
+            for name in sorted(REGISTRY)
+            for params in self._wrong_params(name)
+        ]
+        lines += [{**one, "params": {**one["params"], "token": self.strange}} for one in lines[-200:]]
+        for start in range(0, len(lines), 50):  # it does not read on while its answers are not read
+            part = lines[start : start + 50]
+            for line, answer in zip(
+                part, daemon.exchange(login, *part, answers=len(part) + 1)[1:], strict=True
+            ):
+                for one in answer if isinstance(answer, list) else [answer]:
+                    if "error" in one:
+                        self.evidence.add(f"answer to {line!r:.150}", json.dumps(one["error"]))
+
+    def _wrong_params(self, name: str) -> Iterator[dict[str, Any]]:
+        good, text = GOOD.get(name, {}), self.content
+        yield {**good, self.misplaced: 1}
+        yield {**good, "policy": {self.misplaced: self.misplaced}}
+        for param in REGISTRY[name].param_names:
+            for value in (text, [text], {text: text}, 7):
+                yield {**good, param: value}
+            yield {**good, param: text, "nonsense": text}
+
+    def killed_and_restarted(self) -> None:
+        assert self.shell.pid
+        psutil.Process(self.shell.pid).kill()
+        wait_until(lambda: self.shell.pid is None)
+        self.evidence.add_home(self.shell.home.path, "after kill -9")
+        boss = {"HIBOSS_TOKEN": self.shell.token("boss")}
+        self.run("boss token rotate --offline --json", shows="token", env=boss)
+        self.run("daemon start", env={"HIBOSS_LOG_LEVEL": self.setting})
+        self.run("daemon start", env={**LOUD, "HIBOSS_TOKEN": self.shell.token("boss")})
+        self.run("agent self --json", env=boss)  # which has ended
+        self.run("daemon restart", env={**LOUD, "HIBOSS_TOKEN": self.shell.token("boss")})
+        self.run("envelope list --as nex --as-turn")  # which shows what was said
+        self.run("daemon logs -n 1000")
+        # What a migration does first; there is no second one yet.
+        with closing(connect(self.shell.home, wait_seconds=DEFAULTS.lock_wait_seconds)) as connection:
+            migrate._back_up(connection, self.shell.home, "0001_first_light")
+        self.run("daemon stop")
