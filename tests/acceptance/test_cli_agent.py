@@ -97,6 +97,16 @@ def test_deleting_ends_token_profile_and_waiting_mail(office: Office) -> None:
     assert refused.rc == 1 and "code: bad_token" in refused.stderr
 
 
+def test_where_nobody_can_be_asked_deleting_needs_yes(office: Office) -> None:
+    name = office.agent()
+    words = ("agent", "delete", "--as", "boss", "--name", name)
+    done = office(*words)
+    assert (done.rc, done.stdout) == (2, "")
+    assert "--yes" in done.stderr and "code: usage\nhelp: hiboss agent delete --help\n" in done.stderr
+    assert office(*words, "--json").error["code"] == "usage"
+    assert office("agent", "self", "--as", name).record["address"] == f"agent:{name}"
+
+
 def test_self_says_who_a_token_is(office: Office) -> None:
     assert office("agent", "self", "--as", "nex").record == {
         "kind": "agent",

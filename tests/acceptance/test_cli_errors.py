@@ -208,3 +208,24 @@ def test_a_command_interrupted_while_it_waits_ends_without_a_traceback(tmp_path:
             os.kill(waiting.pid, signal.SIGINT)
             output, error = waiting.communicate()
     assert waiting.returncode == 130 and (output, error) == ("", "")
+
+
+def test_an_interrupted_command_that_speaks_json_says_so_in_json(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as waiting:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1)
+            os.kill(waiting.pid, signal.SIGINT)
+            output, error = waiting.communicate()
+    assert (waiting.returncode, output) == (130, "")
+    assert json.loads(error)["error"]["message"].startswith("interrupted")
+
+
+def test_a_defect_is_told_in_json_when_json_was_asked_for(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as asking:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"this is no answer\n")
+            output, error = asking.communicate()
+    assert (asking.returncode, output) == (1, "")
+    assert set(json.loads(error)["error"]) == {"code", "message", "data"}

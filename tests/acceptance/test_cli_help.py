@@ -11,11 +11,22 @@ from tests.acceptance.cli import Done, Shell
 
 VERBS = {
     "envelope": ["send", "list", "get", "read", "ack", "cancel", "archive", "trash", "restore"],
-    "agent": ["register", "list", "set", "delete", "self"],
+    "agent": ["register", "list", "set", "delete", "self", "permission", "token"],
+    "agent permission": ["get", "set"],
+    "agent token": ["rotate", "revoke"],
+    "boss": ["get", "set", "token"],
+    "boss token": ["rotate"],
+    "permission": ["policy"],
+    "permission policy": ["get", "set"],
+    "config": ["show", "check", "reload"],
     "daemon": ["start", "stop", "restart", "status", "ping", "time", "logs"],
+    "completion": ["show", "install"],
 }
-PLACES = [(), ("up",), ("setup",), *((noun,) for noun in VERBS)]
-PLACES += [(noun, verb) for noun, verbs in VERBS.items() for verb in verbs]
+GROUPS = [tuple(noun.split()) for noun in VERBS]
+PLACES = [(), ("up",), ("setup",), *GROUPS]
+PLACES += [
+    place for noun, verbs in VERBS.items() for verb in verbs if (place := (*noun.split(), verb)) not in GROUPS
+]
 
 
 @pytest.fixture
@@ -53,7 +64,7 @@ def test_help_is_a_sentence_and_describes_every_option_and_every_command_has_jso
     for option in options:
         names, _, words = option.partition("  ")
         assert re.search(r"\w+ .*\w", words), f"{names} has no help"
-    if place and place[-1] not in VERBS:
+    if place and place not in GROUPS:
         assert any(option.startswith("--json ") for option in options)
 
 
@@ -64,14 +75,15 @@ def test_the_short_name_of_help_is_the_same(shell: Shell, place: tuple[str, ...]
 
 @pytest.mark.parametrize("noun", VERBS)
 def test_the_help_of_a_noun_lists_every_verb_with_a_line_that_is_not_cut_off(shell: Shell, noun: str) -> None:
-    lines = section(shell(noun, "--help").stdout, "Commands")
+    lines = section(shell(*noun.split(), "--help").stdout, "Commands")
     assert [line.split()[0] for line in lines] == VERBS[noun]
     assert [line for line in lines if line.endswith("...")] == []
 
 
 def test_the_root_lists_every_noun(shell: Shell) -> None:
     lines = section(shell("--help").stdout, "Commands")
-    assert sorted(line.split()[0] for line in lines) == ["agent", "daemon", "envelope", "setup", "up"]
+    nouns = {noun for noun in VERBS if " " not in noun}
+    assert {line.split()[0] for line in lines} == nouns | {"setup", "up"}
 
 
 @pytest.mark.parametrize("place", [(), ("envelope",)], ids=" ".join)
@@ -81,31 +93,68 @@ def test_a_command_without_its_verb_shows_the_help(shell: Shell, place: tuple[st
     assert done.stderr == shell(*place, "--help").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (("envlope", "list"), "envelope"),
-        (("envelope", "snd"), "send"),
-        (("envelope", "list", "--statu", "done"), "--status"),
-        (("envelope", "list", "--status", "finished"), "'pending', 'done', 'failed', 'cancelled'"),
-        (("envelope", "send", "--priority", "urgent"), "'critical', 'high', 'normal', 'low'"),
-        (("envelope", "get"), "'--id'"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
+WRONG = [
+    (("envlope", "list"), "there is no command envlope (did you mean envelope?)", "hiboss"),
+    (("zebra",), "there is no command zebra", "hiboss"),
+    (("envelope", "snd"), "there is no command snd (did you mean send?)", "hiboss envelope"),
+    (("agent", "tokn", "rotate"), "there is no command tokn (did you mean token?)", "hiboss agent"),
+    (
+        ("agent", "token", "rotat"),
+        "there is no command rotat (did you mean rotate?)",
+        "hiboss agent token",
+    ),
+    (
+        ("envelope", "list", "--statu", "done"),
+        "there is no option --statu (did you mean --status?)",
+        "hiboss envelope list",
+    ),
+    (
+        ("agent", "token", "rotate", "--nam", "x"),
+        "there is no option --nam (did you mean --name?)",
+        "hiboss agent token rotate",
+    ),
+    (("--verson",), "there is no option --verson (did you mean --version?)", "hiboss"),
+    (
+        ("envelope", "list", "--status", "don"),
+        "--status cannot be don (did you mean done?); right would be pending, done, failed, cancelled",
+        "hiboss envelope list",
+    ),
+    (
+        ("envelope", "send", "--priority", "urgent"),
+        "--priority cannot be urgent; right would be critical, high, normal, low",
+        "hiboss envelope send",
+    ),
+    (("envelope", "get"), "the option --id is missing", "hiboss envelope get"),
+    (("envelope", "get", "--id"), "option '--id' requires an argument", "hiboss envelope get"),
+    (
+        ("envelope", "list", "-n", "many"),
+        "-n/--number must be a whole number, not many",
+        "hiboss envelope list",
+    ),
+    (("envelope", "list", "e1"), "got unexpected extra argument(s) (e1)", "hiboss envelope list"),
+]
+
+
+@pytest.mark.parametrize(("words", "says", "place"), WRONG, ids=lambda value: " ".join(value)[:40])
 def test_a_mistyped_word_is_wrong_usage_and_hears_what_would_be_right(
-    shell: Shell, words: tuple[str, ...], meant: str
+    shell: Shell, words: tuple[str, ...], says: str, place: str
 ) -> None:
     done = shell(*words)
     assert (done.rc, done.stdout) == (2, "")
-    assert meant in done.stderr.partition("\nError: ")[2]
-    assert "--help" in done.stderr or " -h" in done.stderr
+    assert done.stderr == f"error: {says}\ncode: usage\nhelp: {place} --help\n"
 
 
-def test_wrong_usage_is_json_too_when_json_was_asked_for(shell: Shell) -> None:
-    done = shell("envelope", "list", "--status", "finished", "--json")
-    assert done.rc == 2
-    assert "pending" in done.error["message"] and done.error["code"]
+@pytest.mark.parametrize(("words", "says", "place"), WRONG[3:9:2], ids=lambda value: " ".join(value)[:40])
+def test_wrong_usage_has_the_shape_of_every_error_when_json_was_asked_for(
+    shell: Shell, words: tuple[str, ...], says: str, place: str
+) -> None:
+    done = shell(*words, "--json")
+    assert (done.rc, done.stdout) == (2, "")
+    assert done.error == {
+        "code": "usage",
+        "message": says,
+        "data": {"detail": says, "help": f"{place} --help"},
+    }
 
 
 def test_the_version_is_printed(shell: Shell) -> None:

@@ -31,6 +31,7 @@ LATE_IMPORTS = {
     "hiboss/cli/completion.py::_called_from shellingham": "only --shell left out needs it",
     "hiboss/cli/completion.py::_script typer._completion_shared": "only zsh and fish need it",
     "hiboss/cli/config.py::_without_daemon ..config": "the settings table, which other commands do not need",
+    "hiboss/cli/daemon.py::restart ..config": "the settings table, which other commands do not need",
     "hiboss/cli/envelope.py::_pair json": "only --meta needs it",
     "hiboss/cli/main.py::_noun importlib.import_module": "a command pays for its own noun only",
     "hiboss/cli/main.py::main .suggest": "only a shell that completes a word needs it",
