@@ -44,7 +44,8 @@ def test_what_get_prints_can_be_edited_and_set(
     got = office("permission", "policy", "get", "--as", "nex", *json_)
     assert (got.rc, got.stderr) == (0, "")
     file.write_text(got.stdout)
-    assert decide(office, "").rc == 0 and levels(office)["envelope.send"] == "standard"
+    assert decide(office, "").rc == 2 and levels(office)["envelope.send"] == "privileged"
+    assert decide(office, "{}").rc == 0 and levels(office)["envelope.send"] == "standard"
     again = office("permission", "policy", "set", "--as", "boss", "--file", str(file), *json_)
     assert again.stdout == got.stdout and levels(office)["envelope.send"] == "privileged"
     file.write_text(got.stdout.replace("privileged", "boss"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from hiboss.cli.spawn import call_once
-from hiboss.crashpoint import AFTER_COMMIT, IN_GROUP, SETUP_PROFILES
+from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, SETUP_PROFILES
 from hiboss.errors import DaemonUnreachable
 from hiboss.paths import Home
 from hiboss.testing import RunningDaemon
@@ -29,26 +30,32 @@ def tokens_work(home: Home) -> None:
         assert daemon.call("agent.self", token=daemon.token("nex"))["address"] == "agent:nex"
         assert daemon.call("agent.self", token=daemon.token("boss"))["address"] == "user:boss"
         assert daemon.call("envelope.send", token=daemon.token("nex"), to="user:boss", text="hello")["ids"]
+        assert sorted(os.listdir(home.tokens)) == ["boss", "nex"]
         daemon.check()
     finally:
         daemon.stop()
 
 
 # The first group written is the daemon's own at its start, the second is the set-up.
-@pytest.mark.parametrize("crash_at", [f"{IN_GROUP}:1", SETUP_PROFILES, f"{IN_GROUP}:2"])
+EARLY = [f"{BEFORE_WRITE}:1", f"{IN_GROUP}:1", f"{AFTER_COMMIT}:1"]
+NOBODY: set[str] = set()
+
+
+@pytest.mark.parametrize("crash_at", [*EARLY, SETUP_PROFILES, f"{BEFORE_WRITE}:2", f"{IN_GROUP}:2"])
 def test_a_setup_killed_before_it_was_done_is_done_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash_at: str
 ) -> None:
     home = Home(str(tmp_path / "home"))
     die_in_setup(home, crash_at, monkeypatch)
-    left = {name: Path(home.profile(name)).read_text() for name in home.profiles()}
-    assert set(left) == (set() if crash_at.endswith(":1") else {"boss", "nex"})
+    # What the dead one had written down is worth nothing: no profile yet, and none of it stays.
+    assert home.profiles() == []
+    waiting = {name: Path(home.tokens, name).read_text() for name in os.listdir(home.tokens)}
+    assert {name.partition(".")[0] for name in waiting} == (NOBODY if crash_at in EARLY else {"boss", "nex"})
     done = call_once(home, "setup.execute", ANSWERS)
     assert done["changed"] is True
-    assert home.profiles() == ["boss", "nex"]
-    # What the dead one had written down is worth nothing, and is replaced.
     for name, token in (("boss", done["boss_token"]), ("nex", done["agent_token"])):
-        assert Path(home.profile(name)).read_text().strip() == token != left.get(name, "").strip()
+        assert Path(home.profile(name)).read_text().strip() == token
+        assert f"{token}\n" not in waiting.values()
     tokens_work(home)
 
 
@@ -57,5 +64,6 @@ def test_a_setup_killed_after_it_was_done_has_left_tokens_that_work(
 ) -> None:
     home = Home(str(tmp_path / "home"))
     die_in_setup(home, f"{AFTER_COMMIT}:2", monkeypatch)
+    assert home.profiles() == []  # they wait beside their places for the next start
     assert call_once(home, "setup.execute", ANSWERS)["changed"] is False
     tokens_work(home)

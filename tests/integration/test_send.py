@@ -270,7 +270,7 @@ def test_the_boss_must_say_for_whom(daemon: RunningDaemon) -> None:
     chief.send(bob, from_=ada.address, from_boss=True, from_name="Ada Lovelace")
     assert [(one["from"], one["from_boss"], one["from_name"]) for one in bob.list()] == [
         (ada.address, True, "Ada Lovelace"),
-        ("user:boss", False, None),
+        ("user:boss", True, "Ada"),
     ]
     assert len(ada.ids(box="outbox")) == 1
 
