@@ -265,8 +265,8 @@ def _from_file(path: str) -> Iterator[Found]:
 
 def _document(path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        with open(path, encoding="utf-8-sig", newline="") as file:  # some editors write a mark in front
+            return tomllib.loads(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:

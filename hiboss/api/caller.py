@@ -15,7 +15,7 @@ from ..store.writer import Tx
 from .operation import Level
 from .policy import Policy
 
-CACHED_CALLERS = 4_096
+CACHED_CALLERS = 65_536  # each a token and an operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,7 +46,7 @@ def set_(
     json_: Json = False,
 ) -> None:
     """Decide the level each operation needs. What the file does not name gets its default back."""
-    policy = _parse(read_file(file))
+    policy = _parse(read_file(file).removeprefix("\ufeff"))
     _show(call("permission.policy.set", {"policy": policy}, token=token, profile=as_))
 
 

@@ -58,7 +58,7 @@ COMMANDS: dict[str, Words] = {
     "boss get": (),
     "boss set": ("--name", "Ada"),
     "permission policy get": (),
-    "permission policy set": ("--file", os.devnull),
+    "permission policy set": ("--file", str(Path(__file__).with_name("default_policy.json"))),
     "config reload": (),
     "boss token rotate": (),
 }

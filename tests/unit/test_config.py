@@ -280,7 +280,6 @@ def test_a_mistyped_variable_of_one_of_our_sections_is_refused(place: Place, sec
         b"\x00",
         b"[limits]\n# \xff\n",
         "[limits]\n".encode("utf-16"),
-        b"\xef\xbb\xbf[limits]\n",
         b"a = " + b"[" * 100_000,
     ],
 )
