@@ -39,6 +39,7 @@ class Address(NamedTuple):
 
 
 BOSS = Address("user", "boss")
+SYSTEM = Address("agent", "system")  # whom notices come from; nobody can write to it
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
-from .errors import BadTime, BadTimezone, TooFar, nearest
+from .errors import BadDuration, BadTime, BadTimezone, TooFar, nearest
 
 DEFERRAL_YEARS = 100
 _RELATIVE = re.compile(r"([+-])((?:\d{1,9}[YMDhms])+)")
@@ -79,6 +79,22 @@ def parse(text: str, *, now: int, zone: tzinfo) -> int:
     except OverflowError:
         raise BadTime(value=text[:60], why="it lies outside the years 1 to 9999") from None
     return moment
+
+
+_LENGTH = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,3})?)s)?")
+
+
+def duration(text: str, *, most: int) -> int:
+    """A length of time like 90s, 10m or 1h30m, in milliseconds; at least one."""
+    match = _LENGTH.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise BadDuration(value=text[:40] or "''", why="")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    length = int((hours * 3600 + minutes * 60 + seconds) * 1000)
+    if not 1 <= length <= most:
+        why = ", it is nothing" if length < 1 else f": at most {most // 3_600_000}h are possible"
+        raise BadDuration(value=text[:40], why=why)
+    return length
 
 
 def deliver_at(text: str, *, now: int, zone: tzinfo) -> int | None:

@@ -12,6 +12,13 @@ import signal
 BEFORE_WRITE = "store.before_write"
 IN_GROUP = "store.in_group"
 AFTER_COMMIT = "store.after_commit"
+CLAIMED = "delivery.claimed"
+POSTED = "delivery.posted"  # confirmed by the platform, not noted yet
+SETTLED = "delivery.settled"
+ARRIVING = "scheduler.arriving"
+ARRIVED = "scheduler.arrived"
+FOLDER_TAKEN = "folder.taken"
+FOLDER_RECEIVED = "folder.received"
 SETUP_PROFILES = "setup.profiles_written"
 
 _armed, _, _count = os.environ.get("HIBOSS_CRASH_AT", "").partition(":")

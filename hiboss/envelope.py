@@ -99,7 +99,7 @@ class Draft(NamedTuple):
     """
 
     sender: Address
-    caller: int  # address id of whoever proved it with a token
+    caller: int | None  # address id of whoever proved it with a token; None: it came by an adapter
     to: tuple[Address, ...]  # empty: whoever wrote the message replied to
     text: str
     sees_all: bool = False  # the boss may reply to anything
@@ -119,6 +119,8 @@ class Draft(NamedTuple):
     metadata: dict[str, Any] | None = None
     key: str | None = None
     digest: bytes | None = None  # of the request as written, to tell a repeat from a reuse
+    channel: dict[str, Any] | None = None  # what a platform said of it: author, chat, message
+    answers_post: str | None = None  # the platform's id of the post it replies to
 
 
 class Accepted(NamedTuple):
@@ -130,6 +132,8 @@ class Accepted(NamedTuple):
     envelopes: tuple[int, ...]
     deliver_at: int | None
     duplicate: bool = False
+    recipients: tuple[int, ...] = ()  # address ids, in the order of the envelopes
+    lanes: tuple[tuple[int, int], ...] = ()  # (address, binding) that have something to post now
 
 
 QUOTE_CHARACTERS = 60

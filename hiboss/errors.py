@@ -136,6 +136,12 @@ class BadTime(InvalidParams):
     code = "bad_time"
 
 
+class BadDuration(InvalidParams):
+    """{value} is no length of time{why}; right would be 90s, 10m, 2h or 1h30m"""
+
+    code = "bad_duration"
+
+
 class BadTimezone(InvalidParams):
     """{value} is no IANA time zone{hint}; right would be Europe/Berlin or UTC"""
 
@@ -303,9 +309,21 @@ class UnknownOperation(NotFound):
 
 
 class NotBound(HibossError):
-    """{sender} has no binding for {adapter}, so it cannot post to {address}"""
+    """{sender} cannot post to {address}: no {adapter} account it may use reaches there; bind one with: hiboss agent bind"""
 
     code, rpc, http = "not_bound", -32005, 403
+
+
+class UnknownBinding(NotFound):
+    """{account} is not bound to that agent; hiboss agent bindings shows what is"""
+
+    code = "unknown_binding"
+
+
+class UnknownAdapter(NotFound):
+    """there is no adapter {name}{hint}; there are: {known}"""
+
+    code = "unknown_adapter"
 
 
 class NotSetUp(HibossError):
@@ -321,6 +339,12 @@ class NameTaken(HibossError):
     """the name {name} is taken (names are unique whatever the case); choose another, or delete that agent first"""
 
     code, rpc, http = "name_taken", -32009, 409
+
+
+class BindingTaken(HibossError):
+    """{account} is bound already, with other settings ({binding}); unbind it first, or choose another name"""
+
+    code, rpc, http = "binding_taken", -32009, 409
 
 
 class KeyReused(HibossError):

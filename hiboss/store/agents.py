@@ -6,7 +6,7 @@ from typing import Any
 
 from ..address import Address
 from ..errors import NameTaken, UnknownAgent, nearest
-from . import tokens
+from . import bindings, tokens
 from .database import Connection, Row
 from .writer import Tx
 
@@ -58,6 +58,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
     tokens.revoke(tx, row["id"], now)
+    bindings.end_of_agent(tx, row["id"], now)
     waiting = tx.execute(
         """
         UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,

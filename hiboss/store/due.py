@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..envelope import Priority
-from .database import Connection
+from .database import Connection, Row
+from .writer import Tx
 
 PATIENCE_MS = 15 * 60 * 1000
 LOOKED_THROUGH = 1_000  # of each priority, for one conversation's: a turn costs the same in any box
@@ -18,15 +19,22 @@ class Due(NamedTuple):
 
 
 def due(
-    connection: Connection, recipient: int, now: int, limit: int, conversation: int | None = None
+    connection: Connection | Tx,
+    recipient: int,
+    now: int,
+    limit: int,
+    *,
+    conversation: int | None = None,
+    binding: int | None = None,
 ) -> list[Due]:
     """The first of what is due for somebody and in nobody's hand."""
     ranked = []
     for priority in Priority:  # each a walk along the index
         rank = Priority.CRITICAL
-        for row in _walk(connection, recipient, priority, limit if conversation is None else LOOKED_THROUGH):
-            # What has waited long is at the beginning. What was overdue when it arrived waits with
-            # the fresh ones before it: else the first of ten would not be the first of one.
+        looked_at = limit if conversation is None else LOOKED_THROUGH
+        for row in _walk(connection, recipient, priority, looked_at, binding):
+            # What has waited long is at the beginning; behind a fresh one nothing has, unless
+            # the clock was set back, and then order comes first.
             if row["since"] > now - PATIENCE_MS:
                 rank = priority
             if conversation in (None, row["conversation"]):
@@ -34,13 +42,16 @@ def due(
     return [found for _, _, found in sorted(ranked)[:limit]]
 
 
-def _walk(connection: Connection, recipient: int, priority: Priority, limit: int) -> list[dict[str, int]]:
+def _walk(
+    connection: Connection | Tx, recipient: int, priority: Priority, limit: int, binding: int | None
+) -> list[Row]:
+    narrow = "" if binding is None else f"AND e.binding = {binding:d}"
     return connection.execute(
-        """
-        SELECT e.id, e.arrived, m.conversation, max(m.created_at, ifnull(m.deliver_at, 0)) AS since
+        f"""
+        SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since
         FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
         WHERE e.recipient = ? AND e.priority = ? AND e.status = 0 AND e.arrived IS NOT NULL
-          AND e.waits IS NULL AND e.held_by IS NULL
+          AND e.waits IS NULL AND e.held_by IS NULL {narrow}
         ORDER BY e.arrived LIMIT ?
         """,
         (recipient, int(priority), limit),
@@ -58,3 +69,21 @@ def count(connection: Connection, recipient: int, exact_to: int) -> int | str:
         (recipient, exact_to + 1),
     ).fetchone()[0]
     return f"{exact_to}+" if found > exact_to else found
+
+
+def oldest(connection: Connection) -> int | None:
+    """When the longest waiting of what is due arrived: a look at the beginning of each walk."""
+    row = connection.execute(
+        """
+        SELECT min((SELECT m.arrived_at FROM envelope e INDEXED BY envelope_due
+                    JOIN message m ON m.id = e.message
+                    WHERE e.recipient = a.id AND e.priority = p.priority AND e.status = 0
+                      AND e.arrived IS NOT NULL AND e.waits IS NULL
+                    ORDER BY e.arrived LIMIT 1))
+        FROM address a
+        CROSS JOIN (SELECT 0 AS priority UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) p
+        WHERE a.retired_at IS NULL
+        """
+    ).fetchone()
+    found: int | None = row[0]
+    return found

@@ -12,11 +12,13 @@ from .database import Connection, Row
 from .writer import Tx
 
 COLUMNS = """
-SELECT e.id, e.message, e.recipient, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at, e.held_by,
-       e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at, e.done_at,
+SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
+       e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
+       e.done_at,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
-       m.created_at, s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
+       m.created_at, m.arrived_at,
+       s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
        coalesce(m.from_name, u.name, g.display) AS from_name,
        CASE c.kind WHEN 'group' THEN c.name END AS group_name
 FROM envelope e

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..address import Address
+from ..address import SYSTEM, Address
 from ..envelope import Accepted, Draft, Status, Waits
 from ..errors import KeyReused, NoRecipient, NotBound, NotFound, UnknownRecipient, UnknownSender, nearest
 from .book import Entry
@@ -15,8 +15,8 @@ from .writer import Tx
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
-                     metadata, created_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     channel, metadata, created_at, arrived_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _INSERT_ENVELOPE = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wake_at, done_at)
@@ -35,7 +35,15 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     # Due now: it arrives in the transaction that accepts it. Deferred: when its time comes.
     seq = tx.book.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    envelopes = tuple([_insert_envelope(tx, draft, message, sender, r, now) for r in recipients])
+    bindings = [
+        _binding(tx, draft, sender, r, parent) if r.address.kind == "channel" else None for r in recipients
+    ]
+    envelopes = tuple(
+        [
+            _insert_envelope(tx, draft, message, r, binding, now)
+            for r, binding in zip(recipients, bindings, strict=True)
+        ]
+    )
     if draft.key is not None:
         tx.execute(
             "INSERT INTO sent_key (caller, key, message, digest) VALUES (?, ?, ?, ?)",
@@ -47,10 +55,21 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         thread=(parent["thread"] or parent["id"]) if parent else message,
         envelopes=envelopes,
         deliver_at=draft.deliver_at,
+        recipients=tuple([r.id for r in recipients]),
+        lanes=_lanes(draft, recipients, bindings),
     )
 
 
-def repeated(tx: Tx, caller: int, key: str, digest: bytes | None) -> Accepted | None:
+def _lanes(
+    draft: Draft, recipients: Sequence[Entry], bindings: Sequence[int | None]
+) -> tuple[tuple[int, int], ...]:
+    if draft.deliver_at is not None:
+        return ()
+    pairs = zip(recipients, bindings, strict=True)
+    return tuple([(recipient.id, binding) for recipient, binding in pairs if binding is not None])
+
+
+def repeated(tx: Tx, caller: int | None, key: str, digest: bytes | None) -> Accepted | None:
     """The first answer to this caller's key, if it was given before."""
     row = tx.execute(
         """
@@ -99,14 +118,18 @@ def _insert_message(
             draft.run,
             draft.trace,
             draft.hops,
+            json.dumps(draft.channel, ensure_ascii=False) if draft.channel else None,
             json.dumps(draft.metadata, ensure_ascii=False) if draft.metadata else None,
             now,
+            None if seq is None else now,
         ),
     )
     return int(cursor.lastrowid or 0)
 
 
-def _insert_envelope(tx: Tx, draft: Draft, message: int, sender: Entry, recipient: Entry, now: int) -> int:
+def _insert_envelope(
+    tx: Tx, draft: Draft, message: int, recipient: Entry, binding: int | None, now: int
+) -> int:
     deferred = draft.deliver_at is not None
     # A person's box holds mail as done: nobody works through it one by one.
     done = not deferred and recipient.address.kind == "user"
@@ -115,7 +138,7 @@ def _insert_envelope(tx: Tx, draft: Draft, message: int, sender: Entry, recipien
         (
             message,
             recipient.id,
-            _binding(tx, sender, recipient) if recipient.address.kind == "channel" else None,
+            binding,
             int(Status.DONE if done else Status.PENDING),
             int(draft.priority),
             None if deferred else tx.book.next_arrived(),
@@ -133,7 +156,7 @@ def _sender(tx: Tx, draft: Draft) -> Entry:
         entry = None  # a namesake who came while this was under way
     if entry is None and draft.sender.kind == "channel":
         return tx.book.add(draft.sender)  # only the boss may speak for a channel; api saw to it
-    if entry is None:
+    if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
         raise UnknownSender(address=str(draft.sender), hint=hint(tx, draft.sender))
     return entry
 
@@ -143,6 +166,8 @@ def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequ
     found: dict[int, Entry] = {}
     for address in addresses:
         entry = tx.book.entry(address)
+        if entry is not None and entry.address == SYSTEM:
+            entry = None  # it speaks and does not listen
         if entry is None and address.kind == "channel":
             raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
         if entry is None:
@@ -195,20 +220,31 @@ def _has_part(tx: Tx, message: Row, draft: Draft, sender: Entry) -> bool:
     return received is not None
 
 
-def _binding(tx: Tx, sender: Entry, recipient: Entry) -> int:
-    """The platform account this sender posts with there; pinned to the envelope."""
-    row = tx.execute(
+def _binding(tx: Tx, draft: Draft, sender: Entry, recipient: Entry, parent: Row | None) -> int:
+    """The platform account this sender posts with there; pinned to the envelope.
+
+    A reply leaves by the one its message came in. Only an agent the account serves may use
+    it, and the boss; and only where the account may post.
+    """
+    rows = tx.execute(
         """
-        SELECT b.id FROM binding_agent ba JOIN binding b ON b.id = ba.binding
-        WHERE ba.agent = ? AND b.adapter = ? AND b.removed_at IS NULL ORDER BY b.id LIMIT 1
+        SELECT b.id FROM contact c JOIN binding b ON b.id = c.binding
+        WHERE c.address = ?1 AND c.state IN ('allowed', 'boss') AND b.removed_at IS NULL
+          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id AND ba.agent = ?3))
+        ORDER BY b.id
         """,
-        (sender.id, recipient.address.adapter),
-    ).fetchone()
-    if row is None:
+        (recipient.id, draft.sees_all and sender.address.kind == "user", sender.id),
+    ).fetchall()
+    if not rows:
         raise NotBound(
             sender=str(sender.address), adapter=recipient.address.adapter, address=str(recipient.address)
         )
-    return int(row["id"])
+    usable = [int(row["id"]) for row in rows]
+    if parent is not None:
+        came = tx.execute("SELECT binding FROM platform_update WHERE message = ?", (parent["id"],)).fetchone()
+        if came is not None and came["binding"] in usable:
+            return int(came["binding"])
+    return usable[0]
 
 
 def hint(tx: Tx | Connection, address: Address) -> str:
@@ -216,7 +252,7 @@ def hint(tx: Tx | Connection, address: Address) -> str:
     rows = tx.execute(
         """
         SELECT kind || ':' || name AS text FROM address
-        WHERE retired_at IS NULL AND kind <> 'channel' LIMIT 1000
+        WHERE retired_at IS NULL AND kind <> 'channel' AND fold <> 'agent:system' LIMIT 1000
         """
     )
     return nearest(str(address), [row["text"] for row in rows])

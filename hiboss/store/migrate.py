@@ -34,6 +34,11 @@ def m0001_first_light(db: Database) -> None:
     db.execute("INSERT INTO config (key, value) VALUES ('epoch', ?)", [secrets.token_hex(4)])
 
 
+@migrations()
+def m0002_delivery(db: Database) -> None:
+    db.executescript(_sql("0002_delivery.sql"))
+
+
 def migrate(connection: Connection, home: Home, known: Migrations = migrations) -> None:
     """Apply what is missing. Only the holder of the daemon's lock may call this."""
     try:

@@ -1,0 +1,129 @@
+"""Bindings: platform accounts, the agents they serve, and where they may post."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ..address import Address
+from ..errors import BindingTaken, UnknownBinding
+from .database import Connection, Row
+from .lanes import Trouble, fail
+from .writer import Tx
+
+
+class Bound(NamedTuple):
+    binding: int
+    created: bool
+
+
+def add(
+    tx: Tx, adapter: str, account: str, settings: dict[str, Any], agent: int, places: list[str], now: int
+) -> Bound:
+    """Bind an account to an agent; a second agent of the same account is added to it."""
+    row = find(tx, adapter, account)
+    if row is not None and json.loads(row["settings"]) != settings:
+        raise BindingTaken(account=f"{adapter}:{account}", binding=f"b{row['id']}")
+    if row is not None:
+        number, created = int(row["id"]), False
+    else:
+        cursor = tx.execute(
+            "INSERT INTO binding (adapter, account, settings, created_at) VALUES (?, ?, ?, ?)",
+            (adapter, account, json.dumps(settings, sort_keys=True), now),
+        )
+        number, created = int(cursor.lastrowid or 0), True
+    tx.execute("INSERT OR IGNORE INTO binding_agent (binding, agent) VALUES (?, ?)", (number, agent))
+    for place in places:
+        allow(tx, number, adapter, place, now)
+    return Bound(number, created)
+
+
+def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
+    """Let a binding post to a place; the place's address id."""
+    address = Address("channel", f"{adapter}:{place}")
+    entry = tx.book.entry(address) or tx.book.add(address)
+    tx.execute(
+        """
+        INSERT INTO contact (binding, platform_id, address, state, created_at, decided_at)
+        VALUES (?1, ?2, ?3, 'allowed', ?4, ?4)
+        ON CONFLICT (binding, platform_id) DO UPDATE SET state = 'allowed', address = ?3, decided_at = ?4
+        """,
+        (binding, place, entry.id, now),
+    )
+    return entry.id
+
+
+def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[int, bool, int]:
+    """Take an agent from a binding; with the last one the binding ends, and what waits for it fails.
+
+    The binding, whether it has ended, and how many envelopes have failed.
+    """
+    row = find(tx, adapter, account)
+    gone = (
+        row
+        and tx.execute(
+            "DELETE FROM binding_agent WHERE binding = ? AND agent = ?", (row["id"], agent)
+        ).rowcount
+    )
+    if row is None or not gone:
+        raise UnknownBinding(account=f"{adapter}:{account}")
+    if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
+        return int(row["id"]), False, 0
+    tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
+    waiting = [
+        one["id"]
+        for one in tx.execute(
+            """
+            SELECT e.id FROM contact c CROSS JOIN envelope e INDEXED BY envelope_box
+                ON e.recipient = c.address AND e.box = 0 AND e.status = 0
+            WHERE c.binding = ?1 AND e.binding = ?1 ORDER BY e.id
+            """,
+            (row["id"],),
+        )
+    ]
+    fail(tx, waiting, Trouble("unbound", f"{adapter}:{account} is no longer bound"), now)
+    return int(row["id"]), True, len(waiting)
+
+
+def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
+    """An agent goes: so do its bindings, where it was the last. Which have ended."""
+    rows = tx.execute(
+        """
+        SELECT b.id, b.adapter, b.account FROM binding b JOIN binding_agent ba ON ba.binding = b.id
+        WHERE ba.agent = ? AND b.removed_at IS NULL
+        """,
+        (agent,),
+    ).fetchall()
+    ended = [remove(tx, row["adapter"], row["account"], agent, now) for row in rows]
+    return [number for number, is_over, _ in ended if is_over]
+
+
+def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
+    row: Row | None = connection.execute(
+        "SELECT * FROM binding WHERE adapter = ? AND account = ? AND removed_at IS NULL", (adapter, account)
+    ).fetchone()
+    return row
+
+
+def listed(connection: Connection | Tx) -> list[Row]:
+    """The live bindings, with the names of the agents they serve."""
+    return connection.execute(
+        """
+        SELECT b.id, b.adapter, b.account, b.settings, b.created_at,
+               (SELECT group_concat(a.name, ',') FROM binding_agent ba JOIN address a ON a.id = ba.agent
+                WHERE ba.binding = b.id) AS agents
+        FROM binding b WHERE b.removed_at IS NULL ORDER BY b.id
+        """
+    ).fetchall()
+
+
+def agents_of(connection: Connection | Tx, binding: int) -> list[Address]:
+    rows = connection.execute(
+        """
+        SELECT a.kind, a.name FROM binding_agent ba JOIN address a ON a.id = ba.agent
+        JOIN binding b ON b.id = ba.binding
+        WHERE ba.binding = ? AND b.removed_at IS NULL AND a.retired_at IS NULL ORDER BY ba.agent
+        """,
+        (binding,),
+    ).fetchall()
+    return [Address(row["kind"], row["name"]) for row in rows]

@@ -1,0 +1,338 @@
+"""Lanes: claiming what is due for a place, and settling what came of it.
+
+A row of `lane` exists only for a lane that has something to say: that it is paused, or
+what it has met. Everything here runs inside the writer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..address import BOSS, SYSTEM, Address
+from ..clock import iso
+from ..envelope import Draft
+from . import due, envelopes, messages
+from .database import Connection, Row
+from .envelopes import Facts
+from .writer import Tx
+
+GIVE_UP_MS = 24 * 3600 * 1000
+NEXT_START = 2**62  # the `wake_at` of what is in hand: to be looked at when a daemon starts
+EAGER_MS = 5_000  # new activity tries a waiting lane again, at most so often
+
+
+class Lane(NamedTuple):
+    """The one-at-a-time line of one place; for channels, of one binding there."""
+
+    address: int
+    binding: int | None
+
+
+class Trouble(NamedTuple):
+    """What went wrong, in words that stay."""
+
+    kind: str
+    text: str
+
+
+# --- claiming ------------------------------------------------------------------------
+
+
+def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Facts | None:
+    """The next envelope of a lane, marked as in hand; None when there is nothing to do now."""
+    state = get(tx, lane)
+    if state is not None and not _may_go(state, now, eager=eager):
+        return None
+    found = due.due(tx, lane.address, now, 1, binding=lane.binding)
+    if not found:
+        return None
+    if state is not None:
+        tx.execute(
+            "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
+        )
+    # Before it is handed over: whatever happens now, we know that it may have been.
+    tx.execute(
+        "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
+        (boot, NEXT_START, found[0].id),
+    )
+    (facts,) = envelopes.fetch(tx, [found[0].id])
+    facts["posted"] = posted(tx, found[0].id)
+    facts["answers"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
+    return facts
+
+
+def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
+    """What the platform calls the message this replies to, if it lies there too."""
+    row = tx.execute(
+        """
+        SELECT platform_id FROM platform_update WHERE message = ?1 AND binding = ?2
+        UNION ALL
+        SELECT p.platform_id FROM envelope e INDEXED BY envelope_message
+        JOIN post p ON p.envelope = e.id AND p.chunk = 0
+        WHERE e.message = ?1 AND e.recipient = ?3 AND e.binding = ?2
+        LIMIT 1
+        """,
+        (message, lane.binding, lane.address),
+    ).fetchone()
+    return row["platform_id"] if row else None
+
+
+def _may_go(state: Row, now: int, *, eager: bool) -> bool:
+    if state["state"] == "waiting":
+        return eager and now - (state["tried_at"] or 0) >= EAGER_MS
+    return bool(state["state"] == "open")
+
+
+def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
+    """Its chunks, if they were stored: which are posted already, and which are not."""
+    return tx.execute(
+        "SELECT chunk, content, platform_id, posted_at FROM post WHERE envelope = ? ORDER BY chunk",
+        (envelope,),
+    ).fetchall()
+
+
+def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
+    """Store the chunks before the first is posted, so that a retry goes on at the unsent one."""
+    for number, content in enumerate(chunks):
+        tx.execute(
+            "INSERT OR IGNORE INTO post (envelope, chunk, content) VALUES (?, ?, ?)",
+            (envelope, number, content),
+        )
+
+
+def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
+    tx.execute(
+        """
+        INSERT INTO post (envelope, chunk, content, platform_id, posted_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (envelope, chunk) DO UPDATE SET platform_id = ?4, posted_at = ?5
+        """,
+        (envelope, number, content, platform_id, now),
+    )
+
+
+# --- settling ------------------------------------------------------------------------
+
+
+def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
+    tx.execute(
+        "UPDATE envelope SET status = 1, done_at = ?, held_by = NULL, wake_at = NULL WHERE id = ?",
+        (now, envelope),
+    )
+    tx.execute(
+        """
+        UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
+               error_at = NULL, boss_told_at = NULL
+        WHERE address = ? AND ifnull(binding, 0) = ? AND failures > 0
+        """,
+        (lane.address, lane.binding or 0),
+    )
+
+
+def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: int) -> None:
+    """Nothing gets through: the lane waits, in its order, and the boss is told once."""
+    tx.execute(
+        """
+        UPDATE envelope SET held_by = NULL, wake_at = NULL, attempts = attempts + 1,
+               error_kind = ?1, error_text = ?2, error_at = ?3, first_failed_at = ifnull(first_failed_at, ?3)
+        WHERE id = ?4
+        """,
+        (trouble.kind, trouble.text, now, envelope),
+    )
+    row = tx.execute(
+        """
+        INSERT INTO lane (address, binding, state, wake_at, failures, first_failed_at, error_kind,
+                          error_text, error_at, tried_at)
+        VALUES (?1, ?2, 'waiting', ?3, 1, ?4, ?5, ?6, ?4, ?4)
+        ON CONFLICT (address, ifnull(binding, 0)) DO UPDATE SET
+            state = CASE state WHEN 'paused' THEN 'paused' ELSE 'waiting' END,
+            wake_at = CASE state WHEN 'paused' THEN NULL ELSE ?3 END,
+            failures = failures + 1, first_failed_at = ifnull(first_failed_at, ?4),
+            error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4
+        RETURNING id, first_failed_at, boss_told_at
+        """,
+        (lane.address, lane.binding, until, now, trouble.kind, trouble.text),
+    ).fetchone()
+    if row["boss_told_at"] is None:
+        _tell_boss(tx, lane, trouble, now)
+        tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
+    if row["first_failed_at"] <= now - GIVE_UP_MS:
+        _give_up(tx, lane, trouble, now)
+
+
+def failures(tx: Tx | Connection, lane: Lane) -> int:
+    state = get(tx, lane)
+    return int(state["failures"]) if state is not None else 0
+
+
+def _give_up(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
+    """What this lane has failed to deliver for a day."""
+    rows = tx.execute(
+        """
+        SELECT e.id FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
+        WHERE e.recipient = ? AND ifnull(e.binding, 0) = ? AND e.status = 0 AND e.arrived IS NOT NULL
+          AND e.waits IS NULL AND e.held_by IS NULL AND m.arrived_at <= ?
+        """,
+        (lane.address, lane.binding or 0, now - GIVE_UP_MS),
+    ).fetchall()
+    fail(tx, [row["id"] for row in rows], trouble, now)
+
+
+def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int) -> None:
+    senders: dict[int, list[Row]] = {}
+    for number in numbers:
+        tx.execute(
+            """
+            UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wake_at = NULL,
+                   attempts = attempts + 1, error_kind = ?2, error_text = ?3, error_at = ?1,
+                   first_failed_at = ifnull(first_failed_at, ?1)
+            WHERE id = ?4
+            """,
+            (now, trouble.kind, trouble.text, number),
+        )
+        row = tx.execute(
+            """
+            SELECT e.id, e.message, m.sender, a.kind || ':' || a.name AS address
+            FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
+            WHERE e.id = ?
+            """,
+            (number,),
+        ).fetchone()
+        senders.setdefault(row["sender"], []).append(row)
+    for sender, rows in senders.items():
+        _tell_sender(tx, sender, rows, trouble, now)
+
+
+# --- telling -------------------------------------------------------------------------
+
+
+def _tell_sender(tx: Tx, sender: int, rows: list[Row], trouble: Trouble, now: int) -> None:
+    """One notice, however many it is about; never about a notice."""
+    row = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (sender,)).fetchone()
+    address = Address(row["kind"], row["name"])
+    if row["retired_at"] is not None or address.kind not in ("agent", "user") or address == SYSTEM:
+        return
+    what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
+    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
+    again = " ".join(f"--id e{one['id']}" for one in rows[:20])
+    text = f"Not delivered: {what}{more}. {trouble.text}\nTo try again: hiboss envelope retry {again}"
+    notify(tx, address, text, now, about=rows[0]["message"])
+
+
+def _tell_boss(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
+    row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane.address,)).fetchone()
+    text = (
+        f"Nothing gets through to {row[0]} since {iso(now)}: {trouble.text}\n"
+        "What is for there waits in order and is tried again. See: hiboss lane list"
+    )
+    notify(tx, BOSS, text, now)
+
+
+def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
+    """A notice from agent:system: made by a machine, it starts nothing and causes no other."""
+    if tx.book.entry(to) is None:
+        return
+    entry = tx.book.entry(SYSTEM) or tx.book.add(SYSTEM)
+    draft = Draft(
+        sender=SYSTEM,
+        caller=entry.id,
+        sees_all=True,
+        to=(to,),
+        text=text,
+        auto=True,
+        reply_to=None if about is None else ("message", about),
+    )
+    messages.insert(tx, draft, now)
+
+
+# --- holds ---------------------------------------------------------------------------
+
+
+def free_holds(tx: Tx) -> int:
+    """What a daemon had in hand when it ended comes back; that it was handed over stays known."""
+    return tx.execute(
+        f"""
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, wake_at = NULL
+        WHERE wake_at = {NEXT_START}
+        """
+    ).rowcount
+
+
+# --- looking and steering ------------------------------------------------------------
+
+
+def get(connection: Tx | Connection, lane: Lane) -> Row | None:
+    row: Row | None = connection.execute(
+        "SELECT * FROM lane WHERE address = ? AND ifnull(binding, 0) = ?", (lane.address, lane.binding or 0)
+    ).fetchone()
+    return row
+
+
+def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
+    """The lanes of a place: one for each binding that has, or had, something for it."""
+    rows = connection.execute(
+        """
+        SELECT binding FROM lane WHERE address = ?1
+        UNION SELECT binding FROM contact WHERE address = ?1
+        """,
+        (address,),
+    ).fetchall()
+    return [Lane(address, row["binding"]) for row in rows]
+
+
+def with_work(connection: Connection) -> list[Lane]:
+    """Every channel lane in which something is due: asked once, at the start."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT a.id, e.binding FROM address a
+        CROSS JOIN envelope e INDEXED BY envelope_due ON e.recipient = a.id
+        WHERE a.kind = 'channel' AND e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL
+        """
+    ).fetchall()
+    return [Lane(row["id"], row["binding"]) for row in rows]
+
+
+def listed(connection: Connection) -> list[Row]:
+    """Lanes that have something to say, or something due, with what they have met."""
+    return connection.execute(
+        """
+        SELECT a.kind || ':' || a.name AS address, p.id AS address_id, p.binding,
+               ifnull(l.state, 'open') AS state, l.wake_at, ifnull(l.failures, 0) AS failures,
+               l.first_failed_at, l.error_kind, l.error_text, l.error_at, l.tried_at,
+               (SELECT count(*) FROM envelope e INDEXED BY envelope_due
+                WHERE e.recipient = p.id AND e.binding IS p.binding AND e.status = 0
+                  AND e.arrived IS NOT NULL AND e.waits IS NULL) AS due
+        FROM (SELECT address AS id, binding FROM contact WHERE address IS NOT NULL
+              UNION SELECT address, binding FROM lane) p
+        JOIN address a ON a.id = p.id
+        LEFT JOIN lane l ON l.address = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
+        ORDER BY a.fold, p.binding
+        """
+    ).fetchall()
+
+
+def pause(tx: Tx, lane: Lane, now: int) -> bool:
+    """Whether it was not paused before."""
+    return bool(
+        tx.execute(
+            """
+            INSERT INTO lane (address, binding, state) VALUES (?1, ?2, 'paused')
+            ON CONFLICT (address, ifnull(binding, 0)) DO UPDATE SET state = 'paused', wake_at = NULL
+            WHERE state <> 'paused'
+            """,
+            (lane.address, lane.binding),
+        ).rowcount
+    )
+
+
+def reopen(tx: Tx, lane: Lane, states: tuple[str, ...]) -> bool:
+    """Let it go on at once, if it is in one of these states."""
+    marks = ",".join("?" * len(states))
+    return bool(
+        tx.execute(
+            f"""
+            UPDATE lane SET state = 'open', wake_at = NULL, tried_at = NULL
+            WHERE address = ? AND ifnull(binding, 0) = ? AND state IN ({marks})
+            """,
+            (lane.address, lane.binding or 0, *states),
+        ).rowcount
+    )
