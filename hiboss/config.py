@@ -82,6 +82,28 @@ class Settings:
     stop_seconds: float = _setting(
         "daemon", 5.0, "How long a stop waits for answers to be read.", least=0, most=600
     )
+    heartbeat_seconds: float = _setting(
+        "daemon",
+        15.0,
+        "How often to look at the clock anyway, for a machine that slept or a clock that was set.",
+        least=1,
+        most=3_600,
+        live=False,
+    )
+    parallel_lanes: int = _setting("delivery", 32, "How many lanes deliver at the same time.", most=1_000)
+    post_seconds: float = _setting(
+        "delivery", 60.0, "How long a platform may take to confirm a post.", least=0.1, most=3_600
+    )
+    drain_seconds: float = _setting(
+        "delivery", 5.0, "How long a stop waits for posts in hand.", least=0, most=600
+    )
+    adapter_modules: tuple[str, ...] = _setting(
+        "adapters",
+        (),
+        "Python modules with adapters of your own (docs/adapters.md).",
+        key="modules",
+        live=False,
+    )
     log_level: str = _setting(
         "log", "info", "What is worth a line in the log.", key="level", choices=LOG_LEVELS
     )

@@ -45,6 +45,7 @@ def start(home: Home, settings: Settings) -> None:
     )
     handler.setFormatter(_Line())
     logging.getLogger().handlers[:] = [handler]
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it reports every wake twice
     adjust(settings)
 
 

@@ -14,10 +14,19 @@ from typing import Any
 
 from . import clock, media
 from .config import Settings
+from .contract import Arrival, Refused
 from .envelope import Accepted, Attachment, Draft, check_text
-from .errors import EmptyMessage, NoRecipient, TooLarge
+from .errors import (
+    AttachmentForbidden,
+    AttachmentMissing,
+    AttachmentUnreadable,
+    EmptyMessage,
+    HibossError,
+    NoRecipient,
+    TooLarge,
+)
 from .paths import Home
-from .store import messages
+from .store import inbound, messages
 from .store.store import Store
 from .store.writer import Tx
 
@@ -27,6 +36,7 @@ class Router:
         self._store = store
         self._home = home
         self._settings = settings
+        self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set by the assembly
 
     async def accept(
         self, draft: Draft, files: Sequence[str] = (), check: Callable[[Tx], None] | None = None
@@ -47,7 +57,42 @@ class Router:
                 check(tx)
             return messages.insert(tx, draft, now)
 
-        return await self._store.write(insert)
+        accepted = await self._store.write(insert)
+        self.accepted(accepted)
+        return accepted
+
+    async def receive(self, binding: int, adapter: str, arrival: Arrival) -> bool:
+        """Store what came in from a platform; after this its offset may advance.
+
+        False: it was stored before. Raises Refused for what can never be taken.
+        """
+        self._check_arrival(arrival)
+        known = await self._store.write(lambda tx: inbound.known(tx, binding, arrival.update))
+        if known:
+            return False
+        try:
+            files = await self._keep(arrival.files)
+        except (TooLarge, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
+            raise Refused(error.message) from error
+        now = clock.now()
+        accepted = await self._store.write(
+            lambda tx: inbound.receive(tx, binding, adapter, arrival, files, now)
+        )
+        if accepted is not None:
+            self.accepted(accepted)
+        return accepted is not None
+
+    def _check_arrival(self, arrival: Arrival) -> None:
+        limits = self._settings
+        if not arrival.files and (not arrival.text or arrival.text.isspace()):
+            raise Refused("it is empty")
+        try:
+            _measure("text", arrival.text, limits.text_bytes)
+            _measure("subject", arrival.subject or "", limits.subject_bytes)
+            for value in (*arrival.author.values(), arrival.group or "", arrival.answers or ""):
+                _measure("author, group or answers", value, limits.word_bytes)
+        except HibossError as error:
+            raise Refused(error.message) from error
 
     def _check(self, draft: Draft, files: Sequence[str]) -> None:
         limits = self._settings

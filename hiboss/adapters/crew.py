@@ -1,0 +1,143 @@
+"""The crew: one running adapter for each binding, looked after.
+
+An adapter that crashes is started again after growing pauses; it takes nobody down, and
+its lanes wait meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import clock
+from ..contract import Account, Arrival, LaneError
+from ..errors import redact
+from ..events import AdapterFailed, AdapterStarted, Bus
+from ..store.database import Row
+from .registry import Registry
+
+log = logging.getLogger(__name__)
+PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)
+SOUND_MS = 60_000  # having run so long, an adapter's earlier crashes are forgiven
+STOP_SECONDS = 5.0
+Receive = Callable[[int, str, Arrival], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Berth:
+    """The place of one adapter."""
+
+    binding: int
+    type: str
+    account: str
+    settings: Mapping[str, Any]
+    adapter: Any = None  # while it runs
+    state: str = "starting"  # starting, running, failed
+    crashes: int = 0
+    error: str | None = None
+    since: int = 0
+    life: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.type}:{self.account}"
+
+
+class Crew:
+    def __init__(
+        self, registry: Registry, bus: Bus, receive: Receive, started: Callable[[int], None]
+    ) -> None:
+        self._registry = registry
+        self._bus = bus
+        self._receive = receive
+        self._started = started  # this binding can post again: its lanes may be tried
+        self.berths: dict[int, Berth] = {}
+
+    def add(self, row: Row) -> None:
+        """Start an adapter for a binding, now or after a restart."""
+        if row["id"] in self.berths:
+            return
+        berth = Berth(row["id"], row["adapter"], row["account"], json.loads(row["settings"] or "{}"))
+        self.berths[berth.binding] = berth
+        berth.life = asyncio.create_task(self._live(berth), name=f"adapter {berth.name}")
+
+    async def remove(self, binding: int) -> None:
+        berth = self.berths.pop(binding, None)
+        if berth is not None and berth.life is not None:
+            berth.life.cancel()
+            await asyncio.gather(berth.life, return_exceptions=True)
+
+    async def close(self) -> None:
+        await asyncio.gather(*[self.remove(binding) for binding in list(self.berths)])
+
+    def kind(self, name: str) -> Any:
+        """The adapter class of this type."""
+        return self._registry.kind(name)
+
+    def adapter(self, binding: int | None) -> Any:
+        berth = self.berths.get(binding or 0)
+        if berth is None:
+            raise LaneError("unbound", "this account is not bound any more")
+        if berth.adapter is None:
+            raise LaneError("adapter_down", berth.error or "the adapter is still starting", retry_after=1.0)
+        return berth.adapter
+
+    def is_starting(self, binding: int | None) -> bool:
+        """Whether its first start has not come to an end yet."""
+        berth = self.berths.get(binding or 0)
+        return berth is not None and berth.state == "starting" and berth.error is None
+
+    async def _live(self, berth: Berth) -> None:
+        """Run, and run again after a crash, until cancelled."""
+        while True:
+            await self._run(berth)
+            berth.adapter, berth.state = None, "failed"
+            pause = PAUSES[min(berth.crashes, len(PAUSES) - 1)]
+            berth.crashes += 1
+            self._bus.publish(AdapterFailed(at=clock.now(), binding=berth.binding, error=berth.error or ""))
+            await asyncio.sleep(pause)
+            berth.state = "starting"
+
+    async def _run(self, berth: Berth) -> None:
+        """One life of an adapter; returns when it has ended, with `error` saying why."""
+        adapter = None
+        try:
+            kind = self._registry.kind(berth.type)
+            adapter = kind(Account(binding=berth.binding, name=berth.account, settings=berth.settings))
+            await adapter.start()
+            self._is_up(berth, adapter)
+            await adapter.listen(lambda arrival: self._receive(berth.binding, berth.type, arrival))
+            berth.error = "it stopped listening"
+        except LaneError as error:
+            berth.error = redact(error.text)
+            log.warning("%s cannot start: %s", berth.name, berth.error, extra={"action": "adapter"})
+        except Exception as error:
+            berth.error = redact(f"{type(error).__name__}: {error}")
+            log.exception("%s crashed.", berth.name, extra={"action": "adapter"})
+        finally:
+            if berth.since and clock.now() - berth.since > SOUND_MS:
+                berth.crashes = 0
+            berth.adapter, berth.since = None, 0
+            await _stop(adapter, berth)
+
+    def _is_up(self, berth: Berth, adapter: Any) -> None:
+        berth.adapter, berth.state, berth.error, berth.since = adapter, "running", None, clock.now()
+        log.info("%s runs.", berth.name, extra={"action": "adapter"})
+        self._bus.publish(
+            AdapterStarted(at=berth.since, binding=berth.binding, address=f"channel:{berth.name}")
+        )
+        self._started(berth.binding)
+
+
+async def _stop(adapter: Any, berth: Berth) -> None:
+    if adapter is None:
+        return
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await adapter.stop()
+    except Exception:
+        log.exception("%s did not stop well.", berth.name, extra={"action": "adapter"})

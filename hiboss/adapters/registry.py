@@ -1,0 +1,38 @@
+"""The kinds of adapters there are: ours, and those of modules named in `adapters.modules`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from ..errors import BadSetting, UnknownAdapter, nearest
+from .folder import FolderAdapter
+
+OURS: dict[str, Any] = {FolderAdapter.type: FolderAdapter}
+
+
+class Registry:
+    def __init__(self, modules: Sequence[str]) -> None:
+        self.kinds = dict(OURS)
+        for name in modules:
+            self.kinds |= _load(name)
+
+    def kind(self, name: str) -> Any:
+        """The adapter class of this type."""
+        if name not in self.kinds:
+            known = sorted(self.kinds)
+            raise UnknownAdapter(name=name[:60], hint=nearest(name, known), known=", ".join(known))
+        return self.kinds[name]
+
+
+def _load(module: str) -> dict[str, Any]:
+    try:
+        adapters = import_module(module).ADAPTERS
+    except (ImportError, AttributeError) as error:
+        raise BadSetting(
+            where="adapters.modules",
+            value=f"{module} ({error})",
+            wants="modules that can be imported and have ADAPTERS, a list of adapter classes",
+        ) from error
+    return {adapter.type: adapter for adapter in adapters}

@@ -1,0 +1,232 @@
+"""Delivery: claim, hand over, settle. One envelope at a time in a lane, many lanes at once.
+
+What a lane has in hand is marked before it is handed over. Settling one and claiming the
+next are one transaction. The type of an error decides what happens; adapters never retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from . import clock
+from .adapters.crew import Crew
+from .config import Settings
+from .contract import EnvelopeError, File, LaneError, Letter
+from .crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
+from .envelope import Kind
+from .errors import HibossError
+from .events import Bus, EnvelopeSettled, Event, LaneWaits
+from .paths import Home
+from .store import lanes
+from .store.envelopes import Facts
+from .store.lanes import Lane, Trouble
+from .store.store import Store
+from .store.writer import Tx
+
+log = logging.getLogger(__name__)
+PATIENCE_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then hourly
+BURST = 50  # envelopes of one lane before others get its place
+
+
+class Settle(NamedTuple):
+    """What to write about a hand-over, and what follows once it is written."""
+
+    write: Callable[[Tx], None]
+    event: Event
+    wake_at: int | None = None
+
+
+class Delivery:
+    def __init__(self, store: Store, home: Home, settings: Settings, crew: Crew, bus: Bus) -> None:
+        self._store = store
+        self._home = home
+        self._settings = settings
+        self._crew = crew
+        self._bus = bus
+        self._working: dict[Lane, asyncio.Task[None]] = {}
+        self._again: dict[Lane, bool] = {}  # woken while they worked; True: by new activity
+        self._queue: dict[Lane, bool] = {}  # woken, and no place free
+        self._stopping = False
+        self.nudge: Callable[[int], None]  # the scheduler's, set by the assembly
+
+    async def start(self) -> None:
+        """What another daemon had in hand comes back; lanes are woken when their adapters run."""
+        freed = await self._store.write(lanes.free_holds)
+        if freed:
+            log.warning("%d envelopes were in hand when the daemon ended; they come again.", freed)
+
+    def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
+        """Look into these lanes. `eager`: something new came, so try also one that waits."""
+        for lane in found:
+            if self._stopping:
+                return
+            if self._crew.is_starting(lane.binding):
+                continue  # it wakes its lanes itself
+            if lane in self._working:
+                self._again[lane] = self._again.get(lane, False) or eager
+            elif len(self._working) >= self._settings.parallel_lanes:
+                self._queue[lane] = self._queue.get(lane, False) or eager
+            else:
+                task = asyncio.create_task(self._work(lane, eager))
+                self._working[lane] = task
+                task.add_done_callback(partial(self._finished, lane))
+
+    def _finished(self, lane: Lane, _: asyncio.Task[None]) -> None:
+        del self._working[lane]
+        eager = self._again.pop(lane, None)
+        if eager is not None:
+            self._queue[lane] = eager
+        if self._queue and not self._stopping:
+            nearest = next(iter(self._queue))
+            self.wake([nearest], eager=self._queue.pop(nearest))
+
+    async def close(self) -> None:
+        """Let what is in hand be settled, for a bounded time; the rest comes back at the next start."""
+        self._stopping = True
+        tasks = list(self._working.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        freed = await self._store.write(lanes.free_holds)
+        if freed:
+            log.warning("%d envelopes were still in hand at the stop; they come again.", freed)
+
+    async def _work(self, lane: Lane, eager: bool) -> None:
+        settle: Settle | None = None
+        for turn in range(BURST + 1):
+            last = turn == BURST or self._stopping
+            claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
+            if claimed is None:
+                if turn == BURST:
+                    self._again.setdefault(lane, False)  # there may be more: stand in line again
+                return
+            crashpoint(CLAIMED)
+            settle = await self._hand_over(lane, claimed)
+            eager = False
+
+    async def _settle_and_claim(
+        self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool
+    ) -> Facts | None:
+        """One transaction. While the store cannot be used, what came of a hand-over is not forgotten."""
+        boot = self._store.boot
+
+        def change(tx: Tx) -> Facts | None:
+            if settle is not None:
+                settle.write(tx)
+            return lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
+
+        claimed = await self._write_in_the_end(change)
+        crashpoint(SETTLED)
+        if settle is not None:
+            self._bus.publish(settle.event)
+            if settle.wake_at is not None:
+                self.nudge(settle.wake_at)
+        return claimed
+
+    async def _write_in_the_end(self, change: Callable[[Tx], Facts | None]) -> Facts | None:
+        pause = 0.1
+        while True:
+            try:
+                return await self._store.write(change)
+            except HibossError as error:
+                log.error("A lane waits for the store: %s", error, extra={"action": "deliver"})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 10.0)
+
+    async def _hand_over(self, lane: Lane, claimed: Facts) -> Settle:
+        """Post it, and say what to write about that."""
+        number = int(claimed["id"])
+        try:
+            adapter = self._crew.adapter(lane.binding)
+            letter = _letter(claimed, self._home)
+            async with asyncio.timeout(self._settings.post_seconds):
+                return await self._post(adapter, lane, letter, claimed)
+        except EnvelopeError as error:
+            return self._failed(number, Trouble(error.kind, error.text))
+        except LaneError as error:
+            return self._waits(lane, claimed, Trouble(error.kind, error.text), error.retry_after)
+        except TimeoutError:
+            text = f"no answer within {self._settings.post_seconds:g} seconds"
+            return self._waits(lane, claimed, Trouble("timed_out", text), None)
+        except HibossError as error:  # a chunk could not be noted
+            return self._waits(lane, claimed, Trouble(error.code, error.message), None)
+        except Exception as error:  # a defect of the adapter's stops its own lane only
+            log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
+            trouble = Trouble("adapter_failed", f"the adapter failed: {type(error).__name__}")
+            return self._waits(lane, claimed, trouble, None)
+
+    async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: Facts) -> Settle:
+        number, kept = int(claimed["id"]), claimed["posted"]
+        chunks = [row["content"] for row in kept] or adapter.chunks(letter)
+        sent = {row["chunk"] for row in kept if row["posted_at"] is not None}
+        if len(chunks) > 1 and not kept:
+            await self._store.write(lambda tx: lanes.plan(tx, number, chunks))
+        notes: list[tuple[int, str, str]] = []
+        for place, chunk in enumerate(chunks):
+            if place in sent:
+                continue
+            posted = await adapter.post(letter, place, chunk)
+            crashpoint(POSTED)
+            notes.append((place, chunk, posted))
+            if place < len(chunks) - 1:  # the last one is noted with the settling
+                await self._note(number, notes.pop())
+        return self._done(lane, number, notes)
+
+    async def _note(self, number: int, note: tuple[int, str, str]) -> None:
+        now = clock.now()
+        await self._store.write(lambda tx: lanes.note_post(tx, number, *note, now))
+
+    # --- what is written about it ----------------------------------------------------
+
+    def _done(self, lane: Lane, number: int, notes: list[tuple[int, str, str]]) -> Settle:
+        now = clock.now()
+
+        def write(tx: Tx) -> None:
+            for note in notes:
+                lanes.note_post(tx, number, *note, now)
+            lanes.done(tx, lane, number, now)
+
+        return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
+
+    def _failed(self, number: int, trouble: Trouble) -> Settle:
+        now = clock.now()
+        log.warning("e%d failed: %s", number, trouble.text, extra={"action": "deliver"})
+        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=trouble.text)
+        return Settle(lambda tx: lanes.fail(tx, [number], trouble, now), event)
+
+    def _waits(self, lane: Lane, claimed: Facts, trouble: Trouble, retry_after: float | None) -> Settle:
+        now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
+        failures = self._store.read(lambda connection: lanes.failures(connection, lane))
+        delay = _patience(failures) if retry_after is None else max(retry_after, 0.05)
+        log.warning("%s waits %.0f s: %s", address, delay, trouble.text, extra={"action": "deliver"})
+        until = now + int(delay * 1000)
+        event = LaneWaits(at=now, address=address, error=trouble.text, until=until)
+        return Settle(lambda tx: lanes.waits(tx, lane, number, trouble, until, now), event, until)
+
+
+def _patience(failures: int) -> float:
+    return PATIENCE_SECONDS[min(failures, len(PATIENCE_SECONDS) - 1)] * random.uniform(0.9, 1.1)
+
+
+def _letter(claimed: Facts, home: Home) -> Letter:
+    files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
+    return Letter(
+        id=f"e{claimed['id']}",
+        place=claimed["to_address"].split(":", 2)[2],
+        text=claimed["text"],
+        type=Kind(claimed["type"]).word,
+        subject=claimed["subject"],
+        sender=claimed["from_address"],
+        sender_name=claimed["from_name"],
+        files=tuple(File(one["name"], os.path.join(home.media, one["file"]), one["mime"]) for one in files),
+        answers=claimed["answers"],
+    )
