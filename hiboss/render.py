@@ -80,6 +80,7 @@ def _header(one: Envelope, zone: tzinfo) -> Facts:
         ("subject", one["subject"] and line(one["subject"])),
         ("created-at", moment(one["created_at"], zone)),
         ("deliver-at", one["deliver_at"] and moment(one["deliver_at"], zone)),
+        ("late", one["late_seconds"] and length(one["late_seconds"])),
         ("priority", None if one["priority"] == "normal" else one["priority"]),
         ("in-reply-to", _in_reply_to(one)),
         ("redelivered", "true" if one["redelivered"] else None),
@@ -194,6 +195,19 @@ def line(text: str) -> str:
     flat = " ".join(_STEERING.sub("", text).split())
     flat = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", flat)
     return f"{_ISOLATE}{flat}{_RELEASE}" if _RIGHT_TO_LEFT.search(flat) else flat
+
+
+def length(seconds: int) -> str:
+    """2h5m: the two largest units say enough."""
+    parts = [
+        (seconds // 86_400, "D"),
+        (seconds // 3600 % 24, "h"),
+        (seconds // 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ]
+    said = [f"{number}{unit}" for number, unit in parts]
+    first = next((place for place, (number, _) in enumerate(parts) if number), 3)
+    return "".join(part for part in said[first : first + 2] if not part.startswith("0")) or "0s"
 
 
 def moment(utc: str, zone: tzinfo) -> str:

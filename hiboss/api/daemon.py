@@ -10,9 +10,14 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from .. import __version__, clock, errors
+from ..store import due, lanes
 from ..store import house as house_store
+from .bindings import BindingShape
+from .bindings import shapes as adapter_shapes
 from .caller import Caller
 from .house import House
+from .lanes import LaneShape
+from .lanes import shape as lane_shape
 from .operation import REGISTRY, Level, Nothing, operation
 
 
@@ -46,6 +51,10 @@ class Status(TypedDict):
     writes_waiting: int
     database_bytes: int
     agents: int | str
+    next_wake_at: str | None
+    oldest_due_at: str | None
+    lanes: list[LaneShape]
+    adapters: list[BindingShape]
     due: int | str
     deferred: int | str
     failed: int | str
@@ -81,6 +90,8 @@ async def status(house: House, caller: Caller, params: Nothing) -> Status:
     """How the daemon is and how much it has in hand."""
     exact_to = house.settings.count_exact_to
     counts = await house.store.read_slowly(lambda c: house_store.counts(c, exact_to))
+    oldest = await house.store.read_slowly(due.oldest)
+    rows = await house.store.read_slowly(lanes.listed)
     return {
         "version": __version__,
         "pid": os.getpid(),
@@ -93,6 +104,10 @@ async def status(house: House, caller: Caller, params: Nothing) -> Status:
         "connections": house.connections(),
         "writes_waiting": house.store.waiting,
         "database_bytes": os.path.getsize(house.home.database),
+        "next_wake_at": clock.iso_or_none(house.scheduler.next_wake),
+        "oldest_due_at": clock.iso_or_none(oldest),
+        "lanes": [lane_shape(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
+        "adapters": adapter_shapes(house),
         **counts,  # type: ignore[typeddict-item]
     }
 

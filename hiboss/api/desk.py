@@ -20,7 +20,20 @@ from ..errors import (
     nearest,
 )
 from ..store import house as house_store
-from . import access, agents, boss, daemon, envelopes, sending, settings, setup, turns  # noqa: F401 - they declare the operations
+from . import (  # noqa: F401 - they declare the operations
+    access,
+    agents,
+    bindings,
+    boss,
+    claims,
+    daemon,
+    envelopes,
+    lanes,
+    sending,
+    settings,
+    setup,
+    turns,
+)
 from .caller import OWNER, Caller
 from .explain import explain
 from .house import House

@@ -112,7 +112,7 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     else:
         page = store.read(lambda c: listing.page(c, query))
     result: Listed = {
-        "envelopes": _shapes(house, page.ids, caller.sees),
+        "envelopes": shapes(house, page.ids, caller.sees),
         "next": page.next.text(store.epoch) if page.next else None,
         "timezone": house.timezone,
     }
@@ -122,7 +122,7 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     return result
 
 
-def _shapes(house: House, numbers: list[int], viewer: int | None) -> list[shape.EnvelopeShape]:
+def shapes(house: House, numbers: list[int], viewer: int | None) -> list[shape.EnvelopeShape]:
     """Envelopes that were found to be visible to the viewer; None sees all."""
     if not numbers:
         return []
@@ -204,7 +204,7 @@ async def get(house: House, caller: Caller, params: Get) -> Got:
     number = ids.number(params.id, "envelope")
     row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
     return {
-        "envelope": _shapes(house, [number], caller.sees)[0],
+        "envelope": shapes(house, [number], caller.sees)[0],
         "recipients": house.store.read(lambda c: envelopes.recipients(c, row["message"])),
         "timezone": house.timezone,
     }
@@ -221,7 +221,7 @@ async def read(house: House, caller: Caller, params: Mark) -> Read:
     changed = await _mark(house, caller, params, envelopes.mark_read)
     return {
         "changed": changed,
-        "envelopes": _shapes(house, numbers, caller.sees),
+        "envelopes": shapes(house, numbers, caller.sees),
         "timezone": house.timezone,
     }
 

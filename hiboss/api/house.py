@@ -9,9 +9,13 @@ from datetime import UTC, tzinfo
 from typing import TypeVar
 
 from .. import clock
+from ..adapters.crew import Crew
 from ..config import Configuration, Setting, Settings
+from ..delivery import Delivery
+from ..events import Bus
 from ..paths import Home
 from ..router import Router
+from ..scheduler import Scheduler
 from ..store import house
 from ..store.store import Store
 from ..store.writer import Tx
@@ -27,6 +31,10 @@ class House:
     configuration: Configuration
     store: Store
     router: Router
+    crew: Crew
+    delivery: Delivery
+    scheduler: Scheduler
+    bus: Bus
     gate: Gate
     policy: Policy
     started_at: int

@@ -63,6 +63,7 @@ EnvelopeShape = TypedDict(
         "interruptible": bool,
         "auto": bool,
         "deliver_at": str | None,
+        "late_seconds": int | None,
         "created_at": str,
         "read_at": str | None,
         "acked_at": str | None,
@@ -106,18 +107,32 @@ def envelope(row: Facts, home: Home, quotes: Mapping[int, str]) -> EnvelopeShape
         "interruptible": bool(row["interruptible"]),
         "auto": bool(row["auto"]),
         "deliver_at": iso_or_none(row["deliver_at"]),
+        "late_seconds": _late(row),
         "created_at": iso(row["created_at"]),
         "read_at": iso_or_none(row["read_at"]),
         "acked_at": iso_or_none(row["acked_at"]),
         "done_at": iso_or_none(row["done_at"]),
         "attempts": row["attempts"],
-        "redelivered": row["handovers"] > 1,
+        "redelivered": row["handovers"] > (1 if _in_hand(row) else 0),
         "last_error": _error(row),
         "run": None if run is None else f"r{run}",
         "trace": row["trace"] or f"m{row['message']}",
         "hops": row["hops"],
         "metadata": json.loads(row["metadata"]) if row["metadata"] else {},
     }
+
+
+def _in_hand(row: Facts) -> bool:
+    """Whether its last hand-over counts as the present one: else the next will be another."""
+    return row["status"] != Status.PENDING or row["held_by"] is not None or row["waits"] == Waits.LEASE
+
+
+def _late(row: Facts) -> int | None:
+    """By how much deferred mail came late, if somebody would notice."""
+    if row["deliver_at"] is None or row["arrived_at"] is None:
+        return None
+    late = (row["arrived_at"] - row["deliver_at"]) // 1000
+    return late if late >= 1 else None
 
 
 def attachments(stored: str, home: Home) -> list[AttachmentShape]:

@@ -79,5 +79,5 @@ def _next(connection: Connection, agent: Row, now: int) -> list[int]:
     first = due.due(connection, agent["id"], now, 1)
     if not first:
         return []
-    found = due.due(connection, agent["id"], now, TURN_ENVELOPES, first[0].conversation)
+    found = due.due(connection, agent["id"], now, TURN_ENVELOPES, conversation=first[0].conversation)
     return [one.id for one in found]

@@ -145,6 +145,59 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
     output.answer(result, {name: result[name] for name in ("kind", "address", "level", "timezone")})
 
 
+@app.command()
+def bind(
+    name: Name,
+    adapter_type: Annotated[
+        str, typer.Option("--adapter-type", metavar="TYPE", help="The kind of platform, like folder.")
+    ],
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="DIR", help="For a folder: the directory.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Let an agent use a place on a platform.
+
+    Example: hiboss agent bind --as boss --name kai --adapter-type folder --path ~/reports
+    """
+    where = os.path.abspath(os.path.expanduser(path)) if path else None
+    params = {"name": name, "adapter_type": adapter_type, "path": where}
+    output.answer(call("agent.bind", params, token=token, profile=as_))
+
+
+@app.command()
+def unbind(
+    name: Name,
+    adapter_type: Annotated[
+        str, typer.Option("--adapter-type", metavar="TYPE", help="The kind of platform, like folder.")
+    ],
+    account: Annotated[
+        str | None, typer.Option("--account", metavar="NAME", help="Which of its accounts, if several.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Take a place on a platform away from an agent.
+
+    With its last agent the binding ends, and what still waits for the place fails.
+    """
+    params = {"name": name, "adapter_type": adapter_type, "account": account}
+    output.answer(call("agent.unbind", params, token=token, profile=as_))
+
+
+@app.command()
+def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """List the bindings: which agent has which place, and whether it works."""
+    result = call("agent.bindings", {}, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+    else:
+        output.records(result["bindings"], empty="no-bindings")
+
+
 @permission_app.command("get")
 def get_permission(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Show an agent's level and the operations it may call with it."""

@@ -56,8 +56,7 @@ def restart(json_: Json = False) -> None:
 @app.command()
 def status(json_: Json = False) -> None:
     """Show how the daemon is and how much it has in hand."""
-    result = call("daemon.status", {})
-    output.answer(result, result | {"started_at": output.moment(result["started_at"], result["timezone"])})
+    output.status(call("daemon.status", {}))
 
 
 @app.command()

@@ -253,6 +253,41 @@ def cancel(ids: Ids, token: Token = None, as_: As = None, json_: Json = False) -
 
 
 @app.command()
+def claim(
+    number: Annotated[int | None, flag("-n", "N", "How many at most; by default 10.", "--number")] = None,
+    lease: Annotated[str, flag("--lease", "TIME", "For how long nobody else gets them.")] = "10m",
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Take the next due envelopes in hand.
+
+    Acknowledge or release them before the lease ends; then they are due again.
+    """
+    params = {"limit": number, "lease": lease, "address": address}
+    result = call("envelope.claim", params, token=token, profile=as_)
+    output.envelopes(result)
+    if result["envelopes"] and not output.Mode.json:
+        output.line()
+        output.record({"claimed-until": output.moment(result["until"], result["timezone"])})
+
+
+@app.command()
+def release(
+    ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """Give back envelopes you have claimed; they are due again."""
+    output.answer(call("envelope.release", {"ids": ids, "address": address}, token=token, profile=as_))
+
+
+@app.command()
+def retry(ids: Ids, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Take up again envelopes you sent and that have failed."""
+    output.answer(call("envelope.retry", {"ids": ids}, token=token, profile=as_))
+
+
+@app.command()
 def archive(
     ids: Ids, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
 ) -> None:

@@ -25,6 +25,7 @@ NOUNS = {
     "setup": "Set this home up: boss, first agent, their tokens.",
     "envelope": "Send, list and deal with envelopes.",
     "agent": "Register, list, change and delete agents.",
+    "lane": "What does not get through to a channel, and letting it.",
     "boss": "Your name, your time zone, your token.",
     "permission": "Who may do what.",
     "config": "The settings, and where each comes from.",

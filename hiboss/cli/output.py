@@ -217,6 +217,39 @@ def _next_start(one: dict[str, Any]) -> dict[str, Any]:
     return {"next-start": True} if one["next_start"] else {}
 
 
+def status(result: dict[str, Any]) -> None:
+    """The daemon, then each lane and adapter that has something to say."""
+    if Mode.json:
+        document(result)
+        return
+    zone = result["timezone"]
+    times = {name: moment(result[name], zone) for name in ("started_at", "next_wake_at", "oldest_due_at")}
+    record({name: value for name, value in (result | times).items() if name not in ("lanes", "adapters")})
+    for lane in result["lanes"]:
+        print()
+        record({"lane": lane["address"]} | _lane(lane, zone))
+    for adapter in result["adapters"]:
+        print()
+        record({"adapter": adapter["address"]} | {k: adapter[k] for k in ("state", "agents", "last_error")})
+
+
+def lanes(result: dict[str, Any]) -> None:
+    if Mode.json:
+        document(result)
+        return
+    blocks = ({"address": one["address"]} | _lane(one, result["timezone"]) for one in result["lanes"])
+    records(blocks, empty="no-lanes")
+
+
+def _lane(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    times = {
+        name: moment(one[name], zone)
+        for name in ("next_try_at", "failing_since", "last_error_at")
+        if one[name]
+    }
+    return {k: v for k, v in (one | times).items() if k != "address" and (k != "failures" or v)}
+
+
 # --- envelopes -----------------------------------------------------------------------
 
 

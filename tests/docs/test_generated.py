@@ -27,7 +27,9 @@ def test_the_command_finds_no_stale_page() -> None:
 
 
 def test_make_docs_calls_the_command() -> None:
-    done = subprocess.run(["make", "-n", "--no-print-directory", "docs"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["make", "-n", "--no-print-directory", "docs"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert any(line.endswith("python -m docs.generate") for line in done.stdout.splitlines())
 
 

@@ -12,6 +12,8 @@ Graph = Mapping[str, set[str]]
 # Lowest first. A new room must be given its floor here.
 FLOORS = {
     "words": (
+        "contract",
+        "events",
         "errors",
         "clock",
         "ids",
@@ -23,9 +25,9 @@ FLOORS = {
         "forgery",
         "crashpoint",
     ),
-    "route": ("api", "router", "media", "store"),
+    "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters"),
     "doors": ("cli", "rpc"),
-    "assembly": ("daemon", "lock", "logs", "testing"),
+    "assembly": ("daemon", "lock", "logs", "testing", "scripted"),
 }
 _ORDER = list(FLOORS)
 _FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}

@@ -1,0 +1,116 @@
+"""Operations about lanes: what does not get through, and letting it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock
+from ..address import parse_address
+from ..errors import BadAddress, NotFound, UnknownAddress
+from ..store import lanes
+from ..store.database import Row
+from ..store.envelopes import find_address
+from ..store.lanes import Lane
+from ..store.writer import Tx
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+
+class Which(Params):
+    address: str = Field(description="the place, like channel:folder:reports")
+
+
+class LaneShape(TypedDict):
+    address: str
+    binding: str | None
+    state: str
+    due: int
+    failures: int
+    next_try_at: str | None
+    failing_since: str | None
+    last_error: str | None
+    last_error_at: str | None
+
+
+class Listed(TypedDict):
+    lanes: list[LaneShape]
+    timezone: str
+
+
+class Changed(TypedDict):
+    changed: int
+
+
+_ERRORS = (BadAddress, UnknownAddress, NotFound)
+
+
+@operation("lane.list", level=Level.PRIVILEGED, result=Listed)
+async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
+    """Every lane to a channel: how it stands, how much is due there, what it has met."""
+    rows = await house.store.read_slowly(lanes.listed)
+    return {"lanes": [shape(row) for row in rows], "timezone": house.timezone}
+
+
+@operation("lane.retry", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
+async def retry(house: House, caller: Caller, params: Which) -> Changed:
+    """Try a waiting lane now, instead of at its time."""
+    found = _lanes(house, params.address)
+
+    def write(tx: Tx) -> int:
+        return sum(lanes.reopen(tx, lane, ("waiting",)) for lane in found)
+
+    changed = await house.write(caller, write)
+    house.delivery.wake(found)
+    return {"changed": changed}
+
+
+@operation("lane.pause", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
+async def pause(house: House, caller: Caller, params: Which) -> Changed:
+    """Hold a lane; what is for there waits, in order, until it is resumed."""
+    found = _lanes(house, params.address)
+    now = clock.now()
+
+    def write(tx: Tx) -> int:
+        return sum(lanes.pause(tx, lane, now) for lane in found)
+
+    return {"changed": await house.write(caller, write)}
+
+
+@operation("lane.resume", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
+async def resume(house: House, caller: Caller, params: Which) -> Changed:
+    """Let a paused lane go on, at once."""
+    found = _lanes(house, params.address)
+
+    def write(tx: Tx) -> int:
+        return sum(lanes.reopen(tx, lane, ("paused",)) for lane in found)
+
+    changed = await house.write(caller, write)
+    house.delivery.wake(found)
+    return {"changed": changed}
+
+
+def _lanes(house: House, text: str) -> list[Lane]:
+    address = parse_address(text)
+    number = house.store.read(lambda c: find_address(c, address))
+    if number is None:
+        raise UnknownAddress(address=str(address), hint="")
+    found = house.store.read(lambda c: lanes.of_address(c, number))
+    if not found:
+        raise NotFound(what="lane", value=str(address))
+    return found
+
+
+def shape(row: Row) -> LaneShape:
+    return {
+        "address": row["address"],
+        "binding": None if row["binding"] is None else f"b{row['binding']}",
+        "state": row["state"],
+        "due": row["due"],
+        "failures": row["failures"],
+        "next_try_at": clock.iso_or_none(row["wake_at"]),
+        "failing_since": clock.iso_or_none(row["first_failed_at"]),
+        "last_error": row["error_text"],
+        "last_error_at": clock.iso_or_none(row["error_at"]),
+    }
