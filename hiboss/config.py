@@ -221,13 +221,14 @@ class Configuration:
         self._path = path
         self._environ = environ
         self.settings, self.sources = self._load()
-        self.waiting: list[Setting] = []  # changed since, and in force from the next start
+        self.waiting: dict[Setting, Any] = {}  # changed since, and in force from the next start
 
     def reload(self) -> list[Setting]:
         """Read again. What is wrong raises BadConfig and leaves everything as it was."""
         found, sources = self._load()
         before = {setting: getattr(self.settings, setting.name) for setting in TABLE}
-        self.waiting = [s for s in TABLE if not s.live and getattr(found, s.name) != before[s]]
+        new = {s: getattr(found, s.name) for s in TABLE if not s.live}
+        self.waiting = {s: value for s, value in new.items() if value != before[s]}
         self.settings.adopt(found)
         self.sources |= {s.name: sources[s.name] for s in TABLE if s not in self.waiting}
         return [s for s in TABLE if getattr(self.settings, s.name) != before[s]]
@@ -261,6 +262,7 @@ def described(configuration: Configuration) -> list[dict[str, Any]]:
             "variable": setting.variable,
             "about": setting.help,
             "next_start": setting in configuration.waiting,
+            "next_value": plain(configuration.waiting.get(setting)),
         }
         for setting in TABLE
     ]

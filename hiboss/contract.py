@@ -101,6 +101,11 @@ class Adapter(Protocol):
     def __init__(self, account: Account) -> None:
         """Remember the account. No I/O here."""
 
+    @classmethod
+    def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
+        """Of what the boss gave (`path`, and `home`, hiboss's own): the account's name, its settings
+        as they are kept, and the places it may post to. Raises Refused for what cannot work."""
+
     async def start(self) -> None:
         """Connect. Returns when `post` can be called; raises LaneError when it cannot be done now.
 

@@ -19,27 +19,20 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 
 from . import __version__, clock, logs
-from .adapters.crew import Crew
-from .adapters.registry import Registry
 from .api.caller import Gate
 from .api.desk import Desk
 from .api.house import House
 from .api.policy import Policy
 from .config import Configuration, Setting
-from .delivery import Delivery
-from .envelope import Accepted
 from .errors import BadConfig, HibossError, HomeUnusable
-from .events import Bus, EnvelopesArrived
 from .lock import Lock
 from .paths import Home
 from .router import Router
 from .rpc import codec
 from .rpc.server import Server
-from .scheduler import Scheduler
-from .store import bindings, lanes, tokens
-from .store.arrivals import Woken
-from .store.lanes import Lane
+from .store import tokens
 from .store.store import Store
+from .works import Works
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +45,7 @@ class Daemon:
         self.stopping = asyncio.Event()
         self.desk: Desk
         self.server: Server
-        self.crew: Crew
-        self.delivery: Delivery
-        self.scheduler: Scheduler
-        self._store: Store
+        self.works: Works
         self._life = AsyncExitStack()
 
     async def build(self) -> None:
@@ -69,18 +59,17 @@ class Daemon:
             life.push_async_callback(store.close)
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
             policy = Policy(store)
-            bus = Bus()
             router = Router(store, self.home, self.settings)
-            self._put_to_work(store, router, bus)
+            self.works = Works(store, self.home, self.settings, router)
             house = House(
                 home=self.home,
                 configuration=self.configuration,
                 store=store,
                 router=router,
-                crew=self.crew,
-                delivery=self.delivery,
-                scheduler=self.scheduler,
-                bus=bus,
+                crew=self.works.crew,
+                delivery=self.works.delivery,
+                scheduler=self.works.scheduler,
+                bus=self.works.bus,
                 gate=Gate(store, policy),
                 policy=policy,
                 started_at=clock.now(),
@@ -92,49 +81,10 @@ class Daemon:
             self.server = Server(self.desk, self.settings)
             self._life = life.pop_all()
 
-    def _put_to_work(self, store: Store, router: Router, bus: Bus) -> None:
-        """Scheduler, delivery and adapters, tied together; nothing moves before `begin`."""
-
-        def lanes_of(binding: int) -> None:
-            found = store.read(lambda c: [lane for lane in lanes.with_work(c) if lane.binding == binding])
-            self.delivery.wake(found, eager=True)
-
-        def accepted(what: Accepted) -> None:
-            if what.deliver_at is not None:
-                self.scheduler.nudge(what.deliver_at)
-                return
-            if what.lanes:
-                self.delivery.wake([Lane(*lane) for lane in what.lanes], eager=True)
-            if bus.watched:
-                arrived = EnvelopesArrived(
-                    at=clock.now(), envelopes=what.envelopes, recipients=what.recipients
-                )
-                bus.publish(arrived)
-
-        def woken(what: Woken) -> None:
-            self.delivery.wake(what.lanes, eager=True)
-            if what.envelopes and bus.watched:
-                arrived = EnvelopesArrived(
-                    at=clock.now(), envelopes=tuple(what.envelopes), recipients=tuple(what.recipients)
-                )
-                bus.publish(arrived)
-
-        self.crew = Crew(Registry(self.settings.adapter_modules), bus, router.receive, lanes_of)
-        self.delivery = Delivery(store, self.home, self.settings, self.crew, bus)
-        self.scheduler = Scheduler(store, self.settings, woken)
-        self.delivery.nudge = self.scheduler.nudge
-        router.accepted = accepted
-        self._store = store
-
     async def begin(self) -> None:
         """Before the doors open: what was in hand comes back, what is overdue arrives, adapters start."""
-        await self.delivery.start()
-        for row in self._store.read(bindings.listed):
-            self.crew.add(row)
-        self._life.push_async_callback(self.crew.close)
-        self._life.push_async_callback(self.delivery.close)  # before the crew: what is in hand needs it
-        self.scheduler.start()
-        self._life.push_async_callback(self.scheduler.close)
+        self._life.push_async_callback(self.works.close)
+        await self.works.start()
 
     async def open_doors(self) -> None:
         _allow_many_files()

@@ -62,6 +62,12 @@ class Delivery:
         if freed:
             log.warning("%d envelopes were in hand when the daemon ended; they come again.", freed)
 
+    async def resume(self, binding: int) -> None:
+        """An adapter runs, for the first time or again: all its lanes go on."""
+        await self._store.write(lambda tx: lanes.reopen_binding(tx, binding))
+        found = await self._store.read_slowly(lanes.with_work)
+        self.wake([lane for lane in found if lane.binding == binding])
+
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look into these lanes. `eager`: something new came, so try also one that waits."""
         for lane in found:
@@ -78,8 +84,10 @@ class Delivery:
                 self._working[lane] = task
                 task.add_done_callback(partial(self._finished, lane))
 
-    def _finished(self, lane: Lane, _: asyncio.Task[None]) -> None:
+    def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
         del self._working[lane]
+        if not task.cancelled() and task.exception() is not None:
+            log.error("A lane broke off.", exc_info=task.exception(), extra={"action": "deliver"})
         eager = self._again.pop(lane, None)
         if eager is not None:
             self._queue[lane] = eager

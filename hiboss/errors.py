@@ -272,6 +272,12 @@ class NotFound(HibossError):
     code, rpc, http = "not_found", -32004, 404
 
 
+class OtherBox(NotFound):
+    """{id} lies with {address}, not with you; to act for them, add --address {address}"""
+
+    code = "other_box"
+
+
 class UnknownRecipient(NotFound):
     """nobody has the address {address}{hint}; nothing was sent. hiboss agent list shows who is here"""
 

@@ -67,9 +67,10 @@ class Router:
         False: it was stored before. Raises Refused for what can never be taken.
         """
         self._check_arrival(arrival)
-        known = await self._store.write(lambda tx: inbound.known(tx, binding, arrival.update))
-        if known:
-            return False
+        if arrival.files:  # before they are touched
+            known: bool = await self._store.write(lambda tx: inbound.known(tx, binding, arrival.update))
+            if known:
+                return False
         try:
             files = await self._keep(arrival.files)
         except (TooLarge, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:

@@ -15,13 +15,14 @@ from typing import Any
 
 from .. import clock
 from ..contract import Account, Arrival, LaneError
-from ..errors import redact
+from ..errors import HibossError, redact
 from ..events import AdapterFailed, AdapterStarted, Bus
 from ..store.database import Row
 from .registry import Registry
 
 log = logging.getLogger(__name__)
 PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)
+TELL_AFTER = 2  # crashes in a row: once may pass by itself
 SOUND_MS = 60_000  # having run so long, an adapter's earlier crashes are forgiven
 STOP_SECONDS = 5.0
 Receive = Callable[[int, str, Arrival], Awaitable[bool]]
@@ -49,12 +50,18 @@ class Berth:
 
 class Crew:
     def __init__(
-        self, registry: Registry, bus: Bus, receive: Receive, started: Callable[[int], None]
+        self,
+        registry: Registry,
+        bus: Bus,
+        receive: Receive,
+        runs: Callable[[Berth], Awaitable[None]],
+        fails: Callable[[Berth], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._bus = bus
         self._receive = receive
-        self._started = started  # this binding can post again: its lanes may be tried
+        self._runs = runs  # it can post again: its lanes may be tried
+        self._fails = fails  # it does not get to run: the boss should know
         self.berths: dict[int, Berth] = {}
 
     def add(self, row: Row) -> None:
@@ -71,6 +78,10 @@ class Crew:
             berth.life.cancel()
             await asyncio.gather(berth.life, return_exceptions=True)
 
+    async def keep_only(self, bindings: set[int]) -> None:
+        """Stop the adapters of bindings that are no more."""
+        await asyncio.gather(*[self.remove(binding) for binding in set(self.berths) - bindings])
+
     async def close(self) -> None:
         await asyncio.gather(*[self.remove(binding) for binding in list(self.berths)])
 
@@ -83,7 +94,7 @@ class Crew:
         if berth is None:
             raise LaneError("unbound", "this account is not bound any more")
         if berth.adapter is None:
-            raise LaneError("adapter_down", berth.error or "the adapter is still starting", retry_after=1.0)
+            raise LaneError("adapter_down", berth.error or "the adapter is still starting")
         return berth.adapter
 
     def is_starting(self, binding: int | None) -> bool:
@@ -98,6 +109,8 @@ class Crew:
             berth.adapter, berth.state = None, "failed"
             pause = PAUSES[min(berth.crashes, len(PAUSES) - 1)]
             berth.crashes += 1
+            if berth.crashes == TELL_AFTER:
+                await self._fails(berth)
             self._bus.publish(AdapterFailed(at=clock.now(), binding=berth.binding, error=berth.error or ""))
             await asyncio.sleep(pause)
             berth.state = "starting"
@@ -109,12 +122,12 @@ class Crew:
             kind = self._registry.kind(berth.type)
             adapter = kind(Account(binding=berth.binding, name=berth.account, settings=berth.settings))
             await adapter.start()
-            self._is_up(berth, adapter)
+            await self._is_up(berth, adapter)
             await adapter.listen(lambda arrival: self._receive(berth.binding, berth.type, arrival))
             berth.error = "it stopped listening"
-        except LaneError as error:
-            berth.error = redact(error.text)
-            log.warning("%s cannot start: %s", berth.name, berth.error, extra={"action": "adapter"})
+        except (LaneError, HibossError) as error:
+            berth.error = redact(str(error))
+            log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
         except Exception as error:
             berth.error = redact(f"{type(error).__name__}: {error}")
             log.exception("%s crashed.", berth.name, extra={"action": "adapter"})
@@ -124,13 +137,13 @@ class Crew:
             berth.adapter, berth.since = None, 0
             await _stop(adapter, berth)
 
-    def _is_up(self, berth: Berth, adapter: Any) -> None:
+    async def _is_up(self, berth: Berth, adapter: Any) -> None:
         berth.adapter, berth.state, berth.error, berth.since = adapter, "running", None, clock.now()
         log.info("%s runs.", berth.name, extra={"action": "adapter"})
         self._bus.publish(
             AdapterStarted(at=berth.since, binding=berth.binding, address=f"channel:{berth.name}")
         )
-        self._started(berth.binding)
+        await self._runs(berth)
 
 
 async def _stop(adapter: Any, berth: Berth) -> None:

@@ -13,7 +13,7 @@ from .. import clock
 from ..address import check_agent_name
 from ..envelope import check_text
 from ..errors import BadName, BadText, BossOnly, InvalidParams, NameTaken, TooLarge, UnknownAgent
-from ..store import agents, tokens
+from ..store import agents, bindings, tokens
 from ..store.database import Row
 from ..store.writer import Tx
 from .access import own_or_boss
@@ -159,6 +159,7 @@ async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     name, failed = await house.write(caller, write)
     house.gate.forget()
     house.home.forget_profile(params.name)
+    await house.crew.keep_only(house.store.read(bindings.live))
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 

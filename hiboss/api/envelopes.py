@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from .. import clock, errors, ids
-from ..address import parse_address
+from ..address import BOSS, parse_address
 from ..envelope import Box, Status
 from ..errors import InvalidParams, UnknownAddress
 from ..store import envelopes, listing, messages
@@ -210,7 +210,14 @@ async def get(house: House, caller: Caller, params: Get) -> Got:
     }
 
 
-_READ_ERRORS = (errors.BadAddress, errors.NotFound, errors.BadId, errors.UnknownAddress, errors.BossOnly)
+_READ_ERRORS = (
+    errors.BadAddress,
+    errors.NotFound,
+    errors.OtherBox,
+    errors.BadId,
+    errors.UnknownAddress,
+    errors.BossOnly,
+)
 _MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 
 
@@ -310,4 +317,16 @@ async def _mark(house: House, caller: Caller, params: Mark | Ack, marking: Marki
     owner = acting_for(house.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
-    return await house.write(caller, lambda tx: marking(tx, numbers, owner, now))
+    try:
+        return await house.write(caller, lambda tx: marking(tx, numbers, owner, now))
+    except errors.NotFound:
+        if caller.is_boss and params.address is None:
+            _say_whose(house, numbers)
+        raise
+
+
+def _say_whose(house: House, numbers: list[int]) -> None:
+    """The boss sees all, and acts for others only by naming them."""
+    for row in house.store.read(lambda c: envelopes.fetch(c, numbers)):
+        if row["to_address"] != str(BOSS):
+            raise errors.OtherBox(id=f"e{row['id']}", address=row["to_address"])

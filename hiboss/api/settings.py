@@ -20,7 +20,8 @@ class SettingShape(TypedDict):
     default: int | float | str | list[str]
     variable: str
     about: str
-    next_start: bool
+    next_start: bool  # it changes with the next start
+    next_value: int | float | str | list[str] | None
 
 
 class Shown(TypedDict):

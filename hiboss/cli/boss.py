@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ..errors import InvalidParams
 from ..paths import Home
 from . import output
-from .session import As, Json, Token, call, flag
+from .session import As, Json, Token, call, find_token, flag
 from .spawn import call_once, holder
 
 app = typer.Typer(
@@ -63,7 +64,10 @@ def rotate(
     hiboss boss token rotate --offline, then hiboss daemon start.
     """
     home = Home()
-    if offline or holder(home) is None:
+    if offline and (token is not None or as_ is not None):
+        raise InvalidParams(detail="--offline takes no token: it is for whoever owns the home")
+    # Whoever gives a token is held to it, also while no daemon runs that could check it.
+    if offline or (holder(home) is None and find_token(home, token, as_) is None):
         result = call_once(home, "boss.token.rotate", {})
     else:
         result = call("boss.token.rotate", {}, token=token, profile=as_)

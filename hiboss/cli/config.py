@@ -11,7 +11,7 @@ import typer
 from ..errors import DaemonUnreachable
 from ..paths import Home
 from . import output
-from .session import As, Json, Token, call, flag
+from .session import As, Json, Token, call, call_openly, flag
 
 app = typer.Typer(
     help="The settings, and where each comes from.",
@@ -35,12 +35,14 @@ def show(
     A running daemon says what is in force there; else this says what a start would use.
     """
     try:
-        result = _without_daemon(Home(), {}, os.devnull) if defaults else call("config.show", {})
+        result = _without_daemon(Home(), {}, os.devnull) if defaults else call_openly("config.show", {})
     except DaemonUnreachable:
         output.note("No daemon runs here; this is what a start would use.")
         result = _without_daemon(Home(), os.environ)
     if changed:
-        result["settings"] = [one for one in result["settings"] if one["value"] != one["default"]]
+        result["settings"] = [
+            one for one in result["settings"] if one["value"] != one["default"] or one["next_start"]
+        ]
     output.settings(result)
 
 

@@ -14,7 +14,7 @@ from ..errors import DaemonUnreachable, TimedOut
 from ..paths import Home
 from ..rpc import client
 from . import output
-from .session import Json, call
+from .session import Json, call_openly
 from .spawn import holder, spawn
 
 app = typer.Typer(
@@ -56,19 +56,19 @@ def restart(json_: Json = False) -> None:
 @app.command()
 def status(json_: Json = False) -> None:
     """Show how the daemon is and how much it has in hand."""
-    output.status(call("daemon.status", {}))
+    output.status(call_openly("daemon.status", {}))
 
 
 @app.command()
 def ping(json_: Json = False) -> None:
     """See whether the daemon answers."""
-    output.answer(call("daemon.ping", {}))
+    output.answer(call_openly("daemon.ping", {}))
 
 
 @app.command("time")
 def time_(json_: Json = False) -> None:
     """Show the daemon's clock, in UTC and in the boss's zone."""
-    output.answer(call("daemon.time", {}))
+    output.answer(call_openly("daemon.time", {}))
 
 
 @app.command()

@@ -214,7 +214,7 @@ def settings(result: dict[str, Any]) -> None:
 
 
 def _next_start(one: dict[str, Any]) -> dict[str, Any]:
-    return {"next-start": True} if one["next_start"] else {}
+    return {"next-start": one["next_value"]} if one["next_start"] else {}
 
 
 def status(result: dict[str, Any]) -> None:
@@ -332,7 +332,7 @@ def agents(found: list[dict[str, Any]]) -> None:
             one["level"] or "",
             one["role"] or "",
             one["module"] or "",
-            (one["last_seen_at"] or "never")[start if one["last_seen_at"] else 0 : 16].replace("T", " "),
+            (one["last_seen_at"] or "")[start:16].replace("T", " "),
         ]
         for one in found
     ]
@@ -342,7 +342,7 @@ def agents(found: list[dict[str, Any]]) -> None:
         Column(title="level", least=5, leaves=4),
         Column(title="role", least=6, most=24, leaves=1),
         Column(title="module", least=6, most=24, leaves=2),
-        Column(title="last seen", least=11),
+        Column(title="last seen", least=11, leaves=1),
     ]
     table(headed, rows)
 

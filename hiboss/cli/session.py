@@ -44,10 +44,18 @@ Address = Annotated[
 ]
 
 
+def call_openly(method: str, params: dict[str, Any]) -> Any:
+    """Call an operation that needs no token; one that has ended, in the environment, does no harm."""
+    return _call(Home(), method, params, None)
+
+
 def call(method: str, params: dict[str, Any], *, token: str | None = None, profile: str | None = None) -> Any:
     """Call an operation in the name of whoever the options and the environment say."""
     home = Home()
-    given = find_token(home, token, profile)
+    return _call(home, method, params, find_token(home, token, profile))
+
+
+def _call(home: Home, method: str, params: dict[str, Any], given: str | None) -> Any:
     wanted = {name: value for name, value in params.items() if value is not None}
     if given is not None:
         wanted["token"] = given

@@ -15,9 +15,10 @@ LONGEST = 500  # of a text, only its beginning can be seen in a row
 # What could steer a terminal or turn the order of its letters: control characters (C0, C1,
 # DEL), the line and paragraph separators, bidi embeddings, overrides and isolates, halves of
 # surrogate pairs, and the interlinear marks. Tab and newline are left to the caller.
-_STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]"
-)
+_STEERS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
+# An isolate that is closed on its own line, as rendering puts it around a right-to-left name,
+# moves nothing outside it.
+_STEERING = re.compile(f"(\u2068[^\n{_STEERS}]*\u2069)|[{_STEERS}]")
 _NARROW = frozenset("–—‘’“”„…•→")
 
 
@@ -35,7 +36,7 @@ def tame(text: str) -> str:
     """The text with everything that could steer a terminal written out, as `\\x1b`."""
     if text.isascii() and text.isprintable():
         return text
-    return _STEERING.sub(lambda found: _written_out(ord(found[0])), text)
+    return _STEERING.sub(lambda found: found[1] or _written_out(ord(found[0])), text)
 
 
 def _written_out(number: int) -> str:

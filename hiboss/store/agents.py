@@ -58,7 +58,6 @@ def delete(tx: Tx, name: str, now: int) -> int:
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
     tokens.revoke(tx, row["id"], now)
-    bindings.end_of_agent(tx, row["id"], now)
     waiting = tx.execute(
         """
         UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
@@ -70,6 +69,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     entry = tx.book.entry(Address("agent", row["name"]))
     assert entry is not None
     tx.book.retire(entry, now)
+    bindings.end_of_agent(tx, row["id"], now)  # last: to who has left no notice goes
     return waiting
 
 

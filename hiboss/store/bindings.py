@@ -117,6 +117,10 @@ def listed(connection: Connection | Tx) -> list[Row]:
     ).fetchall()
 
 
+def live(connection: Connection | Tx) -> set[int]:
+    return {row["id"] for row in connection.execute("SELECT id FROM binding WHERE removed_at IS NULL")}
+
+
 def agents_of(connection: Connection | Tx, binding: int) -> list[Address]:
     rows = connection.execute(
         """

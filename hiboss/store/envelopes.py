@@ -136,7 +136,7 @@ def acknowledge_due(tx: Tx, recipient: int, upto: int, limit: int, now: int) -> 
     rows = tx.execute(
         """
         SELECT id FROM envelope INDEXED BY envelope_box
-        WHERE recipient = ? AND box = 0 AND status = 0 AND arrived <= ? AND held_by IS NULL
+        WHERE recipient = ? AND box = 0 AND status = 0 AND arrived <= ? AND held_by IS NULL AND waits IS NULL
         ORDER BY arrived LIMIT ?
         """,
         (recipient, upto, limit),

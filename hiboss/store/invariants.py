@@ -7,6 +7,7 @@ the tests after every crash.
 from __future__ import annotations
 
 from .database import Connection
+from .lanes import NEXT_START
 
 INVARIANTS: dict[str, str] = {
     "the sequence of a conversation has no gap and no double": """
@@ -38,6 +39,15 @@ INVARIANTS: dict[str, str] = {
     "what is held is pending and held by this boot": """
         SELECT id FROM envelope WHERE held_by IS NOT NULL
         AND (status <> 0 OR held_by <> (SELECT value FROM counter WHERE name = 'boot'))""",
+    "what is in hand is marked for the next start": f"""
+        SELECT id FROM envelope WHERE (held_by IS NOT NULL) <> (wake_at IS {NEXT_START})""",
+    "what has arrived says when": """
+        SELECT id FROM message WHERE (seq IS NULL) <> (arrived_at IS NULL)""",
+    "a lane waits until a time, and only a waiting one": """
+        SELECT id FROM lane WHERE (state = 'waiting') <> (wake_at IS NOT NULL)""",
+    "nothing is pending for an account that is no longer bound": """
+        SELECT e.id FROM envelope e JOIN binding b ON b.id = e.binding
+        WHERE e.status = 0 AND b.removed_at IS NOT NULL""",
     "codes are known": """
         SELECT id FROM envelope WHERE status NOT BETWEEN 0 AND 3 OR priority NOT BETWEEN 0 AND 3
         OR box NOT BETWEEN 0 AND 2 OR ifnull(waits, 0) NOT BETWEEN 0 AND 3""",

@@ -279,8 +279,15 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     return [Lane(address, row["binding"]) for row in rows]
 
 
+def reopen_binding(tx: Tx, binding: int) -> None:
+    """Its adapter runs again: nothing there has to wait for its time."""
+    tx.execute(
+        "UPDATE lane SET state = 'open', wake_at = NULL WHERE binding = ? AND state = 'waiting'", (binding,)
+    )
+
+
 def with_work(connection: Connection) -> list[Lane]:
-    """Every channel lane in which something is due: asked once, at the start."""
+    """Every channel lane in which something is due; asked when an adapter starts."""
     rows = connection.execute(
         """
         SELECT DISTINCT a.id, e.binding FROM address a

@@ -25,6 +25,22 @@ SELECT t.id, t.kind, a.kind || ':' || a.name AS holder, 'r' || t.run AS run,
        strftime('%Y-%m-%dT%H:%M:%fZ', t.revoked_at / 1000.0, 'unixepoch') AS revoked_at
 FROM token t JOIN address a ON a.id = t.holder;
 
+CREATE VIEW bindings AS
+SELECT 'b' || b.id AS id, b.adapter, b.account, 'channel:' || b.adapter || ':' || b.account AS address,
+       (SELECT group_concat(a.name, ', ') FROM binding_agent ba JOIN address a ON a.id = ba.agent
+        WHERE ba.binding = b.id) AS agents,
+       strftime('%Y-%m-%dT%H:%M:%fZ', b.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', b.removed_at / 1000.0, 'unixepoch') AS removed_at
+FROM binding b;
+
+CREATE VIEW lanes AS
+SELECT a.kind || ':' || a.name AS address, 'b' || l.binding AS binding, l.state, l.failures,
+       l.error_kind, l.error_text,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.wake_at / 1000.0, 'unixepoch') AS wake_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.first_failed_at / 1000.0, 'unixepoch') AS first_failed_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.error_at / 1000.0, 'unixepoch') AS error_at
+FROM lane l JOIN address a ON a.id = l.address;
+
 CREATE VIEW conversations AS
 SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at
@@ -45,6 +61,7 @@ SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        'r' || m.run AS run, ifnull(m.trace, 'm' || m.id) AS trace, m.hops, m.channel, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.arrived_at / 1000.0, 'unixepoch') AS arrived_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.edited_at / 1000.0, 'unixepoch') AS edited_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at
 FROM message m JOIN address s ON s.id = m.sender;

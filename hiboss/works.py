@@ -1,0 +1,86 @@
+"""The works: scheduler, delivery, adapters and the bus, and who wakes whom.
+
+Nobody on the route knows the next station by import; here they are tied together.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from . import clock
+from .adapters.crew import Berth, Crew
+from .adapters.registry import Registry
+from .address import BOSS
+from .config import Settings
+from .delivery import Delivery
+from .envelope import Accepted
+from .errors import HibossError
+from .events import Bus, EnvelopesArrived
+from .paths import Home
+from .router import Router
+from .scheduler import Scheduler
+from .store import bindings, lanes
+from .store.arrivals import Woken
+from .store.lanes import Lane
+from .store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Works:
+    """Built without moving; `start` sets it going, and each part has its own `close`."""
+
+    def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
+        self._store = store
+        self.bus = Bus()
+        registry = Registry(settings.adapter_modules)
+        self.crew = Crew(registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails)
+        self.delivery = Delivery(store, home, settings, self.crew, self.bus)
+        self.scheduler = Scheduler(store, settings, self._woken)
+        self.delivery.nudge = self.scheduler.nudge
+        router.accepted = self._accepted
+
+    async def start(self) -> None:
+        """What was in hand comes back, adapters start, what is overdue arrives."""
+        await self.delivery.start()
+        for row in self._store.read(bindings.listed):
+            self.crew.add(row)
+        self.scheduler.start()
+
+    async def close(self) -> None:
+        await self.scheduler.close()
+        await self.delivery.close()  # before the crew: what is in hand needs it
+        await self.crew.close()
+
+    # --- who wakes whom --------------------------------------------------------------
+
+    def _accepted(self, what: Accepted) -> None:
+        if what.deliver_at is not None:
+            self.scheduler.nudge(what.deliver_at)
+            return
+        if what.lanes:
+            self.delivery.wake([Lane(*lane) for lane in what.lanes], eager=True)
+        self._tell_watchers(what.envelopes, what.recipients)
+
+    def _woken(self, what: Woken) -> None:
+        self.delivery.wake(what.lanes, eager=True)
+        self._tell_watchers(what.envelopes, what.recipients)
+
+    def _tell_watchers(self, envelopes: Sequence[int], recipients: Sequence[int]) -> None:
+        if envelopes and self.bus.watched:
+            fact = EnvelopesArrived(at=clock.now(), envelopes=tuple(envelopes), recipients=tuple(recipients))
+            self.bus.publish(fact)
+
+    async def _adapter_runs(self, berth: Berth) -> None:
+        try:
+            await self.delivery.resume(berth.binding)
+        except HibossError as error:  # the heartbeat and new mail find its lanes later
+            log.error("The lanes of %s wait: %s", berth.name, error, extra={"action": "adapter"})
+
+    async def _adapter_fails(self, berth: Berth) -> None:
+        text = f"{berth.name} does not run: {berth.error}\nIt is started again. See: hiboss daemon status"
+        try:
+            await self._store.write(lambda tx: lanes.notify(tx, BOSS, text, clock.now()))
+        except HibossError as error:
+            log.error("The boss was not told of %s: %s", berth.name, error, extra={"action": "adapter"})
