@@ -81,7 +81,7 @@ def parse(text: str, *, now: int, zone: tzinfo) -> int:
     return moment
 
 
-_LENGTH = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,3})?)s)?")
+_LENGTH = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9}(?:\.[0-9]{1,3})?)s)?")
 
 
 def duration(text: str, *, most: int) -> int:
@@ -90,7 +90,7 @@ def duration(text: str, *, most: int) -> int:
     if match is None or not any(match.groups()):
         raise BadDuration(value=text[:40] or "''", why="")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    length = int((hours * 3600 + minutes * 60 + seconds) * 1000)
+    length = round((hours * 3600 + minutes * 60 + seconds) * 1000)
     if not 1 <= length <= most:
         why = ", it is nothing" if length < 1 else f": at most {most // 3_600_000}h are possible"
         raise BadDuration(value=text[:40], why=why)

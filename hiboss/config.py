@@ -88,7 +88,6 @@ class Settings:
         "How often to look at the clock anyway, for a machine that slept or a clock that was set.",
         least=1,
         most=3_600,
-        live=False,
     )
     parallel_lanes: int = _setting("delivery", 32, "How many lanes deliver at the same time.", most=1_000)
     post_seconds: float = _setting(
@@ -148,8 +147,10 @@ class Setting:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if isinstance(self.default, tuple):
-            paths = " of paths that begin with / or ~" if self.name == "forbidden_paths" else " of texts"
-            return f'a list{paths}, like ["~/.ssh"] (in the environment: separated by commas)'
+            what = 'paths that begin with / or ~, like ["~/.ssh"]'
+            if self.name == "adapter_modules":
+                what = 'Python modules, like ["hiboss.scripted"]'
+            return f"a list of {what} (in the environment: separated by commas)"
         number = "a number" if isinstance(self.default, float) else "a whole number"
         size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""
         most = f" to {self.most:.15g}"

@@ -21,7 +21,7 @@ from .config import Settings
 from .contract import EnvelopeError, File, LaneError, Letter
 from .crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
 from .envelope import Kind
-from .errors import HibossError
+from .errors import HibossError, redact
 from .events import Bus, EnvelopeSettled, Event, LaneWaits
 from .paths import Home
 from .store import lanes
@@ -159,9 +159,9 @@ class Delivery:
             async with asyncio.timeout(self._settings.post_seconds):
                 return await self._post(adapter, lane, letter, claimed)
         except EnvelopeError as error:
-            return self._failed(number, Trouble(error.kind, error.text))
+            return self._failed(lane, number, Trouble(error.kind, redact(error.text)))
         except LaneError as error:
-            return self._waits(lane, claimed, Trouble(error.kind, error.text), error.retry_after)
+            return self._waits(lane, claimed, Trouble(error.kind, redact(error.text)), error.retry_after)
         except TimeoutError:
             text = f"no answer within {self._settings.post_seconds:g} seconds"
             return self._waits(lane, claimed, Trouble("timed_out", text), None)
@@ -205,11 +205,16 @@ class Delivery:
 
         return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
 
-    def _failed(self, number: int, trouble: Trouble) -> Settle:
+    def _failed(self, lane: Lane, number: int, trouble: Trouble) -> Settle:
         now = clock.now()
         log.warning("e%d failed: %s", number, trouble.text, extra={"action": "deliver"})
         event = EnvelopeSettled(at=now, envelope=number, status="failed", error=trouble.text)
-        return Settle(lambda tx: lanes.fail(tx, [number], trouble, now), event)
+
+        def write(tx: Tx) -> None:
+            lanes.fail(tx, [number], trouble, now, tried=True)
+            lanes.recovered(tx, lane)
+
+        return Settle(write, event)
 
     def _waits(self, lane: Lane, claimed: Facts, trouble: Trouble, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])

@@ -14,7 +14,6 @@ from datetime import UTC
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from . import clock
 from .config import Settings
@@ -37,6 +36,7 @@ class Scheduler:
         self._bell = asyncio.Event()
         self._busy = False
         self._pumping: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
         self._jobs = AsyncIOScheduler(
             timezone=UTC,
             # No grace: what is overdue runs at once. Many instances: a bell set anew while the
@@ -49,17 +49,17 @@ class Scheduler:
         return self._armed
 
     def start(self) -> None:
-        seconds = self._settings.heartbeat_seconds
-        self._jobs.add_job(self._ring, IntervalTrigger(seconds=seconds), id="heartbeat")
         self._jobs.start()
         self._pumping = asyncio.create_task(self._pump())
+        self._beating = asyncio.create_task(self._beat())
         self._bell.set()  # what became overdue while no daemon ran
 
     async def close(self) -> None:
-        if self._pumping is not None:
+        if self._pumping is not None and self._beating is not None:
             self._jobs.shutdown(wait=False)
             self._pumping.cancel()
-            await asyncio.gather(self._pumping, return_exceptions=True)
+            self._beating.cancel()
+            await asyncio.gather(self._pumping, self._beating, return_exceptions=True)
 
     def nudge(self, at: int) -> None:
         """A row must be looked at by then: be there in time."""
@@ -70,6 +70,13 @@ class Scheduler:
         """The clock may have moved: look again."""
         self._jobs.wakeup()
         self._bell.set()
+
+    async def _beat(self) -> None:
+        # By the loop's clock and not as a job: a job's time is the wall clock's, which can be set
+        # back for a day, or forward, and then every beat missed would be counted through.
+        while True:
+            await asyncio.sleep(self._settings.heartbeat_seconds)
+            self.wakeup()
 
     async def settle(self) -> None:
         """Return when nothing overdue is left to wake; for tests that move the clock."""
@@ -97,6 +104,9 @@ class Scheduler:
                 await self.catch_up()
             except HibossError as error:
                 log.error("Waking waits a moment: %s", error, extra={"action": "wake"})
+                self.nudge(clock.now() + AGAIN_MS)
+            except Exception:  # a defect must not end all waking
+                log.exception("Waking failed; it is tried again.", extra={"action": "wake"})
                 self.nudge(clock.now() + AGAIN_MS)
             self._busy = False
 

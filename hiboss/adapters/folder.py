@@ -92,7 +92,7 @@ class FolderAdapter:
         """The files first, the text last: whoever sees the text finds its files."""
         out = self._in("out")
         for file in letter.files:
-            target = os.path.join(out, f"{letter.id}-{os.path.basename(file.name)}"[:200])
+            target = os.path.join(out, _fitting(f"{letter.id}-{os.path.basename(file.name)}"))
             partial = os.path.join(out, f".{letter.id}-{os.urandom(4).hex()}.part")
             shutil.copyfile(file.path, partial)
             _put(partial, target)
@@ -176,12 +176,22 @@ class FolderAdapter:
     def _set_aside(self, directory: str, name: str, why: str) -> None:
         target = self._in("broken", name)
         if os.path.exists(target):
-            target = self._in("broken", f"{os.path.basename(directory)}-{name}"[:250])
-        with open(f"{target[:240]}.reason.txt", "w", encoding="utf-8", errors="replace") as reason:
-            reason.write(why + "\n")
-        os.rename(os.path.join(directory, name), target)
+            name = f"{os.path.basename(directory)}-{name}"
+        kept = _fitting(name)
+        reason = self._in("broken", f"{kept}.reason.txt")
+        with open(reason, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(why + "\n")
+        (original,) = os.listdir(directory)
+        os.rename(os.path.join(directory, original), self._in("broken", kept))
         sync_directory(self._in("broken"))
         os.rmdir(directory)
+
+
+def _fitting(name: str) -> str:
+    """A name that has room for `.reason.txt` behind it: file systems count bytes, up to 255."""
+    stem, ending = os.path.splitext(name)
+    kept = os.fsencode(stem)[: 220 - min(len(os.fsencode(ending)), 20)].decode("utf-8", "ignore")
+    return kept + ending[:20] if len(os.fsencode(name)) > 220 else name
 
 
 def _make(root: str) -> None:

@@ -58,10 +58,11 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
         deferred = row["arrived"] is None
         tx.execute(
             """
-            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = NULL, held_by = NULL,
+            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, held_by = NULL,
                    waits = ?, wake_at = ? WHERE id = ?
             """,
-            (int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
+            # Its day before it is given up begins anew.
+            (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
         )
         changed += 1
         if row["binding"] is not None and not deferred:

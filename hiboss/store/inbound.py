@@ -37,7 +37,7 @@ def receive(
         subject=arrival.subject,
         attachments=files,
         from_name=arrival.author.get("name"),
-        reply_to=_answered(tx, binding, arrival),
+        reply_to=_answered(tx, binding, address, arrival),
         channel=_facts(arrival),
     )
     accepted = messages.insert(tx, draft, now)
@@ -51,20 +51,21 @@ def receive(
     return accepted
 
 
-def _answered(tx: Tx, binding: int, arrival: Arrival) -> tuple[str, int] | None:
-    """The message of ours, or of theirs, that this replies to."""
+def _answered(tx: Tx, binding: int, address: Address, arrival: Arrival) -> tuple[str, int] | None:
+    """The message of ours, or of theirs, that this replies to; ids are a chat's own."""
     if arrival.answers is None:
         return None
+    entry = tx.book.entry(address)
     row = tx.execute(
         """
         SELECT e.message FROM post p JOIN envelope e ON e.id = p.envelope
-        WHERE p.platform_id = ?1 AND e.binding = ?2
+        WHERE p.platform_id = ?1 AND e.binding = ?2 AND e.recipient = ?4
         UNION ALL
         SELECT message FROM platform_update
         WHERE binding = ?2 AND chat = ?3 AND platform_id = ?1 AND message IS NOT NULL
         LIMIT 1
         """,
-        (arrival.answers, binding, arrival.place),
+        (arrival.answers, binding, arrival.place, entry.id if entry else None),
     ).fetchone()
     return None if row is None else ("message", int(row["message"]))
 

@@ -118,6 +118,11 @@ def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
         "UPDATE envelope SET status = 1, done_at = ?, held_by = NULL, wake_at = NULL WHERE id = ?",
         (now, envelope),
     )
+    recovered(tx, lane)
+
+
+def recovered(tx: Tx, lane: Lane) -> None:
+    """The platform answered, if only about one envelope: whatever this lane had met is over."""
     tx.execute(
         """
         UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
@@ -130,6 +135,9 @@ def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
 
 def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: int) -> None:
     """Nothing gets through: the lane waits, in its order, and the boss is told once."""
+    held = tx.execute("SELECT held_by FROM envelope WHERE id = ?", (envelope,)).fetchone()[0]
+    if held is None:
+        return  # its binding ended meanwhile, and it was settled with that
     tx.execute(
         """
         UPDATE envelope SET held_by = NULL, wake_at = NULL, attempts = attempts + 1,
@@ -170,24 +178,25 @@ def _give_up(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
         """
         SELECT e.id FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
         WHERE e.recipient = ? AND ifnull(e.binding, 0) = ? AND e.status = 0 AND e.arrived IS NOT NULL
-          AND e.waits IS NULL AND e.held_by IS NULL AND m.arrived_at <= ?
+          AND e.waits IS NULL AND e.held_by IS NULL AND ifnull(e.first_failed_at, m.arrived_at) <= ?
         """,
         (lane.address, lane.binding or 0, now - GIVE_UP_MS),
     ).fetchall()
     fail(tx, [row["id"] for row in rows], trouble, now)
 
 
-def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int) -> None:
+def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool = False) -> None:
+    """Given up: kept, visible, and each sender is told once. `tried`: this was one more attempt."""
     senders: dict[int, list[Row]] = {}
     for number in numbers:
         tx.execute(
             """
             UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wake_at = NULL,
-                   attempts = attempts + 1, error_kind = ?2, error_text = ?3, error_at = ?1,
+                   attempts = attempts + ?5, error_kind = ?2, error_text = ?3, error_at = ?1,
                    first_failed_at = ifnull(first_failed_at, ?1)
             WHERE id = ?4
             """,
-            (now, trouble.kind, trouble.text, number),
+            (now, trouble.kind, trouble.text, number, int(tried)),
         )
         row = tx.execute(
             """

@@ -223,7 +223,10 @@ def test_the_owner_of_the_home_rotates_without_a_daemon_and_without_a_token(tmp_
     shell = Shell(tmp_path / "other")
     shell.set_up()
     tokens = [shell.token("boss")]
-    for words in ((), ("--offline", "--as", "nex")):
+    refused = shell("boss", "token", "rotate", "--offline", "--as", "nex")
+    assert refused.rc == 2 and "takes no token" in refused.stderr
+    assert shell("boss", "token", "rotate", "--as", "nex").rc == 3  # who gives a token is held to it
+    for words in ((), ("--offline",)):
         done = shell("boss", "token", "rotate", *words)
         assert done.rc == 0, done.stderr
         tokens.append(done.record["token"])

@@ -94,7 +94,7 @@ def test_agents_are_a_table(office: Office) -> None:
     done = on_terminal(office, "agent", "list", "--as", "kai", env=PLAIN)
     assert (done.rc, done.stderr) == (0, "")
     head, *rows = timeless(done.stdout).splitlines()
-    assert head.split() == ["name", "kind/mode", "level", "role", "module", "last", "seen"]
+    assert head.split() == ["name", "kind/mode", "level", "role", "module"]  # nobody was seen yet
     assert [row.split()[:3] for row in rows] == [
         ["kai", "bot/pull", "standard"],
         ["nex", "agent/pull", "standard"],

@@ -27,7 +27,7 @@ FLOORS = {
     ),
     "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters"),
     "doors": ("cli", "rpc"),
-    "assembly": ("daemon", "lock", "logs", "testing", "scripted"),
+    "assembly": ("daemon", "lock", "logs", "testing", "scripted", "works"),
 }
 _ORDER = list(FLOORS)
 _FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}

@@ -24,6 +24,7 @@ BROAD_EXCEPTS = {
     "hiboss/rpc/server.py::Connection._see_through": "a defect ends its own connection, logged, and no other",
     "hiboss/paths.py::Home.keeping": "a token that was not stored leaves no file; then it is raised again",
     "hiboss/paths.py::replacing": "the temporary file goes, whatever happened; then it is raised again",
+    "hiboss/scheduler.py::Scheduler._pump": "a defect in waking is logged and tried again, and ends nothing",
     "hiboss/store/writer.py::Writer._commit_group": "the writer outlives whatever happens to a group",
     "hiboss/store/writer.py::Writer._run_guarded": "the same, when the group is written with savepoints",
     "hiboss/store/writer.py::Writer._run": "one operation's failure is its own caller's, not its group's",
