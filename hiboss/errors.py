@@ -27,7 +27,7 @@ def redact(text: str) -> str:
 
 
 # Facts that say again what somebody wrote.
-_WRITTEN = {"value", "name", "address", "path", "key", "method", "id", "detail"}
+_WRITTEN = {"value", "name", "address", "path", "key", "method", "id", "detail", "account"}
 
 
 def _shown(name: str, fact: Any) -> Any:
@@ -71,7 +71,7 @@ class HibossError(Exception):
         return {"code": self.code, **self.facts}
 
 
-def nearest(word: str, known: Iterator[str] | list[str]) -> str:
+def nearest(word: str, known: Iterator[str] | list[str], *, before: str = "") -> str:
     """A trailing ' (did you mean …?)', or nothing when no known word is near."""
     from difflib import get_close_matches  # 3 ms that a command without an error need not pay
 
@@ -79,7 +79,7 @@ def nearest(word: str, known: Iterator[str] | list[str]) -> str:
         return ""
     folded = {k.lower(): k for k in known}
     matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
-    return f" (did you mean {folded[matches[0]]}?)" if matches else ""
+    return f" (did you mean {before}{folded[matches[0]]}?)" if matches else ""
 
 
 # --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------

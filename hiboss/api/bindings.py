@@ -17,6 +17,9 @@ from .house import House
 from .operation import Level, Nothing, Params, operation
 
 
+LONGEST_PATH = 4_096  # characters; more than any file system takes
+
+
 class Bind(Params):
     name: str = Field(description="the agent")
     adapter_type: str = Field(description="which kind of platform, like folder")
@@ -65,6 +68,9 @@ class Listed(TypedDict):
 async def bind(house: House, caller: Caller, params: Bind) -> BoundShape:
     """Let an agent use a place on a platform: it posts there, and gets what comes from there."""
     kind = house.crew.kind(params.adapter_type)
+    house.store.read(lambda c: agents.get(c, params.name))  # before the adapter makes anything
+    if params.path is not None and (not params.path.isprintable() or len(params.path) > LONGEST_PATH):
+        raise InvalidParams(detail="path (--path) is no path of a directory")
     given = {"path": params.path, "home": str(house.home)}
     try:
         account, settings, places = kind.bind({key: value for key, value in given.items() if value})

@@ -66,7 +66,7 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
         ).rowcount
     )
     if row is None or not gone:
-        raise UnknownBinding(account=f"{adapter}:{account}")
+        raise UnknownBinding(account=f"{adapter}:{account[:60]}")
     if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
         return int(row["id"]), False, 0
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))

@@ -29,7 +29,7 @@ def claim(tx: Tx, recipient: int, limit: int, until: int, now: int) -> list[int]
 def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
     """Give back what one has claimed; all of it, or nothing."""
     changed = 0
-    for number in ids:
+    for number in dict.fromkeys(ids):
         row = tx.execute(
             "SELECT status, waits FROM envelope WHERE id = ? AND recipient = ? AND arrived IS NOT NULL",
             (number, recipient),
@@ -48,7 +48,7 @@ def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
 def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int, set[Lane]]:
     """Take up again what has failed; for its sender, and None may for everybody."""
     changed, lanes = 0, set()
-    for number in ids:
+    for number in dict.fromkeys(ids):
         row = envelopes.visible(tx, number, None)
         if sender is not None and row["sender"] != sender:
             raise NotFound(what="envelope", value=f"e{number}")

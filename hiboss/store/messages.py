@@ -251,8 +251,10 @@ def hint(tx: Tx | Connection, address: Address) -> str:
     """' (did you mean agent:nex?)' from those who are here."""
     rows = tx.execute(
         """
-        SELECT kind || ':' || name AS text FROM address
-        WHERE retired_at IS NULL AND kind <> 'channel' AND fold <> 'agent:system' LIMIT 1000
-        """
+        SELECT name FROM address
+        WHERE retired_at IS NULL AND kind = ? AND kind <> 'channel' AND fold <> 'agent:system' LIMIT 1000
+        """,
+        (address.kind,),
     )
-    return nearest(str(address), [row["text"] for row in rows])
+    # By the name alone: with `agent:` before both, any two would be near each other.
+    return nearest(address.name, [row["name"] for row in rows], before=f"{address.kind}:")
