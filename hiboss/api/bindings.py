@@ -16,7 +16,6 @@ from .caller import Caller
 from .house import House
 from .operation import Level, Nothing, Params, operation
 
-
 LONGEST_PATH = 4_096  # characters; more than any file system takes
 
 
