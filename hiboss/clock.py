@@ -88,7 +88,7 @@ def duration(text: str, *, most: int) -> int:
     """A length of time like 90s, 10m or 1h30m, in milliseconds; at least one."""
     match = _LENGTH.fullmatch(text.strip())
     if match is None or not any(match.groups()):
-        raise BadDuration(value=text[:40] or "''", why="")
+        raise BadDuration(value=text.strip()[:40] or "''", why="")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     length = round((hours * 3600 + minutes * 60 + seconds) * 1000)
     if not 1 <= length <= most:

@@ -104,7 +104,11 @@ class Delivery:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        freed = await self._store.write(lanes.free_holds)
+        try:
+            freed = await self._store.write(lanes.free_holds)
+        except HibossError as error:  # the next start does it
+            log.error("What is in hand stays marked: %s", error, extra={"action": "stop"})
+            return
         if freed:
             log.warning("%d envelopes were still in hand at the stop; they come again.", freed)
 

@@ -92,7 +92,7 @@ class Scheduler:
 
     def _arm(self, at: int) -> None:
         self._armed = at
-        trigger = DateTrigger(run_date=clock.from_ms(at))
+        trigger = DateTrigger(run_date=clock.from_ms(at), timezone=UTC)
         self._jobs.add_job(self._ring, trigger, id="next-wake", replace_existing=True)
 
     async def _pump(self) -> None:

@@ -91,9 +91,14 @@ class FolderAdapter:
     def _write(self, letter: Letter, chunk: str) -> str:
         """The files first, the text last: whoever sees the text finds its files."""
         out = self._in("out")
-        for file in letter.files:
-            target = os.path.join(out, _fitting(f"{letter.id}-{os.path.basename(file.name)}"))
-            partial = os.path.join(out, f".{letter.id}-{os.urandom(4).hex()}.part")
+        names: set[str] = set()
+        for number, file in enumerate(letter.files):
+            named = _fitting(f"{letter.id}-{os.path.basename(file.name)}")
+            if named in names:  # two files of the same name are still two
+                named = _fitting(f"{letter.id}-{number}-{os.path.basename(file.name)}")
+            names.add(named)
+            target = os.path.join(out, named)
+            partial = os.path.join(out, f".{letter.id}-{number}.part")  # the same at every attempt
             shutil.copyfile(file.path, partial)
             _put(partial, target)
         name = letter.id + _ENDINGS[letter.type]

@@ -190,7 +190,7 @@ def unbind(
 
 @app.command()
 def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """List the bindings: which agent has which place, and whether it works."""
+    """List which agent has which place, and whether it works."""
     result = call("agent.bindings", {}, token=token, profile=as_)
     if output.Mode.json:
         output.document(result)

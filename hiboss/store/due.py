@@ -45,16 +45,15 @@ def due(
 def _walk(
     connection: Connection | Tx, recipient: int, priority: Priority, limit: int, binding: int | None
 ) -> list[Row]:
-    narrow = "" if binding is None else f"AND e.binding = {binding:d}"
     return connection.execute(
-        f"""
+        """
         SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since
         FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-        WHERE e.recipient = ? AND e.priority = ? AND e.status = 0 AND e.arrived IS NOT NULL
-          AND e.waits IS NULL AND e.held_by IS NULL {narrow}
+        WHERE e.recipient = ? AND e.binding IS ? AND e.priority = ? AND e.status = 0
+          AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
         ORDER BY e.arrived LIMIT ?
         """,
-        (recipient, int(priority), limit),
+        (recipient, binding, int(priority), limit),
     ).fetchall()
 
 
@@ -64,7 +63,8 @@ def count(connection: Connection, recipient: int, exact_to: int) -> int | str:
         """
         SELECT count(*) FROM (
             SELECT 1 FROM envelope INDEXED BY envelope_due
-            WHERE recipient = ? AND status = 0 AND arrived IS NOT NULL AND waits IS NULL LIMIT ?)
+            WHERE recipient = ? AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
+              AND waits IS NULL LIMIT ?)
         """,
         (recipient, exact_to + 1),
     ).fetchone()[0]
@@ -77,12 +77,12 @@ def oldest(connection: Connection) -> int | None:
         """
         SELECT min((SELECT m.arrived_at FROM envelope e INDEXED BY envelope_due
                     JOIN message m ON m.id = e.message
-                    WHERE e.recipient = a.id AND e.priority = p.priority AND e.status = 0
-                      AND e.arrived IS NOT NULL AND e.waits IS NULL
+                    WHERE e.recipient = a.id AND e.binding IS a.binding AND e.priority = p.priority
+                      AND e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL
                     ORDER BY e.arrived LIMIT 1))
-        FROM address a
+        FROM (SELECT id, NULL AS binding FROM address WHERE kind <> 'channel' AND retired_at IS NULL
+              UNION ALL SELECT address, binding FROM contact WHERE address IS NOT NULL) a
         CROSS JOIN (SELECT 0 AS priority UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) p
-        WHERE a.retired_at IS NULL
         """
     ).fetchone()
     found: int | None = row[0]

@@ -177,10 +177,10 @@ def _give_up(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
     rows = tx.execute(
         """
         SELECT e.id FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-        WHERE e.recipient = ? AND ifnull(e.binding, 0) = ? AND e.status = 0 AND e.arrived IS NOT NULL
+        WHERE e.recipient = ? AND e.binding IS ? AND e.status = 0 AND e.arrived IS NOT NULL
           AND e.waits IS NULL AND e.held_by IS NULL AND ifnull(e.first_failed_at, m.arrived_at) <= ?
         """,
-        (lane.address, lane.binding or 0, now - GIVE_UP_MS),
+        (lane.address, lane.binding, now - GIVE_UP_MS),
     ).fetchall()
     fail(tx, [row["id"] for row in rows], trouble, now)
 
