@@ -70,7 +70,8 @@ class ScriptedAdapter:
         try:
             await receive(Arrival(update=update, place=facts.pop("place", self._name), **facts))
         except Refused as refusal:
-            _append(path + ".refused").write(refusal.why)
+            with _append(path + ".refused") as file:
+                file.write(refusal.why)
         os.unlink(path)
 
     def chunks(self, letter: Letter) -> list[str]:

@@ -82,6 +82,7 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
         )
     ]
     fail(tx, waiting, Trouble("unbound", f"{adapter}:{account} is no longer bound"), now)
+    tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     return int(row["id"]), True, len(waiting)
 
 

@@ -281,7 +281,8 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     rows = connection.execute(
         """
         SELECT binding FROM lane WHERE address = ?1
-        UNION SELECT binding FROM contact WHERE address = ?1
+        UNION SELECT c.binding FROM contact c JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL
+        WHERE c.address = ?1
         """,
         (address,),
     ).fetchall()
@@ -317,7 +318,8 @@ def listed(connection: Connection) -> list[Row]:
                (SELECT count(*) FROM envelope e INDEXED BY envelope_due
                 WHERE e.recipient = p.id AND e.binding IS p.binding AND e.status = 0
                   AND e.arrived IS NOT NULL AND e.waits IS NULL) AS due
-        FROM (SELECT address AS id, binding FROM contact WHERE address IS NOT NULL
+        FROM (SELECT c.address AS id, c.binding FROM contact c
+              JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL WHERE c.address IS NOT NULL
               UNION SELECT address, binding FROM lane) p
         JOIN address a ON a.id = p.id
         LEFT JOIN lane l ON l.address = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
