@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from .errors import BadDuration, BadTime, BadTimezone, TooFar, nearest
 
 DEFERRAL_YEARS = 100
+_SURELY_NEAR_MS = (DEFERRAL_YEARS - 1) * 365 * 24 * 3600 * 1000
 _RELATIVE = re.compile(r"([+-])((?:\d{1,9}[YMDhms])+)")
 _PART = re.compile(r"(\d+)([YMDhms])")
 _CALENDAR = {"Y": "years", "M": "months", "D": "days"}
@@ -99,11 +100,12 @@ def duration(text: str, *, most: int) -> int:
 
 def deliver_at(text: str, *, now: int, zone: tzinfo) -> int | None:
     """When to deliver: None for what is already due, which the past is."""
-    from dateutil.relativedelta import relativedelta  # 15 ms that the CLI need not pay
-
     moment = parse(text, now=now, zone=zone)
-    if moment > to_ms(from_ms(now, zone) + relativedelta(years=DEFERRAL_YEARS)):
-        raise TooFar(value=text[:60], years=DEFERRAL_YEARS)
+    if moment - now > _SURELY_NEAR_MS:  # nearer than that no calendar is asked: it costs more than the rest
+        from dateutil.relativedelta import relativedelta  # 15 ms that the CLI need not pay
+
+        if moment > to_ms(from_ms(now, zone) + relativedelta(years=DEFERRAL_YEARS)):
+            raise TooFar(value=text[:60], years=DEFERRAL_YEARS)
     return moment if moment > now else None
 
 

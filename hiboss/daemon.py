@@ -47,6 +47,7 @@ class Daemon:
         self.server: Server
         self.works: Works
         self._life = AsyncExitStack()
+        self._served = False  # a single answer offline is no life
 
     async def build(self) -> None:
         """Everything up to the doors, which are still closed; nothing stays behind if it fails."""
@@ -91,6 +92,7 @@ class Daemon:
         await self.server.listen(self.home.socket)
         self._life.callback(_remove, self.home.socket)
         self._life.push_async_callback(self.server.close)
+        self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
 
     def reload(self) -> list[Setting]:
@@ -111,7 +113,8 @@ class Daemon:
 
     async def close(self) -> None:
         await self._life.aclose()
-        log.info("Daemon stopped.", extra={"action": "stop"})
+        if self._served:
+            log.info("Daemon stopped.", extra={"action": "stop"})
 
 
 @contextmanager

@@ -65,8 +65,7 @@ class Delivery:
     async def resume(self, binding: int) -> None:
         """An adapter runs, for the first time or again: all its lanes go on."""
         await self._store.write(lambda tx: lanes.reopen_binding(tx, binding))
-        found = await self._store.read_slowly(lanes.with_work)
-        self.wake([lane for lane in found if lane.binding == binding])
+        self.wake(await self._store.read_slowly(lambda c: lanes.with_work(c, binding)))
 
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look into these lanes. `eager`: something new came, so try also one that waits."""

@@ -20,6 +20,7 @@ from .errors import (
     AttachmentForbidden,
     AttachmentMissing,
     AttachmentUnreadable,
+    BadText,
     EmptyMessage,
     HibossError,
     NoRecipient,
@@ -73,7 +74,7 @@ class Router:
                 return False
         try:
             files = await self._keep(arrival.files)
-        except (TooLarge, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
+        except (TooLarge, BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
             raise Refused(error.message) from error
         now = clock.now()
         accepted = await self._store.write(

@@ -27,6 +27,7 @@ _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html",
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")
 _NAME = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}")
 _KEYS = ("text", "subject", "author", "group", "answers")
+_AUTHOR = ("name", "username", "id")
 Look = dict[str, tuple[int, int, int]]
 
 
@@ -91,6 +92,8 @@ class FolderAdapter:
     def _write(self, letter: Letter, chunk: str) -> str:
         """The files first, the text last: whoever sees the text finds its files."""
         out = self._in("out")
+        if os.path.isdir(self._root):  # people tidy up; but a folder that is away is not made anew here
+            os.makedirs(out, mode=0o700, exist_ok=True)
         names: set[str] = set()
         for number, file in enumerate(letter.files):
             named = _fitting(f"{letter.id}-{os.path.basename(file.name)}")
@@ -176,13 +179,13 @@ class FolderAdapter:
             facts = _message(_text(path))
         else:
             files = [path]
-        return Arrival(update=update, place=self._place, message=name, files=files, **facts)
+        message = os.fsencode(name).decode("utf-8", "replace")  # a name may be any bytes
+        return Arrival(update=update, place=self._place, message=message, files=files, **facts)
 
     def _set_aside(self, directory: str, name: str, why: str) -> None:
-        target = self._in("broken", name)
-        if os.path.exists(target):
-            name = f"{os.path.basename(directory)}-{name}"
         kept = _fitting(name)
+        if os.path.exists(self._in("broken", kept)):
+            kept = _fitting(f"{os.path.basename(directory)}-{name}")
         reason = self._in("broken", f"{kept}.reason.txt")
         with open(reason, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(why + "\n")
@@ -232,7 +235,7 @@ def _message(text: str) -> dict[str, Any]:
     """A message described in JSON, checked."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # also of a nesting beyond all measure
         raise Refused(f"it is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise Refused('it must be an object, like {"text": "hello"}')
@@ -242,8 +245,10 @@ def _message(text: str) -> dict[str, Any]:
                 f"{key} is no part of a message{nearest(key, list(_KEYS))}; there are: {', '.join(_KEYS)}"
             )
         if key == "author":
-            if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-                raise Refused("author must be an object of texts: name, username, id")
+            if not isinstance(value, dict) or not all(
+                name in _AUTHOR and isinstance(one, str) for name, one in value.items()
+            ):
+                raise Refused(f"author must be an object of texts: {', '.join(_AUTHOR)}")
         elif not isinstance(value, str):
             raise Refused(f"{key} must be text")
     return document

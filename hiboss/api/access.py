@@ -89,8 +89,9 @@ async def set_policy(house: House, caller: Caller, params: SetPolicy) -> Policy:
 
     try:
         await house.write(caller, write)
-    finally:
-        house.policy.refresh()  # if it was not written after all
+    except BaseException:
+        house.policy.refresh()  # it was not written after all
+        raise
     return _policy(house)
 
 

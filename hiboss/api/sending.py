@@ -93,9 +93,10 @@ class Sent(TypedDict):
 async def send(house: House, caller: Caller, params: Send) -> Sent:
     """Send a message to one or more addresses; when this answers, it is on disk."""
     to = [params.to] if isinstance(params.to, str) else params.to
-    deliver_at = None
+    deliver_at = zone = None
     if params.deliver_at is not None:
-        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+        zone = house.zone
+        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=zone)
     sender = _sender(caller, params)
     draft = Draft(
         sender=sender,
@@ -126,7 +127,7 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         "duplicate": accepted.duplicate,
     }
     if accepted.deliver_at is not None:
-        result["timezone"] = house.timezone
+        result["timezone"] = str(zone)
     return result
 
 
@@ -135,9 +136,11 @@ def _sender(caller: Caller, params: Send) -> Address:
         if params.sender is None:
             raise SenderMissing()
         return parse_address(params.sender)
-    if params.sender is not None or params.from_boss or params.from_name is not None:
+    own = params.sender is None or parse_address(params.sender).fold == (
+        caller.address and caller.address.fold
+    )
+    if not own or params.from_boss or params.from_name is not None:
         raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
-    assert caller.address
     return caller.address
 
 

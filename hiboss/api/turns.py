@@ -49,6 +49,8 @@ async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
         shown = [shape.envelope(row, house.home, quotes) for row in rows]
         number = due.count(connection, agent["id"], exact_to)
         text = render.turn(clock.iso(now), agent["name"], number, shown, zone)  # off the loop: it may be long
+        if agent["mode"] == "pull" and len(rows) == PULL_ENVELOPES:
+            text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
         return [one["id"] for one in shown], number, text
 
     shown, number, text = await house.store.read_slowly(read)

@@ -10,25 +10,12 @@ import typer
 
 from ..errors import WrongUsage
 from . import output
-from .session import As, Json, Token, call
+from .session import As, Json, Token, call, noun
 
-app = typer.Typer(
-    help="Register, list, change and delete agents.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("Register, list, change and delete agents.")
 
-permission_app = typer.Typer(
-    help="What an agent may do.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-token_app = typer.Typer(
-    help="An agent's token.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+permission_app = noun("What an agent may do.")
+token_app = noun("An agent's token.")
 app.add_typer(permission_app, name="permission")
 app.add_typer(token_app, name="token")
 

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ..errors import InvalidParams
 from ..paths import Home
 from . import output
-from .session import As, Json, Token, call, find_token, flag
+from .session import As, Json, Token, call, find_token, flag, noun
 from .spawn import call_once, holder
 
-app = typer.Typer(
-    help="Your name, your time zone, your token.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-token_app = typer.Typer(
-    help="Your token.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = noun("Your name, your time zone, your token.")
+token_app = noun("Your token.")
 app.add_typer(token_app, name="token")
 
 

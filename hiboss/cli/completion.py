@@ -9,15 +9,9 @@ import typer
 
 from ..errors import WrongUsage
 from . import output
-from .session import Json
+from .session import Json, noun
 
-app = typer.Typer(
-    help="Let the tab key complete commands, names and ids.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("Let the tab key complete commands, names and ids.")
 
 SHELLS = ("bash", "zsh", "fish")
 Shell = Annotated[

@@ -6,20 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
 from ..errors import DaemonUnreachable
 from ..paths import Home
 from . import output
-from .session import As, Json, Token, call, call_openly, flag
+from .session import As, Json, Token, call, call_openly, flag, noun
 
-app = typer.Typer(
-    help="The settings, and where each comes from.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("The settings, and where each comes from.")
 
 
 @app.command()

@@ -14,16 +14,10 @@ from ..errors import DaemonUnreachable, TimedOut
 from ..paths import Home
 from ..rpc import client
 from . import output
-from .session import Json, call_openly
+from .session import Json, call_openly, noun
 from .spawn import holder, spawn
 
-app = typer.Typer(
-    help="Start, stop and look at the daemon.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("Start, stop and look at the daemon.")
 STOP_SECONDS = 30.0
 
 

@@ -9,15 +9,9 @@ import typer
 
 from ..errors import InvalidParams
 from . import output
-from .session import Address, As, Json, Token, call, flag, read_file
+from .session import Address, As, Json, Token, call, flag, noun, read_file
 
-app = typer.Typer(
-    help="Send, list and deal with envelopes.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("Send, list and deal with envelopes.")
 
 Ids = Annotated[list[str], typer.Option("--id", metavar="ID", help="Envelope id, like e81; may be repeated.")]
 

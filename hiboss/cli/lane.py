@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from . import output
-from .session import As, Json, Token, call, flag
+from .session import As, Json, Token, call, flag, noun
 
-app = typer.Typer(
-    help="What does not get through to a channel, and letting it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = noun("What does not get through to a channel, and letting it.")
 
 Place = Annotated[str, flag("--address", "ADDRESS", "The place, like channel:folder:reports.")]
 

@@ -174,7 +174,10 @@ def fail(error: HibossError) -> int:
     answered = isinstance(error, Answered)
     code = error.stable_code if isinstance(error, Answered) else error.code
     if Mode.json:
-        body = {"code": code, "message": error.message, "data": error.facts}
+        facts = {
+            name: value for name, value in error.facts.items() if name != "code"
+        }  # a daemon's say it again
+        body = {"code": code, "message": error.message, "data": facts}
         print(json.dumps({"error": body}, ensure_ascii=False, default=str), file=sys.stderr)
     else:
         start = painted("error:", WRONG, sys.stderr)
@@ -208,9 +211,33 @@ def settings(result: dict[str, Any]) -> None:
     if Mode.json:
         document(result)
         return
+    if on_terminal(sys.stdout) and result["settings"]:
+        _settings_table(result["settings"])
+        return
     shown = ("setting", "value", "source", "variable")
     blocks = ({name: one[name] for name in shown} | _next_start(one) for one in result["settings"])
     records(blocks, empty="no-settings")
+
+
+def _settings_table(found: list[dict[str, Any]]) -> None:
+    from .table import Column
+
+    headed = [
+        Column(title="setting", least=12),
+        Column(title="value", least=8, most=40),
+        Column(title="from", least=7, most=40, leaves=1),
+        Column(title="next start", least=4, leaves=2),
+    ]
+    rows = [
+        [
+            one["setting"],
+            word(one["value"]),
+            one["source"],
+            word(one["next_value"]) if one["next_start"] else "",
+        ]
+        for one in found
+    ]
+    table(headed, rows)
 
 
 def _next_start(one: dict[str, Any]) -> dict[str, Any]:

@@ -5,25 +5,12 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
-
 from ..errors import InvalidParams
 from . import output
-from .session import As, Json, Token, call, flag, read_file
+from .session import As, Json, Token, call, flag, noun, read_file
 
-app = typer.Typer(
-    help="Who may do what.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-policy_app = typer.Typer(
-    help="The level each operation needs.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = noun("Who may do what.")
+policy_app = noun("The level each operation needs.")
 app.add_typer(policy_app, name="policy")
 
 
@@ -54,10 +41,18 @@ def _show(result: dict[str, Any]) -> None:
     output.answer(result, result["policy"])
 
 
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidParams(detail=f"the policy names {name} twice")
+    return dict(pairs)
+
+
 def _parse(text: str) -> Any:
     if text.lstrip().startswith("{"):
         try:
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=_without_repeats)
         except ValueError as error:
             raise InvalidParams(detail=f"the policy is no JSON: {error}") from None
         except RecursionError:

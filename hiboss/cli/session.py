@@ -17,6 +17,17 @@ from . import output
 from .spawn import TOKEN_VARIABLE, holder
 
 
+def noun(help_: str) -> typer.Typer:
+    """A group of commands. Without Typer's own completion: each may be the root (see main.run)."""
+    return typer.Typer(
+        help=help_,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+
+
 def flag(name: str, metavar: str | None, help_: str, *more: str) -> Any:
     """An option, in the order a person reads it: name, what it takes, what it is for."""
     return typer.Option(name, *more, metavar=metavar, help=help_)

@@ -57,7 +57,7 @@ def up(
 
 def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     known = home.profiles()
-    agents = [done["agent_name"] or "", *known]
+    agents = [done["agent_name"] or "", "nex", *known]
     agent = next((name for name in agents if name != "boss" and name.lower() in known), "nex")
     command = _this_command(home)
     steps = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..envelope import Priority
-from .database import Connection, Row
+from .database import Connection
 from .writer import Tx
 
 PATIENCE_MS = 15 * 60 * 1000
@@ -29,32 +29,34 @@ def due(
 ) -> list[Due]:
     """The first of what is due for somebody and in nobody's hand."""
     ranked = []
-    for priority in Priority:  # each a walk along the index
-        rank = Priority.CRITICAL
-        looked_at = limit if conversation is None else LOOKED_THROUGH
-        for row in _walk(connection, recipient, priority, looked_at, binding):
-            # What has waited long is at the beginning; behind a fresh one nothing has, unless
-            # the clock was set back, and then order comes first.
-            if row["since"] > now - PATIENCE_MS:
-                rank = priority
-            if conversation in (None, row["conversation"]):
-                ranked.append((rank, row["arrived"], Due(row["id"], row["conversation"])))
+    walked, rank = None, Priority.CRITICAL
+    looked_at = limit if conversation is None else LOOKED_THROUGH
+    rows = connection.execute(_WALKS, (recipient, binding, looked_at)).fetchall()
+    for number, arrived, row_conversation, since, priority in rows:
+        if priority != walked:
+            walked, rank = priority, Priority.CRITICAL
+        # What has waited long is at the beginning; behind a fresh one nothing has, unless
+        # the clock was set back, and then order comes first.
+        if since > now - PATIENCE_MS:
+            rank = priority
+        if conversation in (None, row_conversation):
+            ranked.append((rank, arrived, Due(number, row_conversation)))
     return [found for _, _, found in sorted(ranked)[:limit]]
 
 
-def _walk(
-    connection: Connection | Tx, recipient: int, priority: Priority, limit: int, binding: int | None
-) -> list[Row]:
-    return connection.execute(
-        """
-        SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since
+# A walk along the index for each priority, one after the other. One statement: claiming from a
+# lane asks for the first of each, and four statements cost three times as much as their rows.
+_WALKS = " UNION ALL ".join(
+    f"""
+    SELECT * FROM (
+        SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since, e.priority
         FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-        WHERE e.recipient = ? AND e.binding IS ? AND e.priority = ? AND e.status = 0
+        WHERE e.recipient = ?1 AND e.binding IS ?2 AND e.priority = {priority:d} AND e.status = 0
           AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
-        ORDER BY e.arrived LIMIT ?
-        """,
-        (recipient, binding, int(priority), limit),
-    ).fetchall()
+        ORDER BY e.arrived LIMIT ?3)
+    """
+    for priority in Priority
+)
 
 
 def count(connection: Connection, recipient: int, exact_to: int) -> int | str:

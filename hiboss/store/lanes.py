@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..address import BOSS, SYSTEM, Address
 from ..clock import iso
 from ..envelope import Draft
-from . import due, envelopes, messages
+from . import due, messages
 from .database import Connection, Row
 from .envelopes import Facts
 from .writer import Tx
@@ -55,10 +55,25 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Fa
         "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
         (boot, NEXT_START, found[0].id),
     )
-    (facts,) = envelopes.fetch(tx, [found[0].id])
+    facts: Facts = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
     facts["posted"] = posted(tx, found[0].id)
     facts["answers"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
+
+
+# What a letter is made of, and no more: a full envelope has four times as many columns.
+_TO_POST = """
+    SELECT e.id, m.text, m.type, m.subject, m.attachments, m.reply_to,
+           s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
+           coalesce(m.from_name, u.name, g.display) AS from_name
+    FROM envelope e
+    JOIN message m ON m.id = e.message
+    JOIN address s ON s.id = m.sender
+    JOIN address r ON r.id = e.recipient
+    LEFT JOIN user u ON u.address = m.sender
+    LEFT JOIN agent g ON g.address = m.sender
+    WHERE e.id = ?
+"""
 
 
 def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
@@ -296,16 +311,19 @@ def reopen_binding(tx: Tx, binding: int) -> None:
     )
 
 
-def with_work(connection: Connection) -> list[Lane]:
-    """Every channel lane in which something is due; asked when an adapter starts."""
+def with_work(connection: Connection, binding: int) -> list[Lane]:
+    """The lanes of an account in which something is due: one look for each place, however much lies there."""
     rows = connection.execute(
         """
-        SELECT DISTINCT a.id, e.binding FROM address a
-        CROSS JOIN envelope e INDEXED BY envelope_due ON e.recipient = a.id
-        WHERE a.kind = 'channel' AND e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL
-        """
+        SELECT DISTINCT c.address FROM contact c
+        WHERE c.binding = ?1 AND c.address IS NOT NULL AND EXISTS (
+            SELECT 1 FROM envelope e INDEXED BY envelope_due
+            WHERE e.recipient = c.address AND e.binding = ?1 AND e.status = 0 AND e.arrived IS NOT NULL
+              AND e.waits IS NULL)
+        """,
+        (binding,),
     ).fetchall()
-    return [Lane(row["id"], row["binding"]) for row in rows]
+    return [Lane(row["address"], binding) for row in rows]
 
 
 def listed(connection: Connection) -> list[Row]:
