@@ -8,7 +8,9 @@ the CLI against `python -c pass`. Both sides of a ratio are measured in turns.
     homes      homes to measure in, with as many envelopes as wanted
     load       the load generator, a process of its own
     bare       the same rows written by a plain loop
-    sends callers reads life command    one file for each kind of work measured
+    sends callers reads life command deferred lateness delivery
+               one file for each kind of work measured
+    stamped    the adapter that says when it was asked to post
     neighbours what others took of the machine meanwhile
     figures    what was measured, the ratios and their floors
     report     the table, the JSON file, the comparison with an earlier one

@@ -9,23 +9,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import callers, command, life, reads, report, sends
+from . import callers, command, deferred, delivery, life, reads, report, sends
 from .figures import Figure, misses
 from .homes import full_home, say
 from .neighbours import Neighbours
 
 SMALL = 1_000  # rows of the small store that the large one is compared with
+PARTS = ("sends", "callers", "boxes", "deferred", "delivery")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measure hiboss: sends, tokens, lists, polls, CLI, start, memory, as ratios in one run.",
+        description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
+        "memory, deferred mail, delivery.",
     )
-    parser.add_argument("--rows", type=int, help="envelopes in the large inbox (default 1,000,000)")
+    parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
     parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
-    parser.add_argument("--quick", action="store_true", help="small and short, half a minute")
+    parser.add_argument("--quick", action="store_true", help="small and short, two minutes")
+    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be repeated")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument(
         "--compare", type=Path, metavar="FILE", help="show the change against this earlier JSON"
@@ -45,14 +48,30 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
+    figures: list[Figure] = []
+    for part in given.only or PARTS:
+        if part == "sends":
+            figures += sends.measure(directory, given.rounds, given.seconds)
+        elif part == "callers":
+            figures += callers.measure(directory, given.rounds)
+        elif part == "boxes":
+            figures += measure_boxes(directory, given)
+        elif part == "deferred":
+            figures += deferred.measure(directory, (given.rows, SMALL), given.rounds, given.seconds)
+        else:
+            due = 2_000 if given.quick else 10_000
+            figures += delivery.measure(directory, min(given.rounds, 5), given.seconds, due)
+    return figures
+
+
+def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:
+    """Full inboxes: the daemon at rest, looking into them, the CLI."""
     sizes = (given.rows, SMALL)
-    figures = sends.measure(directory, given.rounds, given.seconds)
-    figures += callers.measure(directory, given.rounds)
     say(f"writing {2 * given.rows:,} envelopes to look through")
     large, small = full_home(directory / "large", given.rows), full_home(directory / "small", SMALL)
     try:
         rests = life.measure(large, small, sizes, given.rounds)
-        figures += reads.measure(large, small, sizes, seconds=1.5 if given.quick else 4.0)
+        figures = reads.measure(large, small, sizes, seconds=1.5 if given.quick else 4.0)
         figures.append(command.measure(small, runs=15 if given.quick else 25))
     finally:
         large.stop()
@@ -73,7 +92,7 @@ def main() -> int:
         neighbours = Neighbours()
         figures = measure(directory, given)
         facts["others_cpu"] = neighbours.share()
-    options = {"rows": given.rows, "rounds": given.rounds, "seconds": given.seconds, "quick": given.quick}
+    options = {name: getattr(given, name) for name in ("rows", "rounds", "seconds", "quick", "only")}
     found = report.document(figures, facts, options)
     print(report.heading(found))
     if earlier:

@@ -76,7 +76,9 @@ def misses(figures: list[Figure]) -> list[str]:
             sentences.append(f"{figure.work}: {show(figure.value, figure.unit)} is over {figure.at_most:g}")
         for one in figure.ratios:
             if one.missed:
-                sentences.append(f"{figure.work}: {one.value:.2f} {one.of}, floor {one.sense} {one.floor:g}")
+                sentences.append(
+                    f"{figure.work}: {one.value:.2f} {one.of}, floor {one.sense} {one.floor:.3g}"
+                )
     return sentences
 
 

@@ -6,6 +6,7 @@ could have written, and the invariants of the store hold for them.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from hiboss.paths import Home
 from hiboss.store.database import Connection, connect
 from hiboss.testing import RunningDaemon
 
+from .load import ROOT
+
 AGENT = "nex"
 SETTLED = "settled"  # the agent whose inbox is full of what is dealt with
 WAITING = "waiting"  # the agent who has dealt with nothing
@@ -27,6 +30,8 @@ CHUNK = 100_000
 TELL = 500_000  # a word of progress after so many rows
 CHECKED_ROWS = 50_000  # up to here every invariant is checked; over it that would take minutes
 HOUR = 3_600_000
+# With it a daemon finds the adapter that says when it was asked to post.
+ENVIRONMENT = {"HIBOSS_ADAPTERS_MODULES": "bench.stamped", "PYTHONPATH": os.fspath(ROOT)}
 
 
 def say(sentence: str) -> None:
@@ -53,21 +58,53 @@ def full_home(directory: Path, rows: int) -> RunningDaemon:
         daemon.call("envelope.ack", token=daemon.token(SETTLED), all=True)
     finally:
         daemon.stop()
-    begin = perf_counter()
+    _write(
+        daemon,
+        (SETTLED, rows, _settled),
+        (WAITING, rows - rows // 2, _due),
+        (WAITING, rows // 2, _deferred),
+    )
+    return daemon
+
+
+def deferred_home(directory: Path, rows: int, places: list[str]) -> RunningDaemon:
+    """A home where so many envelopes wait for their time, and AGENT may post to these places."""
+    daemon = new_home(directory)
+    daemon.start(**ENVIRONMENT)
+    try:
+        daemon.register(WAITING)
+        daemon.call("envelope.send", token=daemon.token(AGENT), to=f"agent:{WAITING}", text=TEXT)
+        bind(daemon, directory / "account", places)
+    finally:
+        daemon.stop()
+    _write(daemon, (WAITING, rows, _deferred))
+    return daemon
+
+
+def bind(daemon: RunningDaemon, account: Path, places: list[str]) -> None:
+    """Let AGENT post to these places with the adapter of bench.stamped. The daemon runs."""
+    account.mkdir()
+    (account / "settings.json").write_text(json.dumps({"places": places}))
+    daemon.call(
+        "agent.bind", token=daemon.token("boss"), name=AGENT, adapter_type="stamped", path=os.fspath(account)
+    )
+
+
+def _write(daemon: RunningDaemon, *fills: tuple[str, int, str]) -> None:
+    """Each fill: whose box, how many rows, and what is in their columns. The daemon does not run."""
+    begin, total = perf_counter(), sum(rows for _, rows, _ in fills)
     connection = connect(daemon.home, wait_seconds=DEFAULTS.lock_wait_seconds)
     try:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA foreign_keys = OFF")  # checked below, all at once
-        _fill(connection, SETTLED, rows, _settled)
-        _fill(connection, WAITING, rows - rows // 2, _due)
-        _fill(connection, WAITING, rows // 2, _deferred)
+        for fill in fills:
+            _fill(connection, *fill)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
-    if rows <= CHECKED_ROWS:
+    if total <= 2 * CHECKED_ROWS:
         daemon.check()
-    say(f"wrote {2 * rows:,} envelopes in {perf_counter() - begin:.1f} s")
-    return daemon
+    say(f"wrote {total:,} envelopes in {perf_counter() - begin:.1f} s")
 
 
 # Each gives, for row number i: seq, deliver_at of the message; status, arrived, waits, wake_at,
@@ -117,8 +154,8 @@ def _fill_chunk(connection: Connection, facts: tuple[int, int, int, int, int], c
     )
     one(
         """
-        INSERT INTO message (id, conversation, seq, sender, caller, text, deliver_at, created_at)
-        SELECT ?1 + i, ?2, seq, ?3, ?3, 'Message number ' || i || '. ' || ?4, deliver, ?5
+        INSERT INTO message (id, conversation, seq, sender, caller, text, deliver_at, created_at, arrived_at)
+        SELECT ?1 + i, ?2, seq, ?3, ?3, 'Message number ' || i || '. ' || ?4, deliver, ?5, iif(seq, ?5, NULL)
         FROM fresh ORDER BY i
         """,
         (message, conversation, sender, TEXT[:100], now),

@@ -16,7 +16,9 @@ import struct
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -34,15 +36,21 @@ class Load:
     socket: str
     method: str
     params: dict[str, Any] = field(default_factory=dict)
+    to: list[str] = field(default_factory=list)  # addresses to write to in turn, for a send
     connections: int = 1
     in_flight: int = 1
     seconds: float = 1.0
     warm_seconds: float = 0.2
     most: int = 1_000_000
 
-    @property
-    def request(self) -> bytes:
-        call = {"jsonrpc": "2.0", "id": 1, "method": self.method, "params": self.params}
+    def requests(self) -> Iterator[bytes]:
+        """Without end; all are encoded beforehand."""
+        return cycle(
+            [self._encode({**self.params, "to": to}) for to in self.to] or [self._encode(self.params)]
+        )
+
+    def _encode(self, params: dict[str, Any]) -> bytes:
+        call = {"jsonrpc": "2.0", "id": 1, "method": self.method, "params": params}
         return orjson.dumps(call) + b"\n"
 
 
@@ -119,10 +127,11 @@ def _check(data: bytes) -> None:
 
 def _in_turns(lines: list[socket.socket], loads: list[Load]) -> list[Outcome]:
     """One call of each load after the other, on one connection each."""
-    turns = [(line, load.request, _Times(load)) for line, load in zip(lines, loads, strict=True)]
+    turns = [(line, load.requests(), _Times(load)) for line, load in zip(lines, loads, strict=True)]
     ends = min(times.end for _, _, times in turns)
     while perf_counter() < ends and turns[0][2].answered < loads[0].most:
-        for line, request, times in turns:
+        for line, requests, times in turns:
+            request = next(requests)
             before = perf_counter()
             line.sendall(request)
             data = line.recv(1 << 20)
@@ -137,14 +146,14 @@ def _in_turns(lines: list[socket.socket], loads: list[Load]) -> list[Outcome]:
 
 
 def _many(lines: list[socket.socket], load: Load) -> Outcome:
-    request, times = load.request, _Times(load)
+    requests, times = load.requests(), _Times(load)
     poll = select.epoll()
     by_number = {line.fileno(): line for line in lines}
     asked: dict[int, deque[float]] = {}
     for number, line in by_number.items():
         poll.register(number, select.EPOLLIN)
         asked[number] = deque([perf_counter()] * load.in_flight)
-        line.sendall(request * load.in_flight)
+        line.sendall(b"".join(islice(requests, load.in_flight)))
     waiting = len(lines) * load.in_flight
     while waiting:
         ready = poll.poll(SILENCE_SECONDS)
@@ -159,7 +168,7 @@ def _many(lines: list[socket.socket], load: Load) -> Outcome:
             times.add(now, [now - began.popleft() for _ in range(answers)])
             waiting -= answers
             if answers and now < times.end and times.answered + waiting + answers <= load.most:
-                line.sendall(request * answers)
+                line.sendall(b"".join(islice(requests, answers)))
                 began.extend([now] * answers)
                 waiting += answers
     return times.outcome()

@@ -115,7 +115,7 @@ def _marks(one: Ratio) -> tuple[str, str, str, str, str, str]:
     aim = ""
     if one.aim is not None:
         aim = f"aim {one.sense} {one.aim:g}{' reached' if one.reaches_aim else ''}"
-    floor = "" if one.floor is None else f"{one.sense} {one.floor:g}"
+    floor = "" if one.floor is None else f"{one.sense} {one.floor:.3g}"
     return ("", "", "", aim, floor, "" if one.floor is None else _word(one.missed))
 
 

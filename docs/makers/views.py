@@ -20,7 +20,14 @@ while the daemon runs; never write.
 
 Times are ISO 8601 in UTC, addresses are text, ids are the public ones (`e81`, `m57`).
 """
-LETTERS = {"e": "envelope", "m": "message", "t": "thread", "c": "conversation", "r": "run"}
+LETTERS = {
+    "e": "envelope",
+    "m": "message",
+    "t": "thread",
+    "c": "conversation",
+    "r": "run",
+    "b": "binding",
+}
 KINDS = {"INTEGER": "a whole number", "TEXT": "text", "BLOB": "bytes"}
 Notes = dict[tuple[str, str], str]
 
@@ -84,14 +91,15 @@ def _sources(sql: str) -> dict[str, str]:
 
 def _expressions(sql: str) -> list[str]:
     """What stands between SELECT and FROM, cut at the commas outside of brackets."""
-    body = re.split(r"\bFROM\b", sql.partition("SELECT")[2])[0]
     parts, depth = [""], 0
-    for sign in body:
-        depth += {"(": 1, ")": -1}.get(sign, 0)
-        if sign == "," and depth == 0:
+    for piece in re.split(r"([(),]|\bFROM\b)", sql.partition("SELECT")[2]):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "FROM" and depth == 0:
+            break
+        if piece == "," and depth == 0:
             parts.append("")
         else:
-            parts[-1] += sign
+            parts[-1] += piece
     return [" ".join(part.split()) for part in parts]
 
 
@@ -101,6 +109,8 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
         return "a time"
     if expression.startswith("CASE"):
         return _choices(", ".join(re.findall(r"THEN ('\w+')", expression)))
+    if "group_concat(" in expression:
+        return "names, with commas between"
     letter = re.match(r"'([a-z])' \|\|", expression)
     if letter:
         return f"{_article(LETTERS[letter[1]])} id, like `{letter[1]}1`"

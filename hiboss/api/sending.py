@@ -136,9 +136,8 @@ def _sender(caller: Caller, params: Send) -> Address:
         if params.sender is None:
             raise SenderMissing()
         return parse_address(params.sender)
-    own = params.sender is None or parse_address(params.sender).fold == (
-        caller.address and caller.address.fold
-    )
+    assert caller.address
+    own = params.sender is None or parse_address(params.sender).fold == caller.address.fold
     if not own or params.from_boss or params.from_name is not None:
         raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
     return caller.address

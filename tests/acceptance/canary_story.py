@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,12 +36,15 @@ Way = Callable[[str], Given]
 TURN = "output of hiboss envelope list --as nex --as-turn"
 LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
 
-# Each command that takes a token, with words that make it succeed for the boss.
+# Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's.
 COMMANDS: dict[str, Words] = {
     "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
     "envelope list": ("--address", "agent:nex"),
     "envelope get": ("--id", "e1"),
     "envelope read": ("--id", "e1", "--address", "agent:nex"),
+    "envelope claim": ("--address", "agent:nex", "-n", "1", "--lease", "1h"),
+    "envelope release": ("--id", "e1", "--address", "agent:nex"),
+    "envelope retry": ("--id", "e3"),
     "envelope ack": ("--id", "e1", "--address", "agent:nex"),
     "envelope cancel": ("--id", "e2"),
     "envelope archive": ("--id", "e1", "--address", "agent:nex"),
@@ -50,11 +54,18 @@ COMMANDS: dict[str, Words] = {
     "agent list": (),
     "agent set": ("--name", "kai", "--role", "reviewer"),
     "agent self": (),
+    "agent bind": ("--name", "kai", "--adapter-type", "folder", "--path", "DIRECTORY/kai"),
+    "agent bindings": (),
+    "agent unbind": ("--name", "kai", "--adapter-type", "folder"),
     "agent permission get": ("--name", "kai"),
     "agent permission set": ("--name", "kai", "--level", "restricted"),
     "agent token rotate": ("--name", "kai"),
     "agent token revoke": ("--name", "kai"),
     "agent delete": ("--name", "kai", "--yes"),
+    "lane list": (),
+    "lane pause": ("--address", "channel:folder:box"),
+    "lane retry": ("--address", "channel:folder:box"),
+    "lane resume": ("--address", "channel:folder:box"),
     "boss get": (),
     "boss set": ("--name", "Ada"),
     "permission policy get": (),
@@ -76,6 +87,8 @@ MISPLACED: list[str] = [
     "agent register --name {}",
     "agent delete --name {}",
     "agent permission set --name nex --level {}",
+    "agent bind --name nex --adapter-type {} --path /",
+    "agent unbind --name nex --adapter-type folder --account {}",
     "boss set --timezone {}",
     "completion show --shell {}",
     "daemon logs -n {}",
@@ -87,6 +100,9 @@ MISPLACED: list[str] = [
     "envelope send --from agent:nex --to agent:nex --text x --meta {}",
     "envelope list -n {}",
     "envelope list --address {}",
+    "envelope claim --address agent:nex --lease {}",
+    "envelope retry --id {}",
+    "lane pause --address {}",
     "permission policy set --file {}",
     "setup --timezone {}",
 ]
@@ -173,6 +189,7 @@ class Story:
         """Every command, with the boss's token given in each way in turn."""
         self.run("envelope send --as nex --to agent:nex --text", "one")
         self.run("envelope send --as nex --to agent:nex --deliver-at +1D --text", "later")
+        self._fail_to_post()
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
@@ -181,11 +198,24 @@ class Story:
             list(pool.map(self._right_commands, nouns))
         self._right_commands([last])
 
+    def _fail_to_post(self) -> None:
+        """Leave e3 failed: its file is gone before it can be posted."""
+        attached = self.directory / "attached"
+        attached.write_text("file")
+        box = self.directory / "box"
+        self.run("agent bind --as boss --name nex --adapter-type folder --path", str(box))
+        self.run("lane pause --as boss --address channel:folder:box")
+        self.run("envelope send --as nex --to channel:folder:box --attachment", str(attached))
+        shutil.rmtree(self.shell.home.media)
+        self.run("lane resume --as boss --address channel:folder:box")
+        wait_until(lambda: "failed" in self.run("envelope get --as boss --id e3").stdout)
+
     def _right_commands(self, steps: list[tuple[str, Way]]) -> None:
         for command, way in steps:
             given, how = way(self.shell.token("boss"))
             shows = "token" if command in SHOW_A_TOKEN else ""
-            done = self.run(command, *COMMANDS[command], *given, "--json", shows=shows, **how)
+            words = [word.replace("DIRECTORY", str(self.directory)) for word in COMMANDS[command]]
+            done = self.run(command, *words, *given, "--json", shows=shows, **how)
             assert done.rc == 0, (command, done.stderr)
 
     def _by_profile(self, token: str) -> Given:

@@ -1,40 +1,30 @@
 """kill -9 under load, again and again: what was answered is there, and nothing is there twice.
 
 Each round lets 32 clients send while the daemon dies, at a named crash point or at a random
-moment; starts it again; and looks. `python -m tests.acceptance.soak --rounds 200` does it
-for a long time and prints counts; the tests do a few rounds.
+moment; starts it again; and looks. `make soak ARGS="--rounds 200"` does it for a long time,
+most rounds with deliveries, claims and files under way too (soak_traffic.py), and prints
+counts; the tests do a few rounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import socket
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.testing import RunningDaemon, running_daemon
+from tests.acceptance.soak_books import Books
+from tests.acceptance.soak_clients import AGENTS, Asked, Client, ask_again
+from tests.acceptance.soak_traffic import MOST_PASSES, Office
 
 CLIENTS = 32
-AGENTS = ("nex", "ada", "bob", "eve")
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
-MOST_REQUESTS = 3_000  # of one client in one round, in case the daemon does not die
-
-
-@dataclass(kw_only=True)
-class Asked:
-    """One request to send, under its key, and the answer if it came."""
-
-    key: str
-    params: dict[str, Any]
-    answer: dict[str, Any] | None = None
+CHAPTER = 20  # rounds in one home: what is looked through after each stays small
 
 
 @dataclass(kw_only=True)
@@ -55,66 +45,16 @@ class Counts:
         )
 
 
-class Client(threading.Thread):
-    """Sends one request after the other on one connection, until that breaks."""
-
-    def __init__(self, daemon: RunningDaemon, name: str, seed: int) -> None:
-        super().__init__(name=name)
-        self.asked: list[Asked] = []
-        self._daemon = daemon
-        self._chance = random.Random(seed)
-        self._agent = self._chance.choice(AGENTS)
-        self._token = daemon.token(self._agent)
-
-    def run(self) -> None:
-        try:
-            with self._daemon.connect() as connection, connection.makefile("rb") as answers:
-                for number in range(MOST_REQUESTS):
-                    asked = self._next(number)
-                    self.asked.append(asked)
-                    connection.sendall(request(asked))
-                    line = answers.readline()
-                    if not line.endswith(b"\n"):
-                        return
-                    asked.answer = json.loads(line)
-        except OSError:
-            pass  # the daemon has died; that is what this is about
-
-    def _next(self, number: int) -> Asked:
-        chance = self._chance
-        key = f"{self.name}-{number}"
-        text = f"{key} " + "x" * chance.choice((1, 100, 3_000))
-        params: dict[str, Any] = {"token": self._token, "key": key, "text": text}
-        mine = [one for one in self.asked[-5:] if one.answer and "result" in one.answer]
-        kind = chance.randrange(10)
-        if kind == 0 and mine:
-            params["reply_to"] = chance.choice(mine).answer["result"]["ids"][0]  # type: ignore[index]
-        elif kind == 1:
-            params |= {"to": f"agent:{chance.choice(AGENTS)}", "deliver_at": "+1D"}
-        elif kind == 2:
-            params["to"] = ["user:boss", *(f"agent:{name}" for name in chance.sample(AGENTS, 3))]
-        elif kind == 3:
-            params["to"] = ["agent:nex", "agent:nobody"]  # refused, in the midst of a group
-        else:
-            params["to"] = f"agent:{chance.choice(AGENTS)}"
-        return Asked(key=key, params=params)
-
-
-def request(asked: Asked) -> bytes:
-    document = {"jsonrpc": "2.0", "method": "envelope.send", "params": asked.params, "id": asked.key}
-    return json.dumps(document).encode() + b"\n"
-
-
 # --- one round -------------------------------------------------------------------------------------
 
 
 class House:
     """A home through many deaths of its daemon."""
 
-    def __init__(self, daemon: RunningDaemon, seed: int) -> None:
+    def __init__(self, daemon: RunningDaemon, seed: int, counts: Counts | None = None) -> None:
         self.daemon = daemon
         self.chance = random.Random(seed)
-        self.counts = Counts()
+        self.counts = counts or Counts()
         for name in AGENTS[1:]:
             daemon.register(name)
 
@@ -169,7 +109,7 @@ class House:
             assert stored.get(one.key) == expected, f"{one.key} was answered {expected[1]} and is not there"
 
     def _repeats_double_nothing(self, asked: list[Asked], stored: dict[str, tuple[str, list[str]]]) -> None:
-        for one, again in zip(asked, self._ask_again(asked), strict=True):
+        for one, again in zip(asked, ask_again(self.daemon, asked), strict=True):
             if "error" in again:
                 assert "agent:nobody" in one.params["to"], again
                 continue
@@ -185,19 +125,6 @@ class House:
         missing = [one.key for one in asked if "nobody" not in str(one.params.get("to"))]
         assert set(missing) <= set(self._stored())
 
-    def _ask_again(self, asked: list[Asked]) -> Iterator[dict[str, Any]]:
-        """The answers to every request made once more, on one connection, some at a time."""
-        with self.daemon.connect() as connection, connection.makefile("rb") as answers:
-            for start in range(0, len(asked), 100):
-                some = asked[start : start + 100]
-                sending = threading.Thread(target=_send_all, args=(connection, some))
-                sending.start()
-                for one in some:
-                    answer = json.loads(answers.readline())
-                    assert answer["id"] == one.key
-                    yield answer
-                sending.join()
-
     def _count(
         self, crash_at: str | None, asked: list[Asked], stored: dict[str, tuple[str, list[str]]]
     ) -> None:
@@ -212,31 +139,55 @@ class House:
         counts.by_cause[cause] = counts.by_cause.get(cause, 0) + 1
 
 
-def _send_all(connection: socket.socket, some: list[Asked]) -> None:
-    connection.sendall(b"".join(request(one) for one in some))
+def soak(rounds: int, seed: int) -> tuple[Counts, Books]:
+    """Many deaths, in a new home after every twenty: a fifth under 32 senders, the rest under all sorts."""
+    chance = random.Random(seed)
+    counts, books = Counts(), Books()
+    for done in range(0, rounds, CHAPTER):
+        number = min(CHAPTER, rounds - done)
+        with tempfile.TemporaryDirectory(prefix="hiboss-soak-") as directory:
+            _accepting(Path(directory, "a"), number // 5, chance, counts)
+            _delivering(Path(directory, "d"), number - number // 5, chance, books)
+        sys.stdout.write(
+            f"{done + number} rounds: {counts.answered + books.accepted} accepted, {books.posts} posts, "
+            f"{books.doubled_in_window} doubled in the window, {len(books.faults)} faults\n"
+        )
+        sys.stdout.flush()
+    return counts, books
 
 
-def soak(rounds: int, seed: int) -> Counts:
-    with tempfile.TemporaryDirectory(prefix="hiboss-soak-") as directory, running_daemon(directory) as daemon:
-        house = House(daemon, seed)
-        for number in range(rounds):
-            point = [*POINTS, None][number % 4]
-            # The first group of all is the daemon's own at its start: from the third on, clients are there.
-            house.round(f"{point}:{house.chance.randrange(3, 60)}" if point else None)
-            if (number + 1) % 10 == 0:
-                sys.stdout.write(f"{number + 1} rounds, {house.counts.answered} answered\n")
-                sys.stdout.flush()
-        return house.counts
+def _accepting(directory: Path, rounds: int, chance: random.Random, counts: Counts) -> None:
+    with running_daemon(directory) as daemon:
+        house = House(daemon, chance.randrange(2**32), counts)
+        for _ in range(rounds):
+            point = chance.choice([*POINTS, None])
+            # The first groups are the daemon's own at its start: from the fourth on, clients are there.
+            house.round(f"{point}:{chance.randrange(4, 60)}" if point else None)
 
 
-def main() -> None:
+def _delivering(directory: Path, rounds: int, chance: random.Random, books: Books) -> None:
+    office = Office(directory, chance.randrange(2**32))
+    try:
+        for _ in range(rounds):
+            point = chance.choice([*MOST_PASSES, *[None] * 5])
+            passes = chance.randrange(1, MOST_PASSES[point] + 1) if point else 0
+            office.round(f"{point}:{passes}" if point else None)
+        office.finish()
+    finally:
+        office.post.daemon.stop()
+        books.add(office.books)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=500)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     options = parser.parse_args()
     sys.stdout.write(f"seed: {options.seed}\n")
-    sys.stdout.write(f"{soak(options.rounds, options.seed)}\n")
+    counts, books = soak(options.rounds, options.seed)
+    sys.stdout.write(f"\n32 senders\n{counts}\n\neverything at once\n{books}\n")
+    return 1 if books.faults else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

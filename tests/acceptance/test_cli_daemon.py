@@ -131,7 +131,48 @@ def test_status_shows_what_is_in_hand(office: Office) -> None:
     }
     assert {key: after.record[key] for key in facts} == facts
     in_json = office("daemon", "status", "--json").json
-    assert [key.replace("_", "-") for key in in_json] == list(after.record)
+    assert in_json["lanes"] == in_json["adapters"] == []
+    assert [key.replace("_", "-") for key in in_json if key not in ("lanes", "adapters")] == list(
+        after.record
+    )
+
+
+def test_status_shows_lanes_that_have_something_to_say_and_every_adapter(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.set_up()
+    shell("daemon", "start")
+    shell(
+        "agent",
+        "bind",
+        "--as",
+        "boss",
+        "--name",
+        "nex",
+        "--adapter-type",
+        "folder",
+        "--path",
+        "reports",
+        cwd=tmp_path,
+    )
+    place = "channel:folder:reports"
+
+    def blocks() -> list[dict[str, str]]:
+        return shell("daemon", "status").blocks
+
+    wait_until(lambda: blocks()[-1].get("state") == "running")
+    assert blocks()[1:] == [{"adapter": place, "state": "running", "agents": "nex"}]
+    shell("lane", "pause", "--as", "boss", "--address", place)
+    shell("envelope", "send", "--as", "nex", "--to", place, "--text", "hello")
+    shell("envelope", "send", "--as", "nex", "--to", "agent:nex", "--deliver-at", "2099-01-01", "--text", "x")
+    told, lane, _ = blocks()
+    assert lane == {"lane": place, "binding": "b1", "state": "paused", "due": "1"}
+    assert (told["due"], told["deferred"], told["failed"]) == ("1", "1", "0")
+    assert told["next-wake-at"].startswith("2099-01-01T00:00:00") and told["oldest-due-at"]
+    shell("lane", "resume", "--as", "boss", "--address", place)
+    wait_until(lambda: (tmp_path / "reports" / "out" / "e1.txt").exists())
+    wait_until(lambda: len(blocks()) == 2)
+    assert (tmp_path / "reports" / "out" / "e1.txt").read_text() == "hello"
 
 
 def test_the_daemon_s_clock_is_shown_in_utc_and_in_the_boss_s_zone(shell: Shell) -> None:

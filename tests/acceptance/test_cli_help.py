@@ -10,8 +10,33 @@ import pytest
 from tests.acceptance.cli import Done, Shell
 
 VERBS = {
-    "envelope": ["send", "list", "get", "read", "ack", "cancel", "archive", "trash", "restore"],
-    "agent": ["register", "list", "set", "delete", "self", "permission", "token"],
+    "envelope": [
+        "send",
+        "list",
+        "get",
+        "read",
+        "ack",
+        "cancel",
+        "claim",
+        "release",
+        "retry",
+        "archive",
+        "trash",
+        "restore",
+    ],
+    "agent": [
+        "register",
+        "list",
+        "set",
+        "delete",
+        "self",
+        "bind",
+        "unbind",
+        "bindings",
+        "permission",
+        "token",
+    ],
+    "lane": ["list", "retry", "pause", "resume"],
     "agent permission": ["get", "set"],
     "agent token": ["rotate", "revoke"],
     "boss": ["get", "set", "token"],
@@ -22,6 +47,7 @@ VERBS = {
     "daemon": ["start", "stop", "restart", "status", "ping", "time", "logs"],
     "completion": ["show", "install"],
 }
+FLAG = re.compile(r"--[a-z-]+")
 GROUPS = [tuple(noun.split()) for noun in VERBS]
 PLACES = [(), ("up",), ("setup",), *GROUPS]
 PLACES += [
@@ -164,3 +190,19 @@ def test_the_version_is_printed(shell: Shell) -> None:
 def test_help_makes_no_home(shell: Shell, tmp_path: Path) -> None:
     shell("envelope", "send", "--help")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [one for one in PLACES if one and one not in GROUPS], ids=" ".join)
+def test_help_has_the_flags_that_the_reference_has_and_no_others(
+    shell: Shell, place: tuple[str, ...]
+) -> None:
+    # The page is made from the whole tree of commands; a verb that is called is built by itself.
+    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
+    rows = page.partition(f"\n## {' '.join(('hiboss', *place))}\n")[2].partition("\n## ")[0]
+    documented = {flag for row in re.findall(r"^\| (`-.*?`) \|", rows, re.M) for flag in FLAG.findall(row)}
+    shown = {
+        flag
+        for entry in section(shell(*place, "--help").stdout, "Options")
+        for flag in FLAG.findall(entry.partition("  ")[0])
+    }
+    assert shown - {"--help"} == documented and documented

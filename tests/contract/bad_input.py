@@ -8,93 +8,27 @@ means (its type, its absence, its spelling, who asks) is made from the declarati
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hiboss.api import desk  # noqa: F401 - it declares the operations
-from hiboss.api.operation import REGISTRY, Level
-
-NUL, SEEN = "a\x00b", r"a\x00b"  # and as it is seen in a message
-HALF = "a\ud800b"  # of a surrogate pair, which no text can hold
-ENDLESS = "x" * 100_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
-    operation: str
-    params: Any
-    code: str
-    by: str = "nex"
-    says: tuple[str, ...] = ()  # what the message must name
-    cli: tuple[str, ...] = ()  # the words after `hiboss` that ask for the same
-    cli_code: str = ""  # when the command line finds it first
-    stdin: str = ""
-    config: str | None = None  # what stands in config.toml meanwhile
-    policy: dict[str, str] | None = None  # what is in force meanwhile
-
-    def __str__(self) -> str:
-        return f"{self.operation}-{self.code}-{self.by}-{self.params}"[:90]
-
-
-def row(operation: str, params: Any, code: str, says: str = "", cli: str = "", **more: Any) -> Row:
-    """`says` are words between bars; the boss asks where only the boss may."""
-    more.setdefault("by", asker(operation))
-    words = tuple(word.replace(NUL, SEEN) for word in says.split("|") if word)
-    return Row(operation=operation, params=params, code=code, says=words, cli=tuple(shlex.split(cli)), **more)
-
-
-def asker(operation: str) -> str:
-    """Who may call it, so that something else is wrong."""
-    return "nex" if REGISTRY[operation].level <= Level.STANDARD else "boss"
-
-
-# A request with which nothing is wrong; what is missing here needs no parameters.
-RIGHT: dict[str, dict[str, Any]] = {
-    "agent.register": {"name": "fresh"},
-    "agent.set": {"name": "spare", "role": "r"},
-    "agent.delete": {"name": "spare"},
-    "agent.permission.get": {"name": "spare"},
-    "agent.permission.set": {"name": "spare", "level": "privileged"},
-    "agent.token.rotate": {"name": "spare"},
-    "agent.token.revoke": {"name": "spare"},
-    "permission.policy.set": {"policy": {"envelope.send": "privileged"}},
-    "boss.set": {"name": "Bea"},
-    "envelope.send": {"to": "agent:ada", "text": "x"},
-    "envelope.get": {"id": "%pending"},
-    **{f"envelope.{verb}": {"ids": ["%pending"]} for verb in ("read", "ack", "archive", "trash")},
-    "envelope.restore": {"ids": ["%pending"]},
-    "envelope.cancel": {"ids": ["%sent"]},
-}
-TO = {"to": "agent:ada"}
-SEND = {**TO, "text": "x"}
-WORDS = "--to agent:ada --text x"  # the same on the command line
-
-
-BAD_ADDRESSES = ("", " ", "ada", "agent:", "agent:a b", "robot:ada", "agent:a--b", "channel:x", NUL, "user:ä")
-BAD_TIMES = (
-    "x",
-    "",
-    "+",
-    "+h",
-    "-",
-    "+2H",
-    "25:00",
-    "2026-02-30",
-    "2026-01-01T00:00+99:00",
+from tests.contract.bad_input_delivery import delivery
+from tests.contract.bad_input_row import (
+    BAD_ADDRESSES,
+    BAD_IDS,
+    BAD_TIMES,
+    ENDLESS,
+    MARKS,
     NUL,
-    "٣",
-    "+1h1h",
+    RIGHT,
+    SEND,
+    TIMELESS,
+    TO,
+    WORDS,
+    Row,
+    row,
+    shown,
 )
-TIMELESS = ("+999999999Y", "+999999999h", "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00")
-BAD_IDS = ("x", "", "e", "0", "-1", "e0", "q1", "e1.5", "²", f"e{2**63}", "e" + "9" * 40, 0, -1, 2**63, NUL)
-MARKS = ("read", "ack", "archive", "trash", "restore")
-
-
-def shown(value: Any) -> str:
-    """As a message says again what was written; nothing, so that it is seen."""
-    return str(value)[:40].strip() or "''"
 
 
 def _kinds() -> Iterator[Row]:
@@ -269,6 +203,8 @@ def _marks() -> Iterator[Row]:
         yield row(name, {"ids": [own, "%others"]}, "not_found", "%others", foreign)
         yield row(name, {"ids": ["e999999"]}, "not_found", "e999999")
         if verb != "cancel":
+            whose = "%pending|agent:nex|--address agent:nex"
+            yield row(name, {"ids": ["%pending"]}, "other_box", whose, f"{command} --id %pending", by="boss")
             yield row(name, {"ids": ["%deferred"]}, "not_found", "%deferred")
             yield row(name, {"ids": ["%pending"], "address": "user:boss"}, "boss_only", "address")
             yield row(name, {"ids": ["%own"], "address": "agent:ada"}, "not_found", "%own", by="boss")
@@ -403,7 +339,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    return [one for part in parts for one in part()]
+    return [one for part in (*parts, delivery) for one in part()]
 
 
 # --- limits: what is accepted at the limit, and refused one over it ------------------
@@ -454,6 +390,13 @@ def limits() -> list[Limit]:
             for verb in MARKS
         ],
         _limit("envelope.cancel", "ids", ["%sent"] * 100, ["%sent"] * 101, "invalid_params", "100"),
+        *[
+            _limit(name, "ids", [own] * 100, [own] * 101, "invalid_params", "100")
+            for name, own in (("envelope.release", "%claimed"), ("envelope.retry", "%failed"))
+        ],
+        _limit("envelope.claim", "limit", 100, 101, "invalid_params", "1 to 100"),
+        _limit("envelope.claim", "limit", 1, 0, "invalid_params", "1 to 100"),
+        _limit("envelope.claim", "lease", "24h", "24h0.001s", "bad_duration"),
         _limit("agent.register", "name", "n" * 64, "n" * 65, "bad_name"),
         _limit("agent.set", "role", "ü" * 512, "ü" * 512 + "x", "too_large", "1025 bytes|1024"),
         _limit("boss.set", "name", "ü" * 128, "ü" * 128 + "x", "too_large", "257 bytes|256"),

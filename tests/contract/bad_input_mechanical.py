@@ -11,7 +11,7 @@ from typing import Any
 
 from hiboss.api import desk  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
-from tests.contract.bad_input import ENDLESS, HALF, NUL, RIGHT, Row, asker
+from tests.contract.bad_input_row import ENDLESS, HALF, MARKS, NUL, RIGHT, Row, asker
 
 SAMPLES: dict[str, Any] = {
     "null": None,
@@ -27,7 +27,6 @@ BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone")
 # What a text is answered with that holds a NUL, is empty, or has 100,000 letters. "": it is taken,
 # since there it means something (a word taken away, a default) or is only looked for and not found.
 NAMED = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
-MARKS = ("read", "ack", "archive", "trash", "restore")
 TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in NAMED},
     ("agent.register", "name"): ("bad_name",) * 3,
@@ -42,8 +41,16 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("setup.execute", "boss_name"): ("bad_text", "", "too_large"),
     ("setup.execute", "timezone"): ("bad_timezone", "", "bad_timezone"),
     ("setup.execute", "agent_name"): ("bad_name", "", "bad_name"),
-    **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel")},
-    **{(f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in (*MARKS, "list")},
+    **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel", "release", "retry")},
+    **{
+        (f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in (*MARKS, "list", "claim", "release")
+    },
+    ("envelope.claim", "lease"): ("bad_duration",) * 3,
+    **{(f"lane.{verb}", "address"): ("bad_address",) * 3 for verb in ("retry", "pause", "resume")},
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("bind", "unbind")},
+    **{(f"agent.{verb}", "adapter_type"): ("unknown_adapter",) * 3 for verb in ("bind", "unbind")},
+    ("agent.bind", "path"): ("invalid_params",) * 3,
+    ("agent.unbind", "account"): ("unknown_binding",) * 3,
     ("envelope.get", "id"): ("bad_id",) * 3,
     ("envelope.ack", "up_to"): ("invalid_params",) * 3,  # beside ids, whatever it is
     **{("envelope.list", word): ("bad_address",) * 3 for word in ("from", "to")},

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from hiboss import errors
+from hiboss.store.lanes import NEXT_START
 from hiboss.testing import RunningDaemon, running_daemon
-from tests.integration.daemons import answers, line, set_up
+from tests.integration.daemons import answers, line, set_up, wait_until
 from tests.integration.office import Party, agent
 from tests.integration.office import boss as the_boss
 
@@ -44,11 +45,14 @@ class Scene:
         self._people()
         self._mail()
         self._files(directory)
+        self._folders(directory)
 
     def _people(self) -> None:
         daemon = self.daemon
         chief = the_boss(daemon)
-        self.party = {name: agent(daemon, name) for name in ("ada", "bob", "low", "spare", "gone", "ended")}
+        self.party = {
+            name: agent(daemon, name) for name in ("ada", "bob", "low", "spare", "gone", "ended", "left")
+        }
         nex = Party(daemon, "agent:nex", daemon.token("nex"))
         self.party |= {"nex": nex, "boss": chief, "turned": agent(daemon, "turned")}
         chief.call("agent.permission.set", name="low", level="restricted")
@@ -69,13 +73,23 @@ class Scene:
             "deferred": ada.tell(nex, deliver_at="+2h"),
             "cancelled": ada.tell(nex),
             "held": nex.tell(nex),
+            "claimed": ada.tell(nex, priority="critical"),
+            "failed": nex.tell(ada),
+            "lost": nex.tell(self.party["left"]),
         }
+        self.party["boss"].call("agent.delete", name="left")  # and what it had not read fails
+        (taken,) = nex.call("envelope.claim", limit=1, lease="24h")["envelopes"]
+        assert taken["id"] == mail["claimed"]
         nex.call("envelope.ack", ids=[mail["own"]])
         ada.call("envelope.cancel", ids=[mail["cancelled"]])
-        # As while a delivery has it in hand; nothing else brings an envelope there yet.
+        # As while a delivery has it in hand, and as after one was given up: nothing that lies with
+        # an agent ever gets there, and what goes to a channel does not stay there.
         with self.daemon.database() as database:
-            sql = "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = ?"
-            database.execute(sql, (int(mail["held"][1:]),))
+            boot = "(SELECT value FROM counter WHERE name = 'boot')"
+            sql = f"UPDATE envelope SET held_by = {boot}, wake_at = ? WHERE id = ?"
+            database.execute(sql, (NEXT_START, int(mail["held"][1:])))
+            sql = "UPDATE envelope SET status = 2, done_at = 1, error_kind = 'network' WHERE id = ?"
+            database.execute(sql, (int(mail["failed"][1:]),))
             database.commit()
         self.facts |= mail
         self.facts["others_message"] = ada.get(mail["others"])["message"]
@@ -106,6 +120,25 @@ class Scene:
             "latin": str(directory / "latin"),
             "below-a-file": str(directory / "file" / "below"),
         }
+
+    def _folders(self, directory: Path) -> None:
+        """nex has two, ada one of them as well; and directories nobody has, or could have."""
+        home, chief = self.daemon.home, self.party["boss"]
+        where = directory / "folders"
+        for path in ("box", "more", "free", "again/box", "two words", "a:b"):
+            os.makedirs(where / path)
+        for name, folder in (("nex", "box"), ("nex", "more"), ("ada", "more")):
+            bound = chief.call("agent.bind", name=name, adapter_type="folder", path=str(where / folder))
+            self.facts["lane"] = bound["address"]
+        self.facts |= {
+            "unbound": str(where / "free"),
+            "namesake": str(where / "again" / "box"),
+            "blank": str(where / "two words"),
+            "colon": str(where / "a:b"),
+            "home": home.path,
+            "around": str(directory),
+        }
+        wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
 
     def fill(self, value: Any) -> Any:
         """The value, with the facts of this scene where it names them."""

@@ -14,7 +14,8 @@ import pytest
 from hiboss.api.operation import REGISTRY
 from hiboss.errors import exit_status
 from tests.acceptance.cli import Done, Shell
-from tests.contract.bad_input import WORDS, Row, row, written
+from tests.contract.bad_input import written
+from tests.contract.bad_input_row import WORDS, Row, row
 from tests.contract.bad_input_scene import Scene, check_message, check_words, open_scene
 
 NO_COMMAND = {
@@ -28,7 +29,7 @@ SENDING = f"envelope send {WORDS}"
 # 160 of them need not import the same modules again.
 FORKING = """
 import json, os, sys
-from hiboss.cli import agent, boss, config, daemon, envelope, main, permission, setup, usage
+from hiboss.cli import agent, boss, config, daemon, envelope, lane, main, permission, setup, usage
 for line in sys.stdin:
     asked = json.loads(line)
     child = os.fork()
@@ -127,6 +128,7 @@ def _misspelt(commands: dict[str, str]) -> Iterator[Row]:
 
 PLAIN = {
     "agent.list": "agent list",
+    "agent.bindings": "agent bindings",
     "agent.self": "agent self",
     "boss.get": "boss get",
     "boss.token.rotate": "boss token rotate",
@@ -135,6 +137,7 @@ PLAIN = {
     "daemon.status": "daemon status",
     "daemon.stop": "daemon stop",
     "daemon.time": "daemon time",
+    "lane.list": "lane list",
     "permission.policy.get": "permission policy get",
 }
 ROWS = [*(one for one in written() if one.cli), *_usage(), *_callers(), *_misspelt(PLAIN)]

@@ -10,8 +10,9 @@ import pytest
 from hiboss.api.operation import REGISTRY
 from hiboss.api.policy import changeable
 from hiboss.testing import RunningDaemon, running_daemon
-from tests.contract.bad_input import ENDLESS, RIGHT, Limit, Row, limits, written
+from tests.contract.bad_input import Limit, limits, written
 from tests.contract.bad_input_mechanical import TEXTS, before_set_up, mechanical, text_parameters
+from tests.contract.bad_input_row import ENDLESS, RIGHT, Row
 from tests.contract.bad_input_scene import CLASSES, Scene, check_log, check_message, check_words, open_scene
 from tests.integration.daemons import answers, code, line
 

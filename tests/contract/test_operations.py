@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from hiboss.api import desk  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing import Answered, RunningDaemon, running_daemon
+from tests.contract.operation_calls import CALLS, Case
 from tests.integration.daemons import answers, code, line
-from tests.integration.office import Party, agent, agents, boss, open_office
+from tests.integration.office import Party, agents, boss, open_office
 
 # What any operation may answer, without declaring it.
 GENERAL = {"no_token", "bad_token", "forbidden", "invalid_params", "busy"}
@@ -53,112 +54,6 @@ def test_the_check_itself_finds_what_does_not_fit() -> None:
 
 
 # --- answers -------------------------------------------------------------------------
-
-
-class Case:
-    """What an operation is tried with: two agents, mail of every kind between them, a file."""
-
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
-        self.daemon = daemon
-        self.boss = boss(daemon)
-        self.ada, self.bob = agents(daemon, 2)
-        file = directory / "file.txt"
-        file.write_text("file")
-        full = {
-            "subject": "s",
-            "type": "markdown",
-            "priority": "high",
-            "attachments": [str(file)],
-            "trace_id": "t",
-            "metadata": {"a": [1, None, {"b": 0.5}]},
-            "key": "k",
-        }
-        self.full = full
-        self.numbers = [self.ada.tell(self.bob), self.ada.tell(self.bob, **full)]
-        self.numbers += [self.bob.tell(self.ada, reply_to=self.numbers[0])]
-        self.deferred = self.ada.tell(self.bob, deliver_at="+2h")
-        gone = agent(daemon)
-        self.failed = self.ada.tell(gone)
-        self.boss.call("agent.delete", name=gone.name)
-        self.boss.send(self.bob, from_="user:boss", from_boss=True, from_name="Ada")
-
-
-Answers = Callable[[Case], list[Any]]
-
-
-def marks(verb: str) -> Answers:
-    return lambda case: [case.bob.call(f"envelope.{verb}", ids=case.numbers[:2])] * 2
-
-
-def lists(case: Case) -> list[Any]:
-    found = [
-        case.bob.call("envelope.list", box=box, count=True)
-        for box in ("inbox", "outbox", "archived", "trash")
-    ]
-    found += [case.ada.call("envelope.list", box="outbox"), case.bob.call("envelope.list", page_size=1)]
-    found += [case.boss.call("envelope.list", address=case.bob.address)]
-    assert {one["status"] for one in found[4]["envelopes"]} == {"pending", "failed"} and found[5]["next"]
-    return found
-
-
-CALLS: dict[str, Answers] = {
-    "setup.check": lambda case: [case.daemon.call("setup.check")],
-    "setup.execute": lambda case: [case.daemon.call("setup.execute")],
-    "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],
-    "daemon.time": lambda case: [case.daemon.call("daemon.time")],
-    "daemon.status": lambda case: [case.daemon.call("daemon.status")],
-    "rpc.discover": lambda case: [case.daemon.call("rpc.discover")],
-    "auth.login": lambda case: [one.call("auth.login") for one in (case.ada, case.boss)],
-    "agent.register": lambda case: [
-        case.boss.call("agent.register", name=f"{case.ada.name}x"),
-        case.boss.call("agent.register", name=f"{case.ada.name}y", profile=True, role="r", workspace="/w"),
-    ],
-    "agent.list": lambda case: [case.ada.call("agent.list"), case.ada.call("agent.list", role="none")],
-    "agent.set": lambda case: [case.boss.call("agent.set", name=case.ada.name, description="d")],
-    "agent.delete": lambda case: [case.boss.call("agent.delete", name=agent(case.daemon).name)],
-    "agent.self": lambda case: [one.call("agent.self") for one in (case.ada, case.boss)],
-    "envelope.send": lambda case: [
-        case.ada.send(case.bob),
-        case.ada.send(case.bob, case.ada, deliver_at="+2h"),
-        case.ada.send(case.bob, **case.full),
-    ],
-    "envelope.list": lists,
-    "envelope.get": lambda case: [
-        case.ada.call("envelope.get", id=n) for n in (*case.numbers, case.deferred, case.failed)
-    ],
-    "envelope.read": marks("read"),
-    "envelope.ack": lambda case: [*marks("ack")(case), case.bob.call("envelope.ack", all=True)],
-    "envelope.archive": marks("archive"),
-    "envelope.trash": marks("trash"),
-    "envelope.restore": marks("restore"),
-    "envelope.cancel": lambda case: [case.ada.call("envelope.cancel", ids=case.numbers[:2])],
-    "turn.preview": lambda case: [
-        case.bob.call("turn.preview"),
-        case.boss.call("turn.preview", address=case.ada.address),
-    ],
-    "permission.policy.get": lambda case: [case.ada.call("permission.policy.get")],
-    "permission.policy.set": lambda case: [
-        case.boss.call("permission.policy.set", policy=policy)
-        for policy in ({"observe": "boss", "agent.list": "standard"}, {})
-    ],
-    "agent.permission.get": lambda case: [case.bob.call("agent.permission.get", name=case.ada.name)],
-    "agent.permission.set": lambda case: [
-        case.boss.call("agent.permission.set", name=case.ada.name, level=level)
-        for level in ("privileged", "restricted")
-    ],
-    "agent.token.rotate": lambda case: [
-        case.boss.call("agent.token.rotate", name=case.ada.name, **more) for more in ({}, {"profile": True})
-    ],
-    "agent.token.revoke": lambda case: [case.boss.call("agent.token.revoke", name=case.ada.name)] * 2,
-    "boss.get": lambda case: [case.ada.call("boss.get")],
-    "boss.set": lambda case: [
-        case.boss.call("boss.set", timezone="Asia/Tokyo"),
-        case.boss.call("boss.set", name="Ada", timezone="UTC"),
-    ],
-    "boss.token.rotate": lambda case: [case.boss.call("boss.token.rotate")],
-    "config.show": lambda case: [case.daemon.call("config.show")],
-    "config.reload": lambda case: [case.boss.call("config.reload")],
-}
 
 
 def test_every_operation_is_tried_here() -> None:
@@ -211,6 +106,33 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("boss.set", {"name": "n" * 257}, "too_large"),
     ("boss.set", {"timezone": "Nowhere/Land"}, "bad_timezone"),
     ("boss.set", {}, "invalid_params"),
+    ("envelope.claim", {"address": "x"}, "bad_address"),
+    ("envelope.claim", {"address": "user:boss"}, "boss_only"),
+    ("envelope.claim", {"lease": "soon"}, "bad_duration"),
+    ("envelope.claim", {"limit": 0}, "invalid_params"),
+    ("envelope.release", {"ids": ["x"]}, "bad_id"),
+    ("envelope.release", {"ids": [OTHERS_MAIL]}, "not_found"),
+    ("envelope.release", {"ids": [OWN_MAIL]}, "too_late"),
+    ("envelope.release", {"ids": [1], "address": "user:boss"}, "boss_only"),
+    ("envelope.release", {"ids": [1], "address": "x"}, "bad_address"),
+    ("envelope.retry", {"ids": ["x"]}, "bad_id"),
+    ("envelope.retry", {"ids": [OTHERS_MAIL]}, "not_found"),
+    ("envelope.retry", {"ids": [OWN_MAIL]}, "too_late"),
+    ("agent.bind", {"name": "nobody-here", "adapter_type": "folder", "path": "/x"}, "unknown_agent"),
+    ("agent.bind", {"name": "nex", "adapter_type": "x", "path": "/x"}, "unknown_adapter"),
+    ("agent.bind", {"name": "nex", "adapter_type": "folder"}, "invalid_params"),
+    ("agent.unbind", {"name": "nobody-here", "adapter_type": "folder"}, "unknown_agent"),
+    ("agent.unbind", {"name": "nex", "adapter_type": "x"}, "unknown_adapter"),
+    ("agent.unbind", {"name": "nex", "adapter_type": "folder"}, "unknown_binding"),
+    *[
+        (f"lane.{verb}", {"address": address}, expected)
+        for verb in ("retry", "pause", "resume")
+        for address, expected in (
+            ("x", "bad_address"),
+            ("channel:folder:nobody-here", "unknown_address"),
+            ("agent:nex", "not_found"),
+        )
+    ],
     ("turn.preview", {"address": "x"}, "bad_address"),
     ("turn.preview", {"address": "user:boss"}, "boss_only"),
     ("envelope.send", {"to": "x", "text": "x"}, "bad_address"),
@@ -295,6 +217,8 @@ def test_what_the_boss_alone_meets_is_declared_too(daemon: RunningDaemon, mail: 
         ("turn.preview", {"address": "user:boss"}, "invalid_params"),
         ("turn.preview", {}, "invalid_params"),
         ("envelope.archive", {"ids": [1], "address": "agent:nobody-here"}, "unknown_address"),
+        ("envelope.archive", {"ids": [mail[OWN_MAIL]]}, "other_box"),
+        ("envelope.claim", {"address": "agent:nobody-here"}, "unknown_address"),
     ):
         assert chief.refusal(name, **params) == expected
         assert_declared_error(name, expected)
@@ -357,6 +281,9 @@ ODD: list[Any] = [
         "x" * 2000,
         "00000000-a1",
         "UTC",
+        "folder",
+        "10m",
+        "channel:folder:x",
         "run",
         "high",
         "json",

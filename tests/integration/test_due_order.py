@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hiboss.address import BOSS, Address
 from hiboss.envelope import Draft, Priority
 from hiboss.paths import Home
-from hiboss.store import agents, due, envelopes, house, messages
+from hiboss.store import agents, bindings, due, envelopes, house, messages
 from hiboss.store.database import Connection, connect
 from hiboss.store.migrate import migrate
 from hiboss.store.writer import Tx
@@ -49,7 +49,7 @@ class Box:
         return number
 
     def due(self, limit: int = 100, conversation: int | None = None) -> list[int]:
-        return [one.id for one in due.due(self.connection, self.nex, NOW, limit, conversation)]
+        return [one.id for one in due.due(self.connection, self.nex, NOW, limit, conversation=conversation)]
 
     def conversation(self, number: int) -> int:
         query = "SELECT conversation FROM message JOIN envelope e ON e.message = message.id WHERE e.id = ?"
@@ -120,15 +120,30 @@ def test_what_has_waited_long_stands_in_one_line_with_what_is_critical(box: Box)
     assert box.due() == [older, critical_then, old, critical_now, fresh]
 
 
-def test_deferred_mail_waits_from_its_time_and_not_from_its_writing(box: Box) -> None:
+def test_deferred_mail_waits_from_its_arrival_and_not_from_its_writing(box: Box) -> None:
+    """Nor from the time it was meant for, which may have passed while nothing ran."""
     late, high = box.put(LOW, 600), box.put(HIGH)
-    message = "(SELECT message FROM envelope WHERE id = ?)"
-    box.connection.execute(f"UPDATE message SET deliver_at = ? WHERE id = {message}", (NOW - MINUTE, late))
+    change = "UPDATE message SET deliver_at = ?, arrived_at = ? WHERE id = (SELECT message FROM envelope WHERE id = ?)"
+    box.connection.execute(change, (NOW - 300 * MINUTE, NOW - MINUTE, late))
     assert box.due() == [high, late]
-    box.connection.execute(
-        f"UPDATE message SET deliver_at = ? WHERE id = {message}", (NOW - 15 * MINUTE, late)
-    )
+    box.connection.execute(change, (NOW - 300 * MINUTE, NOW - 15 * MINUTE, late))
     assert box.due() == [late, high]
+
+
+def test_of_one_account_only_what_it_carries_comes_in_the_same_order(box: Box) -> None:
+    mine, other = (
+        bindings.add(box.tx, "folder", name, {}, box.nex, [name], NOW).binding for name in ("mine", "other")
+    )
+    first, _, last, urgent = (
+        box.put(binding=mine),
+        box.put(CRITICAL, binding=other),
+        box.put(LOW, 20, binding=mine),
+        box.put(HIGH, binding=mine),
+    )
+    box.put(CRITICAL)  # by nobody
+    found = [one.id for one in due.due(box.connection, box.nex, NOW, 10, binding=mine)]
+    assert found == [last, urgent, first]
+    assert [one.id for one in due.due(box.connection, box.nex, NOW, 1, binding=mine)] == [last]
 
 
 @pytest.mark.parametrize(
@@ -198,8 +213,8 @@ def test_whoever_asks_for_fewer_or_for_one_conversation_sees_the_same_order(
             assert due.due(box.connection, box.nex, NOW, limit) == everything[:limit]
         for conversation in {one.conversation for one in everything}:
             own = [one for one in everything if one.conversation == conversation]
-            assert due.due(box.connection, box.nex, NOW, 100, conversation) == own
-            assert due.due(box.connection, box.nex, NOW, 1, conversation) == own[:1]
+            assert due.due(box.connection, box.nex, NOW, 100, conversation=conversation) == own
+            assert due.due(box.connection, box.nex, NOW, 1, conversation=conversation) == own[:1]
 
 
 # --- counting, and what it costs -------------------------------------------------------------
@@ -221,8 +236,8 @@ HOT: dict[str, Hot] = {
     "the first": lambda c, n: due.due(c, NEX_ID, NOW, 1),
     "the first ten": lambda c, n: due.due(c, NEX_ID, NOW, 10),
     "the first thousand": lambda c, n: due.due(c, NEX_ID, NOW, 1_000),
-    "of one conversation": lambda c, n: due.due(c, NEX_ID, NOW, 10, 1),
-    "of a conversation with one letter": lambda c, n: due.due(c, NEX_ID, NOW, 10, 2),
+    "of one conversation": lambda c, n: due.due(c, NEX_ID, NOW, 10, conversation=1),
+    "of a conversation with one letter": lambda c, n: due.due(c, NEX_ID, NOW, 10, conversation=2),
     "how many": lambda c, n: due.count(c, NEX_ID, 1_000),
     "a quote": lambda c, n: envelopes.quotes(c, replied_to(n // 2), NEX_ID),
     "ten quotes": lambda c, n: envelopes.quotes(c, replied_to(*range(n // 2, n // 2 + 10)), NEX_ID),

@@ -77,8 +77,9 @@ def _fill(connection: Connection, conversation: int, population: dict[str, str],
     numbers = f"WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {size})"
     connection.execute(
         f"""
-        {numbers} INSERT INTO message (id, conversation, seq, sender, caller, text, created_at, deliver_at)
-        SELECT n, {conversation}, {"n, 3, 3, 'x', n, NULL" if arrives else f"NULL, 3, 3, 'x', n, {NOW} + n"} FROM t
+        {numbers} INSERT INTO message (id, conversation, sender, caller, text, created_at,
+                                       seq, arrived_at, deliver_at)
+        SELECT n, {conversation}, 3, 3, 'x', n, {"n, n, NULL" if arrives else f"NULL, NULL, {NOW} + n"} FROM t
         """
     )
     connection.execute(

@@ -289,7 +289,7 @@ def test_an_agent_may_speak_in_its_own_name_only(daemon: RunningDaemon, claim: d
 def test_an_agent_may_not_even_claim_an_empty_name(daemon: RunningDaemon) -> None:
     ada, bob = agents(daemon, 2)
     assert ada.refusal("envelope.send", to=bob.address, text="x", from_name="") == "boss_only"
-    assert ada.refusal("envelope.send", to=bob.address, text="x", from_="") == "boss_only"
+    assert ada.refusal("envelope.send", to=bob.address, text="x", from_="") == "bad_address"
 
 
 def test_the_boss_may_speak_for_a_channel(daemon: RunningDaemon) -> None:

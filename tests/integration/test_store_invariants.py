@@ -14,7 +14,8 @@ from hiboss.store.invariants import INVARIANTS, violations
 from tests.integration.daemons import started
 
 # What breaks each of them. Rows: message 1 (nex to ada and the boss: e1 pending, e2 done), 2 (ada's reply,
-# e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6).
+# e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6);
+# and 6 (nex to a folder whose lane is paused: e7).
 BREAKS: dict[str, list[str]] = {
     "the sequence of a conversation has no gap and no double": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -44,6 +45,19 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET held_by = 0 WHERE id = 1",
         "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 2",
     ],
+    "what is in hand is marked for the next start": [
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 1",
+        "UPDATE envelope SET wake_at = 4611686018427387904 WHERE id = 1",
+    ],
+    "what has arrived says when": [
+        "UPDATE message SET arrived_at = NULL WHERE id = 1",
+        "UPDATE message SET arrived_at = 5 WHERE id = 3",
+    ],
+    "a lane waits until a time, and only a waiting one": [
+        "UPDATE lane SET state = 'waiting'",
+        "UPDATE lane SET wake_at = 5",
+    ],
+    "nothing is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
     "codes are known": [
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
         "UPDATE envelope SET priority = -1 WHERE id = 1",
@@ -84,7 +98,13 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         daemon.call("envelope.ack", token=nex, ids=own["ids"])
         daemon.register("shortlived")
         daemon.call("envelope.send", token=nex, to="agent:shortlived", text="5")
-        daemon.call("agent.delete", token=daemon.token("boss"), name="shortlived")
+        boss = daemon.token("boss")
+        daemon.call("agent.delete", token=boss, name="shortlived")
+        path = tmp_path_factory.mktemp("folder") / "box"
+        place = daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", path=str(path))
+        daemon.call("lane.pause", token=boss, address=place["address"])
+        posted = daemon.call("envelope.send", token=nex, to=place["address"], text="6")
+        assert posted["ids"] == ["e7"]
     return Path(daemon.home.database)
 
 

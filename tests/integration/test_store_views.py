@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +17,33 @@ from hypothesis import strategies as st
 
 from hiboss import clock
 from hiboss.envelope import Box, Kind, Priority, Status, Waits
-from hiboss.testing import RunningDaemon
-from tests.integration.daemons import started
+from hiboss.testing import RunningDaemon, running_daemon
+from tests.integration.daemons import set_up, wait_until
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 ADDRESS = re.compile(r"(agent|user|channel|group):.+")
-VIEWS = {"addresses", "users", "agents", "tokens", "conversations", "participants", "messages", "envelopes"}
+VIEWS = {
+    "addresses",
+    "users",
+    "agents",
+    "tokens",
+    "conversations",
+    "participants",
+    "messages",
+    "envelopes",
+} | {
+    "bindings",
+    "lanes",
+}
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon with mail of many kinds."""
-    with started(tmp_path_factory.mktemp("d")) as running:
+    """A daemon with mail of many kinds, and an account that cannot post."""
+    directory = tmp_path_factory.mktemp("d")
+    set_up(directory)
+    with running_daemon(directory, set_up=False, HIBOSS_ADAPTERS_MODULES="hiboss.scripted") as running:
         nex, boss, ada = running.token("nex"), running.token("boss"), running.register("ada", role="reviewer")
         first = running.call(
             "envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s"
@@ -52,7 +67,24 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         running.call("envelope.archive", token=nex, ids=read["ids"])
         running.register("shortlived")
         running.call("agent.delete", token=boss, name="shortlived")
+        _fail_to_post(running, directory)
         yield running
+
+
+def _fail_to_post(running: RunningDaemon, directory: Path) -> None:
+    """One account that is refused, for an hour; one that is bound no longer."""
+    nex, boss = running.token("nex"), running.token("boss")
+    for name in ("refused", "ended"):
+        (directory / name).mkdir()
+        bind = {"name": "nex", "adapter_type": "scripted", "path": str(directory / name)}
+        place = running.call("agent.bind", token=boss, **bind)["address"]
+        if name == "ended":
+            running.call("agent.unbind", token=boss, name="nex", adapter_type="scripted", account=name)
+            continue
+        refusal = {"do": "lane_error", "text": "refused", "retry_after": 3600}
+        (directory / name / "script.jsonl").write_text(json.dumps(refusal) + "\n")
+        running.call("envelope.send", token=nex, to=place, text="x")
+    wait_until(lambda: rows(running, "SELECT 1 FROM lanes WHERE state = 'waiting'"))
 
 
 def rows(daemon: RunningDaemon, sql: str) -> list[dict[str, Any]]:
@@ -77,7 +109,7 @@ def test_a_view_shows_iso_times_text_addresses_and_no_code(daemon: RunningDaemon
                 assert ISO.fullmatch(value), (column, value)
             elif column in ("from", "to", "address", "holder"):
                 assert ADDRESS.fullmatch(value), (column, value)
-            elif column in ("status", "priority", "box", "waits", "type", "kind", "mode", "level"):
+            elif column in ("status", "priority", "box", "waits", "type", "kind", "mode", "level", "state"):
                 assert isinstance(value, str) and value.isalpha(), (column, value)
 
 
@@ -99,7 +131,7 @@ def test_no_view_shows_a_secret(daemon: RunningDaemon) -> None:
 
 def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
     found = rows(daemon, "SELECT * FROM envelopes")
-    assert len(found) == 7
+    assert len(found) == 9  # with the post that is refused, and the notice about it
     for row in found:
         api = daemon.call("envelope.get", token=daemon.token("boss"), id=row["id"])["envelope"]
         row["from_boss"] = bool(row["from_boss"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hiboss.store.lanes import NEXT_START
 from hiboss.testing import Answered, RunningDaemon
 from tests.integration.office import Party, agent, agents, boss
 from tests.unit.letters import read_turn
@@ -40,11 +41,11 @@ def let_run(party: Party) -> None:
 
 
 def age(daemon: RunningDaemon, minutes: int, *numbers: str) -> None:
-    """As if these had been written so long ago."""
+    """As if these had come so long ago."""
     for number in numbers:
         change(
             daemon,
-            "UPDATE message SET created_at = created_at - ? WHERE id = (SELECT message FROM envelope WHERE id = ?)",
+            "UPDATE message SET arrived_at = arrived_at - ? WHERE id = (SELECT message FROM envelope WHERE id = ?)",
             minutes * MINUTES,
             number[1:],
         )
@@ -167,7 +168,8 @@ def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
     change(daemon, "UPDATE envelope SET waits = 3, wake_at = 9e15 WHERE id = ?", snoozed[1:])
     change(
         daemon,
-        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = ?",
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = ? WHERE id = ?",
+        NEXT_START,
         held[1:],
     )
     assert shown(eve) == [kept]
@@ -192,7 +194,18 @@ def test_redelivery_and_the_last_error_are_told(two: tuple[Party, Party]) -> Non
     )
     assert "\nredelivered: true\nlast-delivery-error: status 1: no such file\ntext:\n" in preview(bob)["text"]
     change(ada.daemon, "UPDATE envelope SET handovers = 1 WHERE id = ?", number[1:])
+    assert "redelivered: true" in preview(bob)["text"]  # it was in a hand once, and came back
+    change(ada.daemon, "UPDATE envelope SET handovers = 0 WHERE id = ?", number[1:])
     assert "redelivered" not in preview(bob)["text"]
+
+
+def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [False]
+    bob.call("envelope.release", ids=[number])
+    assert "redelivered: true" in preview(bob)["text"]
+    assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [True]
 
 
 # --- channels (their adapters come later) ------------------------------------------------------

@@ -47,6 +47,7 @@ def letter(number: int = 81, **facts: Any) -> Envelope:
         "interruptible": True,
         "auto": False,
         "deliver_at": None,
+        "late_seconds": None,
         "created_at": "2026-01-28T12:08:45.120Z",
         "read_at": None,
         "acked_at": None,
@@ -111,8 +112,8 @@ def _written(one: str) -> str:
 
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 ORDER = [
-    *("envelope-id", "from", "to", "from-name", "subject", "created-at", "deliver-at", "priority"),
-    *("in-reply-to", "redelivered", "last-delivery-error"),
+    *("envelope-id", "from", "to", "from-name", "subject", "created-at", "deliver-at", "late"),
+    *("priority", "in-reply-to", "redelivered", "last-delivery-error"),
 ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss import clock
-from hiboss.errors import BadTime, BadTimezone, TooFar
+from hiboss.errors import BadDuration, BadTime, BadTimezone, TooFar
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -282,3 +282,73 @@ def test_the_machines_zone_is_an_iana_name_or_else_utc(
 ) -> None:
     monkeypatch.setenv("TZ", variable)
     assert clock.local_zone_name() == name
+
+
+# --- lengths -------------------------------------------------------------------------
+
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90s", 90_000),
+        ("10m", 600_000),
+        ("2h", 2 * HOUR),
+        ("1h30m", HOUR + 1_800_000),
+        ("1h0m5s", HOUR + 5_000),
+        ("0.001s", 1),
+        ("1.001s", 1_001),
+        (" 10m\n", 600_000),
+        ("1440m", DAY),
+        ("24h", DAY),
+    ],
+)
+def test_a_length_of_time_is_hours_minutes_and_seconds(text: str, expected: int) -> None:
+    assert clock.duration(text, most=DAY) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "10", "m", "+10m", "-10m", "10 m", "1h 30m", "30m1h", "1h1h", "10M", "1D", "1.5h", "1e3s"),
+        *(
+            "10m\x00",
+            "\u0663m",
+            "x" * 100_000,
+            "1" * 100 + "s",
+            "ten minutes",
+            "2026-01-28",
+            "1.0001s",
+            ".5s",
+        ),
+    ],
+)
+def test_what_is_no_length_of_time_is_refused_with_what_would_be_right(text: str) -> None:
+    with pytest.raises(BadDuration) as refused:
+        clock.duration(text, most=DAY)
+    assert "right would be 90s, 10m, 2h or 1h30m" in refused.value.message
+    assert len(refused.value.message) < 200
+
+
+@pytest.mark.parametrize(("text", "why"), [("0s", "nothing"), ("0h0m", "nothing"), ("0.000s", "nothing")])
+def test_no_time_at_all_is_no_length(text: str, why: str) -> None:
+    with pytest.raises(BadDuration) as refused:
+        clock.duration(text, most=DAY)
+    assert why in refused.value.message
+
+
+@pytest.mark.parametrize("text", ["24h0.001s", "25h", "999999h", "999999999s"])
+def test_a_length_over_the_most_is_refused_and_told_it(text: str) -> None:
+    with pytest.raises(BadDuration) as refused:
+        clock.duration(text, most=DAY)
+    assert "at most 24h" in refused.value.message
+
+
+@given(
+    h=st.integers(0, 999), m=st.integers(0, 9_999), s=st.integers(0, 99_999), thousandths=st.integers(0, 999)
+)
+def test_a_length_is_exact_to_the_millisecond(h: int, m: int, s: int, thousandths: int) -> None:
+    expected = h * HOUR + m * 60_000 + s * 1_000 + thousandths
+    if expected:
+        assert clock.duration(f"{h}h{m}m{s}.{thousandths:03d}s", most=10**12) == expected

@@ -59,6 +59,13 @@ def test_the_process_lives_when_no_place_it_passes_is_armed(armed: str | None) -
 def test_every_crash_point_has_a_name_of_its_own() -> None:
     names = [value for name, value in vars(module).items() if name.isupper()]
     assert sorted(names) == [
+        "delivery.claimed",
+        "delivery.posted",
+        "delivery.settled",
+        "folder.received",
+        "folder.taken",
+        "scheduler.arrived",
+        "scheduler.arriving",
         "setup.profiles_written",
         "store.after_commit",
         "store.before_write",

@@ -14,7 +14,16 @@ from hiboss.rpc.client import Answered
 # As `tree` finds them, but for what other modules add.
 CLASSES = [cls for cls in tree() if cls.__module__ == errors.__name__]
 
-USAGE = {"invalid_params", "bad_address", "bad_time", "bad_timezone", "bad_id", "bad_name", "bad_text"} | {
+USAGE = {
+    "invalid_params",
+    "bad_address",
+    "bad_time",
+    "bad_duration",
+    "bad_timezone",
+    "bad_id",
+    "bad_name",
+    "bad_text",
+} | {
     "empty_message",
     "no_recipient",
     "bad_cursor",

@@ -38,7 +38,14 @@ PIECES = [
         "text:",
         "(none)",
     ),
-    *("from: user:boss", "from-name: ", "priority: ", "last-delivery-error: ", "- [file] x (/etc/shadow)"),
+    *(
+        "from: user:boss",
+        "from-name: ",
+        "late: 1s",
+        "priority: ",
+        "last-delivery-error: ",
+        "- [file] x (/etc/shadow)",
+    ),
     *(AUTHOR, " at ", "2026-01-28T20:08:45+08:00:", HEADER, FILES),
     *(
         "[boss]",
@@ -77,6 +84,8 @@ def turns(draw: st.DrawFn) -> list[Envelope]:
             "attachments": draw(st.lists(FILE, max_size=2)),
             "quote": draw(NAMES),
             "reply_to": draw(st.sampled_from([None, "m5"])),
+            "deliver_at": draw(st.sampled_from([None, NOW])),
+            "late_seconds": draw(st.sampled_from([None, 1, 90_061])),
             "last_error": draw(st.sampled_from([None, {"kind": "network", "text": AUTHOR, "at": NOW}])),
         }
         name, username = draw(NAMES), draw(NAMES)
