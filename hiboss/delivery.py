@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import random
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ from .store.writer import Tx
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then hourly
+LONGEST_WAIT_SECONDS = 24 * 3600.0  # whatever a platform says
 BURST = 50  # envelopes of one lane before others get its place
 
 
@@ -86,7 +88,7 @@ class Delivery:
     def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
         del self._working[lane]
         if not task.cancelled() and task.exception() is not None:
-            log.error("A lane broke off.", exc_info=task.exception(), extra={"action": "deliver"})
+            log.error("A lane was left behind.", exc_info=task.exception(), extra={"action": "deliver"})
         eager = self._again.pop(lane, None)
         if eager is not None:
             self._queue[lane] = eager
@@ -112,6 +114,13 @@ class Delivery:
             log.warning("%d envelopes were still in hand at the stop; they come again.", freed)
 
     async def _work(self, lane: Lane, eager: bool) -> None:
+        try:
+            await self._deliver(lane, eager)
+        except Exception:  # a defect of ours must not strand what the lane has in hand
+            log.exception("A lane broke off.", extra={"action": "deliver"})
+            await self._store.write(lambda tx: lanes.let_go(tx, lane))
+
+    async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
         for turn in range(BURST + 1):
             last = turn == BURST or self._stopping
@@ -222,7 +231,9 @@ class Delivery:
     def _waits(self, lane: Lane, claimed: Facts, trouble: Trouble, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
         failures = self._store.read(lambda connection: lanes.failures(connection, lane))
-        delay = _patience(failures) if retry_after is None else max(retry_after, 0.05)
+        delay = _patience(failures)
+        if retry_after is not None and math.isfinite(retry_after):
+            delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
         log.warning("%s waits %.0f s: %s", address, delay, trouble.text, extra={"action": "deliver"})
         until = now + int(delay * 1000)
         event = LaneWaits(at=now, address=address, error=trouble.text, until=until)

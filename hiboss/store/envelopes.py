@@ -127,6 +127,8 @@ def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
     for row in _received(tx, ids, recipient):
         if row["status"] in (Status.FAILED, Status.CANCELLED):
             raise TooLate(id=f"e{row['id']}", action="acknowledged", state=Status(row["status"]).word)
+        if row["held_by"] is not None:
+            raise TooLate(id=f"e{row['id']}", action="acknowledged", state="being handed over")
         changed += _acknowledge(tx, row["id"], now)
     return changed
 

@@ -271,6 +271,17 @@ def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -
 # --- holds ---------------------------------------------------------------------------
 
 
+def let_go(tx: Tx, lane: Lane) -> None:
+    """What this lane has in hand is due again."""
+    tx.execute(
+        f"""
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, wake_at = NULL
+        WHERE wake_at = {NEXT_START} AND recipient = ? AND binding IS ?
+        """,
+        (lane.address, lane.binding),
+    )
+
+
 def free_holds(tx: Tx) -> int:
     """What a daemon had in hand when it ended comes back; that it was handed over stays known."""
     return tx.execute(

@@ -187,6 +187,35 @@ def test_a_database_migrated_step_by_step_equals_a_fresh_one(tmp_path: Path) -> 
             assert [tuple(row) for row in one.execute(sql)] == [tuple(row) for row in other.execute(sql)]
 
 
+def test_mail_from_before_there_was_delivery_says_when_it_arrived(home: Home) -> None:
+    first = Migrations("hiboss")
+    first(name=migrations._migrations[0].name)(migrations._migrations[0].fn)
+    with closing(connect(home, wait_seconds=1)) as connection:
+        migrate(connection, home, first)
+        connection.executescript(
+            """
+            INSERT INTO address (id, kind, name, fold)
+                VALUES (1, 'user', 'boss', 'user:boss'), (2, 'agent', 'nex', 'agent:nex');
+            INSERT INTO conversation (id, kind, key, last_seq, created_at) VALUES (1, 'private', '1,2', 2, 1);
+            INSERT INTO participant (conversation, address) VALUES (1, 1), (1, 2);
+            INSERT INTO message (id, conversation, seq, sender, text, created_at, deliver_at)
+                VALUES (1, 1, 1, 1, 'at once', 100, NULL), (2, 1, 2, 1, 'deferred', 100, 900),
+                       (3, 1, NULL, 1, 'still deferred', 100, 5000);
+            INSERT INTO envelope (message, recipient, arrived, waits, wake_at)
+                VALUES (1, 2, 1, NULL, NULL), (2, 2, 2, NULL, NULL), (3, 2, NULL, 0, 5000);
+            UPDATE counter SET value = 2 WHERE name = 'arrived';
+            """
+        )
+        migrate(connection, home)
+        rows = connection.execute("SELECT text, arrived_at FROM message ORDER BY id").fetchall()
+        assert [tuple(row) for row in rows] == [
+            ("at once", 100),
+            ("deferred", 900),
+            ("still deferred", None),
+        ]
+        assert violations(connection) == []
+
+
 def test_old_views_are_replaced_by_those_of_the_program(home: Home, connection: Connection) -> None:
     expected = schema(connection)
     connection.executescript(
