@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
+import psutil
+
 from hiboss import clock
 from hiboss.cli.spawn import call_once
 from hiboss.config import DEFAULTS
@@ -37,6 +39,12 @@ ENVIRONMENT = {"HIBOSS_ADAPTERS_MODULES": "bench.stamped", "PYTHONPATH": os.fspa
 def say(sentence: str) -> None:
     """Progress, for whoever watches."""
     print(f"bench: {sentence}", file=sys.stderr, flush=True)
+
+
+def cpu(daemon: RunningDaemon) -> float:
+    """Microseconds the daemon has worked: steadier than any rate on a machine that others use too."""
+    times = psutil.Process(daemon.pid).cpu_times()
+    return float(times.user + times.system) * 1e6
 
 
 def new_home(directory: Path) -> RunningDaemon:

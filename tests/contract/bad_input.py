@@ -36,6 +36,7 @@ def _kinds() -> Iterator[Row]:
     addresses = [
         ("envelope.send", "to", SEND, "nex"),
         ("envelope.send", "from", SEND, "boss"),
+        ("envelope.send", "from", SEND, "nex"),
         *[("envelope.list", name, {}, "nex") for name in ("from", "to", "address")],
         *[(f"envelope.{verb}", "address", {"ids": ["%pending"]}, "nex") for verb in MARKS],
         ("turn.preview", "address", {}, "nex"),
@@ -111,7 +112,8 @@ def _content() -> Iterator[Row]:
         ],
         ({**SEND, "key": "used"}, "key_reused", "used|%sent", f"{WORDS} --key used", ""),
         ({**SEND, "from": "agent:ada"}, "boss_only", "from", f"{WORDS} --from agent:ada", ""),
-        ({**SEND, "from": "agent:nex"}, "boss_only", "from", "", ""),
+        ({**SEND, "from": "agent:nex", "from_boss": True}, "boss_only", "from_boss", "", ""),
+        ({**SEND, "from": "user:boss"}, "boss_only", "from", "", ""),
         ({**SEND, "from_boss": True}, "boss_only", "from_boss", "", ""),
         ({**SEND, "from_name": "x"}, "boss_only", "from_name", "", ""),
         (SEND, "sender_missing", "--from", WORDS, "boss"),

@@ -65,7 +65,8 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("envelope.send", "attachments"): ("bad_text", "attachment_unreadable", "attachment_unreadable"),
     ("envelope.send", "deliver_at"): ("bad_time",) * 3,
     ("envelope.send", "reply_to"): ("bad_id",) * 3,
-    **{("envelope.send", word): ("boss_only",) * 3 for word in ("from", "from_name")},
+    ("envelope.send", "from"): ("bad_address",) * 3,
+    ("envelope.send", "from_name"): ("boss_only",) * 3,
     ("turn.preview", "address"): ("bad_address",) * 3,
 }
 

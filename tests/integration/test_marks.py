@@ -316,7 +316,8 @@ def test_the_boss_acts_for_others_with_an_address_and_only_with_it(two: tuple[Pa
     ada, bob = two
     chief, number = boss(ada.daemon), ada.tell(bob)
     for verb in OWN:
-        assert chief.refusal(f"envelope.{verb}", ids=[number]) == "not_found"
+        assert chief.refusal(f"envelope.{verb}", ids=[number]) == "other_box"
+        assert chief.refusal(f"envelope.{verb}", ids=["e999999"]) == "not_found"
         assert chief.refusal(f"envelope.{verb}", ids=[number], address=ada.address) == "not_found"
     for verb in ("read", "archive", "restore", "ack"):
         assert mark(chief, verb, number, address=bob.address) == 1

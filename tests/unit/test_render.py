@@ -363,3 +363,24 @@ def test_a_moment_shown_is_the_moment_meant_also_in_a_doubled_hour(zone: str) ->
     shown = [render.moment(utc, ZoneInfo(zone)) for utc in MOMENTS.values()]
     back = [render.moment(one, ZoneInfo("UTC"))[:19] for one in shown]
     assert back == [utc[:19] for utc in MOMENTS.values()] and len(set(shown)) == len(MOMENTS)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (1, "1s"),
+        (59, "59s"),
+        (60, "1m"),
+        (61, "1m1s"),
+        (3600, "1h"),
+        (3605, "1h"),
+        (3660, "1h1m"),
+        (86399, "23h59m"),
+        (86400, "1D"),
+        (86459, "1D"),
+        (90061, "1D1h"),
+        (1000000000, "11574D1h"),
+    ],
+)
+def test_a_length_of_time_is_said_in_its_two_largest_units(seconds: int, said: str) -> None:
+    assert render.length(seconds) == said

@@ -1,0 +1,111 @@
+"""kill -9 while files are taken from a folder: each becomes one message, none is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, FOLDER_RECEIVED, FOLDER_TAKEN, IN_GROUP
+from tests.acceptance.soak_post import Post
+from tests.acceptance.soak_traffic import Dropper
+
+FILES = 14
+
+
+@pytest.fixture(scope="module")
+def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
+    post = Post(tmp_path_factory.mktemp("p"))
+    yield post
+    post.daemon.stop()
+
+
+def nothing_is_left(post: Post) -> None:
+    assert os.listdir(post.tray / "in") == []
+    assert os.listdir(post.tray / ".taken") == []
+    assert [name for name in os.listdir(post.tray / "out") if name.endswith(".part")] == []
+
+
+def test_a_file_becomes_one_message_wherever_the_daemon_dies(post: Post) -> None:
+    before = len(post.kill().arrived)
+    for n in range(FILES):
+        post.drop(f"{n:02}.txt", f"file {n:02}")
+        if n in (1, 9):
+            post.drop(f"broken-{n}.json", '{"text": 1}')
+    for crash_at, stored in (
+        (FOLDER_TAKEN, {0}),
+        (FOLDER_RECEIVED, {1}),
+        (f"{FOLDER_RECEIVED}:2", {2}),  # the first comes again: it was stored and not yet taken away
+        (f"{FOLDER_RECEIVED}:3", {4}),
+        # Some groups are the daemon's own, at its start.
+        (f"{BEFORE_WRITE}:7", set(range(4, FILES))),
+        (f"{IN_GROUP}:7", set(range(4, FILES))),
+        (f"{AFTER_COMMIT}:7", set(range(5, FILES))),
+    ):
+        post.start(crash_at)
+        death = post.die()
+        assert len(death.arrived) - before in stored, crash_at
+    post.start()
+    post.quiet()
+    post.daemon.check()
+    assert [row["text"] for row in post.received()] == [f"file {n:02}" for n in range(FILES)]
+    aside = post.tray / "broken"
+    assert {name.removesuffix(".reason.txt") for name in os.listdir(aside)} == {
+        "broken-1.json",
+        "broken-9.json",
+    }
+    assert "text must be text" in (aside / "broken-9.json.reason.txt").read_text()
+    nothing_is_left(post)
+
+
+def test_files_dropped_while_the_daemon_dies_again_and_again_become_one_message_each(post: Post) -> None:
+    chance = random.Random(os.getpid())
+    known = {row["id"] for row in post.received()}
+    aside = set(os.listdir(post.tray / "broken"))
+    dropper = Dropper(post, f"many-{os.getpid()}", os.getpid())
+    dropper.start()
+    for _ in range(3):
+        time.sleep(chance.uniform(0.2, 0.8))  # a file is taken at its second look
+        post.kill()
+        post.start()
+    dropper.over.set()
+    dropper.join()
+    post.quiet()
+    post.daemon.check()
+    found = [row for row in post.received() if row["id"] not in known]
+    names = [row["text"] or json.loads(row["attachments"])[0]["name"] for row in found]
+    assert sorted(names) == sorted(name for name, where in dropper.files.items() if where == "folder:tray")
+    updates = [row["text"] for row in post.received("scripted:pigeon")]
+    assert sorted(updates) == sorted(
+        name for name, where in dropper.files.items() if where == "scripted:pigeon"
+    )
+    reasons = {f"{name}.reason.txt" for name in dropper.broken}
+    assert set(os.listdir(post.tray / "broken")) - aside == reasons | set(dropper.broken)
+    nothing_is_left(post)
+
+
+def test_a_post_cut_short_leaves_nothing_that_looks_like_one(post: Post, tmp_path: Path) -> None:
+    """Killed while a large file is copied: afterwards the post is there whole, and only that."""
+    large = tmp_path / "large.bin"
+    with open(large, "wb") as file:
+        file.truncate(40 * 1024 * 1024)
+    out = post.tray / "out"
+    before = set(os.listdir(out))
+    number = post.send("channel:folder:tray", "see the file", attachments=[str(large)])
+    while not set(os.listdir(out)) - before:  # no pause: the copying takes a few milliseconds
+        pass
+    death = post.kill()
+    cut_short = {name for name in set(os.listdir(out)) - before if name[0] != "."}
+    post.start()
+    post.quiet()
+    post.daemon.check()
+    assert cut_short <= {f"{number}-large.bin", f"{number}.txt"}
+    assert set(os.listdir(out)) - before == {f"{number}-large.bin", f"{number}.txt"}
+    assert (out / f"{number}-large.bin").stat().st_size == 40 * 1024 * 1024
+    assert post.envelope(number)["redelivered"] is (number in death.held)
+    nothing_is_left(post)
