@@ -286,6 +286,12 @@ def test_an_agent_may_speak_in_its_own_name_only(daemon: RunningDaemon, claim: d
     assert bob.list() == []
 
 
+def test_an_agent_may_name_itself(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    ada.send(bob, from_=ada.address)
+    assert [(one["from"], one["from_boss"]) for one in bob.list()] == [(ada.address, False)]
+
+
 def test_an_agent_may_not_even_claim_an_empty_name(daemon: RunningDaemon) -> None:
     ada, bob = agents(daemon, 2)
     assert ada.refusal("envelope.send", to=bob.address, text="x", from_name="") == "boss_only"
