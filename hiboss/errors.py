@@ -7,36 +7,19 @@ JSON-RPC code, HTTP status and exit status, so a door maps by class and decides 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
+
+from .wording import nearest as nearest
+from .wording import redact as redact
+from .wording import shown
 
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_TIMEOUT = 4
-LONGEST_WORD = 100  # characters for which a near match is looked for
-
-
-_TOKEN = re.compile(r"hb[abur]_[A-Za-z0-9_-]{8,}")
-
-
-def redact(text: str) -> str:
-    """The text, with all but the kind of every token in it left out."""
-    return _TOKEN.sub(lambda found: found[0][:4] + "…", text)
-
-
-# Facts that say again what somebody wrote.
-_WRITTEN = {"value", "name", "address", "path", "key", "method", "id", "detail", "account"}
-
-
-def _shown(name: str, fact: Any) -> Any:
-    """A fact as a message shows it: nothing is seen as nothing, and no character in it does anything."""
-    if name not in _WRITTEN or not isinstance(fact, str):
-        return fact
-    if fact.isprintable():
-        return fact or "''"
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in fact)
+EXIT_ARMED = 5
+EXIT_STOPPED = 6
 
 
 class HibossError(Exception):
@@ -51,9 +34,7 @@ class HibossError(Exception):
         # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
         self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
         template = " ".join((type(self).__doc__ or self.code).split())
-        super().__init__(
-            redact(template.format(**{name: _shown(name, fact) for name, fact in facts.items()}))
-        )
+        super().__init__(redact(template.format(**{name: shown(name, fact) for name, fact in facts.items()})))
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for names that are not real attributes: the facts.
@@ -69,17 +50,6 @@ class HibossError(Exception):
     def payload(self) -> dict[str, Any]:
         """What every door sends along with the message."""
         return {"code": self.code, **self.facts}
-
-
-def nearest(word: str, known: Iterator[str] | list[str], *, before: str = "") -> str:
-    """A trailing ' (did you mean …?)', or nothing when no known word is near."""
-    from difflib import get_close_matches  # 3 ms that a command without an error need not pay
-
-    if len(word) > LONGEST_WORD:  # nobody mistyped that, and comparing megabytes holds everybody up
-        return ""
-    folded = {k.lower(): k for k in known}
-    matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
-    return f" (did you mean {before}{folded[matches[0]]}?)" if matches else ""
 
 
 # --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------
@@ -140,6 +110,12 @@ class BadDuration(InvalidParams):
     """{value} is no length of time{why}; right would be 90s, 10m, 2h or 1h30m"""
 
     code = "bad_duration"
+
+
+class BadCron(InvalidParams):
+    """{value} is no cron expression: {why}; right would be '0 9 * * MON-FRI' (minute, hour, day, month, weekday) or @daily"""
+
+    code = "bad_cron"
 
 
 class BadTimezone(InvalidParams):
@@ -353,6 +329,12 @@ class BindingTaken(HibossError):
     code, rpc, http = "binding_taken", -32009, 409
 
 
+class ArmedElsewhere(HibossError):
+    """somebody already watches for {address}; one watch is enough"""
+
+    code, rpc, http, exit = "armed_elsewhere", -32015, 409, EXIT_ARMED
+
+
 class KeyReused(HibossError):
     """the key {key} was already used for other content (envelope {id}); a key repeats one request and no other: for new content take a new key"""
 
@@ -468,6 +450,12 @@ class DaemonRunning(HibossError):
     """a daemon with pid {pid} already serves {home}; to end it: hiboss daemon stop"""
 
     code, rpc, http = "daemon_running", -32046, 409
+
+
+class Stopping(HibossError):
+    """the daemon is stopping; ask again when it runs"""
+
+    code, rpc, http, exit = "stopping", -32049, 503, EXIT_STOPPED
 
 
 class DaemonUnreachable(HibossError):

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..address import Address
 from ..errors import NameTaken, UnknownAgent, nearest
-from . import bindings, tokens
+from . import bindings, schedules, tokens
 from .database import Connection, Row
 from .writer import Tx
 
@@ -69,6 +69,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     entry = tx.book.entry(Address("agent", row["name"]))
     assert entry is not None
     tx.book.retire(entry, now)
+    schedules.end_of_owner(tx, row["id"], now)
     bindings.end_of_agent(tx, row["id"], now)  # last: to who has left no notice goes
     return waiting
 

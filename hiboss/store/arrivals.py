@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..envelope import Status, Waits
+from . import schedules
 from .database import Connection, Row
 from .lanes import NEXT_START, Lane
 from .writer import Tx
@@ -31,7 +32,10 @@ def next_wake(connection: Connection | Tx) -> int | None:
                     WHERE wake_at IS NOT NULL AND wake_at < ? ORDER BY wake_at LIMIT 1) AS at
             UNION ALL
             SELECT (SELECT wake_at FROM lane INDEXED BY lane_wake
-                    WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1))
+                    WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)
+            UNION ALL
+            SELECT (SELECT next_at FROM schedule INDEXED BY schedule_next
+                    WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1))
         """,
         (NEXT_START,),
     ).fetchone()
@@ -57,6 +61,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             arrived.add(row["message"])
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
+    _fire(tx, now, woken)
     woken.more = len(rows) == limit
     return woken
 
@@ -86,7 +91,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
                 envelope["id"],
             ),
         )
-        _note(envelope, woken)
+        _note(tx, envelope, woken)
 
 
 def _free(tx: Tx, row: Row, woken: Woken) -> None:
@@ -101,14 +106,22 @@ def _free(tx: Tx, row: Row, woken: Woken) -> None:
         (arrived, row["id"]),
     )
     if row["waits"] is not None:
-        _note(row, woken)
+        _note(tx, row, woken)
 
 
-def _note(envelope: Row, woken: Woken) -> None:
+def _note(tx: Tx, envelope: Row, woken: Woken) -> None:
+    tx.arrived_for.append(envelope["recipient"])
     woken.envelopes.append(envelope["id"])
     woken.recipients.append(envelope["recipient"])
     if envelope["binding"] is not None:
         woken.lanes.add(Lane(envelope["recipient"], envelope["binding"]))
+
+
+def _fire(tx: Tx, now: int, woken: Woken) -> None:
+    for accepted in schedules.fire_due(tx, now):
+        woken.envelopes += accepted.envelopes
+        woken.recipients += accepted.recipients
+        woken.lanes.update(Lane(*lane) for lane in accepted.lanes)
 
 
 def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:

@@ -42,6 +42,7 @@ def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
         changed += tx.execute(
             "UPDATE envelope SET waits = NULL, wake_at = NULL, claimed_by = NULL WHERE id = ?", (number,)
         ).rowcount
+        tx.arrived_for.append(recipient)
     return changed
 
 

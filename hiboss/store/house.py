@@ -33,6 +33,13 @@ def change_boss(tx: Tx, name: str | None, timezone: str | None) -> None:
     )
 
 
+def note_seen(tx: Tx, seen: dict[int, int]) -> None:
+    """When callers were last seen, by address id."""
+    for address, moment in seen.items():
+        tx.execute("UPDATE agent SET last_seen_at = ? WHERE address = ?", (moment, address))
+        tx.execute("UPDATE user SET last_seen_at = ? WHERE address = ?", (moment, address))
+
+
 def epoch(connection: Connection) -> str:
     row = connection.execute("SELECT value FROM config WHERE key = 'epoch'").fetchone()
     return str(row["value"])

@@ -48,6 +48,12 @@ INVARIANTS: dict[str, str] = {
     "nothing is pending for an account that is no longer bound": """
         SELECT e.id FROM envelope e JOIN binding b ON b.id = e.binding
         WHERE e.status = 0 AND b.removed_at IS NOT NULL""",
+    "only a schedule in force is due": """
+        SELECT id FROM schedule WHERE next_at IS NOT NULL AND (NOT enabled OR deleted_at IS NOT NULL)""",
+    "a slot that fired has its message, and no other has": """
+        SELECT slot FROM schedule_slot WHERE (outcome = 'fired') <> (message IS NOT NULL)""",
+    "what a schedule has sent is in its slots, once": """
+        SELECT message FROM schedule_slot WHERE message IS NOT NULL GROUP BY message HAVING count(*) > 1""",
     "codes are known": """
         SELECT id FROM envelope WHERE status NOT BETWEEN 0 AND 3 OR priority NOT BETWEEN 0 AND 3
         OR box NOT BETWEEN 0 AND 2 OR ifnull(waits, 0) NOT BETWEEN 0 AND 3""",

@@ -53,6 +53,7 @@ class Query:
     box: Box = Box.INBOX
     statuses: tuple[Status, ...] = tuple(Status)
     unread: bool = False
+    due: bool = False  # nothing that waits: deferred, in another's hand, snoozed
     senders: tuple[int, ...] | None = None
     recipients: tuple[int, ...] | None = None
     thread: int | None = None
@@ -107,6 +108,11 @@ def page(connection: Connection, query: Query) -> Page:
     return Page(ids=[number for number, _ in found], next=found[-1][1] if more else None)
 
 
+def arrived_of(connection: Connection, number: int) -> int:
+    """The arrival number of an envelope."""
+    return int(connection.execute("SELECT arrived FROM envelope WHERE id = ?", (number,)).fetchone()[0])
+
+
 def count(connection: Connection, query: Query, exact_to: int) -> int | str:
     """How many there are in all: exact up to a limit, then `1000+`."""
     found = page(connection, replace(query, limit=exact_to, after=None))
@@ -149,6 +155,8 @@ def _walk_box(
     where.add("e.arrived IS NOT NULL" if walk == "a" else "e.arrived IS NULL")
     if query.unread:
         where.add("e.read_at IS NULL")
+    if query.due:
+        where.add("e.waits IS NULL")
     if status is None:
         where.add("e.status <> 3")  # as the index says it, or it could not be used
         where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")

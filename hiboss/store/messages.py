@@ -31,19 +31,19 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     sender = _sender(tx, draft)
     parent = _parent(tx, draft, sender) if draft.reply_to else None
     recipients = _recipients(tx, draft, sender, parent)
+    bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
     conversation = tx.book.conversation((sender.id, *[r.id for r in recipients]), now)
     # Due now: it arrives in the transaction that accepts it. Deferred: when its time comes.
     seq = tx.book.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    bindings = [
-        _binding(tx, draft, sender, r, parent) if r.address.kind == "channel" else None for r in recipients
-    ]
     envelopes = tuple(
         [
             _insert_envelope(tx, draft, message, r, binding, now)
             for r, binding in zip(recipients, bindings, strict=True)
         ]
     )
+    if seq is not None:
+        tx.arrived_for += [r.id for r in recipients]
     if draft.key is not None:
         tx.execute(
             "INSERT INTO sent_key (caller, key, message, digest) VALUES (?, ?, ?, ?)",
@@ -58,6 +58,21 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         recipients=tuple([r.id for r in recipients]),
         lanes=_lanes(draft, recipients, bindings),
     )
+
+
+def check(tx: Tx, draft: Draft) -> None:
+    """Raise what sending this draft now would raise; nothing is written."""
+    sender = _sender(tx, draft)
+    _bindings(tx, draft, sender, _recipients(tx, draft, sender, None), None)
+
+
+def _bindings(
+    tx: Tx, draft: Draft, sender: Entry, recipients: Sequence[Entry], parent: Row | None
+) -> list[int | None]:
+    return [
+        _binding(tx, draft, sender, one, parent) if one.address.kind == "channel" else None
+        for one in recipients
+    ]
 
 
 def _lanes(

@@ -39,6 +39,11 @@ def m0002_delivery(db: Database) -> None:
     db.executescript(_sql("0002_delivery.sql"))
 
 
+@migrations()
+def m0003_schedules(db: Database) -> None:
+    db.executescript(_sql("0003_schedules.sql"))
+
+
 def migrate(connection: Connection, home: Home, known: Migrations = migrations) -> None:
     """Apply what is missing. Only the holder of the daemon's lock may call this."""
     try:

@@ -58,6 +58,10 @@ class Store:
         """Changes not yet written."""
         return self._writer.waiting
 
+    def tell_arrivals(self, tell: Callable[[list[int]], None]) -> None:
+        """Whom to tell, after each COMMIT, for which addresses something came."""
+        self._writer.arrived = tell
+
     def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Run an operation in the writer; done after COMMIT."""
         return self._writer.submit(operation)

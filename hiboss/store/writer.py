@@ -35,11 +35,12 @@ _OWN_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataErr
 class Tx:
     """What an operation works with: the connection, inside the group's transaction, and the book."""
 
-    __slots__ = ("book", "execute")
+    __slots__ = ("arrived_for", "book", "execute")
 
     def __init__(self, connection: Connection) -> None:
         self.execute = connection.execute
         self.book = Book(connection)
+        self.arrived_for: list[int] = []  # to whom something came in this group: told after its COMMIT
 
 
 Operation = Callable[[Tx], Any]
@@ -65,6 +66,7 @@ class Writer:
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
         self._tx = Tx(connection)
+        self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by the assembly
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
         self._thread.start()
@@ -106,8 +108,10 @@ class Writer:
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _answer(self, outcomes: list[_Outcome]) -> None:
+    def _answer(self, outcomes: list[_Outcome], arrived_for: list[int]) -> None:
         self._expected = len(outcomes)
+        if arrived_for:
+            self.arrived(arrived_for)
         for future, result, error in outcomes:
             if future.done():  # the caller has gone; what it asked for is written all the same
                 continue
@@ -125,7 +129,8 @@ class Writer:
             if group:
                 self._begun += len(group)
                 outcomes = self._commit_group(group)
-                self._loop.call_soon_threadsafe(self._answer, outcomes)
+                arrived_for, self._tx.arrived_for = self._tx.arrived_for, []
+                self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """What is waiting, up to the limit of a group; and whether it is the last."""
@@ -200,6 +205,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.rollback()
         self._tx.book.forget()
+        self._tx.arrived_for.clear()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
         try:

@@ -41,6 +41,22 @@ SELECT a.kind || ':' || a.name AS address, 'b' || l.binding AS binding, l.state,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.error_at / 1000.0, 'unixepoch') AS error_at
 FROM lane l JOIN address a ON a.id = l.address;
 
+CREATE VIEW schedules AS
+SELECT 's' || s.id AS id, s.name, a.kind || ':' || a.name AS owner, s.cron, s.every_ms / 1000.0 AS every_seconds,
+       s.timezone, s.catch_up, s.overlap, s.enabled, s.draft,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.at / 1000.0, 'unixepoch') AS at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.deleted_at / 1000.0, 'unixepoch') AS deleted_at
+FROM schedule s JOIN address a ON a.id = s.owner;
+
+CREATE VIEW schedule_slots AS
+SELECT 's' || l.schedule AS schedule, l.number, l.outcome, l.reason, 'm' || l.message AS message,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.slot / 1000.0, 'unixepoch') AS slot,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.last_slot / 1000.0, 'unixepoch') AS last_slot,
+       strftime('%Y-%m-%dT%H:%M:%fZ', l.at / 1000.0, 'unixepoch') AS at
+FROM schedule_slot l;
+
 CREATE VIEW conversations AS
 SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at
