@@ -71,7 +71,9 @@ class Daemon:
                 delivery=self.works.delivery,
                 scheduler=self.works.scheduler,
                 bus=self.works.bus,
-                gate=Gate(store, policy),
+                waiters=self.works.waiters,
+                presence=self.works.presence,
+                gate=Gate(store, policy, self.works.presence),
                 policy=policy,
                 started_at=clock.now(),
                 stop=self.stopping.set,
@@ -92,6 +94,7 @@ class Daemon:
         await self.server.listen(self.home.socket)
         self._life.callback(_remove, self.home.socket)
         self._life.push_async_callback(self.server.close)
+        self._life.callback(self.works.waiters.close)  # first of all: nobody keeps the doors waiting
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
 

@@ -20,6 +20,7 @@ from . import forgery
 Envelope = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 CONTEXT_LIMIT = 250
+DIGEST_LIMIT = 2_000
 
 # Characters that turn the direction of what follows; an override could put a name's end before ours.
 _STEERING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -55,6 +56,18 @@ def context(now: str, agent: str, pending: int | str, zone: tzinfo) -> str:
     text = "\n".join(_lines([("now", moment(now, zone)), ("agent", agent), ("pending", str(pending))]))
     assert len(text) <= CONTEXT_LIMIT
     return text
+
+
+def digest(envelopes: Sequence[Envelope], zone: tzinfo) -> str:
+    """What came, in short: each message cut to a length that wakes an agent without filling it."""
+    return "\n\n".join(_cut(one, _under_one_header([one], zone)) for one in envelopes)
+
+
+def _cut(one: Envelope, block: str) -> str:
+    if len(block) <= DIGEST_LIMIT:
+        return block
+    note = f"\n… (the rest: hiboss envelope get --id {one['id']})"
+    return block[: DIGEST_LIMIT - len(note)] + note
 
 
 def _place(one: Envelope, zone: tzinfo) -> Any:

@@ -46,7 +46,9 @@ class Router:
 
         `files` are paths to attach; `check` may still refuse, inside the transaction.
         """
-        self._check(draft, files)
+        self._check(draft, bool(files))
+        if len(files) > self._settings.attachments:
+            _too_many("a message", len(files), "attachments", self._settings.attachments)
         if files:
             if first := await self._repeated(draft):
                 return first  # before the files are touched: they may be gone by now
@@ -96,15 +98,20 @@ class Router:
         except HibossError as error:
             raise Refused(error.message) from error
 
-    def _check(self, draft: Draft, files: Sequence[str]) -> None:
+    async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
+        """A draft checked as if it were sent now, with its files in the house, to be sent later."""
+        self._check(draft, bool(files) or kept_files)
+        if len(files) > self._settings.attachments:
+            _too_many("a message", len(files), "attachments", self._settings.attachments)
+        return draft._replace(attachments=await self._keep(files)) if files else draft
+
+    def _check(self, draft: Draft, has_files: bool) -> None:
         limits = self._settings
         if not draft.to and draft.reply_to is None:
             raise NoRecipient()
         if len(draft.to) > limits.recipients:
             _too_many("a message", len(draft.to), "recipients", limits.recipients)
-        if len(files) > limits.attachments:
-            _too_many("a message", len(files), "attachments", limits.attachments)
-        if not files and (not draft.text or draft.text.isspace()):
+        if not has_files and (not draft.text or draft.text.isspace()):
             raise EmptyMessage()
         advice = "; send long content as an attachment"
         _measure("text", draft.text, limits.text_bytes, advice)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -28,10 +28,17 @@ AGAIN_MS = 1_000  # when the store could not be used
 
 
 class Scheduler:
-    def __init__(self, store: Store, settings: Settings, woken: Callable[[Woken], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        woken: Callable[[Woken], None],
+        chore: Callable[[], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._settings = settings
         self._woken = woken
+        self._chore = chore  # done at every heartbeat
         self._armed: int | None = None
         self._bell = asyncio.Event()
         self._busy = False
@@ -77,6 +84,10 @@ class Scheduler:
         while True:
             await asyncio.sleep(self._settings.heartbeat_seconds)
             self.wakeup()
+            try:
+                await self._chore()
+            except HibossError as error:
+                log.error("A chore waits for the next time: %s", error, extra={"action": "wake"})
 
     async def settle(self) -> None:
         """Return when nothing overdue is left to wake; for tests that move the clock."""

@@ -18,12 +18,14 @@ from .envelope import Accepted
 from .errors import HibossError
 from .events import Bus, EnvelopesArrived
 from .paths import Home
+from .presence import Presence
 from .router import Router
 from .scheduler import Scheduler
 from .store import bindings, lanes
 from .store.arrivals import Woken
 from .store.lanes import Lane
 from .store.store import Store
+from .waiting import Waiters
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +36,13 @@ class Works:
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
         self._store = store
         self.bus = Bus()
+        self.waiters = Waiters()
+        store.tell_arrivals(self.waiters.wake)
+        self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
         self.crew = Crew(registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails)
         self.delivery = Delivery(store, home, settings, self.crew, self.bus)
-        self.scheduler = Scheduler(store, settings, self._woken)
+        self.scheduler = Scheduler(store, settings, self._woken, self.presence.flush)
         self.delivery.nudge = self.scheduler.nudge
         router.accepted = self._accepted
 
@@ -52,6 +57,10 @@ class Works:
         await self.scheduler.close()
         await self.delivery.close()  # before the crew: what is in hand needs it
         await self.crew.close()
+        try:
+            await self.presence.flush()
+        except HibossError as error:
+            log.error("Who was seen last was not written: %s", error, extra={"action": "stop"})
 
     # --- who wakes whom --------------------------------------------------------------
 

@@ -110,14 +110,14 @@ async def register(house: House, caller: Caller, params: Register) -> Registered
 
     with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
         row = await house.write(caller, write)
-    return {"agent": _agent(row), "token": token, "profile": profile}
+    return {"agent": _agent(house, row), "token": token, "profile": profile}
 
 
 @operation("agent.list", level=Level.RESTRICTED, params=List, result=Listed)
 async def listed(house: House, caller: Caller, params: List) -> Listed:
     """All agents, or those with a role or of a module."""
     rows = house.store.read(lambda c: agents.listed(c, params.role, params.module))
-    return {"agents": [_agent(row) for row in rows], "timezone": house.timezone}
+    return {"agents": [_agent(house, row) for row in rows], "timezone": house.timezone}
 
 
 @operation(
@@ -142,7 +142,7 @@ async def change(house: House, caller: Caller, params: Set) -> Agent:
 
     row = await house.write(caller, write)
     house.gate.forget()
-    return _agent(row)
+    return _agent(house, row)
 
 
 @operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent, BossOnly))
@@ -170,7 +170,7 @@ async def self(house: House, caller: Caller, params: Nothing) -> Self:
     agent = None
     if caller.address.kind == "agent":
         name = caller.address.name
-        agent = _agent(house.store.read(lambda c: agents.get(c, name)))
+        agent = _agent(house, house.store.read(lambda c: agents.get(c, name)))
     return {
         "kind": caller.kind,
         "address": str(caller.address),
@@ -196,7 +196,7 @@ def _fields(house: House, params: Fields) -> dict[str, Any]:
     return {name: value or None for name, value in given.items()}
 
 
-def _agent(row: Row) -> Agent:
+def _agent(house: House, row: Row) -> Agent:
     return {
         "name": row["name"],
         "address": f"agent:{row['name']}",
@@ -210,5 +210,5 @@ def _agent(row: Row) -> Agent:
         "display": row["display"],
         "workspace": row["workspace"],
         "created_at": clock.iso(row["created_at"]),
-        "last_seen_at": clock.iso_or_none(row["last_seen_at"]),
+        "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),
     }

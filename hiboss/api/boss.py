@@ -8,8 +8,8 @@ from .. import clock
 from ..address import BOSS
 from ..envelope import check_text
 from ..errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
+from ..store import arrivals, schedules, tokens
 from ..store import house as house_store
-from ..store import tokens
 from ..store.writer import Tx
 from .access import ROTATING
 from .caller import Caller
@@ -54,7 +54,17 @@ async def change(house: House, caller: Caller, params: Set) -> Boss:
         raise InvalidParams(detail="there is nothing to change: give name (--name), timezone (--timezone)")
     name = None if params.name is None else check_boss_name(house, params.name)
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
-    await house.write(caller, lambda tx: house_store.change_boss(tx, name, zone))
+    now = clock.now()
+
+    def write(tx: Tx) -> int | None:
+        house_store.change_boss(tx, name, zone)
+        if zone is not None:
+            schedules.follow_boss(tx, now)
+        return arrivals.next_wake(tx)
+
+    nearest = await house.write(caller, write)
+    if nearest is not None:
+        house.scheduler.nudge(nearest)
     return _boss(house)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..address import BOSS, Address, parse_address
 from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
+from ..presence import Presence
 from ..store import tokens
 from ..store.database import Row
 from ..store.envelopes import find_address
@@ -48,9 +49,10 @@ NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
 class Gate:
     """Knows callers by their tokens. A known token costs a hash and a look into a dictionary."""
 
-    def __init__(self, store: Store, policy: Policy) -> None:
+    def __init__(self, store: Store, policy: Policy, presence: Presence | None = None) -> None:
         self._store = store
         self._policy = policy
+        self._presence = presence
         self._known: dict[tuple[bytes, str], Caller] = {}
         self._suspects: set[int] = set()  # whose tokens or level have changed since the start
 
@@ -70,6 +72,8 @@ class Gate:
         """Whoever holds the token, if they have the level that this right needs now."""
         caller = self.identify(token, right)
         check_level(caller, self._policy.needs(right))
+        if self._presence is not None and caller.id:
+            self._presence.seen(caller.id)
         return caller
 
     def forget(self) -> None:

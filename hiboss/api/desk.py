@@ -29,10 +29,12 @@ from . import (  # noqa: F401 - they declare the operations
     daemon,
     envelopes,
     lanes,
+    schedules,
     sending,
     settings,
     setup,
     turns,
+    waiting,
 )
 from .caller import OWNER, Caller
 from .explain import explain
@@ -79,6 +81,11 @@ class Desk:
             if self._house.store.read(house_store.boss) is None:  # no token can be right yet
                 raise NotSetUp(home=str(self._house.home)) from None
             raise
+
+    def may_wait(self, method: str) -> bool:
+        """Whether an operation may take long, so that others need not wait for its answer."""
+        operation = REGISTRY.get(method)
+        return operation is not None and operation.waits
 
     def check_token(self, token: Any) -> None:
         """Refuse a token that is not in force."""

@@ -14,11 +14,13 @@ from ..config import Configuration, Setting, Settings
 from ..delivery import Delivery
 from ..events import Bus
 from ..paths import Home
+from ..presence import Presence
 from ..router import Router
 from ..scheduler import Scheduler
 from ..store import house
 from ..store.store import Store
 from ..store.writer import Tx
+from ..waiting import Waiters
 from .caller import Caller, Gate
 from .policy import Policy
 
@@ -35,6 +37,8 @@ class House:
     delivery: Delivery
     scheduler: Scheduler
     bus: Bus
+    waiters: Waiters
+    presence: Presence
     gate: Gate
     policy: Policy
     started_at: int

@@ -49,6 +49,7 @@ class Operation:
     errors: tuple[type[HibossError], ...]
     summary: str
     fixed: bool  # no policy changes its level
+    waits: bool  # it may take long to answer, and others need not wait for that
     offline: bool  # whoever owns the home may do it while no daemon runs
     run: Handler
 
@@ -69,6 +70,7 @@ def operation(
     errors: tuple[type[HibossError], ...] = (),
     fixed: bool = False,
     offline: bool = False,
+    waits: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare an operation; the handler's docstring is its summary."""
 
@@ -83,6 +85,7 @@ def operation(
             summary=" ".join((handler.__doc__ or "").split()),
             fixed=fixed or level is Level.OPEN,
             offline=offline,
+            waits=waits,
             run=handler,
         )
         return handler

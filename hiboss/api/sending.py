@@ -92,31 +92,7 @@ class Sent(TypedDict):
 )
 async def send(house: House, caller: Caller, params: Send) -> Sent:
     """Send a message to one or more addresses; when this answers, it is on disk."""
-    to = [params.to] if isinstance(params.to, str) else params.to
-    deliver_at = zone = None
-    if params.deliver_at is not None:
-        zone = house.zone
-        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=zone)
-    sender = _sender(caller, params)
-    draft = Draft(
-        sender=sender,
-        caller=caller.id,
-        sees_all=caller.is_boss,
-        to=tuple([parse_address(address) for address in to]),
-        text=params.text,
-        subject=params.subject,
-        kind=_KINDS[params.type],
-        priority=_PRIORITIES[params.priority],
-        deliver_at=deliver_at,
-        reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
-        interruptible=params.interruptible,
-        from_boss=params.from_boss or sender == BOSS,
-        from_name=params.from_name,
-        trace=params.trace_id,
-        metadata=params.metadata,
-        key=params.key,
-        digest=_digest(params) if params.key is not None else None,
-    )
+    draft = draft_of(house, caller, params)
     accepted = await house.router.accept(draft, params.attachments, lambda tx: house.gate.check(tx, caller))
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
@@ -127,11 +103,40 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         "duplicate": accepted.duplicate,
     }
     if accepted.deliver_at is not None:
-        result["timezone"] = str(zone)
+        result["timezone"] = house.timezone
     return result
 
 
-def _sender(caller: Caller, params: Send) -> Address:
+def draft_of(house: House, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
+    """What a request asks for, as a draft. Without a caller `sender` was checked before."""
+    to = [params.to] if isinstance(params.to, str) else params.to
+    deliver_at = None
+    if params.deliver_at is not None:
+        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+    speaker = parse_address(sender) if caller is None and sender else _sender(caller, params)
+    return Draft(
+        sender=speaker,
+        caller=None if caller is None else caller.id,
+        sees_all=caller is None or caller.is_boss,
+        to=tuple([parse_address(address) for address in to]),
+        text=params.text,
+        subject=params.subject,
+        kind=_KINDS[params.type],
+        priority=_PRIORITIES[params.priority],
+        deliver_at=deliver_at,
+        reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
+        interruptible=params.interruptible,
+        from_boss=params.from_boss or speaker == BOSS,
+        from_name=params.from_name,
+        trace=params.trace_id,
+        metadata=params.metadata,
+        key=params.key,
+        digest=_digest(params) if params.key is not None else None,
+    )
+
+
+def _sender(caller: Caller | None, params: Send) -> Address:
+    assert caller is not None
     if caller.is_boss:
         if params.sender is None:
             raise SenderMissing()

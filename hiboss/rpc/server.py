@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import select
 import socket
 import struct
 import sys
@@ -22,6 +23,7 @@ from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalErro
 from . import codec
 
 log = logging.getLogger(__name__)
+PEER_SECONDS = 1.0  # how often to look whether one that writes no more is still there
 
 
 class Desk(Protocol):
@@ -30,6 +32,8 @@ class Desk(Protocol):
     def call(self, method: str, params: Any, token: str | None = None) -> Awaitable[Any]: ...
 
     def check_token(self, token: Any) -> None: ...
+
+    def may_wait(self, method: str) -> bool: ...
 
 
 class Server:
@@ -82,6 +86,8 @@ class Connection(asyncio.Protocol):
         self._slots: deque[_Slot] = deque()
         self._unread: deque[bytes | FrameTooLarge] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._patient: set[asyncio.Task[None]] = set()  # of those, the ones that wait for something to come
+        self._late: list[bytes] = []  # their answers, which have no place in the order
         self._token: str | None = None
         self._running = 0
         self._room = asyncio.Event()
@@ -114,7 +120,17 @@ class Connection(asyncio.Protocol):
             self._unread.extend(self._framer.end())
             self._ending = True
             self._work()
+            self._look_for_peer()
         return True
+
+    def _look_for_peer(self) -> None:
+        """One that has gone is not waited for; one that has only stopped writing still is."""
+        if not self._patient or self._transport.is_closing():
+            return
+        if _has_gone(self._transport.get_extra_info("socket")):
+            self.hang_up()
+        else:
+            asyncio.get_running_loop().call_later(PEER_SECONDS, self._look_for_peer)
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -130,6 +146,8 @@ class Connection(asyncio.Protocol):
         self._ending = True
         self._unread.clear()
         self._room.set()
+        for task in list(self._patient):
+            task.cancel()  # nobody is left to hear what comes
         if not self.finished.done():
             self.finished.set_result(None)
 
@@ -160,6 +178,10 @@ class Connection(asyncio.Protocol):
             self._login_first(parsed)
             if parsed.notification:
                 self._start(self._run(parsed, self._token))
+            elif self._server.desk.may_wait(parsed.method):
+                task = self._start(self._answer_late(parsed, self._token))
+                self._patient.add(task)
+                task.add_done_callback(self._patient.discard)
             else:
                 self._start(self._answer(parsed, self._slot(), self._token))
 
@@ -172,10 +194,11 @@ class Connection(asyncio.Protocol):
         slot = self._slot()
         slot.answer, slot.done = answer, True
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[None]:
         self._running += 1
         task = asyncio.get_running_loop().create_task(self._see_through(work))
         self._tasks.add(task)  # the loop itself keeps only a weak reference
+        return task
 
     async def _see_through(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run it, and go on with what waited for it: here, since a callback would cost a turn of the loop."""
@@ -193,6 +216,9 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
         slot.answer = await self._run(request, token)
         slot.done = True
+
+    async def _answer_late(self, request: codec.Request, token: str | None) -> None:
+        self._late.append(await self._run(request, token))
 
     async def _answer_batch(self, batch: codec.Batch, slot: _Slot, token: str | None) -> None:
         answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))
@@ -231,7 +257,8 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         """Write the answers that are ready and whose turn it is."""
-        ready = []
+        ready = [answer + b"\n" for answer in self._late]
+        self._late.clear()
         while self._slots and self._slots[0].done:
             if answer := self._slots.popleft().answer:
                 ready.append(answer + b"\n")
@@ -254,6 +281,13 @@ class Connection(asyncio.Protocol):
 
     def hang_up(self) -> None:
         self._transport.abort()
+
+
+def _has_gone(peer: socket.socket) -> bool:
+    """Whether the other end is closed altogether, not only for writing."""
+    poll = select.poll()
+    poll.register(peer.fileno(), select.POLLHUP)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 def _silent(call: codec.Request | codec.Malformed) -> bool:

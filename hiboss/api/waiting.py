@@ -1,0 +1,150 @@
+"""Operations that wait for mail. They change nothing but, for poll, how far one was told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock, errors, render
+from ..envelope import Status
+from ..store import cursors, listing
+from ..store.listing import Position
+from . import shape
+from .caller import Caller, acting_for
+from .envelopes import shapes
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+LONGEST_WAIT = 3_600_000
+DIGEST_MESSAGES = 10
+
+
+class Wait(Params):
+    timeout: str = Field("55s", description="how long to wait at most, like 55s")
+    after: str | None = Field(None, description="only what came after this `next`")
+    address: str | None = Field(None, description="whose inbox (for the boss)")
+
+
+class Waited(TypedDict):
+    envelopes: list[shape.EnvelopeShape]
+    next: str | None
+    timed_out: bool
+    timezone: str
+    digest: NotRequired[str]
+
+
+class Poll(Params):
+    wait: str | None = Field(
+        None, description="how long to wait for mail, like 55s; not at all when not given"
+    )
+    session: str = Field("", description="of several sessions of one agent each is told for itself")
+
+
+class Seen(TypedDict):
+    address: str
+    at: str
+
+
+_ERRORS = (
+    errors.BadDuration,
+    errors.BadCursor,
+    errors.Gap,
+    errors.BadAddress,
+    errors.UnknownAddress,
+    errors.BossOnly,
+    errors.Stopping,
+)
+
+
+@operation("agent.heartbeat", level=Level.RESTRICTED, result=Seen)
+async def heartbeat(house: House, caller: Caller, params: Nothing) -> Seen:
+    """Say that one is there; every other call says it too."""
+    return {"address": str(caller.address), "at": clock.iso(clock.now())}
+
+
+@operation("envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=Waited, errors=_ERRORS)
+async def wait(house: House, caller: Caller, params: Wait) -> Waited:
+    """Answer when something due and unread lies in one's inbox, or at the time limit; changes nothing."""
+    owner = acting_for(house.store, caller, params.address)
+    after = None if params.after is None else Position.parse(params.after, house.store.epoch)
+    if after is not None and after.walk != "a":
+        raise errors.BadCursor(value=params.after)
+    found = await _wait(house, owner, after, clock.duration(params.timeout, most=LONGEST_WAIT))
+    return _waited(house, caller, found, params.after)
+
+
+@operation(
+    "envelope.watch",
+    level=Level.RESTRICTED,
+    waits=True,
+    params=Wait,
+    result=Waited,
+    errors=(*_ERRORS, errors.ArmedElsewhere),
+)
+async def watch(house: House, caller: Caller, params: Wait) -> Waited:
+    """The same for one watcher at a time, with a digest of what came."""
+    owner = acting_for(house.store, caller, params.address)
+    with house.waiters.armed(owner, params.address or str(caller.address)):
+        waited: Waited = await wait(house, caller, params)
+    waited["digest"] = render.digest(waited["envelopes"][:DIGEST_MESSAGES], house.zone)
+    return waited
+
+
+@operation(
+    "envelope.poll",
+    level=Level.RESTRICTED,
+    waits=True,
+    params=Poll,
+    result=Waited,
+    errors=(errors.BadDuration, errors.TooLarge, errors.BadText, errors.Stopping),
+)
+async def poll(house: House, caller: Caller, params: Poll) -> Waited:
+    """What was not announced to this agent and session before; the daemon remembers how far it was told."""
+    house.settings.check_word("session", params.session)
+    patience = 0 if params.wait is None else clock.duration(params.wait, most=LONGEST_WAIT)
+    position = house.store.read(lambda c: cursors.get(c, caller.id, params.session))
+    found = await _wait(house, caller.id, Position(walk="a", number=position), patience)
+    if found.ids:
+        now = clock.now()
+        last = house.store.read(lambda c: listing.arrived_of(c, found.ids[-1]))
+        # Before it is answered: what is announced twice wakes somebody for nothing.
+        await house.write(caller, lambda tx: cursors.put(tx, caller.id, params.session, last, now))
+    return _waited(house, caller, found, None)
+
+
+async def _wait(house: House, owner: int, after: Position | None, patience_ms: int) -> listing.Page:
+    """Look, and look again whenever something came for the owner, until the time is up."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + patience_ms / 1000
+    query = listing.Query(
+        owner=owner,
+        unread=True,
+        due=True,
+        statuses=(Status.PENDING, Status.DONE),
+        oldest_first=True,
+        limit=house.settings.page_size,
+        after=after,
+    )
+    with house.waiters.waiting(owner) as bell:
+        while True:
+            page = house.store.read(lambda c: listing.page(c, query))
+            if page.ids or loop.time() >= end:
+                return page
+            if not await house.waiters.wait(bell, end - loop.time()):
+                return listing.Page(ids=[], next=None)
+
+
+def _waited(house: House, caller: Caller, found: listing.Page, after: str | None) -> Waited:
+    place = after
+    if found.ids:
+        last = house.store.read(lambda c: listing.arrived_of(c, found.ids[-1]))
+        place = Position(walk="a", number=last).text(house.store.epoch)
+    return {
+        "envelopes": shapes(house, found.ids, caller.sees),
+        "next": place,
+        "timed_out": not found.ids,
+        "timezone": house.timezone,
+    }
