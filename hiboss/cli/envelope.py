@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import InvalidParams
+from ..errors import EXIT_TIMEOUT, InvalidParams
 from . import output
-from .session import Address, As, Json, Token, call, flag, noun, read_file
+from .session import Address, As, Json, Token, call, flag, noun, patience, read_file
 
 app = noun("Send, list and deal with envelopes.")
 
@@ -265,6 +265,26 @@ def claim(
     if result["envelopes"] and not output.Mode.json:
         output.line()
         output.record({"claimed-until": output.moment(result["until"], result["timezone"])})
+
+
+@app.command()
+def wait(
+    timeout: Annotated[str, flag("--timeout", "TIME", "How long at most, like 55s.")] = "55s",
+    after: Annotated[Word, flag("--after", "CURSOR", "Only what came after this next-cursor.")] = None,
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Wait for mail that is due and unread, and show it.
+
+    Ends with 4 when none came in time. Showing marks nothing as read.
+    """
+    params = {"timeout": timeout, "after": after, "address": address}
+    result = call("envelope.wait", params, token=token, profile=as_, timeout=patience(timeout))
+    output.envelopes(result)
+    if result["timed_out"]:
+        raise typer.Exit(EXIT_TIMEOUT)
 
 
 @app.command()

@@ -374,6 +374,15 @@ def agents(found: list[dict[str, Any]]) -> None:
     table(headed, rows)
 
 
+def rendered(result: dict[str, Any]) -> str:
+    """Envelopes as one text, as agents see them."""
+    from zoneinfo import ZoneInfo
+
+    from .. import render
+
+    return render.digest(result["envelopes"], ZoneInfo(result["timezone"]))
+
+
 def shown(text: str, stream: Any = None) -> str:
     """The text; on a terminal without what could steer it (escape sequences, bells, bidi overrides)."""
     if not on_terminal(stream or sys.stdout):

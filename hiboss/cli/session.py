@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -60,20 +61,35 @@ def call_openly(method: str, params: dict[str, Any]) -> Any:
     return _call(Home(), method, params, None)
 
 
-def call(method: str, params: dict[str, Any], *, token: str | None = None, profile: str | None = None) -> Any:
+def call(
+    method: str,
+    params: dict[str, Any],
+    *,
+    token: str | None = None,
+    profile: str | None = None,
+    timeout: float = client.TIMEOUT,
+) -> Any:
     """Call an operation in the name of whoever the options and the environment say."""
     home = Home()
-    return _call(home, method, params, find_token(home, token, profile))
+    return _call(home, method, params, find_token(home, token, profile), timeout)
 
 
-def _call(home: Home, method: str, params: dict[str, Any], given: str | None) -> Any:
+def patience(wait: str | None) -> float:
+    """How long to wait for the answer of an operation that itself waits so long; generously."""
+    numbers = re.findall(r"(\d{1,6})(?:\.\d*)?([hms])", wait or "")
+    return client.TIMEOUT + sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in numbers)
+
+
+def _call(
+    home: Home, method: str, params: dict[str, Any], given: str | None, timeout: float = client.TIMEOUT
+) -> Any:
     wanted = {name: value for name, value in params.items() if value is not None}
     if given is not None:
         wanted["token"] = given
     _check_utf8(wanted)
     notice_other_version(home)
     with output.Progress(f"waiting for {method}") as waiting:
-        return client.call(home, method, wanted, waiting=waiting)
+        return client.call(home, method, wanted, timeout=timeout, waiting=waiting)
 
 
 def _check_utf8(params: dict[str, Any]) -> None:

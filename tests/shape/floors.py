@@ -13,6 +13,8 @@ Graph = Mapping[str, set[str]]
 FLOORS = {
     "words": (
         "contract",
+        "cron",
+        "wording",
         "events",
         "errors",
         "clock",
@@ -25,7 +27,7 @@ FLOORS = {
         "forgery",
         "crashpoint",
     ),
-    "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters"),
+    "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters", "waiting", "presence"),
     "doors": ("cli", "rpc"),
     "assembly": ("daemon", "lock", "logs", "testing", "frozen", "scripted", "works"),
 }

@@ -19,6 +19,7 @@ USAGE = {
     "bad_address",
     "bad_time",
     "bad_duration",
+    "bad_cron",
     "bad_timezone",
     "bad_id",
     "bad_name",
