@@ -47,12 +47,12 @@ class Create(Content):
     from_name: str | None = None
 
 
-class Set(Content):
-    id: Id
-
-
 class One(Params):
     id: Id
+
+
+class Set(Content, One):
+    """The id first: what must be given comes before what may be."""
 
 
 class Explain(Params):
