@@ -122,6 +122,10 @@ def _completer(context: Any, options: list[str]) -> Callable[[Any], Found] | Non
     words = context.command_path.split()[1:]
     if "--name" in options:
         return _names if words[:1] == ["agent"] and words[1:] != ["register"] else None
+    if words[:1] == ["cron"] and "--id" in options:
+        return _schedules
+    if words[:1] == ["lane"] and "--address" in options:
+        return _places
     return next((_COMPLETERS[option] for option in options if option in _COMPLETERS), None)
 
 
@@ -139,14 +143,26 @@ def _addresses(context: Any) -> Found:
     return [*agents, ("user:boss", "")]
 
 
+def _schedules(context: Any) -> Found:
+    for one in _call(context, "cron.list", {})["schedules"]:
+        yield one["id"], one["name"] or flat(one["subject"] or one["text"])
+
+
+def _places(context: Any) -> Found:
+    for one in _call(context, "lane.list", {})["lanes"]:
+        yield one["address"], one["state"]
+
+
 def _ids(context: Any) -> Found:
     """Of the boxes in which the verb can find something to do."""
     verb = context.command_path.split()[-1]
-    boxes = {"cancel": ["outbox"], "restore": ["archived", "trash"], "get": ["inbox", "outbox"]}
+    boxes = {"cancel": ["outbox"], "retry": ["outbox"], "restore": ["archived", "trash"], "get": ["inbox", "outbox"]}
     for box in boxes.get(verb, ["inbox"]):
         params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
-        if verb == "cancel":
+        if verb in ("cancel", "ack", "release"):
             params["status"] = "pending"
+        if verb == "retry":
+            params["status"] = "failed"
         for one in _call(context, "envelope.list", params)["envelopes"]:
             yield one["id"], f"{one['from']} {flat(one['subject'] or one['text'])}"
 
