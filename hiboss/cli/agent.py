@@ -133,6 +133,12 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 
 @app.command()
+def heartbeat(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Say that you are there; every other command says it too."""
+    output.answer(call("agent.heartbeat", {}, token=token, profile=as_))
+
+
+@app.command()
 def bind(
     name: Name,
     adapter_type: Annotated[
