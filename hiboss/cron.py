@@ -8,8 +8,9 @@ fires once; what runs every hour or minute runs in elapsed time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from datetime import tzinfo
+from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_DAY_MS = 24 * 3_600_000
+_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9][0-9]*(?=,|$)", re.ASCII | re.IGNORECASE)
 
 
 class Timing(NamedTuple):
@@ -54,8 +57,9 @@ def check(expression: str) -> str:
     start = clock.from_ms(0)
     try:
         next(CronSim(fields, start))
-    except (CronSimError, StopIteration) as error:
-        why = str(error).lower() or "it is never due"
+    except (CronSimError, StopIteration, ValueError) as error:
+        # ValueError: a number of thousands of digits.
+        why = str(error)[:60].lower() or "it is never due"
         raise BadCron(value=expression[:80], why=why) from None
     return expression.strip()
 
@@ -71,14 +75,62 @@ def _fields(expression: str) -> str:
         return NAMES[words[0].lower()]
     if len(words) != 5:
         raise BadCron(value=expression[:80], why=f"it has {len(words)} fields instead of 5")
-    return " ".join(words)
+    # A range of one with a step is that one; cronsim would count on from it.
+    return " ".join(_RANGE_OF_ONE.sub(r"\1", word) for word in words)
 
 
 def cron_slots(expression: str, after: int, zone: tzinfo) -> Iterator[int]:
     """Every slot after a moment, in order."""
-    moments = CronSim(_fields(expression), clock.from_ms(after, zone))
+    fields = _fields(expression)
+    minute, hour = fields.split()[:2]
+    often = minute.startswith("*") or hour.startswith("*")
+    slots = _elapsed(fields, after, zone) if often else _fixed(fields, after, zone)
+    try:
+        yield from slots
+    except (CronSimError, OverflowError):
+        return
+
+
+def _fixed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
+    for moment in CronSim(fields, clock.from_ms(after, zone)):
+        slot = clock.to_ms(moment)
+        if slot > after:  # while a doubled hour runs again, cronsim begins with its first run
+            yield slot
+
+
+def _elapsed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
+    """Every minute whose wall clock matches, however often that comes.
+
+    One offset at a time: over a change of half an hour, or at midnight, cronsim loses its way.
+    """
+    back = timedelta()
     while True:
-        try:
-            yield clock.to_ms(next(moments))
-        except (CronSimError, StopIteration, OverflowError):
+        here = clock.from_ms(after, zone)
+        offset = timezone(here.utcoffset() or timedelta())
+        for moment in CronSim(fields, here.replace(tzinfo=None) - back):
+            slot = clock.to_ms(moment.replace(tzinfo=offset))
+            change = _change(after, slot, zone)
+            if change is not None:
+                after, back = change, timedelta(seconds=1)  # the first minute of the new offset counts too
+                break
+            after = slot
+            yield slot
+        else:
             return
+
+
+def _change(after: int, until: int, zone: tzinfo) -> int | None:
+    """The first moment up to `until` whose offset is another than after the first one."""
+    offset = clock.from_ms(after, zone).utcoffset()
+    while after < until:
+        ahead = min(after + _DAY_MS, until)
+        if clock.from_ms(ahead, zone).utcoffset() != offset:
+            while ahead - after > 1:
+                middle = (after + ahead) // 2
+                if clock.from_ms(middle, zone).utcoffset() == offset:
+                    after = middle
+                else:
+                    ahead = middle
+            return ahead
+        after = ahead
+    return None

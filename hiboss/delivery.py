@@ -14,10 +14,10 @@ import os
 import random
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from . import clock
-from .adapters.crew import Crew
+from .adapters.crew import Crew, is_ours
 from .config import Settings
 from .contract import EnvelopeError, File, LaneError, Letter
 from .crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
@@ -34,7 +34,11 @@ from .store.writer import Tx
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then hourly
 LONGEST_WAIT_SECONDS = 24 * 3600.0  # whatever a platform says
+LONGEST_ID = 500
 BURST = 50  # envelopes of one lane before others get its place
+
+
+T = TypeVar("T")
 
 
 class Settle(NamedTuple):
@@ -116,9 +120,20 @@ class Delivery:
     async def _work(self, lane: Lane, eager: bool) -> None:
         try:
             await self._deliver(lane, eager)
-        except Exception:  # a defect of ours must not strand what the lane has in hand
+        except Exception as error:  # a defect of ours must not strand what the lane has in hand
             log.exception("A lane broke off.", extra={"action": "deliver"})
-            await self._store.write(lambda tx: lanes.let_go(tx, lane))
+            await self._break_off(lane, Trouble("broke_off", f"hiboss failed here: {type(error).__name__}"))
+
+    async def _break_off(self, lane: Lane, trouble: Trouble) -> None:
+        """What it had in hand waits with the lane, as after any error, and is tried again."""
+        now = clock.now()
+        until = now + int(_patience(1) * 1000)
+
+        def write(tx: Tx) -> None:
+            lanes.broke_off(tx, lane, trouble, until, now)
+
+        await self._write_in_the_end(write)
+        self.nudge(until)
 
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
@@ -152,7 +167,7 @@ class Delivery:
                 self.nudge(settle.wake_at)
         return claimed
 
-    async def _write_in_the_end(self, change: Callable[[Tx], Facts | None]) -> Facts | None:
+    async def _write_in_the_end(self, change: Callable[[Tx], T]) -> T:
         pause = 0.1
         while True:
             try:
@@ -179,7 +194,9 @@ class Delivery:
             return self._waits(lane, claimed, Trouble("timed_out", text), None)
         except HibossError as error:  # a chunk could not be noted
             return self._waits(lane, claimed, Trouble(error.code, error.message), None)
-        except Exception as error:  # a defect of the adapter's stops its own lane only
+        except BaseException as error:  # a defect of the adapter's stops its own lane only, also sys.exit
+            if is_ours(error):
+                raise
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
             trouble = Trouble("adapter_failed", f"the adapter failed: {type(error).__name__}")
             return self._waits(lane, claimed, trouble, None)
@@ -187,6 +204,8 @@ class Delivery:
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: Facts) -> Settle:
         number, kept = int(claimed["id"]), claimed["posted"]
         chunks = [row["content"] for row in kept] or adapter.chunks(letter)
+        if not chunks:
+            raise EnvelopeError("nothing_to_post", "the adapter found nothing in it to post")
         sent = {row["chunk"] for row in kept if row["posted_at"] is not None}
         if len(chunks) > 1 and not kept:
             await self._store.write(lambda tx: lanes.plan(tx, number, chunks))
@@ -196,7 +215,8 @@ class Delivery:
                 continue
             posted = await adapter.post(letter, place, chunk)
             crashpoint(POSTED)
-            notes.append((place, chunk, posted))
+            # Whatever an adapter calls an id: it is posted, and must not fail at our noting it.
+            notes.append((place, chunk, str(posted).encode("utf-8", "replace").decode()[:LONGEST_ID]))
             if place < len(chunks) - 1:  # the last one is noted with the settling
                 await self._note(number, notes.pop())
         return self._done(lane, number, notes)

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)
 TELL_AFTER = 2  # crashes in a row: once may pass by itself
 SOUND_MS = 60_000  # having run so long, an adapter's earlier crashes are forgiven
+START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 Receive = Callable[[int, str, Arrival], Awaitable[bool]]
 
@@ -121,14 +122,20 @@ class Crew:
         try:
             kind = self._registry.kind(berth.type)
             adapter = kind(Account(binding=berth.binding, name=berth.account, settings=berth.settings))
-            await adapter.start()
+            async with asyncio.timeout(START_SECONDS):
+                await adapter.start()
             await self._is_up(berth, adapter)
             await adapter.listen(lambda arrival: self._receive(berth.binding, berth.type, arrival))
             berth.error = "it stopped listening"
         except (LaneError, HibossError) as error:
             berth.error = redact(str(error))
             log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
-        except Exception as error:
+        except TimeoutError:
+            berth.error = f"it did not start within {START_SECONDS:g} seconds"
+            log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
+        except BaseException as error:
+            if is_ours(error):
+                raise
             berth.error = redact(f"{type(error).__name__}: {error}")
             log.exception("%s crashed.", berth.name, extra={"action": "adapter"})
         finally:
@@ -146,11 +153,25 @@ class Crew:
         await self._runs(berth)
 
 
+def is_ours(error: BaseException) -> bool:
+    """Whether what came out of an adapter is meant for us: we are cancelled, or the person interrupts.
+
+    A CancelledError can also come from a task of the adapter's own, and sys.exit() from a
+    library it uses; neither may end the daemon, or an envelope's way.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, (KeyboardInterrupt, GeneratorExit))
+
+
 async def _stop(adapter: Any, berth: Berth) -> None:
     if adapter is None:
         return
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await adapter.stop()
-    except Exception:
+    except BaseException as error:
+        if is_ours(error):
+            raise
         log.exception("%s did not stop well.", berth.name, extra={"action": "adapter"})

@@ -8,7 +8,7 @@ from ..address import BOSS, Address, parse_address
 from ..errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
 from ..presence import Presence
 from ..store import tokens
-from ..store.database import Row
+from ..store.database import Connection, Row
 from ..store.envelopes import find_address
 from ..store.messages import hint
 from ..store.store import Store
@@ -84,7 +84,11 @@ class Gate:
         """Inside a change of tokens or level: from here on the writer looks at what this holder brings."""
         self._suspects.add(holder)
 
-    def check(self, tx: Tx, caller: Caller) -> None:
+    def check_again(self, caller: Caller) -> None:
+        """After a wait: what a caller may no longer see since its request came in is not shown."""
+        self._store.read(lambda connection: self.check(connection, caller))
+
+    def check(self, tx: Connection | Tx, caller: Caller) -> None:
         """Inside a change: what a caller may no longer do since its request came in is not done."""
         if not caller.token:
             return

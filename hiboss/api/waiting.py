@@ -19,7 +19,7 @@ from .house import House
 from .operation import Level, Nothing, Params, operation
 
 LONGEST_WAIT = 3_600_000
-DIGEST_MESSAGES = 10
+DIGEST_MESSAGES = 10  # at most in one answer, whose cursor passes over none it does not show
 
 
 class Wait(Params):
@@ -72,8 +72,8 @@ async def wait(house: House, caller: Caller, params: Wait) -> Waited:
     after = None if params.after is None else Position.parse(params.after, house.store.epoch)
     if after is not None and after.walk != "a":
         raise errors.BadCursor(value=params.after)
-    found = await _wait(house, owner, after, clock.duration(params.timeout, most=LONGEST_WAIT))
-    return _waited(house, caller, found, params.after)
+    end = _end(clock.duration(params.timeout, most=LONGEST_WAIT))
+    return _waited(house, caller, await _wait(house, caller, owner, after, end), params.after)
 
 
 @operation(
@@ -89,7 +89,7 @@ async def watch(house: House, caller: Caller, params: Wait) -> Waited:
     owner = acting_for(house.store, caller, params.address)
     with house.waiters.armed(owner, params.address or str(caller.address)):
         waited: Waited = await wait(house, caller, params)
-    waited["digest"] = render.digest(waited["envelopes"][:DIGEST_MESSAGES], house.zone)
+    waited["digest"] = render.digest(waited["envelopes"], house.zone)
     return waited
 
 
@@ -105,27 +105,37 @@ async def poll(house: House, caller: Caller, params: Poll) -> Waited:
     """What was not announced to this agent and session before; the daemon remembers how far it was told."""
     house.settings.check_word("session", params.session)
     patience = 0 if params.wait is None else clock.duration(params.wait, most=LONGEST_WAIT)
-    position = house.store.read(lambda c: cursors.get(c, caller.id, params.session))
-    found = await _wait(house, caller.id, Position(walk="a", number=position), patience)
-    if found.ids:
-        now = clock.now()
-        last = house.store.read(lambda c: listing.arrived_of(c, found.ids[-1]))
+    end = _end(patience)
+    while True:
+        before = house.store.read(lambda c: cursors.get(c, caller.id, params.session))
+        found = await _wait(house, caller, caller.id, Position(walk="a", number=before), end)
         # Before it is answered: what is announced twice wakes somebody for nothing.
-        await house.write(caller, lambda tx: cursors.put(tx, caller.id, params.session, last, now))
-    return _waited(house, caller, found, None)
+        if not found.ids or await _announced(house, caller, params.session, before, found):
+            return _waited(house, caller, found, None)
 
 
-async def _wait(house: House, owner: int, after: Position | None, patience_ms: int) -> listing.Page:
+async def _announced(house: House, caller: Caller, session: str, before: int, found: listing.Page) -> bool:
+    """Whether this is the poll that tells of it; of several at once only one is."""
+    now = clock.now()
+    last = house.store.read(lambda c: listing.arrived_of(c, found.ids[-1]))
+    return await house.write(caller, lambda tx: cursors.advance(tx, caller.id, session, (before, last), now))
+
+
+def _end(patience_ms: int) -> float:
+    """When a wait is over, by the loop's clock."""
+    return asyncio.get_running_loop().time() + patience_ms / 1000
+
+
+async def _wait(house: House, caller: Caller, owner: int, after: Position | None, end: float) -> listing.Page:
     """Look, and look again whenever something came for the owner, until the time is up."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + patience_ms / 1000
     query = listing.Query(
         owner=owner,
         unread=True,
         due=True,
         statuses=(Status.PENDING, Status.DONE),
         oldest_first=True,
-        limit=house.settings.page_size,
+        limit=min(house.settings.page_size, DIGEST_MESSAGES),
         after=after,
     )
     with house.waiters.waiting(owner) as bell:
@@ -135,6 +145,7 @@ async def _wait(house: House, owner: int, after: Position | None, patience_ms: i
                 return page
             if not await house.waiters.wait(bell, end - loop.time()):
                 return listing.Page(ids=[], next=None)
+            house.gate.check_again(caller)
 
 
 def _waited(house: House, caller: Caller, found: listing.Page, after: str | None) -> Waited:

@@ -156,7 +156,12 @@ def _places(context: Any) -> Found:
 def _ids(context: Any) -> Found:
     """Of the boxes in which the verb can find something to do."""
     verb = context.command_path.split()[-1]
-    boxes = {"cancel": ["outbox"], "retry": ["outbox"], "restore": ["archived", "trash"], "get": ["inbox", "outbox"]}
+    boxes = {
+        "cancel": ["outbox"],
+        "retry": ["outbox"],
+        "restore": ["archived", "trash"],
+        "get": ["inbox", "outbox"],
+    }
     for box in boxes.get(verb, ["inbox"]):
         params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
         if verb in ("cancel", "ack", "release"):

@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Protocol, cast
 
 from ..config import Settings
@@ -173,17 +173,27 @@ class Connection(asyncio.Protocol):
         elif isinstance(parsed, codec.Batch):
             for call in parsed.calls:
                 self._login_first(call)
-            self._start(self._answer_batch(parsed, self._slot(), self._token))
+            self._begin(parsed.calls, self._run_batch(parsed, self._token))
         else:
             self._login_first(parsed)
-            if parsed.notification:
-                self._start(self._run(parsed, self._token))
-            elif self._server.desk.may_wait(parsed.method):
-                task = self._start(self._answer_late(parsed, self._token))
-                self._patient.add(task)
-                task.add_done_callback(self._patient.discard)
-            else:
-                self._start(self._answer(parsed, self._slot(), self._token))
+            if parsed.notification or self._server.desk.may_wait(parsed.method):
+                self._begin([parsed], self._run_aloud(parsed, self._token))
+            else:  # nearly all of them, by the shortest way
+                self._start(self._answer_one(parsed, self._slot(), self._token))
+
+    def _begin(
+        self, calls: Sequence[codec.Request | codec.Malformed], work: Coroutine[Any, Any, bytes]
+    ) -> None:
+        """What may wait has no place in the order, and ends when the peer has gone."""
+        if not any(
+            isinstance(call, codec.Request) and self._server.desk.may_wait(call.method) for call in calls
+        ):
+            silent = all(_silent(call) for call in calls)
+            self._start(work if silent else self._answer(work, self._slot()))
+            return
+        task = self._start(self._answer_late(work))
+        self._patient.add(task)
+        task.add_done_callback(self._patient.discard)
 
     def _slot(self) -> _Slot:
         slot = _Slot()
@@ -213,18 +223,26 @@ class Connection(asyncio.Protocol):
                 self._tasks.discard(task)
             self._work()
 
-    async def _answer(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
+    async def _answer(self, work: Awaitable[bytes], slot: _Slot) -> None:
+        slot.answer = await work
+        slot.done = True
+
+    async def _answer_one(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
         slot.answer = await self._run(request, token)
         slot.done = True
 
-    async def _answer_late(self, request: codec.Request, token: str | None) -> None:
-        self._late.append(await self._run(request, token))
+    async def _answer_late(self, work: Awaitable[bytes]) -> None:
+        if answer := await work:
+            self._late.append(answer)
 
-    async def _answer_batch(self, batch: codec.Batch, slot: _Slot, token: str | None) -> None:
+    async def _run_aloud(self, call: codec.Request, token: str | None) -> bytes:
+        answer = await self._run(call, token)
+        return b"" if call.notification else answer
+
+    async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
         answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))
         wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _silent(call)]
-        slot.answer = codec.batch(wanted) if wanted else b""
-        slot.done = True
+        return codec.batch(wanted) if wanted else b""
 
     async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
         if isinstance(call, codec.Malformed):

@@ -66,6 +66,8 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
             (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
         )
         changed += 1
+        if not deferred:
+            tx.arrived_for.append(row["recipient"])
         if row["binding"] is not None and not deferred:
             lanes.add(Lane(row["recipient"], row["binding"]))
     return changed, lanes

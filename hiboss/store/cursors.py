@@ -13,12 +13,16 @@ def get(connection: Connection | Tx, holder: int, session: str) -> int:
     return int(row["position"]) if row else 0
 
 
-def put(tx: Tx, holder: int, session: str, position: int, now: int) -> None:
-    """It only ever moves forward: two polls at once must not take each other back."""
+def advance(tx: Tx, holder: int, session: str, step: tuple[int, int], now: int) -> bool:
+    """From where one looked to where one was told; False when another poll was told meanwhile."""
+    before, position = step
+    if get(tx, holder, session) != before:
+        return False
     tx.execute(
         """
         INSERT INTO cursor (holder, session, position, updated_at) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (holder, session) DO UPDATE SET position = max(position, ?3), updated_at = ?4
+        ON CONFLICT (holder, session) DO UPDATE SET position = ?3, updated_at = ?4
         """,
         (holder, session, position, now),
     )
+    return True

@@ -167,6 +167,8 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
         changed += tx.execute(
             "UPDATE envelope SET box = ? WHERE id = ? AND box <> ?", (int(box), row["id"], int(box))
         ).rowcount
+        if box is Box.INBOX:
+            tx.arrived_for.append(recipient)
         if settles:
             tx.execute(
                 """

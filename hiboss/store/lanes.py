@@ -271,15 +271,17 @@ def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -
 # --- holds ---------------------------------------------------------------------------
 
 
-def let_go(tx: Tx, lane: Lane) -> None:
-    """What this lane has in hand is due again."""
-    tx.execute(
+def broke_off(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> None:
+    """Whatever this lane has in hand waits with it."""
+    rows = tx.execute(
         f"""
-        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, wake_at = NULL
+        SELECT id FROM envelope INDEXED BY envelope_wake
         WHERE wake_at = {NEXT_START} AND recipient = ? AND binding IS ?
         """,
         (lane.address, lane.binding),
-    )
+    ).fetchall()
+    for row in rows:
+        waits(tx, lane, row["id"], trouble, until, now)
 
 
 def free_holds(tx: Tx) -> int:

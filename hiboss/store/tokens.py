@@ -35,14 +35,15 @@ def insert(tx: Tx, token: str, kind: str, holder: int, now: int) -> None:
 def revoke(tx: Tx, holder: int, now: int, kinds: tuple[str, ...] = tuple(PREFIX)) -> int:
     """End the tokens of somebody; how many were in force."""
     marks = ",".join("?" * len(kinds))
+    tx.arrived_for.append(holder)  # whoever waits with one of them hears that it ended
     return tx.execute(
         f"UPDATE token SET revoked_at = ? WHERE holder = ? AND revoked_at IS NULL AND kind IN ({marks})",
         (now, holder, *kinds),
     ).rowcount
 
 
-def in_force(tx: Tx, number: int) -> Row | None:
-    """Whose token this is, as the writer sees it now."""
+def in_force(tx: Connection | Tx, number: int) -> Row | None:
+    """Whose token this is, as it stands now."""
     row: Row | None = tx.execute(f"{_SELECT} AND t.id = ?", (number,)).fetchone()
     return row
 
