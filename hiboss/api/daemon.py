@@ -36,6 +36,7 @@ class Time(TypedDict):
 class Stopping(TypedDict):
     stopping: bool
     pid: int
+    seconds: float  # it may take, by its settings
 
 
 class Status(TypedDict):
@@ -117,7 +118,8 @@ async def stop(house: House, caller: Caller, params: Nothing) -> Stopping:
     """Ask the daemon to finish what it has in hand and end."""
     # Needs no token: whoever may use this socket may also end the process.
     house.stop()
-    return {"stopping": True, "pid": os.getpid()}
+    seconds = house.settings.stop_seconds + house.settings.drain_seconds
+    return {"stopping": True, "pid": os.getpid(), "seconds": seconds}
 
 
 @operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))

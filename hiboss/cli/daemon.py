@@ -104,14 +104,16 @@ def _stop(home: Home) -> int | None:
     if pid is None:
         return None
     with output.Progress("stopping the daemon") as waiting:
+        seconds = STOP_SECONDS
         try:
-            client.call(home, "daemon.stop", {}, timeout=5, waiting=waiting)
+            stopping = client.call(home, "daemon.stop", {}, timeout=5, waiting=waiting)
+            seconds += stopping.get("seconds", 0)
         except (DaemonUnreachable, TimedOut):
             os.kill(pid, signal.SIGTERM)  # it holds the lock but does not answer
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + seconds
         while holder(home) == pid:
             waiting()
             if time.monotonic() > deadline:
-                raise TimedOut(seconds=STOP_SECONDS)
+                raise TimedOut(seconds=seconds)
             time.sleep(0.02)
     return pid
