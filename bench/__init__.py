@@ -8,7 +8,7 @@ the CLI against `python -c pass`. Both sides of a ratio are measured in turns.
     homes      homes to measure in, with as many envelopes as wanted
     load       the load generator, a process of its own
     bare       the same rows written by a plain loop
-    sends callers reads life command deferred lateness delivery
+    sends callers reads life command deferred lateness delivery waiters
                one file for each kind of work measured
     stamped    the adapter that says when it was asked to post
     neighbours what others took of the machine meanwhile

@@ -9,20 +9,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import callers, command, deferred, delivery, life, reads, report, sends
+from . import callers, command, deferred, delivery, life, reads, report, sends, waiters
 from .figures import Figure, misses
 from .homes import full_home, say
 from .neighbours import Neighbours
 
 SMALL = 1_000  # rows of the small store that the large one is compared with
-PARTS = ("sends", "callers", "boxes", "deferred", "delivery")
+PARTS = ("sends", "callers", "boxes", "deferred", "delivery", "waiters")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery.",
+        "memory, deferred mail, delivery, waiting.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -58,6 +58,9 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
             figures += measure_boxes(directory, given)
         elif part == "deferred":
             figures += deferred.measure(directory, (given.rows, SMALL), given.rounds, given.seconds)
+        elif part == "waiters":
+            waits, idle_seconds = (100, 3.0) if given.quick else (1_000, 10.0)
+            figures += waiters.measure(directory, waits, idle_seconds)
         else:
             due = 2_000 if given.quick else 10_000
             figures += delivery.measure(directory, min(given.rounds, 5), given.seconds, due)

@@ -93,7 +93,7 @@ def duration(text: str, *, most: int) -> int:
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     length = round((hours * 3600 + minutes * 60 + seconds) * 1000)
     if not 1 <= length <= most:
-        why = ", it is nothing" if length < 1 else f": at most {most // 3_600_000}h are possible"
+        why = ", it is nothing" if length < 1 else f": at most {most // 3_600_000}h is possible"
         raise BadDuration(value=text[:40], why=why)
     return length
 

@@ -28,7 +28,7 @@ NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_DAY_MS = 24 * 3_600_000
+_WEEK_MS = 7 * 24 * 3_600_000  # no zone changes its clock twice within one
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9][0-9]*(?=,|$)", re.ASCII | re.IGNORECASE)
 
 
@@ -60,8 +60,12 @@ def check(expression: str) -> str:
     except (CronSimError, StopIteration, ValueError) as error:
         # ValueError: a number of thousands of digits.
         why = str(error)[:60].lower() or "it is never due"
-        raise BadCron(value=expression[:80], why=why) from None
+        raise BadCron(value=_said(expression), why=why) from None
     return expression.strip()
+
+
+def _said(expression: str) -> str:
+    return expression.strip()[:80] or "''"
 
 
 @lru_cache(maxsize=256)
@@ -69,12 +73,12 @@ def _fields(expression: str) -> str:
     words = expression.split()
     if len(words) == 1 and words[0].startswith("@"):
         if words[0].lower() not in NAMES:
-            raise BadCron(
-                value=expression[:80], why=f"there is no {words[0][:20]}{nearest(words[0], list(NAMES))}"
-            )
+            hint = nearest(words[0], list(NAMES))
+            raise BadCron(value=_said(expression), why=f"there is no {words[0][:20]}{hint}")
         return NAMES[words[0].lower()]
     if len(words) != 5:
-        raise BadCron(value=expression[:80], why=f"it has {len(words)} fields instead of 5")
+        fields = "1 field" if len(words) == 1 else f"{len(words)} fields"
+        raise BadCron(value=_said(expression), why=f"it has {fields} instead of 5")
     # A range of one with a step is that one; cronsim would count on from it.
     return " ".join(_RANGE_OF_ONE.sub(r"\1", word) for word in words)
 
@@ -123,7 +127,7 @@ def _change(after: int, until: int, zone: tzinfo) -> int | None:
     """The first moment up to `until` whose offset is another than after the first one."""
     offset = clock.from_ms(after, zone).utcoffset()
     while after < until:
-        ahead = min(after + _DAY_MS, until)
+        ahead = min(after + _WEEK_MS, until)
         if clock.from_ms(ahead, zone).utcoffset() != offset:
             while ahead - after > 1:
                 middle = (after + ahead) // 2

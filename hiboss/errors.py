@@ -107,7 +107,7 @@ class BadTime(InvalidParams):
 
 
 class BadDuration(InvalidParams):
-    """{value} is no length of time{why}; right would be 90s, 10m, 2h or 1h30m"""
+    """{value} is no length of time{why}; right would be 90s, 10m or 1h"""
 
     code = "bad_duration"
 
@@ -243,9 +243,12 @@ class ForeignPeer(HibossError):
 
 
 class NotFound(HibossError):
-    """there is no {what} {value} that you can see; hiboss envelope list shows what there is"""
+    """there is no {what} {value} that you can see; {where} shows what there is"""
 
     code, rpc, http = "not_found", -32004, 404
+
+    def __init__(self, *, where: str = "hiboss envelope list", **facts: Any) -> None:
+        super().__init__(where=where, **facts)
 
 
 class OtherBox(NotFound):

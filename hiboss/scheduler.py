@@ -19,12 +19,13 @@ from . import clock
 from .config import Settings
 from .crashpoint import ARRIVED, ARRIVING, crashpoint
 from .errors import HibossError
-from .store import arrivals
+from .store import arrivals, lanes
 from .store.arrivals import Woken
 from .store.store import Store
 
 log = logging.getLogger(__name__)
 AGAIN_MS = 1_000  # when the store could not be used
+STEP_MS = 1_000  # backwards: more than clocks are slewed by
 
 
 class Scheduler:
@@ -33,13 +34,14 @@ class Scheduler:
         store: Store,
         settings: Settings,
         woken: Callable[[Woken], None],
-        chore: Callable[[], Awaitable[None]],
+        chore: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._woken = woken
         self._chore = chore  # done at every heartbeat
         self._armed: int | None = None
+        self._latest = 0  # when we looked last
         self._bell = asyncio.Event()
         self._busy = False
         self._pumping: asyncio.Task[None] | None = None
@@ -85,7 +87,8 @@ class Scheduler:
             await asyncio.sleep(self._settings.heartbeat_seconds)
             self.wakeup()
             try:
-                await self._chore()
+                if self._chore is not None:
+                    await self._chore()
             except HibossError as error:
                 log.error("A chore waits for the next time: %s", error, extra={"action": "wake"})
 
@@ -121,8 +124,16 @@ class Scheduler:
                 self.nudge(clock.now() + AGAIN_MS)
             self._busy = False
 
+    async def _notice_step(self, now: int) -> None:
+        """A clock that was set back: lanes that wait would wait for the length of the step."""
+        before, self._latest = self._latest, now
+        if now < before - STEP_MS:
+            found = await self._store.write(lambda tx: lanes.reopen_early(tx, now))
+            self._woken(Woken(lanes=set(found)))
+
     async def catch_up(self) -> None:
         """Wake everything overdue, then set the bell for what comes next."""
+        await self._notice_step(clock.now())
         while True:
             now = clock.now()
             nearest = self._store.read(arrivals.next_wake)

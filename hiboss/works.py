@@ -5,6 +5,7 @@ Nobody on the route knows the next station by import; here they are tied togethe
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -82,10 +83,13 @@ class Works:
             self.bus.publish(fact)
 
     async def _adapter_runs(self, berth: Berth) -> None:
-        try:
-            await self.delivery.resume(berth.binding)
-        except HibossError as error:  # the heartbeat and new mail find its lanes later
-            log.error("The lanes of %s wait: %s", berth.name, error, extra={"action": "adapter"})
+        for pause in (0.1, 1.0, 5.0, 30.0):
+            try:
+                await self.delivery.resume(berth.binding)
+                return
+            except HibossError as error:
+                log.error("The lanes of %s wait: %s", berth.name, error, extra={"action": "adapter"})
+                await asyncio.sleep(pause)
 
     async def _adapter_fails(self, berth: Berth) -> None:
         text = f"{berth.name} does not run: {berth.error}\nIt is started again. See: hiboss daemon status"

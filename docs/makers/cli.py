@@ -23,7 +23,9 @@ STATUSES = {
     errors.EXIT_REFUSED: "refused, not found, or not possible now",
     errors.EXIT_USAGE: "wrong usage: a wrong word on the command line, or a wrong value",
     errors.EXIT_UNREACHABLE: "no daemon answers",
-    errors.EXIT_TIMEOUT: "no answer in time",
+    errors.EXIT_TIMEOUT: "no answer in time, or no mail",
+    errors.EXIT_ARMED: "somebody watches already",
+    errors.EXIT_STOPPED: "the daemon stopped while one waited",
 }
 INTERRUPTED = 130
 

@@ -27,6 +27,7 @@ LETTERS = {
     "c": "conversation",
     "r": "run",
     "b": "binding",
+    "s": "schedule",
 }
 KINDS = {"INTEGER": "a whole number", "TEXT": "text", "BLOB": "bytes"}
 Notes = dict[tuple[str, str], str]
@@ -114,6 +115,8 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
     letter = re.match(r"'([a-z])' \|\|", expression)
     if letter:
         return f"{_article(LETTERS[letter[1]])} id, like `{letter[1]}1`"
+    if expression.endswith("_ms / 1000.0"):
+        return "a number of seconds"
     if "':'" in expression:
         return "an address, like `agent:nex`"
     if " IS NOT NULL" in expression:

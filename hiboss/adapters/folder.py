@@ -27,6 +27,7 @@ _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html",
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")
 _NAME = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}")
 _KEYS = ("text", "subject", "author", "group", "answers")
+_TEXT_BYTES = 16 * 1024 * 1024  # read whole; what a message may have is less, and asked for later
 _AUTHOR = ("name", "username", "id")
 Look = dict[str, tuple[int, int, int]]
 
@@ -66,10 +67,12 @@ class FolderAdapter:
         return os.path.join(self._root, *names)
 
     async def start(self) -> None:
+        if not os.path.isdir(self._root):  # unplugged or moved: what is posted must not land beside it
+            raise LaneError("folder_unusable", f"{self._root} is gone")
         try:
             await asyncio.to_thread(_make, self._root)
         except OSError as error:
-            raise LaneError("folder_unusable", f"{self._root}: {error.strerror or error}") from error
+            raise _unusable(self._root, error) from error
 
     async def stop(self) -> None:
         """Nothing is kept open."""
@@ -87,7 +90,7 @@ class FolderAdapter:
                 raise EnvelopeError("file_missing", f"{error.filename} is gone") from error
             raise LaneError("folder_unusable", f"{self._root} is gone") from error
         except OSError as error:
-            raise LaneError("folder_unusable", f"{self._root}: {error.strerror or error}") from error
+            raise _unusable(self._root, error) from error
 
     def _write(self, letter: Letter, chunk: str) -> str:
         """The files first, the text last: whoever sees the text finds its files."""
@@ -151,11 +154,15 @@ class FolderAdapter:
             crashpoint(FOLDER_TAKEN)
 
     def _taken(self) -> list[str]:
-        return sorted(os.listdir(self._in(".taken")))
+        """Only what we made ourselves: file managers leave things everywhere."""
+        with os.scandir(self._in(".taken")) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
     async def _hand_in(self, update: str, receive: Receive) -> None:
         directory = self._in(".taken", update)
-        names = await asyncio.to_thread(os.listdir, directory)
+        names = [name for name in await asyncio.to_thread(os.listdir, directory) if not name.startswith(".")]
+        for stray in names[1:]:  # nobody but us should put anything here; it comes in by itself
+            os.rename(os.path.join(directory, stray), self._in("in", _fitting(f"{update}-{stray}")))
         if names:
             try:
                 arrival = await asyncio.to_thread(self._read, update, os.path.join(directory, names[0]))
@@ -189,10 +196,13 @@ class FolderAdapter:
         reason = self._in("broken", f"{kept}.reason.txt")
         with open(reason, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(why + "\n")
-        (original,) = os.listdir(directory)
-        os.rename(os.path.join(directory, original), self._in("broken", kept))
+        os.rename(os.path.join(directory, name), self._in("broken", kept))
         sync_directory(self._in("broken"))
-        os.rmdir(directory)
+        shutil.rmtree(directory)
+
+
+def _unusable(root: str, error: OSError) -> LaneError:
+    return LaneError("folder_unusable", f"{error.filename or root}: {error.strerror or error}")
 
 
 def _fitting(name: str) -> str:
@@ -222,6 +232,9 @@ def _is_unfinished(name: str) -> bool:
 
 
 def _text(path: str) -> str:
+    size = os.path.getsize(path)
+    if size > _TEXT_BYTES:
+        raise Refused(f"it has {size} bytes, and a text may have {_TEXT_BYTES} here; send it as a file")
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read().rstrip("\r\n")  # an editor's last line break is not part of what was said

@@ -28,11 +28,14 @@ class Registry:
 
 def _load(module: str) -> dict[str, Any]:
     try:
-        adapters = import_module(module).ADAPTERS
-    except (ImportError, AttributeError) as error:
+        found = {adapter.type: adapter for adapter in import_module(module).ADAPTERS}
+    except Exception as error:  # somebody's module: it may fail in any way
         raise BadSetting(
             where="adapters.modules",
-            value=f"{module} ({error})",
+            value=f"{module} ({type(error).__name__}: {error})"[:500],
             wants="modules that can be imported and have ADAPTERS, a list of adapter classes",
         ) from error
-    return {adapter.type: adapter for adapter in adapters}
+    if taken := sorted(found.keys() & OURS.keys()):
+        wants = f"another type than {', '.join(taken)}, which is ours"
+        raise BadSetting(where="adapters.modules", value=module, wants=wants)
+    return found

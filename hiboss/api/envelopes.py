@@ -27,7 +27,7 @@ ACK_CHUNK = 500
 
 class List(Params):
     box: Literal["inbox", "outbox", "archived", "trash"] | None = Field(
-        None, description="inbox when not given; with a thread, all of it"
+        None, description="inbox when not given, and outbox for what failed; with a thread, all of it"
     )
     status: Literal["pending", "done", "failed", "cancelled"] | None = None
     unread: bool = False
@@ -142,9 +142,12 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
     def moment(text: str | None) -> int | None:
         return None if text is None else clock.parse(text, now=now, zone=zone)
 
+    # What fails lies with whoever sent it: asked for without a box, an inbox would nearly always be empty.
+    failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
     return listing.Query(
         owner=acting_for(house.store, caller, params.address),
-        outbox=params.box == "outbox",
+        outbox=params.box == "outbox" or (failed and not caller.is_boss),
+        everywhere=failed and caller.is_boss,
         whole_thread=params.box is None and params.thread is not None,
         sees_all=caller.is_boss and params.address is None,
         box=Box[params.box.upper()] if params.box in ("archived", "trash") else Box.INBOX,

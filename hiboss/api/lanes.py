@@ -98,7 +98,7 @@ def _lanes(house: House, text: str) -> list[Lane]:
         raise UnknownAddress(address=str(address), hint="")
     found = house.store.read(lambda c: lanes.of_address(c, number))
     if not found:
-        raise NotFound(what="lane", value=str(address))
+        raise NotFound(what="lane", value=str(address), where="hiboss lane list")
     return found
 
 

@@ -244,7 +244,7 @@ async def run(house: House, caller: Caller, params: One) -> Ran:
     number = ids.number(params.id, "schedule")
     now = clock.now()
     accepted = await house.write(
-        caller, lambda tx: schedules.fire(tx, schedules.get(tx, number, caller.sees), now, now)
+        caller, lambda tx: schedules.run(tx, schedules.get(tx, number, caller.sees), now)
     )
     if accepted is not None:
         house.router.accepted(accepted)

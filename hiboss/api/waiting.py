@@ -46,6 +46,7 @@ class Poll(Params):
 class Seen(TypedDict):
     address: str
     at: str
+    timezone: str
 
 
 _ERRORS = (
@@ -62,7 +63,7 @@ _ERRORS = (
 @operation("agent.heartbeat", level=Level.RESTRICTED, result=Seen)
 async def heartbeat(house: House, caller: Caller, params: Nothing) -> Seen:
     """Say that one is there; every other call says it too."""
-    return {"address": str(caller.address), "at": clock.iso(clock.now())}
+    return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": house.timezone}
 
 
 @operation("envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=Waited, errors=_ERRORS)

@@ -135,7 +135,9 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
 @app.command()
 def heartbeat(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Say that you are there; every other command says it too."""
-    output.answer(call("agent.heartbeat", {}, token=token, profile=as_))
+    result = call("agent.heartbeat", {}, token=token, profile=as_)
+    seen = output.moment(result["at"], result["timezone"])
+    output.answer(result, {"address": result["address"], "seen-at": seen})
 
 
 @app.command()

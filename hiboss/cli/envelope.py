@@ -181,7 +181,7 @@ def list_(
         _show_turn(params, token, as_)
         return
     result = call("envelope.list", params, token=token, profile=as_)
-    output.envelopes(result, as_table=True, sent=box == "outbox")
+    output.envelopes(result, as_table=True, sent=box == "outbox" or (status == "failed" and not box))
 
 
 def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from ..errors import EXIT_REFUSED, HibossError, InvalidParams
 from . import output
 from .session import As, Json, Token, call, flag, patience
 
@@ -35,8 +36,16 @@ def poll(
     Each piece is announced once per session; it stays in your inbox until you read or
     acknowledge it.
     """
+    if always_block and format_ != "hook":
+        raise InvalidParams(detail="--always-block goes with --format hook")
     params = {"wait": wait, "session": session or os.environ.get(SESSION_VARIABLE, "")}
-    result = call("envelope.poll", params, token=token, profile=as_, timeout=patience(wait))
+    try:
+        result = call("envelope.poll", params, token=token, profile=as_, timeout=patience(wait))
+    except HibossError as error:
+        if format_ != "hook":
+            raise
+        # A harness takes 2 for "go on, the reason is on standard error": an error must not wake.
+        raise typer.Exit(min(output.fail(error), EXIT_REFUSED)) from None
     if format_ == "hook":
         _hook(result, always_block)
     elif format_ == "json":

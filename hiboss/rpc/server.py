@@ -94,6 +94,7 @@ class Connection(asyncio.Protocol):
         self._room.set()
         self._writable = True
         self._ending = False
+        self._looking = False  # whether the peer is there will be asked in a moment
         self._transport: asyncio.Transport
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -120,16 +121,24 @@ class Connection(asyncio.Protocol):
             self._unread.extend(self._framer.end())
             self._ending = True
             self._work()
-            self._look_for_peer()
+            if self._patient and _has_gone(self._transport.get_extra_info("socket")):
+                self.hang_up()
         return True
 
     def _look_for_peer(self) -> None:
         """One that has gone is not waited for; one that has only stopped writing still is."""
+        self._looking = False
         if not self._patient or self._transport.is_closing():
             return
         if _has_gone(self._transport.get_extra_info("socket")):
             self.hang_up()
         else:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        """While nothing is read of it, nobody tells us that the peer has gone."""
+        if self._patient and not self._looking:
+            self._looking = True
             asyncio.get_running_loop().call_later(PEER_SECONDS, self._look_for_peer)
 
     def pause_writing(self) -> None:
@@ -160,7 +169,10 @@ class Connection(asyncio.Protocol):
         self._flush()
         if self._unread or not self._writable:
             self._transport.pause_reading()
-        elif not self._ending:
+            self._look_later()
+        elif self._ending:
+            self._look_later()
+        else:
             self._transport.resume_reading()
 
     def _take(self, line: bytes | FrameTooLarge) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..address import BOSS, SYSTEM, Address
-from ..clock import iso
+from ..clock import local, zone
 from ..envelope import Draft
-from . import due, messages
+from . import due, house, messages
 from .database import Connection, Row
 from .envelopes import Facts
 from .writer import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
+GIVE_UP_FAILURES = 10
 NEXT_START = 2**62  # the `wake_at` of what is in hand: to be looked at when a daemon starts
 EAGER_MS = 5_000  # new activity tries a waiting lane again, at most so often
 
@@ -94,7 +95,7 @@ def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
 
 def _may_go(state: Row, now: int, *, eager: bool) -> bool:
     if state["state"] == "waiting":
-        return eager and now - (state["tried_at"] or 0) >= EAGER_MS
+        return eager and abs(now - (state["tried_at"] or 0)) >= EAGER_MS  # a clock set back has waited too
     return bool(state["state"] == "open")
 
 
@@ -171,14 +172,15 @@ def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: 
             wake_at = CASE state WHEN 'paused' THEN NULL ELSE ?3 END,
             failures = failures + 1, first_failed_at = ifnull(first_failed_at, ?4),
             error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4
-        RETURNING id, first_failed_at, boss_told_at
+        RETURNING id, failures, first_failed_at, boss_told_at
         """,
         (lane.address, lane.binding, until, now, trouble.kind, trouble.text),
     ).fetchone()
     if row["boss_told_at"] is None:
         _tell_boss(tx, lane, trouble, now)
         tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
-    if row["first_failed_at"] <= now - GIVE_UP_MS:
+    # A day of trying, not a day asleep after one failure.
+    if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
         _give_up(tx, lane, trouble, now)
 
 
@@ -204,15 +206,17 @@ def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool 
     """Given up: kept, visible, and each sender is told once. `tried`: this was one more attempt."""
     senders: dict[int, list[Row]] = {}
     for number in numbers:
-        tx.execute(
+        failed = tx.execute(
             """
             UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wake_at = NULL,
                    attempts = attempts + ?5, error_kind = ?2, error_text = ?3, error_at = ?1,
                    first_failed_at = ifnull(first_failed_at, ?1)
-            WHERE id = ?4
+            WHERE id = ?4 AND status = 0
             """,
             (now, trouble.kind, trouble.text, number, int(tried)),
-        )
+        ).rowcount
+        if not failed:
+            continue  # settled meanwhile, and whoever sent it was told
         row = tx.execute(
             """
             SELECT e.id, e.message, m.sender, a.kind || ':' || a.name AS address
@@ -237,15 +241,19 @@ def _tell_sender(tx: Tx, sender: int, rows: list[Row], trouble: Trouble, now: in
         return
     what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
     more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
-    again = " ".join(f"--id e{one['id']}" for one in rows[:20])
-    text = f"Not delivered: {what}{more}. {trouble.text}\nTo try again: hiboss envelope retry {again}"
+    text = f"Not delivered: {what}{more}. {trouble.text}"
+    if trouble.kind != "unbound":
+        again = " ".join(f"--id e{one['id']}" for one in rows[:20])
+        text += f"\nTo try again: hiboss envelope retry {again}"
     notify(tx, address, text, now, about=rows[0]["message"])
 
 
 def _tell_boss(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
     row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane.address,)).fetchone()
+    boss = house.boss(tx)
+    since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
     text = (
-        f"Nothing gets through to {row[0]} since {iso(now)}: {trouble.text}\n"
+        f"Nothing gets through to {row[0]} since {since}: {trouble.text}\n"
         "What is for there waits in order and is tried again. See: hiboss lane list"
     )
     notify(tx, BOSS, text, now)
@@ -315,6 +323,18 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
         (address,),
     ).fetchall()
     return [Lane(address, row["binding"]) for row in rows]
+
+
+def reopen_early(tx: Tx, now: int) -> list[Lane]:
+    """The clock was set back: what was tried in the future need not wait for that to come again."""
+    rows = tx.execute(
+        """
+        UPDATE lane SET state = 'open', wake_at = NULL, tried_at = NULL
+        WHERE state = 'waiting' AND tried_at > ? RETURNING address, binding
+        """,
+        (now,),
+    ).fetchall()
+    return [Lane(row["address"], row["binding"]) for row in rows]
 
 
 def reopen_binding(tx: Tx, binding: int) -> None:

@@ -50,6 +50,7 @@ class Query:
     outbox: bool = False
     whole_thread: bool = False  # all of the thread that the owner sent or received
     sees_all: bool = False  # of a whole thread: everything
+    everywhere: bool = False  # whatever failed, in all boxes: for the boss
     box: Box = Box.INBOX
     statuses: tuple[Status, ...] = tuple(Status)
     unread: bool = False
@@ -72,7 +73,7 @@ class Query:
     def filtered(self) -> bool:
         """Whether a page may have to pass over many rows that do not match."""
         filters = (self.senders, self.recipients, self.thread, self.created_after, self.created_before)
-        narrow = self.outbox and (self.unread or len(self.statuses) < len(Status))
+        narrow = self.everywhere or (self.outbox and (self.unread or len(self.statuses) < len(Status)))
         narrow = narrow or (self.unread and not (self.by_unread_index and len(self.statuses) == 3))
         return narrow or any(value is not None for value in filters)
 
@@ -102,7 +103,10 @@ def page(connection: Connection, query: Query) -> Page:
     """The ids of one page and where it ended; `next` is None on the last."""
     wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
     accepted = query.outbox or query.whole_thread  # listed in the order of acceptance
-    found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
+    if query.everywhere:
+        found = _failed(connection, wanted)
+    else:
+        found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
     more = len(found) > query.limit
     found = found[: query.limit]
     return Page(ids=[number for number, _ in found], next=found[-1][1] if more else None)
@@ -204,6 +208,28 @@ def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]
         SELECT e.id, m.id AS message FROM {source}
         CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id
         WHERE {where} ORDER BY m.id {order}, e.id {order} LIMIT ?
+        """,
+        (*where.values, query.limit),
+    )
+    return [(row["id"], Position(walk="o", number=row["message"], envelope=row["id"])) for row in rows]
+
+
+def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """Whatever failed, wherever it lies: box by box, since no index is kept over failures alone."""
+    where = _Where()
+    if query.after:
+        if query.after.walk != "o":
+            raise BadCursor(value="an inbox cursor")
+        where.add(f"e.id {'>' if query.oldest_first else '<'} ?", query.after.envelope)
+    where.add("e.status = 2")
+    _narrow(where, query)
+    rows = connection.execute(
+        f"""
+        SELECT e.id, e.message FROM address a
+        CROSS JOIN (SELECT 0 AS box UNION ALL SELECT 1 UNION ALL SELECT 2) b
+        CROSS JOIN envelope e INDEXED BY envelope_box ON e.recipient = a.id AND e.box = b.box
+        JOIN message m ON m.id = e.message
+        WHERE {where} ORDER BY e.id {"ASC" if query.oldest_first else "DESC"} LIMIT ?
         """,
         (*where.values, query.limit),
     )

@@ -52,6 +52,10 @@ def arm(tx: Tx, number: int, now: int) -> None:
     """Set the next slot, from now on; none while it is disabled."""
     row = tx.execute("SELECT * FROM schedule WHERE id = ?", (number,)).fetchone()
     live = row["enabled"] and row["deleted_at"] is None
+    if row["next_at"] is not None and row["next_at"] <= now:
+        if live:
+            return  # it is fired first, and goes on from there
+        _record_missed(tx, number, [row["next_at"]], now, reason="it was disabled")
     slot = timing(tx, row).after(now) if live else None
     if live and row["at"] is not None and slot is None and not _settled(tx, number, row["at"]):
         slot = row["at"]  # a single time that has just passed is late, not gone
@@ -91,7 +95,7 @@ def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
     """One schedule, when it is the owner's; None sees all."""
     row: Row | None = connection.execute(f"{_SELECT} AND s.id = ?", (number,)).fetchone()
     if row is None or (owner is not None and row["owner"] != owner):
-        raise NotFound(what="schedule", value=f"s{number}")
+        raise NotFound(what="schedule", value=f"s{number}", where="hiboss cron list")
     return row
 
 
@@ -134,9 +138,10 @@ def _fire_overdue(tx: Tx, row: Row, now: int) -> list[Accepted]:
     when = timing(tx, row)
     first = _skip_ages(tx, row["id"], when, row["next_at"], now)
     overdue, following = _overdue(when, first, now)
+    wanted: list[int] = []
     if following is not None and following <= now:  # more than can be counted at once: these are long gone
-        _record_missed(tx, row["id"], overdue, now)
-        wanted: list[int] = []
+        _record_missed(tx, row["id"], overdue[:-CATCH_UP], now)
+        following = overdue[-CATCH_UP]  # the last ones may yet be wanted
     else:
         wanted = _wanted(row["catch_up"], overdue, now)
         _record_missed(tx, row["id"], overdue[: len(overdue) - len(wanted)], now)
@@ -183,9 +188,20 @@ def _fire_slot(tx: Tx, number: int, slot: int, now: int) -> Accepted | None:
     row = get(tx, number, None)
     if _settled(tx, number, slot):
         return None
+    if not row["enabled"]:  # the slot before could not be sent
+        _record_missed(tx, number, [slot], now, reason="it was disabled")
+        return None
     if row["overlap"] == "skip" and _is_pending(tx, row["last_message"]):
         _record(tx, number, slot, "skipped", now, reason="the one before is not done")
         return None
+    return fire(tx, row, slot, now)
+
+
+def run(tx: Tx, row: Row, now: int) -> Accepted | None:
+    """Fire beside its own times: in a millisecond that is none of them and not taken yet."""
+    slot = now
+    while slot == row["next_at"] or _settled(tx, row["id"], slot):
+        slot += 1
     return fire(tx, row, slot, now)
 
 
@@ -234,14 +250,24 @@ def _is_pending(tx: Tx, message: int | None) -> bool:
     return found is not None
 
 
-def _record_missed(tx: Tx, number: int, missed: list[int], now: int, *, number_of: int | None = None) -> None:
+def _record_missed(
+    tx: Tx,
+    number: int,
+    missed: list[int],
+    now: int,
+    *,
+    number_of: int | None = None,
+    reason: str = "no daemon ran",
+) -> None:
+    while missed and _settled(tx, number, missed[0]):  # the clock was set back, and armed anew
+        missed = missed[1:]
     if missed:
         tx.execute(
             """
             INSERT INTO schedule_slot (schedule, slot, last_slot, number, outcome, reason, at)
-            VALUES (?, ?, ?, ?, 'missed', 'no daemon ran', ?)
+            VALUES (?, ?, ?, ?, 'missed', ?, ?)
             """,
-            (number, missed[0], missed[-1], number_of or len(missed), now),
+            (number, missed[0], missed[-1], number_of or len(missed), reason, now),
         )
 
 

@@ -25,6 +25,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         running.send("nex", "kai", EVIL)
         running.send("nex", "kai", "x", subject="the second")
         running("envelope", "trash", "--as", "kai", "--id", "e1")
+        running("cron", "create", "--as", "kai", "--cron", "@yearly", "--to", "agent:kai", "--text", EVIL)
         yield running
 
 
@@ -57,6 +58,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
                 "set",
                 "delete",
                 "self",
+                "heartbeat",
                 "bind",
                 "unbind",
                 "bindings",
@@ -65,6 +67,12 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
             ],
         ),
         ("hiboss agent to", ["token"]),
+        ("hiboss wa", ["watch"]),
+        ("hiboss cron ", ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"]),
+        ("hiboss cron create --ca", ["--catch-up"]),
+        ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
+        ("hiboss cron set --overlap q", ["queue"]),
+        ("hiboss poll --format ", ["text", "json", "hook"]),
         ("hiboss lane ", ["list", "retry", "pause", "resume"]),
         ("hiboss lane pause --ad", ["--address"]),
         ("hiboss envelope re", ["read", "release", "retry", "restore"]),
@@ -117,6 +125,10 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss envelope get --as nex --id ", ["e2", "e1"]),
         ("hiboss envelope send --as kai --reply-to e", ["e2"]),
         ("hiboss envelope list --as kai --thread ", ["e2"]),
+        ("hiboss cron show --as kai --id ", ["s1"]),
+        ("hiboss cron delete --as nex --id ", []),
+        ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
+        ("hiboss watch --address agent:n", ["agent:nex"]),
     ],
 )
 def test_names_and_ids_are_those_of_this_office(office: Office, line: str, expected: list[str]) -> None:

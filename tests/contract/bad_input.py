@@ -29,6 +29,7 @@ from tests.contract.bad_input_row import (
     row,
     shown,
 )
+from tests.contract.bad_input_schedules import schedules, waiting
 
 
 def _kinds() -> Iterator[Row]:
@@ -341,7 +342,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    return [one for part in (*parts, delivery) for one in part()]
+    return [one for part in (*parts, delivery, schedules, waiting) for one in part()]
 
 
 # --- limits: what is accepted at the limit, and refused one over it ------------------
@@ -399,6 +400,12 @@ def limits() -> list[Limit]:
         _limit("envelope.claim", "limit", 100, 101, "invalid_params", "1 to 100"),
         _limit("envelope.claim", "limit", 1, 0, "invalid_params", "1 to 100"),
         _limit("envelope.claim", "lease", "24h", "24h0.001s", "bad_duration"),
+        _limit("cron.create", "every", "8784h", "8784h1s", "bad_duration", base=SEND),
+        _limit("cron.create", "at", "+100Y", "+101Y", "too_far", base=SEND),
+        _limit("cron.create", "name", "n" * 256, "n" * 257, "too_large", "257 bytes|256"),
+        _limit("cron.explain", "count", 100, 101, "invalid_params", "1 to 100"),
+        _limit("cron.explain", "count", 1, 0, "invalid_params", "1 to 100"),
+        _limit("envelope.poll", "session", "s" * 256, "s" * 257, "too_large", "257 bytes|256"),
         _limit("agent.register", "name", "n" * 64, "n" * 65, "bad_name"),
         _limit("agent.set", "role", "ü" * 512, "ü" * 512 + "x", "too_large", "1025 bytes|1024"),
         _limit("boss.set", "name", "ü" * 128, "ü" * 128 + "x", "too_large", "257 bytes|256"),

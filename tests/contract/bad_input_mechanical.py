@@ -27,6 +27,7 @@ BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone")
 # What a text is answered with that holds a NUL, is empty, or has 100,000 letters. "": it is taken,
 # since there it means something (a word taken away, a default) or is only looked for and not found.
 NAMED = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
+SCHEDULED = ("set", "show", "enable", "disable", "delete", "run")
 TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in NAMED},
     ("agent.register", "name"): ("bad_name",) * 3,
@@ -68,6 +69,31 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("envelope.send", "from"): ("bad_address",) * 3,
     ("envelope.send", "from_name"): ("boss_only",) * 3,
     ("turn.preview", "address"): ("bad_address",) * 3,
+    **{
+        (f"cron.{verb}", param): codes
+        for verb in ("create", "set")
+        for param, codes in {
+            "cron": ("bad_cron",) * 3,
+            "every": ("bad_duration",) * 3,
+            "at": ("bad_time",) * 3,
+            "to": ("bad_address",) * 3,
+            "text": ("bad_text", "empty_message", ""),
+            "subject": ("bad_text", "", "too_large"),
+            "attachments": ("bad_text", "attachment_unreadable", "attachment_unreadable"),
+            "timezone": ("bad_timezone", "", "bad_timezone"),
+            "name": ("bad_text", "", "too_large"),
+        }.items()
+    },
+    ("cron.create", "from"): ("bad_address",) * 3,
+    ("cron.create", "from_name"): ("boss_only",) * 3,
+    **{(f"cron.{verb}", "id"): ("bad_id",) * 3 for verb in SCHEDULED},
+    ("cron.explain", "cron"): ("bad_cron",) * 3,
+    ("cron.explain", "timezone"): ("bad_timezone", "", "bad_timezone"),
+    **{(f"envelope.{verb}", "timeout"): ("bad_duration",) * 3 for verb in ("wait", "watch")},
+    **{(f"envelope.{verb}", "after"): ("bad_cursor",) * 3 for verb in ("wait", "watch")},
+    **{(f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in ("wait", "watch")},
+    ("envelope.poll", "wait"): ("bad_duration",) * 3,
+    ("envelope.poll", "session"): ("bad_text", "", "too_large"),
 }
 
 

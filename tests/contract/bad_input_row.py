@@ -64,6 +64,11 @@ RIGHT: dict[str, dict[str, Any]] = {
     "agent.bind": {"name": "spare", "adapter_type": "folder", "path": "%unbound"},
     "agent.unbind": {"name": "ada", "adapter_type": "folder"},
     **{f"lane.{verb}": {"address": "%lane"} for verb in ("retry", "pause", "resume")},
+    "cron.create": {"to": "agent:ada", "text": "x", "every": "1h"},
+    "cron.set": {"id": "%schedule", "every": "2h"},
+    **{f"cron.{verb}": {"id": "%schedule"} for verb in ("show", "enable", "disable", "delete", "run")},
+    "cron.explain": {"cron": "@daily"},
+    **{f"envelope.{verb}": {"timeout": "1s"} for verb in ("wait", "watch")},
 }
 TO = {"to": "agent:ada"}
 SEND = {**TO, "text": "x"}

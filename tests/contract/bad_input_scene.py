@@ -43,6 +43,7 @@ class Scene:
         self.facts: dict[str, str] = {}
         self.tokens: dict[str, str | None] = {"nobody": None}
         self._people()
+        self._schedules()
         self._mail()
         self._files(directory)
         self._folders(directory)
@@ -51,7 +52,8 @@ class Scene:
         daemon = self.daemon
         chief = the_boss(daemon)
         self.party = {
-            name: agent(daemon, name) for name in ("ada", "bob", "low", "spare", "gone", "ended", "left")
+            name: agent(daemon, name)
+            for name in ("ada", "bob", "low", "spare", "gone", "ended", "left", "watched")
         }
         nex = Party(daemon, "agent:nex", daemon.token("nex"))
         self.party |= {"nex": nex, "boss": chief, "turned": agent(daemon, "turned")}
@@ -62,6 +64,19 @@ class Scene:
         self.tokens |= {name: party.token for name, party in self.party.items()}
         self.tokens |= {"wrong": "hba_wrong", "empty": "", "nul": "hba_\x00", "endless": "x" * 100_000}
         self.facts["token"] = chief.token  # a secret, given where none belongs
+
+    def _schedules(self) -> None:
+        """None is due while anything is tried; one is in the name of somebody who will leave."""
+        ada, nex, chief = (self.party[name] for name in ("ada", "nex", "boss"))
+        hourly = {"every": "8784h", "to": "agent:ada", "text": "x"}
+        made = {
+            "schedule": nex.call("cron.create", **hourly),
+            "foreign": ada.call("cron.create", **hourly),
+            "deleted": nex.call("cron.create", **hourly),
+            "orphan": chief.call("cron.create", from_="agent:left", **hourly),
+        }
+        self.facts |= {name: one["id"] for name, one in made.items()}
+        nex.call("cron.delete", id=self.facts["deleted"])
 
     def _mail(self) -> None:
         ada, bob, nex = (self.party[name] for name in ("ada", "bob", "nex"))
@@ -92,6 +107,7 @@ class Scene:
             database.execute(sql, (int(mail["failed"][1:]),))
             database.commit()
         self.facts |= mail
+        self.facts["outbox_cursor"] = nex.call("envelope.list", box="outbox", page_size=1)["next"]
         self.facts["others_message"] = ada.get(mail["others"])["message"]
 
     def _files(self, directory: Path) -> None:
@@ -140,6 +156,16 @@ class Scene:
         }
         wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
 
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Somebody watches for one to whom nobody ever writes."""
+        with self.daemon.connect() as connection:
+            token = self.party["watched"].token
+            connection.sendall(line("envelope.watch", timeout="1h", token=token))
+            connection.sendall(line("daemon.ping"))
+            answers(connection, 1)  # so it is armed by now
+            yield
+
     def fill(self, value: Any) -> Any:
         """The value, with the facts of this scene where it names them."""
         if isinstance(value, dict):
@@ -167,12 +193,15 @@ class Scene:
         return found
 
     def shot(self) -> Shot:
-        """All that is stored: every row of every table, and every file of the home but what SQLite runs on."""
+        """All that is stored: every row of every table, and every file of the home but what SQLite runs on.
+
+        All but when somebody was last seen: whoever asks is there, also when it is refused.
+        """
         with self.daemon.database() as database:
             tables = [
                 row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
             ]
-            found: Shot = {name: _digest(database.execute(f'SELECT * FROM "{name}"')) for name in tables}
+            found: Shot = {name: _digest(database.execute(_all_of(database, name))) for name in tables}
         for directory, _, names in os.walk(self.daemon.home.path):
             for name in names:
                 path = Path(directory, name)
@@ -203,6 +232,12 @@ class Scene:
         assert self.daemon.call("daemon.ping")["pong"] is True
 
 
+def _all_of(database: Any, table: str) -> str:
+    columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+    kept = ", ".join(f'"{name}"' for name in columns if name != "last_seen_at")
+    return f'SELECT {kept} FROM "{table}"'
+
+
 def _digest(rows: Any) -> tuple[int, str]:
     found = sorted(repr(tuple(row)) for row in rows)
     return len(found), hashlib.sha256("\n".join(found).encode()).hexdigest()
@@ -218,7 +253,8 @@ def open_scene(directory: Path) -> Iterator[Scene]:
     }
     with running_daemon(directory, set_up=False, **private) as daemon:
         scene = Scene(daemon, directory)
-        yield scene
+        with scene.watching():
+            yield scene
         daemon.check()
         check_log(daemon)
 

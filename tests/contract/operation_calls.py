@@ -154,6 +154,64 @@ def retries(case: Case) -> list[Any]:
     return found
 
 
+def _created(case: Case, **params: Any) -> Any:
+    return case.ada.call("cron.create", **{"to": case.bob.address, "text": "x", "every": "2h", **params})
+
+
+def creates(case: Case) -> list[Any]:
+    """In each of the three ways, with little and with much."""
+    full = {"subject": "s", "type": "markdown", "priority": "high", "attachments": case.full["attachments"]}
+    manner = {"timezone": "Asia/Tokyo", "catch_up": "all", "overlap": "queue", "name": "n"}
+    found = [
+        _created(case),
+        _created(case, every=None, cron="0 9 * * MON-FRI", **full, **manner),
+        _created(case, every=None, at="+2h"),
+        case.boss.call("cron.create", from_="user:boss", to=case.bob.address, text="x", cron="@daily"),
+    ]
+    assert [bool(one["cron"]) for one in found] == [False, True, False, True]
+    assert found[1]["attachments"] == ["file.txt"] and all(one["next_at"] for one in found)
+    return found
+
+
+def with_schedule(verb: str, **params: Any) -> Answers:
+    def asked(case: Case) -> list[Any]:
+        number = _created(case)["id"]
+        return [case.ada.call(f"cron.{verb}", id=number, **params)]
+
+    return asked
+
+
+def shows(case: Case) -> list[Any]:
+    """One of which nothing has become yet, and one that was sent."""
+    number = _created(case)["id"]
+    found = [case.ada.call("cron.show", id=number)]
+    case.ada.call("cron.run", id=number)
+    found += [case.boss.call("cron.show", id=number)]
+    assert [[slot["outcome"] for slot in one["slots"]] for one in found] == [[], ["fired"]]
+    return found
+
+
+def waits(verb: str) -> Answers:
+    """With mail there, and with none in time."""
+
+    def asked(case: Case) -> list[Any]:
+        found = [case.bob.call(f"envelope.{verb}", timeout="1s")]
+        found += [case.boss.call(f"envelope.{verb}", address=case.bob.address, timeout="1s")]
+        found += [case.bob.call(f"envelope.{verb}", timeout="0.01s", after=found[0]["next"])]
+        assert [one["timed_out"] for one in found] == [False, False, True] and found[0]["envelopes"]
+        return found
+
+    return asked
+
+
+def polls(case: Case) -> list[Any]:
+    """Each session is told once."""
+    words: tuple[dict[str, str], ...] = ({}, {"wait": "0.01s"}, {"session": "other"})
+    found = [case.bob.call("envelope.poll", **one) for one in words]
+    assert [one["timed_out"] for one in found] == [False, True, False]
+    return found
+
+
 CALLS: dict[str, Answers] = {
     "setup.check": lambda case: [case.daemon.call("setup.check")],
     "setup.execute": lambda case: [case.daemon.call("setup.execute")],
@@ -220,5 +278,21 @@ CALLS: dict[str, Answers] = {
     ],
     "boss.token.rotate": lambda case: [case.boss.call("boss.token.rotate")],
     "config.show": lambda case: [case.daemon.call("config.show")],
+    "cron.create": creates,
+    "cron.set": with_schedule("set", every="3h", name="n", timezone=""),
+    "cron.list": lambda case: [_created(case) and one.call("cron.list") for one in (case.ada, case.boss)],
+    "cron.show": shows,
+    "cron.enable": with_schedule("enable"),
+    "cron.disable": with_schedule("disable"),
+    "cron.delete": with_schedule("delete"),
+    "cron.run": with_schedule("run"),
+    "cron.explain": lambda case: [
+        case.daemon.call("cron.explain", cron="@daily"),
+        case.daemon.call("cron.explain", cron="30 2 * * *", timezone="Europe/Berlin", count=1),
+    ],
+    "envelope.wait": waits("wait"),
+    "envelope.watch": waits("watch"),
+    "envelope.poll": polls,
+    "agent.heartbeat": lambda case: [one.call("agent.heartbeat") for one in (case.ada, case.boss)],
     "config.reload": lambda case: [case.boss.call("config.reload")],
 }

@@ -29,7 +29,8 @@ SENDING = f"envelope send {WORDS}"
 # 160 of them need not import the same modules again.
 FORKING = """
 import json, os, sys
-from hiboss.cli import agent, boss, config, daemon, envelope, lane, main, permission, setup, usage
+from hiboss.cli import agent, boss, config, cron, daemon, envelope, lane, main, permission, setup, usage
+from hiboss.cli import poll, watch
 for line in sys.stdin:
     asked = json.loads(line)
     child = os.fork()
@@ -107,6 +108,23 @@ def _usage() -> Iterator[Row]:
     yield _wrong("agent.set", breaking, "unknown_agent", r"x\ncode: ok")
 
 
+def _usage_of_schedules() -> Iterator[Row]:
+    for cli, says in (
+        ("cron crate", "crate|create?"),
+        ("cron show", "--id|missing"),
+        ("cron explain", "--cron|missing"),
+        ("cron explain --cron @daily --count many", "--count|whole number|many"),
+        ("cron create --every 1h --to agent:ada --text x --overlap wait", "--overlap|wait|queue"),
+        ("cron create --every 1h --to agent:ada --text x --catch-up never", "--catch-up|never|once"),
+        ("poll --format xml", "--format|xml|hook"),
+        ("wach", "wach|watch?"),
+        ("envelope wait 5s", "5s"),
+    ):
+        yield _wrong("cron.create", cli, "usage", says)
+    nothing = "cron set --id %schedule"
+    yield _wrong("cron.set", nothing, "invalid_params", "nothing to change|--help")
+
+
 def _callers() -> Iterator[Row]:
     for by, code, says in (
         ("nobody", "no_token", "--as"),
@@ -130,9 +148,11 @@ PLAIN = {
     "agent.list": "agent list",
     "agent.bindings": "agent bindings",
     "agent.self": "agent self",
+    "agent.heartbeat": "agent heartbeat",
     "boss.get": "boss get",
     "boss.token.rotate": "boss token rotate",
     "config.show": "config show",
+    "cron.list": "cron list",
     "daemon.ping": "daemon ping",
     "daemon.status": "daemon status",
     "daemon.stop": "daemon stop",
@@ -140,7 +160,13 @@ PLAIN = {
     "lane.list": "lane list",
     "permission.policy.get": "permission policy get",
 }
-ROWS = [*(one for one in written() if one.cli), *_usage(), *_callers(), *_misspelt(PLAIN)]
+ROWS = [
+    *(one for one in written() if one.cli),
+    *_usage(),
+    *_usage_of_schedules(),
+    *_callers(),
+    *_misspelt(PLAIN),
+]
 JSON_ROWS = list({one.code: one for one in ROWS}.values())  # one of each code
 
 

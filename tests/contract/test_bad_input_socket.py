@@ -26,6 +26,10 @@ LIMITS = limits()
 ELSEWHERE = {
     ("envelope.send", "busy"): "only under a load like that of tests/integration/test_socket_busy.py",
     ("envelope.send", "store_full"): "only with a full disk: tests/integration/test_store_full.py",
+    **{
+        (f"envelope.{verb}", "stopping"): "only while the daemon ends, which no row outlives"
+        for verb in ("wait", "watch", "poll")
+    },
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",
 }
 
@@ -56,9 +60,16 @@ def check_refusal(scene: Scene, row: Row, answer: dict[str, Any]) -> None:
 
 
 def refuse(scene: Scene, rows: list[Row]) -> None:
-    """Ask for all of them at once: each is refused with its code, and nothing has changed."""
+    """Ask for all of them at once: each is refused with its code, and nothing has changed.
+
+    What may wait is answered when it is ready, out of order: that is asked one by one.
+    """
     with scene.unchanged():
-        found = scene.ask(*(scene.request(row.operation, row.params, row.by) for row in rows))
+        requests = [scene.request(row.operation, row.params, row.by) for row in rows]
+        if any(REGISTRY[row.operation].waits for row in rows):
+            found = [answer for request in requests for answer in scene.ask(request)]
+        else:
+            found = scene.ask(*requests)
     for row, answer in zip(rows, found, strict=True):
         check_refusal(scene, row, answer)
 

@@ -80,6 +80,7 @@ def test_the_first_setup_and_the_stop_have_the_declared_shape(tmp_path: Path) ->
 OTHERS_MAIL = "the other's mail"  # replaced by the id of an envelope between two others
 OWN_MAIL = "own mail"
 
+NOTE = {"to": "agent:nex", "text": "x"}
 ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("setup.execute", {"agent_name": "a b"}, "bad_name"),
     ("setup.execute", {"timezone": "x"}, "bad_timezone"),
@@ -135,6 +136,39 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ],
     ("turn.preview", {"address": "x"}, "bad_address"),
     ("turn.preview", {"address": "user:boss"}, "boss_only"),
+    ("cron.create", {**NOTE, "cron": "x"}, "bad_cron"),
+    ("cron.create", {**NOTE, "every": "0s"}, "bad_duration"),
+    ("cron.create", {**NOTE, "at": "x"}, "bad_time"),
+    ("cron.create", {**NOTE, "at": "+101Y"}, "too_far"),
+    ("cron.create", {**NOTE, "cron": "@daily", "timezone": "Nowhere/Land"}, "bad_timezone"),
+    ("cron.create", {**NOTE, "every": "1h", "to": "agent:nobody-here"}, "unknown_recipient"),
+    ("cron.create", {**NOTE, "every": "1h", "to": "channel:telegram:1"}, "not_bound"),
+    ("cron.create", {**NOTE, "every": "1h", "text": " "}, "empty_message"),
+    ("cron.create", {**NOTE, "every": "1h", "attachments": ["/missing"]}, "attachment_missing"),
+    ("cron.create", {**NOTE, "every": "1h", "from_boss": True}, "boss_only"),
+    ("cron.create", NOTE, "invalid_params"),
+    ("cron.explain", {"cron": "x"}, "bad_cron"),
+    ("cron.explain", {"cron": "@daily", "timezone": "x"}, "bad_timezone"),
+    ("cron.explain", {"cron": "@daily", "count": 0}, "invalid_params"),
+    *[
+        (f"cron.{verb}", {"id": value}, expected)
+        for verb in ("show", "set", "enable", "disable", "delete", "run")
+        for value, expected in (("x", "bad_id"), ("s999999", "not_found"))
+    ],
+    *[
+        (f"envelope.{verb}", params, expected)
+        for verb in ("wait", "watch")
+        for params, expected in (
+            ({"timeout": "soon"}, "bad_duration"),
+            ({"after": "x"}, "bad_cursor"),
+            ({"after": "00000000-a1"}, "gap"),
+            ({"address": "x"}, "bad_address"),
+            ({"address": "user:boss"}, "boss_only"),
+        )
+    ],
+    ("envelope.poll", {"wait": "soon"}, "bad_duration"),
+    ("envelope.poll", {"session": "s" * 257}, "too_large"),
+    ("envelope.poll", {"session": "\x00"}, "bad_text"),
     ("envelope.send", {"to": "x", "text": "x"}, "bad_address"),
     ("envelope.send", {"to": "agent:nobody-here", "text": "x"}, "unknown_recipient"),
     ("envelope.send", {"to": "channel:telegram:1", "text": "x"}, "not_bound"),
@@ -318,16 +352,23 @@ def test_whatever_is_asked_the_answer_is_a_declared_one(fuzzed: RunningDaemon, n
     needed = [
         field.alias or key for key, field in operation.params.model_fields.items() if field.is_required()
     ]
+    # What waits waits long when nothing is said, so something always is.
+    needed += [param for param in ("timeout", "wait") if operation.waits and param in operation.param_names]
     requests = []
     for number in range(150 if operation.param_names else 5):
         given = chance.sample(operation.param_names, chance.randint(0, min(4, len(operation.param_names))))
         params = {key: chance.choice(ODD) for key in [*given, *needed]}
+        for key in ("timeout", "wait"):
+            if params.get(key) == "10m" or (key in params and chance.random() < 0.5):
+                params[key] = "0.01s"
         token = fuzzed.token(chance.choice(["boss", "tester"]))
         requests.append(line(name, number, **{**params, "token": token}))
     with fuzzed.connect() as connection:
         connection.sendall(b"".join(requests))
         found = answers(connection, len(requests))
     assert len(found) == len(requests)
+    if operation.waits:  # answered when it is ready, not in order
+        found.sort(key=lambda answer: answer["id"])
     for request, answer in zip(requests, found, strict=True):
         if "result" in answer:
             assert_declared_shape(name, answer["result"])

@@ -24,14 +24,16 @@ def test_a_registered_agent_has_an_address_and_a_token_that_works(daemon: Runnin
     answer = boss(daemon).call("agent.register", name="Fresh-1")
     assert answer["token"].startswith("hba_") and len(answer["token"]) >= 4 + 43 and answer["profile"] is None
     fresh = Party(daemon, "agent:Fresh-1", answer["token"])
-    assert fresh.call("agent.self") == {
+    said = answer["agent"]
+    found = fresh.call("agent.self")
+    assert said["last_seen_at"] is None and found["agent"]["last_seen_at"] is not None  # it is here now
+    assert found == {
         "kind": "agent",
         "address": "agent:Fresh-1",
         "level": "standard",
-        "agent": answer["agent"],
+        "agent": {**said, "last_seen_at": found["agent"]["last_seen_at"]},
         "timezone": "UTC",
     }
-    said = answer["agent"]
     assert (said["kind"], said["mode"], said["level"]) == ("agent", "pull", "standard")
     assert "Fresh-1" in names(fresh)
 
@@ -181,7 +183,7 @@ def test_what_is_said_of_an_agent_can_be_changed_and_taken_away(daemon: RunningD
     changed = boss(daemon).call("agent.set", name=ada.name.upper(), role="", display="Ada", kind="bot")
     assert (changed["name"], changed["role"], changed["display"]) == (ada.name, None, "Ada")
     assert (changed["description"], changed["kind"]) == ("d", "bot")
-    assert ada.call("agent.self")["agent"] == changed
+    assert {**ada.call("agent.self")["agent"], "last_seen_at": None} == changed
 
 
 def test_a_change_of_nothing_or_of_nobody_is_refused(daemon: RunningDaemon) -> None:

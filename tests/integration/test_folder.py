@@ -320,10 +320,15 @@ def test_reasons_lie_in_broken_however_deep_the_folder_is(daemon: RunningDaemon,
 # --- the folder itself ---------------------------------------------------------------
 
 
-def test_a_folder_that_is_removed_is_made_again_and_goes_on_both_ways(folder: Folder) -> None:
+def test_a_folder_that_is_away_is_waited_for_and_then_goes_on_both_ways(folder: Folder) -> None:
     folder.send("before")
     shutil.rmtree(folder.root)
-    number = folder.send("after")  # waits for it to be back
+    wait_until(lambda: folder.shown()["state"] == "failed")
+    (number,) = folder.owner.send(folder.address, text="after")["ids"]
+    wait_until(lambda: folder.owner.get(number)["attempts"] == 1)
+    assert not folder.root.exists()  # what is posted must not land under a mount point
+    folder.root.mkdir()
+    wait_until(lambda: folder.owner.get(number)["status"] == "done")
     assert folder.out() == {f"{number}.txt": b"after"}
     wait_until(lambda: folder.shown()["state"] == "running")
     folder.put("in.txt", "heard")

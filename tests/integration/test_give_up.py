@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.store.lanes import GIVE_UP_FAILURES
 from hiboss.testing import RunningDaemon
 from tests.integration.daemons import wait_until
 from tests.integration.office import agent, boss
@@ -38,6 +39,11 @@ def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
 def a_day_of_failure(place: Place, *old: str) -> None:
     """The lane has failed for a day, these have waited as long; then it is tried and fails once more."""
     place.lane_ages(DAY_MS)
+    with place.daemon.database() as database:  # as often as in a day of trying
+        database.execute(
+            "UPDATE lane SET failures = max(failures, ?) WHERE failures > 0", (GIVE_UP_FAILURES,)
+        )
+        database.commit()
     for number in old:
         age(place.daemon, number, DAY_MS)
     failures = place.lane()["failures"]
@@ -73,6 +79,19 @@ def test_attempts_count_what_was_tried_and_failed_and_nothing_else(
     a_day_of_failure(place, head, behind)
     assert place.wait_for_status(head, "failed")["attempts"] == 3
     assert place.wait_for_status(behind, "failed")["attempts"] == 0
+
+
+def test_a_day_asleep_after_one_failure_is_no_day_of_trying(daemon: RunningDaemon, place: Place) -> None:
+    place.script(lane_error(), lane_error())
+    number = place.send("x")
+    place.wait_for_failures(1)
+    place.lane_ages(2 * DAY_MS)
+    age(daemon, number, 2 * DAY_MS)
+    place.steer("retry")
+    place.wait_for_failures(2)
+    assert boss(daemon).get(number)["status"] == "pending"
+    place.steer("retry")
+    place.wait_for("x")
 
 
 def test_before_a_day_nothing_is_given_up(daemon: RunningDaemon, place: Place) -> None:
@@ -230,9 +249,10 @@ def test_what_is_taken_up_again_in_a_long_outage_has_a_new_day(daemon: RunningDa
     for number in numbers:
         place.wait_for_status(number, "failed")
     place.script(lane_error())
+    failures = place.lane()["failures"]
     place.owner.call("envelope.retry", ids=numbers)
     place.steer("retry")
-    place.wait_for_failures(3)
+    place.wait_for_failures(failures + 1)
     assert [row(daemon, number)["status"] for number in numbers] == [0, 0]
     place.steer("retry")
     place.wait_for("a", "b")
@@ -243,10 +263,11 @@ def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDa
     number = place.send("x")
     place.wait_for_failures(1)
     a_day_of_failure(place, number)
+    failures = place.lane()["failures"]
     place.script(lane_error())
     place.send("y")
     place.steer("retry")
-    place.wait_for_failures(3)
+    place.wait_for_failures(failures + 1)
     outages = [one for one in notices(boss(daemon)) if f"to {place.address} since" in one["text"]]
     assert len(outages) == 1
     place.steer("retry")

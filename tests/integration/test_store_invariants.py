@@ -15,7 +15,7 @@ from tests.integration.daemons import started
 
 # What breaks each of them. Rows: message 1 (nex to ada and the boss: e1 pending, e2 done), 2 (ada's reply,
 # e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6);
-# and 6 (nex to a folder whose lane is paused: e7).
+# and 6 (nex to a folder whose lane is paused: e7). Schedule 1 has sent message 7 (nex to nex: e8), 2 is disabled.
 BREAKS: dict[str, list[str]] = {
     "the sequence of a conversation has no gap and no double": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -58,6 +58,19 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE lane SET wake_at = 5",
     ],
     "nothing is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
+    "only a schedule in force is due": [
+        "UPDATE schedule SET enabled = 0 WHERE id = 1",
+        "UPDATE schedule SET deleted_at = 5 WHERE id = 1",
+        "UPDATE schedule SET next_at = 5 WHERE id = 2",
+    ],
+    "a slot that fired has its message, and no other has": [
+        "UPDATE schedule_slot SET message = NULL",
+        "UPDATE schedule_slot SET outcome = 'skipped'",
+    ],
+    "what a schedule has sent is in its slots, once": [
+        "INSERT INTO schedule_slot SELECT schedule, slot + 1, last_slot + 1, number, outcome, reason, message, at"
+        " FROM schedule_slot",
+    ],
     "codes are known": [
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
         "UPDATE envelope SET priority = -1 WHERE id = 1",
@@ -105,6 +118,10 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         daemon.call("lane.pause", token=boss, address=place["address"])
         posted = daemon.call("envelope.send", token=nex, to=place["address"], text="6")
         assert posted["ids"] == ["e7"]
+        weekly = {"to": "agent:nex", "text": "7", "cron": "@weekly"}
+        schedules = [daemon.call("cron.create", token=nex, **weekly)["id"] for _ in range(2)]
+        assert daemon.call("cron.run", token=nex, id=schedules[0])["ids"] == ["e8"]
+        daemon.call("cron.disable", token=nex, id=schedules[1])
     return Path(daemon.home.database)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -15,9 +16,11 @@ from sqlite_utils import Database, Migrations
 
 from hiboss.errors import StoreError
 from hiboss.paths import Home
+from hiboss.store import schedules
 from hiboss.store.database import Connection, connect
 from hiboss.store.invariants import violations
 from hiboss.store.migrate import migrate, migrations
+from hiboss.store.writer import Tx
 from hiboss.testing import Answered, RunningDaemon, running_daemon
 from tests.integration.daemons import started
 
@@ -213,6 +216,33 @@ def test_mail_from_before_there_was_delivery_says_when_it_arrived(home: Home) ->
             ("deferred", 900),
             ("still deferred", None),
         ]
+        assert violations(connection) == []
+
+
+def test_a_home_from_before_there_were_schedules_gets_them(home: Home) -> None:
+    """Its table of slots was never written; what else there was stays."""
+    known = Migrations("hiboss")
+    for step in migrations._migrations[:2]:
+        known(name=step.name)(step.fn)
+    with closing(connect(home, wait_seconds=1)) as connection:
+        migrate(connection, home, known)
+        connection.executescript(
+            """
+            INSERT INTO address (id, kind, name, fold) VALUES (1, 'agent', 'nex', 'agent:nex');
+            INSERT INTO config (key, value) VALUES ('old', 'data');
+            """
+        )
+        migrate(connection, home)
+        assert connection.execute("SELECT value FROM config WHERE key = 'old'").fetchone()["value"] == "data"
+        connection.execute("BEGIN")
+        tx = Tx(connection)
+        draft = {"from": "agent:nex", "to": ["agent:nex"], "text": "x"}
+        columns = {"every_ms": 60_000, "draft": json.dumps(draft)}
+        number = schedules.insert(tx, 1, columns, 1_000)
+        assert schedules.get(tx, number, 1)["next_at"] == 61_000
+        connection.execute("COMMIT")
+        found = [row["id"] for row in connection.execute("SELECT * FROM schedules")]
+        assert found == ["s1"] and connection.execute("SELECT * FROM schedule_slots").fetchall() == []
         assert violations(connection) == []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ["asyncio", "pydantic", "orjson", "rich", "sqlite3", "dateutil"]
+HEAVY = ["asyncio", "pydantic", "orjson", "rich", "sqlite3", "dateutil", "cronsim"]
 
 _REPORT = """
 import json, sys
@@ -50,6 +50,9 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
         "hiboss.cli.daemon",
         "hiboss.cli.completion",
         "hiboss.cli.suggest",
+        "hiboss.cli.cron",
+        "hiboss.cli.poll",
+        "hiboss.cli.watch",
     ],
 )
 def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_path: Path) -> None:
@@ -62,6 +65,11 @@ def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_pat
         (["envelope", "list"], 3),  # no daemon runs: everything up to the socket
         (["envelope", "send", "--to", "agent:nex", "--text", "hello"], 3),
         (["envelope", "--help"], 0),
+        (["envelope", "wait", "--timeout", "1s"], 3),
+        (["watch", "--timeout", "1s"], 3),
+        (["poll", "--wait", "1s", "--format", "hook"], 3),
+        (["cron", "list"], 3),
+        (["cron", "create", "--cron", "@daily", "--to", "agent:nex", "--text", "hello"], 3),
         (["daemon", "status"], 3),
         (["--version"], 0),
     ],

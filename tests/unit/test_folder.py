@@ -16,6 +16,7 @@ from tests.contract.adapter_rigs import letter
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    (tmp_path / "here").mkdir()
     return tmp_path / "here"
 
 

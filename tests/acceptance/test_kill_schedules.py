@@ -1,0 +1,124 @@
+"""kill -9 around the firing of schedules: every slot sends exactly once, or is recorded as what it was."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from hiboss import clock
+from hiboss.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING, BEFORE_WRITE, IN_GROUP
+from hiboss.errors import DaemonUnreachable
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import line, set_up, wait_until
+
+MANY = 600  # twelve chunks, more than the deaths below let through
+DEATHS = [
+    ARRIVING,
+    ARRIVED,
+    f"{ARRIVING}:2",
+    f"{BEFORE_WRITE}:3",
+    f"{IN_GROUP}:3",
+    f"{AFTER_COMMIT}:3",
+]
+KINDS = [(catch_up, overlap) for catch_up in ("skip", "once", "all") for overlap in ("queue", "skip")]
+
+
+@pytest.fixture
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    daemon = RunningDaemon(set_up(tmp_path_factory.mktemp("k")))
+    daemon.start()
+    yield daemon
+    daemon.stop()
+
+
+def settled(daemon: RunningDaemon) -> bool:
+    """Whether no schedule is due."""
+    with daemon.database() as database:
+        (due,) = database.execute(
+            "SELECT count(*) FROM schedule WHERE next_at <= ?", (clock.now(),)
+        ).fetchone()
+    return not due
+
+
+def fired(daemon: RunningDaemon) -> Counter[str]:
+    """How often each text was sent; never more or less than there are slots that say so."""
+    daemon.check()
+    with daemon.database() as database:
+        sent = Counter(row[0] for row in database.execute("SELECT text FROM message"))
+        noted = Counter(
+            row[0]
+            for row in database.execute(
+                """
+                SELECT s.draft ->> '$.text' FROM schedule_slot l JOIN schedule s ON s.id = l.schedule
+                JOIN message m ON m.id = l.message AND m.text = s.draft ->> '$.text'
+                WHERE l.outcome = 'fired'
+                """
+            )
+        )
+    assert sent == noted
+    return sent
+
+
+def test_each_slot_sends_once_wherever_the_daemon_dies(daemon: RunningDaemon) -> None:
+    at = clock.iso(clock.now() + 2_000)
+    facts = {"token": daemon.token("nex"), "to": "agent:nex", "at": at}
+    for start in range(0, MANY, 100):
+        lines = [line("cron.create", n, text=f"{n}", **facts) for n in range(start, start + 100)]
+        answers = daemon.exchange(b"".join(lines).rstrip(), answers=100)
+        assert all("result" in answer for answer in answers)
+    daemon.kill()
+    while clock.iso(clock.now()) < at:
+        time.sleep(0.01)
+    for crash_at in DEATHS:
+        with suppress(DaemonUnreachable):  # it may be dead before it could say that it is ready
+            daemon.start(HIBOSS_CRASH_AT=crash_at)
+        if daemon.process is not None:
+            daemon.wait_for_death()
+        assert max(fired(daemon).values(), default=0) <= 1, crash_at
+    assert len(fired(daemon)) < MANY  # else the last deaths were none of a firing daemon
+    daemon.start()
+    wait_until(lambda: settled(daemon))
+    assert fired(daemon) == {f"{n}": 1 for n in range(MANY)}
+    with daemon.database() as database:
+        rows = database.execute("SELECT count(*), sum(number) FROM schedule_slot").fetchone()
+    assert tuple(rows) == (MANY, MANY)
+
+
+def test_no_slot_of_an_interval_is_lost_or_doubled_by_sudden_deaths(daemon: RunningDaemon) -> None:
+    numbers = {}
+    for catch_up, overlap in KINDS:
+        made = daemon.call(
+            "cron.create",
+            token=daemon.token("nex"),
+            every="1s",
+            to="user:boss" if overlap == "queue" else "agent:nex",
+            text=f"{catch_up} {overlap}",
+            catch_up=catch_up,
+            overlap=overlap,
+        )
+        numbers[made["id"]] = f"{catch_up} {overlap}"
+    chance = random.Random(5)
+    for _ in range(4):
+        time.sleep(chance.uniform(0.1, 1.1))
+        daemon.kill()
+        daemon.start()
+    wait_until(lambda: settled(daemon))
+    daemon.kill()
+    sent = fired(daemon)
+    for number, text in numbers.items():
+        with daemon.database() as database:
+            key = int(number[1:])
+            row = database.execute("SELECT created_at, next_at FROM schedule WHERE id = ?", (key,)).fetchone()
+            rows = database.execute(
+                "SELECT * FROM schedule_slot WHERE schedule = ? ORDER BY slot", (key,)
+            ).fetchall()
+        found = [slot for one in rows for slot in range(one["slot"], one["last_slot"] + 1, 1_000)]
+        assert len(found) == sum(one["number"] for one in rows)
+        assert found == list(range(row["created_at"] + 1_000, row["next_at"], 1_000)), text
+        assert sent[text] == sum(one["outcome"] == "fired" for one in rows) >= 1
+    daemon.start()
