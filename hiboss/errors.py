@@ -247,8 +247,10 @@ class NotFound(HibossError):
 
     code, rpc, http = "not_found", -32004, 404
 
-    def __init__(self, *, where: str = "hiboss envelope list", **facts: Any) -> None:
-        super().__init__(where=where, **facts)
+    def __init__(self, **facts: Any) -> None:
+        if type(self) is NotFound:  # the more particular ones say it themselves
+            facts.setdefault("where", "hiboss envelope list")
+        super().__init__(**facts)
 
 
 class OtherBox(NotFound):
