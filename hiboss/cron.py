@@ -107,20 +107,22 @@ def _elapsed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
 
     One offset at a time: over a change of half an hour, or at midnight, cronsim loses its way.
     """
-    back = timedelta()
-    while True:
-        here = clock.from_ms(after, zone)
-        offset = timezone(here.utcoffset() or timedelta())
-        for moment in CronSim(fields, here.replace(tzinfo=None) - back):
-            slot = clock.to_ms(moment.replace(tzinfo=offset))
-            change = _change(after, slot, zone)
-            if change is not None:
-                after, back = change, timedelta(seconds=1)  # the first minute of the new offset counts too
-                break
-            after = slot
+    begin = clock.from_ms(after, zone).replace(tzinfo=None)
+    walls = CronSim(fields, begin)
+    wall = next(walls, None)  # no other matches between `begin` and this one
+    while wall is not None:
+        offset = timezone(clock.from_ms(after, zone).utcoffset() or timedelta())
+        slot = clock.to_ms(wall.replace(tzinfo=offset))
+        change = _change(after, slot, zone)
+        if change is None:
             yield slot
-        else:
-            return
+            after, begin, wall = slot, wall, next(walls, None)
+            continue
+        after = change
+        here = clock.from_ms(change, zone).replace(tzinfo=None) - timedelta(seconds=1)  # that minute counts
+        if not begin <= here < wall:
+            begin, walls = here, CronSim(fields, here)
+            wall = next(walls, None)
 
 
 def _change(after: int, until: int, zone: tzinfo) -> int | None:

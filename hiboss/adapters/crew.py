@@ -122,16 +122,12 @@ class Crew:
         try:
             kind = self._registry.kind(berth.type)
             adapter = kind(Account(binding=berth.binding, name=berth.account, settings=berth.settings))
-            async with asyncio.timeout(START_SECONDS):
-                await adapter.start()
+            await _start(adapter)
             await self._is_up(berth, adapter)
             await adapter.listen(lambda arrival: self._receive(berth.binding, berth.type, arrival))
             berth.error = "it stopped listening"
         except (LaneError, HibossError) as error:
             berth.error = redact(str(error))
-            log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
-        except TimeoutError:
-            berth.error = f"it did not start within {START_SECONDS:g} seconds"
             log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
         except BaseException as error:
             if is_ours(error):
@@ -163,6 +159,17 @@ def is_ours(error: BaseException) -> bool:
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
+
+
+async def _start(adapter: Any) -> None:
+    limit = asyncio.timeout(START_SECONDS)
+    try:
+        async with limit:
+            await adapter.start()
+    except TimeoutError as error:
+        if not limit.expired():
+            raise  # its own, about something else
+        raise LaneError("timed_out", f"it did not start within {START_SECONDS:g} seconds") from error
 
 
 async def _stop(adapter: Any, berth: Berth) -> None:

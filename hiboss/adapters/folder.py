@@ -21,6 +21,7 @@ from ..contract import Account, Arrival, EnvelopeError, LaneError, Letter, Recei
 from ..crashpoint import FOLDER_RECEIVED, FOLDER_TAKEN, crashpoint
 from ..errors import HibossError, nearest
 from ..paths import sync_directory
+from .aside import aside
 
 POLL_SECONDS = 0.3
 _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html", "event": ".txt"}
@@ -70,7 +71,7 @@ class FolderAdapter:
         if not os.path.isdir(self._root):  # unplugged or moved: what is posted must not land beside it
             raise LaneError("folder_unusable", f"{self._root} is gone")
         try:
-            await asyncio.to_thread(_make, self._root)
+            await aside(self._root, _make, self._root)
         except OSError as error:
             raise _unusable(self._root, error) from error
 
@@ -84,7 +85,7 @@ class FolderAdapter:
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str:
         try:
-            return await asyncio.to_thread(self._write, letter, chunk)
+            return await aside(self._root, self._write, letter, chunk)
         except FileNotFoundError as error:
             if error.filename and not str(error.filename).startswith(self._root):
                 raise EnvelopeError("file_missing", f"{error.filename} is gone") from error
@@ -119,8 +120,8 @@ class FolderAdapter:
 
     async def listen(self, receive: Receive) -> None:
         while True:
-            await asyncio.to_thread(self._take)
-            for update in await asyncio.to_thread(self._taken):
+            await aside(self._root, self._take)
+            for update in await aside(self._root, self._taken):
                 await self._hand_in(update, receive)
             await asyncio.sleep(POLL_SECONDS)
 
@@ -160,20 +161,20 @@ class FolderAdapter:
 
     async def _hand_in(self, update: str, receive: Receive) -> None:
         directory = self._in(".taken", update)
-        names = [name for name in await asyncio.to_thread(os.listdir, directory) if not name.startswith(".")]
+        names = [name for name in await aside(self._root, os.listdir, directory) if not name.startswith(".")]
         for stray in names[1:]:  # nobody but us should put anything here; it comes in by itself
             os.rename(os.path.join(directory, stray), self._in("in", _fitting(f"{update}-{stray}")))
         if names:
             try:
-                arrival = await asyncio.to_thread(self._read, update, os.path.join(directory, names[0]))
+                arrival = await aside(self._root, self._read, update, os.path.join(directory, names[0]))
                 await receive(arrival)
                 crashpoint(FOLDER_RECEIVED)
             except Refused as refusal:
-                await asyncio.to_thread(self._set_aside, directory, names[0], refusal.why)
+                await aside(self._root, self._set_aside, directory, names[0], refusal.why)
                 return
             except HibossError as error:  # not now; it stays taken and is tried again
                 raise LaneError(error.code, error.message) from error
-        await asyncio.to_thread(shutil.rmtree, directory)
+        await aside(self._root, shutil.rmtree, directory)
 
     def _read(self, update: str, path: str) -> Arrival:
         name = os.path.basename(path)
