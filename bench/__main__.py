@@ -59,7 +59,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         elif part == "deferred":
             figures += deferred.measure(directory, (given.rows, SMALL), given.rounds, given.seconds)
         elif part == "waiters":
-            waits, idle_seconds = (100, 3.0) if given.quick else (1_000, 10.0)
+            waits, idle_seconds = (100, 3.0) if given.quick else (400, 10.0)
             figures += waiters.measure(directory, waits, idle_seconds)
         else:
             due = 2_000 if given.quick else 10_000

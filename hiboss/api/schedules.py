@@ -177,6 +177,8 @@ async def change(house: House, caller: Caller, params: Set) -> ScheduleShape:
         raise InvalidParams(detail="say when in one way: cron (--cron), every (--every) or at (--at)")
     if when:
         when = {"cron": None, "every_ms": None, "at": None} | when
+        if house.store.read(lambda c: schedules.is_spent(c, before)):
+            when["enabled"] = 1  # a new time for what had only one
     kept = json.loads(before["draft"])
     given = _sending(params)
     asked = Send.model_validate({"to": kept["to"], "text": kept["text"], "type": kept["type"]} | given)

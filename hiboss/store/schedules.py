@@ -62,7 +62,7 @@ def arm(tx: Tx, number: int, now: int) -> None:
     tx.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (slot, number))
 
 
-def _settled(tx: Tx, number: int, slot: int) -> bool:
+def _settled(tx: Tx | Connection, number: int, slot: int) -> bool:
     found = tx.execute(
         "SELECT 1 FROM schedule_slot WHERE schedule = ? AND slot = ?", (number, slot)
     ).fetchone()
@@ -100,9 +100,14 @@ def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
 
 
 def listed(connection: Connection, owner: int | None) -> list[Row]:
-    return connection.execute(
-        f"{_SELECT} AND (?1 IS NULL OR s.owner = ?1) ORDER BY s.id", (owner,)
-    ).fetchall()
+    if owner is None:
+        return connection.execute(f"{_SELECT} ORDER BY s.id").fetchall()
+    return connection.execute(f"{_SELECT} AND s.owner = ? ORDER BY s.id", (owner,)).fetchall()
+
+
+def is_spent(connection: Connection, row: Row) -> bool:
+    """Whether a single time has come and gone."""
+    return row["at"] is not None and _settled(connection, row["id"], row["at"])
 
 
 def slots(connection: Connection, number: int, limit: int) -> list[Row]:
@@ -179,7 +184,7 @@ def _wanted(catch_up: str, overdue: list[int], now: int) -> list[int]:
     met = [slot for slot in overdue if slot >= now - GRACE_MS]
     if catch_up == "all":
         return overdue[-CATCH_UP:]
-    if catch_up == "once" and not met:
+    if catch_up == "once" and len(met) < len(overdue):  # there was a downtime: one for all of it
         return overdue[-1:]
     return met
 
