@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import EXIT_REFUSED, HibossError, InvalidParams
+from ..errors import EXIT_REFUSED, EXIT_USAGE, HibossError, InvalidParams
 from . import output
 from .session import As, Json, Token, call, flag, patience
 
@@ -45,7 +45,8 @@ def poll(
         if format_ != "hook":
             raise
         # A harness takes 2 for "go on, the reason is on standard error": an error must not wake.
-        raise typer.Exit(min(output.fail(error), EXIT_REFUSED)) from None
+        status = output.fail(error)
+        raise typer.Exit(EXIT_REFUSED if status == EXIT_USAGE else status) from None
     if format_ == "hook":
         _hook(result, always_block)
     elif format_ == "json":

@@ -29,7 +29,7 @@ def _claims() -> Iterator[Row]:
     name, command = "envelope.claim", "envelope claim"
     for value in BAD_LENGTHS:
         yield row(name, {"lease": value}, "bad_duration", f"{shown(value)} is no length|90s, 10m")
-    yield row(name, {"lease": "soon"}, "bad_duration", "soon|1h30m", f"{command} --lease soon")
+    yield row(name, {"lease": "soon"}, "bad_duration", "soon|90s, 10m", f"{command} --lease soon")
     for value in ("0s", "0h0m", "0.000s"):
         yield row(name, {"lease": value}, "bad_duration", f"{value}|nothing", f"{command} --lease {value}")
     for value in ("25h", "999999h", "86401s"):

@@ -90,7 +90,7 @@ def _times() -> Iterator[Row]:
         ("cron", "@dayly", "bad_cron", "@dayly|@daily?"),
         ("every", "0s", "bad_duration", "0s|nothing"),
         ("every", "0.5s", "bad_duration", "0.5s|at least 1s"),
-        ("every", "soon", "bad_duration", "soon|1h30m"),
+        ("every", "soon", "bad_duration", "soon|90s, 10m"),
         ("at", "soon", "bad_time", "soon|+2h"),
     ):
         given = {**TO, "text": "x", option: value}
@@ -203,7 +203,7 @@ def _lengths() -> Iterator[Row]:
     ):
         for value in BAD_LENGTHS:
             yield row(name, {param: value}, "bad_duration", f"{shown(value)} is no length|90s, 10m")
-        yield row(name, {param: "soon"}, "bad_duration", "soon|1h30m", f"{command} soon")
+        yield row(name, {param: "soon"}, "bad_duration", "soon|90s, 10m", f"{command} soon")
         for value in ("0s", "0h0m"):
             yield row(name, {param: value}, "bad_duration", f"{value}|nothing", f"{command} {value}")
         for value in ("2h", "3601s", "999999h"):
