@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from ..errors import InvalidParams
 from . import output
 from .session import As, Json, Token, call, call_openly, flag, noun, read_file
 
@@ -89,8 +88,6 @@ def set_(
     params = _content(
         cron, every, at, to, text, attachment, subject, priority, timezone, catch_up, overlap, name
     )
-    if all(value is None for value in params.values()):
-        raise InvalidParams(detail="there is nothing to change: give one of the flags (--help lists them)")
     result = call("cron.set", params | {"id": id_}, token=token, profile=as_)
     output.answer(result, {"cron-id": result["id"], "next-run": _local(result)})
 
