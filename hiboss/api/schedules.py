@@ -172,9 +172,7 @@ async def change(house: House, caller: Caller, params: Set) -> ScheduleShape:
     """Change a schedule; what is not given stays as it is."""
     number = ids.number(params.id, "schedule")
     if not params.model_fields_set - {"id"}:
-        raise InvalidParams(
-            detail="there is nothing to change: give what should be otherwise (see cron.create)"
-        )
+        raise InvalidParams(detail="there is nothing to change: give what should be otherwise")
     before = house.store.read(lambda c: schedules.get(c, number, caller.sees))
     when = _when(house, params)
     if len(when) > 1:
