@@ -122,7 +122,7 @@ def _usage_of_schedules() -> Iterator[Row]:
     ):
         yield _wrong("cron.create", cli, "usage", says)
     nothing = "cron set --id %schedule"
-    yield _wrong("cron.set", nothing, "invalid_params", "nothing to change|--help")
+    yield _wrong("cron.set", nothing, "invalid_params", "nothing to change")
 
 
 def _callers() -> Iterator[Row]:

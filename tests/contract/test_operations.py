@@ -151,7 +151,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("cron.explain", {"cron": "@daily", "timezone": "x"}, "bad_timezone"),
     ("cron.explain", {"cron": "@daily", "count": 0}, "invalid_params"),
     *[
-        (f"cron.{verb}", {"id": value}, expected)
+        (f"cron.{verb}", {"id": value} | ({"name": "n"} if verb == "set" else {}), expected)
         for verb in ("show", "set", "enable", "disable", "delete", "run")
         for value, expected in (("x", "bad_id"), ("s999999", "not_found"))
     ],
