@@ -67,7 +67,7 @@ def call(
     *,
     token: str | None = None,
     profile: str | None = None,
-    timeout: float = client.TIMEOUT,
+    timeout: float | None = None,
 ) -> Any:
     """Call an operation in the name of whoever the options and the environment say."""
     home = Home()
@@ -81,7 +81,7 @@ def patience(wait: str | None) -> float:
 
 
 def _call(
-    home: Home, method: str, params: dict[str, Any], given: str | None, timeout: float = client.TIMEOUT
+    home: Home, method: str, params: dict[str, Any], given: str | None, timeout: float | None = None
 ) -> Any:
     wanted = {name: value for name, value in params.items() if value is not None}
     if given is not None:
@@ -89,6 +89,8 @@ def _call(
     _check_utf8(wanted)
     notice_other_version(home)
     with output.Progress(f"waiting for {method}") as waiting:
+        if timeout is None:
+            return client.call(home, method, wanted, waiting=waiting)
         return client.call(home, method, wanted, timeout=timeout, waiting=waiting)
 
 

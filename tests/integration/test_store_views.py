@@ -45,7 +45,12 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon with mail of many kinds, and an account that cannot post."""
     directory = tmp_path_factory.mktemp("d")
     set_up(directory)
-    with running_daemon(directory, set_up=False, HIBOSS_ADAPTERS_MODULES="hiboss.scripted") as running:
+    with running_daemon(
+        directory,
+        set_up=False,
+        HIBOSS_ADAPTERS_MODULES="hiboss.scripted",
+        HIBOSS_DAEMON_HEARTBEAT_SECONDS="1",
+    ) as running:
         nex, boss, ada = running.token("nex"), running.token("boss"), running.register("ada", role="reviewer")
         first = running.call(
             "envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s"
