@@ -30,7 +30,7 @@ lint: .venv/developers
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal $(ARGS)
 
 bench: .venv/developers
 	$(BIN)/python -m compileall -q hiboss
