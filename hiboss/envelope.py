@@ -120,7 +120,6 @@ class Draft(NamedTuple):
     key: str | None = None
     digest: bytes | None = None  # of the request as written, to tell a repeat from a reuse
     channel: dict[str, Any] | None = None  # what a platform said of it: author, chat, message
-    answers_post: str | None = None  # the platform's id of the post it replies to
 
 
 class Accepted(NamedTuple):

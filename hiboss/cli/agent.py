@@ -22,6 +22,9 @@ app.add_typer(token_app, name="token")
 Name = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes, like code-review.")
 ]
+Known = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="The agent's name, as agent list shows it.")
+]
 Kind = Annotated[
     Literal["agent", "service", "bot"] | None,
     typer.Option("--kind", help="What it is: agent (the default), service or bot."),
@@ -84,7 +87,7 @@ def list_(
 
 @app.command("set")
 def set_(
-    name: Name,
+    name: Known,
     kind: Kind = None,
     mode: Mode = None,
     description: Description = None,
@@ -107,7 +110,7 @@ def set_(
 
 @app.command()
 def delete(
-    name: Name,
+    name: Known,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     token: Token = None,
     as_: As = None,
@@ -142,7 +145,7 @@ def heartbeat(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 @app.command()
 def bind(
-    name: Name,
+    name: Known,
     adapter_type: Annotated[
         str, typer.Option("--adapter-type", metavar="TYPE", help="The kind of platform, like folder.")
     ],
@@ -164,7 +167,7 @@ def bind(
 
 @app.command()
 def unbind(
-    name: Name,
+    name: Known,
     adapter_type: Annotated[
         str, typer.Option("--adapter-type", metavar="TYPE", help="The kind of platform, like folder.")
     ],
@@ -194,14 +197,14 @@ def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 
 @permission_app.command("get")
-def get_permission(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+def get_permission(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Show an agent's level and the operations it may call with it."""
     output.answer(call("agent.permission.get", {"name": name}, token=token, profile=as_))
 
 
 @permission_app.command("set")
 def set_permission(
-    name: Name,
+    name: Known,
     level: Annotated[
         Literal["restricted", "standard", "privileged"],
         typer.Option("--level", help="Its new level, in force at once."),
@@ -220,7 +223,7 @@ def set_permission(
 
 @token_app.command()
 def rotate(
-    name: Name,
+    name: Known,
     profile: Annotated[
         bool | None,
         typer.Option("--profile/--no-profile", help="Keep it for --as NAME, or not; by default as before."),
@@ -235,7 +238,7 @@ def rotate(
 
 
 @token_app.command()
-def revoke(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+def revoke(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """End an agent's tokens. The agent and its mail stay; rotate gives it a new token."""
     output.answer(call("agent.token.revoke", {"name": name}, token=token, profile=as_))
 

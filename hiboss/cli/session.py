@@ -52,7 +52,8 @@ As = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_switch_json)]
 Address = Annotated[
-    str | None, typer.Option("--address", help="Whose box, for the boss: agent:kai, user:boss, …")
+    str | None,
+    typer.Option("--address", metavar="ADDRESS", help="Whose box, for the boss: agent:kai, user:boss, …"),
 ]
 
 
