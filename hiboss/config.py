@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .envelope import check_text
-from .errors import BadConfig, BadSetting, TooLarge, UnknownSetting, nearest
+from .envelope import measure
+from .errors import BadConfig, BadSetting, UnknownSetting, nearest
 
 KIB, MIB = 1024, 1024 * 1024
 _SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB)?")
@@ -116,11 +116,7 @@ class Settings:
 
     def check_word(self, field: str, value: str) -> str:
         """A short text, when it can be stored."""
-        check_text(value, field)
-        if len(value.encode()) > self.word_bytes:
-            size, limit = f"{len(value.encode())} bytes", str(self.word_bytes)
-            raise TooLarge(what=field, size=size, limit=limit, advice="")
-        return value
+        return measure(field, value, self.word_bytes)
 
     def adopt(self, other: Settings) -> None:
         """Take over the live values of others, in place: everybody holds this object."""

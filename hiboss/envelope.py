@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from .address import Address
-from .errors import BadText
+from .errors import BadText, TooLarge
 
 
 class Word(IntEnum):
@@ -182,3 +182,12 @@ def check_text(text: str, field: str = "text") -> str:
     except UnicodeEncodeError:
         raise BadText(field=field, why="it contains half a surrogate pair, which is no character") from None
     return text
+
+
+def measure(field: str, value: str, limit: int, advice: str = "") -> str:
+    """The text, when it can be stored and is not longer than allowed."""
+    check_text(value, field)
+    # A character has at most four bytes: short texts need no encoding to be measured.
+    if len(value) * 4 > limit and (size := len(value.encode())) > limit:
+        raise TooLarge(what=field, size=f"{size} bytes", limit=str(limit), advice=advice)
+    return value

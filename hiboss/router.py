@@ -15,7 +15,7 @@ from typing import Any
 from . import clock, media
 from .config import Settings
 from .contract import Arrival, Refused
-from .envelope import Accepted, Attachment, Draft, check_text
+from .envelope import Accepted, Attachment, Draft, measure
 from .errors import (
     AttachmentForbidden,
     AttachmentMissing,
@@ -91,10 +91,10 @@ class Router:
         if not arrival.files and (not arrival.text or arrival.text.isspace()):
             raise Refused("it is empty")
         try:
-            _measure("text", arrival.text, limits.text_bytes)
-            _measure("subject", arrival.subject or "", limits.subject_bytes)
+            measure("text", arrival.text, limits.text_bytes)
+            measure("subject", arrival.subject or "", limits.subject_bytes)
             for value in (*arrival.author.values(), arrival.group or "", arrival.answers or ""):
-                _measure("author, group or answers", value, limits.word_bytes)
+                measure("author, group or answers", value, limits.word_bytes)
         except HibossError as error:
             raise Refused(error.message) from error
 
@@ -114,17 +114,17 @@ class Router:
         if not has_files and (not draft.text or draft.text.isspace()):
             raise EmptyMessage()
         advice = "; send long content as an attachment"
-        _measure("text", draft.text, limits.text_bytes, advice)
+        measure("text", draft.text, limits.text_bytes, advice)
         if draft.subject is not None:
-            _measure("subject", draft.subject, limits.subject_bytes)
+            measure("subject", draft.subject, limits.subject_bytes)
         if draft.from_name is not None:
-            _measure("from_name", draft.from_name, limits.word_bytes)
+            measure("from_name", draft.from_name, limits.word_bytes)
         if draft.trace is not None:
-            _measure("trace_id", draft.trace, limits.word_bytes)
+            measure("trace_id", draft.trace, limits.word_bytes)
         if draft.key is not None:
-            _measure("key", draft.key, limits.word_bytes)
+            measure("key", draft.key, limits.word_bytes)
         if draft.metadata:
-            _measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
+            measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
 
     async def _repeated(self, draft: Draft) -> Accepted | None:
         key = draft.key
@@ -136,13 +136,6 @@ class Router:
         return tuple(
             [await asyncio.to_thread(media.keep, self._home, path, self._settings) for path in files]
         )
-
-
-def _measure(field: str, value: str, limit: int, advice: str = "") -> None:
-    check_text(value, field)
-    # A character has at most four bytes: short texts need no encoding to be measured.
-    if len(value) * 4 > limit and (size := len(value.encode())) > limit:
-        raise TooLarge(what=field, size=f"{size} bytes", limit=str(limit), advice=advice)
 
 
 def _too_many(what: str, number: int, things: str, limit: int) -> None:

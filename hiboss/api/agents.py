@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from .. import clock
 from ..address import check_agent_name
-from ..envelope import check_text
+from ..envelope import measure
 from ..errors import BadName, BadText, BossOnly, InvalidParams, NameTaken, TooLarge, UnknownAgent
 from ..store import agents, bindings, tokens
 from ..store.database import Row
@@ -184,10 +184,7 @@ def _fields(house: House, params: Fields) -> dict[str, Any]:
     """What was given of an agent's words, checked; an empty one means none."""
     given = {name: getattr(params, name) for name in agents.FIELDS if getattr(params, name) is not None}
     for name, value in given.items():
-        check_text(value, name)
-        limit = house.settings.subject_bytes
-        if len(value.encode()) > limit:
-            raise TooLarge(what=name, size=f"{len(value.encode())} bytes", limit=str(limit), advice="")
+        measure(name, value, house.settings.subject_bytes)
     if given.get("mode") == "run":
         raise InvalidParams(detail="mode run needs a provider, and there is none yet; right would be pull")
     workspace = given.get("workspace")

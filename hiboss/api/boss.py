@@ -6,7 +6,6 @@ from typing_extensions import TypedDict
 
 from .. import clock
 from ..address import BOSS
-from ..envelope import check_text
 from ..errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
 from ..store import arrivals, schedules, tokens
 from ..store import house as house_store
@@ -92,12 +91,9 @@ async def rotate(house: House, caller: Caller, params: Nothing) -> Rotated:
 
 
 def check_boss_name(house: House, given: str) -> str:
-    name = check_text(given.strip(), "name")
+    name = house.settings.check_word("name", given.strip())
     if not name:
         raise InvalidParams(detail="name is empty; give the name people call you")
-    limit = house.settings.word_bytes
-    if len(name.encode()) > limit:
-        raise TooLarge(what="name", size=f"{len(name.encode())} bytes", limit=str(limit), advice="")
     return name
 
 

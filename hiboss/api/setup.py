@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 from .. import clock
 from ..address import check_agent_name
 from ..crashpoint import SETUP_PROFILES, crashpoint
-from ..envelope import check_text
 from ..errors import BadName, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
 from ..store import house as house_store
@@ -79,10 +78,7 @@ async def check(house: House, caller: Caller, params: Nothing) -> Check:
 async def execute(house: House, caller: Caller, params: Execute) -> Executed:
     """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
     name = (params.boss_name or "").strip() or _login_name()
-    check_text(name, "boss_name")
-    limit = house.settings.word_bytes
-    if len(name.encode()) > limit:
-        raise TooLarge(what="boss_name", size=f"{len(name.encode())} bytes", limit=str(limit), advice="")
+    house.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
     async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
