@@ -40,6 +40,7 @@ class Address(NamedTuple):
 
 BOSS = Address("user", "boss")
 SYSTEM = Address("agent", "system")  # whom notices come from; nobody can write to it
+BACKGROUND = Address("agent", "background")  # does one task for an agent, as that agent would
 
 
 @lru_cache(maxsize=4096)

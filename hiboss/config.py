@@ -97,6 +97,32 @@ class Settings:
     drain_seconds: float = _setting(
         "delivery", 5.0, "How long a stop waits for posts in hand.", least=0, most=600
     )
+    parallel_runs: int = _setting("runs", 4, "How many runs go on at the same time.", most=1_000)
+    idle_seconds: float = _setting(
+        "runs", 600.0, "A run that gives no sign of life for so long is ended.", least=0.1, most=86_400
+    )
+    total_seconds: float = _setting(
+        "runs", 3_600.0, "A run that lasts longer is ended.", least=0.1, most=604_800
+    )
+    output_bytes: int = _setting(
+        "runs", MIB, "A run that writes more than this is ended.", least=KIB, most=1024 * MIB
+    )
+    finish_seconds: float = _setting(
+        "runs", 5.0, "How long a stop waits for runs to finish.", least=0, most=3_600
+    )
+    hops: int = _setting(
+        "runs", 16, "Through how many hands an errand goes before the boss is asked.", most=1_000
+    )
+    runs_per_trace: int = _setting(
+        "runs", 50, "How many runs an errand takes before the boss is asked.", most=100_000
+    )
+    provider_modules: tuple[str, ...] = _setting(
+        "providers",
+        (),
+        "Python modules with providers of your own (docs/providers.md).",
+        key="modules",
+        live=False,
+    )
     adapter_modules: tuple[str, ...] = _setting(
         "adapters",
         (),
@@ -153,7 +179,7 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         if isinstance(self.default, tuple):
             what = 'paths that begin with / or ~, like ["~/.ssh"]'
-            if self.name == "adapter_modules":
+            if self.name.endswith("_modules"):
                 what = 'Python modules, like ["hiboss.scripted"]'
             return f"a list of {what} (in the environment: separated by commas)"
         number = "a number" if isinstance(self.default, float) else "a whole number"

@@ -1,7 +1,8 @@
-"""What an adapter must do, and the errors it speaks in. The docstrings are the contract.
+"""What an adapter and a provider must do, and the errors they speak in. The docstrings are the contract.
 
-One contract test runs over every adapter (tests/contract/test_adapters.py); to write one of
-your own, see docs/adapters.md.
+One contract test runs over every adapter (tests/contract/test_adapters.py) and one over every
+provider (tests/contract/test_providers.py); to write one of your own, see docs/adapters.md
+and docs/providers.md.
 """
 
 from __future__ import annotations
@@ -134,3 +135,92 @@ class Adapter(Protocol):
         Raises LaneError or EnvelopeError; any other exception counts as a LaneError. The
         same chunk may come again when a crash lay between your answer and our note of it.
         """
+
+
+# --- providers: how an agent thinks --------------------------------------------------
+
+
+class TurnError(Exception):
+    """This turn did not go well: an exit status, an error it reported, a limit.
+
+    Its envelopes come again, one at a time; one that never goes well fails, alone. What would
+    stop every turn (program or workspace missing, network, account refused) is a LaneError.
+    """
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+
+
+class Heard(NamedTuple):
+    """Something a provider says while it thinks: shown live, kept by nobody."""
+
+    kind: str  # delta (a piece of the answer), tool (what it does just now), alive (nothing to show)
+    text: str = ""
+
+
+class Reminder(NamedTuple):
+    """A message to send later to where the answer goes."""
+
+    text: str
+    deliver_at: int  # milliseconds UTC
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """One turn, as a provider gets it."""
+
+    run: str  # r9
+    delivery: str  # unlike any other on any machine
+    agent: str
+    text: str  # exactly what `turn.preview` showed
+    envelopes: Sequence[Mapping[str, Any]]  # the same, in the form of the API
+    due: int | str  # how much waited when it began
+    now: int  # when it began; milliseconds UTC
+    timezone: str  # the boss's
+    workspace: str  # a directory; whether it is there is the provider's to see
+    environment: Mapping[str, str]  # for a process: token, home, PATH with hiboss on it
+    output_bytes: int  # no answer, with all that was said besides, may be longer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thought:
+    """What came of a turn that went well. An empty text: nothing is to be said."""
+
+    text: str = ""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = None  # in dollars
+    later: tuple[Reminder, ...] = ()
+    note: str | None = None  # a remark for the record of the run
+
+
+Hear = Callable[[Heard], None]
+Started = Callable[[int], Awaitable[None]]  # told the pid of a process before it is given its turn
+
+
+class Provider(Protocol):
+    """How an agent thinks. Made anew for each turn; it keeps nothing between two.
+
+    It never retries and sends nothing itself: it says what came of the turn, or raises a
+    TurnError or LaneError. Any other exception is a defect and counts as a TurnError. Time
+    limits are not its business: whoever takes too long is cancelled. Cancelled, it ends
+    whatever it has started, processes with all their children, and only then lets go.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[tuple[str, ...]]  # what `configure` takes: command, url
+
+    @classmethod
+    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Of what the boss gave, the settings as they are kept. Raises Refused for what cannot work.
+
+        Only what cannot change is checked: a program that is missing now may come later.
+        """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Remember the settings (and `secret`, where one is kept). No I/O here."""
+
+    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+        """Take the turn. `hear` may be called at any time; each call is a sign of life."""

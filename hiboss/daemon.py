@@ -62,6 +62,8 @@ class Daemon:
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
             self.works = Works(store, self.home, self.settings, router)
+            gate = Gate(store, policy, self.works.presence)
+            self.works.runner.token_ended = gate.forget
             house = House(
                 home=self.home,
                 configuration=self.configuration,
@@ -69,11 +71,12 @@ class Daemon:
                 router=router,
                 crew=self.works.crew,
                 delivery=self.works.delivery,
+                runner=self.works.runner,
                 scheduler=self.works.scheduler,
                 bus=self.works.bus,
                 waiters=self.works.waiters,
                 presence=self.works.presence,
-                gate=Gate(store, policy, self.works.presence),
+                gate=gate,
                 policy=policy,
                 started_at=clock.now(),
                 stop=self.stopping.set,

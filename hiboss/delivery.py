@@ -11,12 +11,11 @@ import json
 import logging
 import math
 import os
-import random
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from . import clock
+from . import clock, patience
 from .adapters.crew import Crew, is_ours
 from .config import Settings
 from .contract import EnvelopeError, File, LaneError, Letter
@@ -32,7 +31,6 @@ from .store.store import Store
 from .store.writer import Tx
 
 log = logging.getLogger(__name__)
-PATIENCE_SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then hourly
 LONGEST_WAIT_SECONDS = 24 * 3600.0  # whatever a platform says
 LONGEST_ID = 500
 BURST = 50  # envelopes of one lane before others get its place
@@ -127,12 +125,12 @@ class Delivery:
     async def _break_off(self, lane: Lane, trouble: Trouble) -> None:
         """What it had in hand waits with the lane, as after any error, and is tried again."""
         now = clock.now()
-        until = now + int(_patience(1) * 1000)
+        until = now + int(patience.after(1) * 1000)
 
         def write(tx: Tx) -> None:
             lanes.broke_off(tx, lane, trouble, until, now)
 
-        await self._write_in_the_end(write)
+        await self._store.write_in_the_end(write)
         self.nudge(until)
 
     async def _deliver(self, lane: Lane, eager: bool) -> None:
@@ -159,23 +157,13 @@ class Delivery:
                 settle.write(tx)
             return lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
 
-        claimed = await self._write_in_the_end(change)
+        claimed = await self._store.write_in_the_end(change)
         crashpoint(SETTLED)
         if settle is not None:
             self._bus.publish(settle.event)
             if settle.wake_at is not None:
                 self.nudge(settle.wake_at)
         return claimed
-
-    async def _write_in_the_end(self, change: Callable[[Tx], T]) -> T:
-        pause = 0.1
-        while True:
-            try:
-                return await self._store.write(change)
-            except HibossError as error:
-                log.error("A lane waits for the store: %s", error, extra={"action": "deliver"})
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 10.0)
 
     async def _hand_over(self, lane: Lane, claimed: Facts) -> Settle:
         """Post it, and say what to write about that."""
@@ -251,17 +239,13 @@ class Delivery:
     def _waits(self, lane: Lane, claimed: Facts, trouble: Trouble, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
         failures = self._store.read(lambda connection: lanes.failures(connection, lane))
-        delay = _patience(failures)
+        delay = patience.after(failures)
         if retry_after is not None and math.isfinite(retry_after):
             delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
         log.warning("%s waits %.0f s: %s", address, delay, trouble.text, extra={"action": "deliver"})
         until = now + int(delay * 1000)
         event = LaneWaits(at=now, address=address, error=trouble.text, until=until)
         return Settle(lambda tx: lanes.waits(tx, lane, number, trouble, until, now), event, until)
-
-
-def _patience(failures: int) -> float:
-    return PATIENCE_SECONDS[min(failures, len(PATIENCE_SECONDS) - 1)] * random.uniform(0.9, 1.1)
 
 
 def _letter(claimed: Facts, home: Home) -> Letter:

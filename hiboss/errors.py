@@ -7,50 +7,19 @@ JSON-RPC code, HTTP status and exit status, so a door maps by class and decides 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
+from .fault import EXIT_ARMED as EXIT_ARMED
+from .fault import EXIT_REFUSED as EXIT_REFUSED
+from .fault import EXIT_STOPPED as EXIT_STOPPED
+from .fault import EXIT_TIMEOUT as EXIT_TIMEOUT
+from .fault import EXIT_UNREACHABLE as EXIT_UNREACHABLE
+from .fault import EXIT_USAGE as EXIT_USAGE
+from .fault import HibossError as HibossError
+from .fault import exit_status as exit_status
+from .fault import tree as tree
 from .wording import nearest as nearest
 from .wording import redact as redact
-from .wording import shown
-
-EXIT_REFUSED = 1
-EXIT_USAGE = 2
-EXIT_UNREACHABLE = 3
-EXIT_TIMEOUT = 4
-EXIT_ARMED = 5
-EXIT_STOPPED = 6
-
-
-class HibossError(Exception):
-    """something went wrong"""
-
-    code: ClassVar[str] = "error"
-    rpc: ClassVar[int] = -32000
-    http: ClassVar[int] = 400
-    exit: ClassVar[int] = EXIT_REFUSED
-
-    def __init__(self, **facts: Any) -> None:
-        # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
-        self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
-        template = " ".join((type(self).__doc__ or self.code).split())
-        super().__init__(redact(template.format(**{name: shown(name, fact) for name, fact in facts.items()})))
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for names that are not real attributes: the facts.
-        try:
-            return self.__dict__["facts"][name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    @property
-    def message(self) -> str:
-        return str(self)
-
-    def payload(self) -> dict[str, Any]:
-        """What every door sends along with the message."""
-        return {"code": self.code, **self.facts}
-
 
 # --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------
 
@@ -110,6 +79,18 @@ class BadDuration(InvalidParams):
     """{value} is no length of time{why}; right would be 90s, 10m or 1h"""
 
     code = "bad_duration"
+
+
+class NoProvider(InvalidParams):
+    """{name} has no provider to think with; right would be: hiboss agent set --name {name} --provider command --command "python agent.py" (or webhook, or demo)"""
+
+    code = "no_provider"
+
+
+class BadProvider(InvalidParams):
+    """the provider cannot be used like this: {why}"""
+
+    code = "bad_provider"
 
 
 class BadCron(InvalidParams):
@@ -283,6 +264,12 @@ class UnknownAgent(NotFound):
     code = "unknown_agent"
 
 
+class UnknownUser(NotFound):
+    """there is nobody called {name}{hint} whose box could be changed; hiboss user list shows who has one"""
+
+    code = "unknown_user"
+
+
 class UnknownProfile(NotFound):
     """there is no profile {name}{hint}; profiles here: {profiles}"""
 
@@ -338,6 +325,12 @@ class ArmedElsewhere(HibossError):
     """somebody already watches for {address}; one watch is enough"""
 
     code, rpc, http, exit = "armed_elsewhere", -32015, 409, EXIT_ARMED
+
+
+class NotRunning(HibossError):
+    """{id} is {state}; only a run that is under way can be cancelled, paused or resumed. hiboss run list shows them"""
+
+    code, rpc, http = "not_running", -32026, 409
 
 
 class KeyReused(HibossError):
@@ -479,15 +472,3 @@ class TimedOut(HibossError):
     """no answer within {seconds:g} seconds; what was asked may still happen (send again with the same --key to be sure)"""
 
     code, rpc, http, exit = "timed_out", -32048, 504, EXIT_TIMEOUT
-
-
-def tree(root: type[HibossError] = HibossError) -> Iterator[type[HibossError]]:
-    """Every error class, parents before children."""
-    yield root
-    for child in root.__subclasses__():
-        yield from tree(child)
-
-
-def exit_status(code: str) -> int:
-    """The exit status of the error with this stable code (also of one from a newer daemon)."""
-    return next((cls.exit for cls in tree() if cls.code == code), EXIT_REFUSED)

@@ -42,6 +42,20 @@ class LaneWaits(Event):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunStarted(Event):
+    run: int
+    agent: int  # address id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEnded(Event):
+    run: int
+    agent: int
+    status: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AdapterStarted(Event):
     binding: int
     address: str

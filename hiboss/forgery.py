@@ -16,7 +16,7 @@ _UNSEEN = (
     "\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_KEYS = ("envelope-id:", "attachments:")
+_KEYS = ("envelope-id:", "attachments:", "already-sent:")
 _MOMENT = "at0000-00-00T00:00:00+00:00:"
 
 

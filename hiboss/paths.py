@@ -55,6 +55,19 @@ class Home:
         return self._in("backups")
 
     @property
+    def secrets(self) -> str:
+        """What others must not learn and the database must not hold, a file each."""
+        return self._in("secrets")
+
+    def workspace(self, agent: str) -> str:
+        """Where an agent works that was given no other place."""
+        return self._in("workspaces", agent.lower())
+
+    @property
+    def programs(self) -> str:
+        return self._in("bin")
+
+    @property
     def log_file(self) -> str:
         return self._in("logs", "daemon.log")
 
@@ -82,7 +95,8 @@ class Home:
             # Files of two owners would lock one of them out.
             if os.path.exists(self.path) and os.stat(self.path).st_uid != os.geteuid():
                 raise HomeUnusable(home=self.path, why="it belongs to another user")
-            for directory in (self.path, self.media, self.tokens, self.backups, self._in("logs")):
+            rooms = (self.media, self.tokens, self.backups, self.secrets, self._in("logs"))
+            for directory in (self.path, *rooms):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(self.path, 0o700)
             self._create_socket_directory(os.path.dirname(self.socket))
@@ -139,9 +153,25 @@ class Home:
                 file.write(token + "\n")
                 file.flush()
                 os.fsync(file.fileno())
-            sync_directory(self.tokens)
+            sync_directory(os.path.dirname(waiting))
         except OSError as error:
             raise HomeUnusable(home=self.path, why=_why(error)) from error
+
+    def keep_secret(self, secret: str) -> str:
+        """The name under which it is kept from now on."""
+        name = os.urandom(8).hex()
+        self._write_waiting(os.path.join(self.secrets, name), secret)
+        return name
+
+    def secret(self, name: str) -> str | None:
+        try:
+            with open(os.path.join(self.secrets, name), encoding="utf-8") as file:
+                return file.read().strip()
+        except OSError:
+            return None
+
+    def forget_secret(self, name: str) -> None:
+        _unlink(os.path.join(self.secrets, name))
 
     def settle_profiles(self, in_force: Callable[[str], bool]) -> None:
         """What a crash left waiting: kept if its token was stored, else taken away."""

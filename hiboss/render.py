@@ -52,6 +52,12 @@ def turn(now: str, agent: str, pending: int | str, envelopes: Sequence[Envelope]
     return "\n\n".join(blocks)
 
 
+def already_sent(sent: Sequence[tuple[str, Sequence[str], str]]) -> str:
+    """What an agent sent when it was given this turn before and did not finish it: id, to whom, a quote."""
+    lines = [f'- {number} to {", ".join(to)}: "{line(quote)}"' for number, to, quote in sent]
+    return "\n".join(["already-sent:", *lines])
+
+
 def context(now: str, agent: str, pending: int | str, zone: tzinfo) -> str:
     text = "\n".join(_lines([("now", moment(now, zone)), ("agent", agent), ("pending", str(pending))]))
     assert len(text) <= CONTEXT_LIMIT

@@ -25,17 +25,22 @@ class Waiters:
                 bell.set()
 
     @contextmanager
-    def waiting(self, recipient: int) -> Iterator[asyncio.Event]:
-        """A bell that rings when something comes for this one; enrol first, then look, then wait."""
+    def waiting(self, *recipients: int) -> Iterator[asyncio.Event]:
+        """A bell that rings when something comes for these; enrol first, then look, then wait.
+
+        The negative of an agent's number stands for what that agent does just now.
+        """
         bell = asyncio.Event()
-        self._waiting.setdefault(recipient, set()).add(bell)
+        for recipient in recipients:
+            self._waiting.setdefault(recipient, set()).add(bell)
         try:
             yield bell
         finally:
-            others = self._waiting[recipient]
-            others.discard(bell)
-            if not others:
-                del self._waiting[recipient]
+            for recipient in set(recipients):
+                others = self._waiting[recipient]
+                others.discard(bell)
+                if not others:
+                    del self._waiting[recipient]
 
     async def wait(self, bell: asyncio.Event, seconds: float) -> bool:
         """Whether it rang in time. Raises Stopping when the daemon ends meanwhile."""
@@ -70,4 +75,4 @@ class Waiters:
 
     @property
     def number(self) -> int:
-        return sum(len(bells) for bells in self._waiting.values())
+        return len({id(bell) for bells in self._waiting.values() for bell in bells})

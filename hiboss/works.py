@@ -21,8 +21,9 @@ from .events import Bus, EnvelopesArrived
 from .paths import Home
 from .presence import Presence
 from .router import Router
+from .runner.runner import Runner
 from .scheduler import Scheduler
-from .store import bindings, lanes
+from .store import bindings, notices
 from .store.arrivals import Woken
 from .store.lanes import Lane
 from .store.store import Store
@@ -38,23 +39,29 @@ class Works:
         self._store = store
         self.bus = Bus()
         self.waiters = Waiters()
-        store.tell_arrivals(self.waiters.wake)
+        store.tell_arrivals(self._arrived)
         self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
         self.crew = Crew(registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails)
         self.delivery = Delivery(store, home, settings, self.crew, self.bus)
+        self.runner = Runner(store, home, settings, self.bus)
         self.scheduler = Scheduler(store, settings, self._woken, self.presence.flush)
         self.delivery.nudge = self.scheduler.nudge
-        router.accepted = self._accepted
+        self.runner.activity = lambda agent: self.waiters.wake([-agent])
+        self.runner.nudge = self.scheduler.nudge
+        router.accepted = self.runner.accepted = self._accepted
 
     async def start(self) -> None:
         """What was in hand comes back, adapters start, what is overdue arrives."""
+        await self.runner.start()  # before holds are freed: what is left of a run must not go on
         await self.delivery.start()
         for row in self._store.read(bindings.listed):
             self.crew.add(row)
         self.scheduler.start()
+        self.runner.begin()
 
     async def close(self) -> None:
+        await self.runner.close()  # first: its answers still want to be delivered
         await self.scheduler.close()
         await self.delivery.close()  # before the crew: what is in hand needs it
         await self.crew.close()
@@ -65,6 +72,11 @@ class Works:
 
     # --- who wakes whom --------------------------------------------------------------
 
+    def _arrived(self, recipients: list[int]) -> None:
+        """After each COMMIT: something came for these, or may be due for them again."""
+        self.waiters.wake(recipients)
+        self.runner.wake(recipients, eager=True)
+
     def _accepted(self, what: Accepted) -> None:
         if what.deliver_at is not None:
             self.scheduler.nudge(what.deliver_at)
@@ -74,7 +86,8 @@ class Works:
         self._tell_watchers(what.envelopes, what.recipients)
 
     def _woken(self, what: Woken) -> None:
-        self.delivery.wake(what.lanes, eager=True)
+        self.delivery.wake([lane for lane in what.lanes if lane.binding is not None], eager=True)
+        self.runner.wake([lane.address for lane in what.lanes if lane.binding is None])
         self._tell_watchers(what.envelopes, what.recipients)
 
     def _tell_watchers(self, envelopes: Sequence[int], recipients: Sequence[int]) -> None:
@@ -94,6 +107,6 @@ class Works:
     async def _adapter_fails(self, berth: Berth) -> None:
         text = f"{berth.name} does not run: {berth.error}\nIt is started again. See: hiboss daemon status"
         try:
-            await self._store.write(lambda tx: lanes.notify(tx, BOSS, text, clock.now()))
+            await self._store.write(lambda tx: notices.notify(tx, BOSS, text, clock.now()))
         except HibossError as error:
             log.error("The boss was not told of %s: %s", berth.name, error, extra={"action": "adapter"})

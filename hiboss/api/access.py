@@ -11,8 +11,9 @@ from typing_extensions import TypedDict
 
 from .. import clock
 from ..errors import BossOnly, FixedLevel, InvalidParams, UnknownAgent, UnknownOperation
-from ..store import agents, tokens
+from ..store import agents, guards, tokens
 from ..store import policy as policy_store
+from ..store.database import Row
 from ..store.writer import Tx
 from . import policy
 from .caller import Caller
@@ -21,6 +22,7 @@ from .operation import Level, Nothing, Params, operation
 
 # Two rotations of one token at once could leave the profile with the older one.
 ROTATING = asyncio.Lock()
+REVOKED = "its tokens were revoked; hiboss agent token rotate gives it a new one"
 
 
 class Policy(TypedDict):
@@ -144,6 +146,7 @@ async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
             house.gate.suspect(holder)
             revoked = tokens.revoke(tx, holder, now, kinds=("agent",))
             tokens.insert(tx, token, "agent", holder, now)
+            _go_on(house, tx, holder, now)
             return revoked
 
         with house.home.keeping(name, token) if keeps else nullcontext() as profile:
@@ -162,16 +165,26 @@ async def revoke(house: House, caller: Caller, params: Named) -> Revoked:
     own_or_boss(caller, params.name, "ending another agent's tokens")
     now = clock.now()
 
-    def write(tx: Tx) -> tuple[str, int]:
+    def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
         house.gate.suspect(row["id"])
-        return row["name"], tokens.revoke(tx, row["id"], now)
+        guards.pause(tx, row["id"], "tokens", REVOKED, now)
+        return row, tokens.revoke(tx, row["id"], now)
 
     async with ROTATING:
-        name, revoked = await house.write(caller, write)
+        row, revoked = await house.write(caller, write)
+        name = str(row["name"])
+        house.runner.end_runs(row["id"], REVOKED)
         house.gate.forget()
         house.home.forget_profile(name)
     return {"name": name, "revoked": revoked}
+
+
+def _go_on(house: House, tx: Tx, holder: int, now: int) -> None:
+    """An agent that was paused for want of a token has one again."""
+    row = agents.thinking(tx, holder, any_mode=True)
+    if row is not None and row["paused_kind"] == "tokens":
+        guards.resume(tx, row, house.runner.bounds(), now)
 
 
 def own_or_boss(caller: Caller, name: str, what: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -12,10 +13,21 @@ from typing_extensions import TypedDict
 from .. import clock
 from ..address import check_agent_name
 from ..envelope import measure
-from ..errors import BadName, BadText, BossOnly, InvalidParams, NameTaken, TooLarge, UnknownAgent
+from ..errors import (
+    BadName,
+    BadProvider,
+    BadText,
+    BossOnly,
+    InvalidParams,
+    NameTaken,
+    NoProvider,
+    TooLarge,
+    UnknownAgent,
+)
 from ..store import agents, bindings, tokens
 from ..store.database import Row
 from ..store.writer import Tx
+from . import thinking
 from .access import own_or_boss
 from .caller import Caller
 from .house import House
@@ -31,6 +43,20 @@ class Fields(Params):
     module: str | None = None
     display: str | None = Field(None, description="the name people see")
     workspace: str | None = Field(None, description="the directory it works in, absolute")
+    provider: str | None = Field(
+        None,
+        description="how it thinks: command, webhook or demo (then its mode is run), or none",
+    )
+    command: str | None = Field(None, description="for command: the program, split as a shell would")
+    url: str | None = Field(None, description="for webhook: https, or http on this machine")
+    reply: Literal["auto", "explicit"] | None = Field(
+        None, description="auto: its final text is sent; explicit: it sends its answers itself"
+    )
+    busy: Literal["collect", "followup"] | None = Field(
+        None, description="what came meanwhile: in one turn (collect), or one at a time (followup)"
+    )
+    daily_tokens: int | None = Field(None, ge=0, le=10**12, description="tokens a day; 0: without limit")
+    daily_cost: float | None = Field(None, ge=0, le=10**9, description="dollars a day; 0: without limit")
 
 
 class Register(Fields):
@@ -57,6 +83,13 @@ class Agent(TypedDict):
     mode: str
     level: str
     provider: str | None
+    command: str | None
+    url: str | None
+    reply: str
+    busy: str
+    daily_tokens: int | None
+    daily_cost: float | None
+    paused: str | None
     description: str | None
     role: str | None
     module: str | None
@@ -70,6 +103,11 @@ class Registered(TypedDict):
     agent: Agent
     token: str
     profile: str | None
+    webhook_secret: NotRequired[str]
+
+
+class Changed(Agent):
+    webhook_secret: NotRequired[str]
 
 
 class Listed(TypedDict):
@@ -96,12 +134,13 @@ class Self(TypedDict):
     level=Level.BOSS,
     params=Register,
     result=Registered,
-    errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams),
+    errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
 async def register(house: House, caller: Caller, params: Register) -> Registered:
     """Give a new agent an address and a token, which is shown this once."""
     name = check_agent_name(params.name)
     fields = _fields(house, params)
+    choice = _choose(house, params, fields, None)
     token, now = tokens.new("agent"), clock.now()
 
     def write(tx: Tx) -> Row:
@@ -109,40 +148,65 @@ async def register(house: House, caller: Caller, params: Register) -> Registered
         return agents.get(tx, name)
 
     with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
-        row = await house.write(caller, write)
-    return {"agent": _agent(house, row), "token": token, "profile": profile}
+        row = await _write_choice(house, caller, choice, write)
+    result: Registered = {"agent": shape(house, row), "token": token, "profile": profile}
+    if choice.secret is not None:
+        result["webhook_secret"] = choice.secret
+    return result
 
 
 @operation("agent.list", level=Level.RESTRICTED, params=List, result=Listed)
 async def listed(house: House, caller: Caller, params: List) -> Listed:
     """All agents, or those with a role or of a module."""
     rows = house.store.read(lambda c: agents.listed(c, params.role, params.module))
-    return {"agents": [_agent(house, row) for row in rows], "timezone": house.timezone}
+    return {"agents": [shape(house, row) for row in rows], "timezone": house.timezone}
 
 
 @operation(
     "agent.set",
     level=Level.BOSS,
     params=Set,
-    result=Agent,
-    errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams),
+    result=Changed,
+    errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
-async def change(house: House, caller: Caller, params: Set) -> Agent:
+async def change(house: House, caller: Caller, params: Set) -> Changed:
     """Change what is said of an agent; an empty text takes a word away."""
     own_or_boss(caller, params.name, "changing what is said of another agent")
+    before = house.store.read(lambda c: agents.get(c, params.name))
     fields = _fields(house, params)
+    choice = _choose(house, params, fields, before)
     if not fields:
-        raise InvalidParams(
-            detail=f"there is nothing to change: give one of {', '.join(f'--{f}' for f in agents.FIELDS)}"
-        )
+        known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
+        detail = f"there is nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
+        raise InvalidParams(detail=detail)
 
     def write(tx: Tx) -> Row:
         agents.change(tx, params.name, fields)
         return agents.get(tx, params.name)
 
-    row = await house.write(caller, write)
+    row = await _write_choice(house, caller, choice, write)
     house.gate.forget()
-    return _agent(house, row)
+    old = thinking.secret_of(before)
+    if old is not None and old != thinking.secret_of(row):
+        house.home.forget_secret(old)
+    result: Changed = {**shape(house, row)}  # type: ignore[typeddict-item]
+    if choice.secret is not None:
+        result["webhook_secret"] = choice.secret
+    return result
+
+
+async def _write_choice(
+    house: House, caller: Caller, choice: thinking.Choice, write: Callable[[Tx], Row]
+) -> Row:
+    """A change of an agent; whoever gives it turns is told."""
+    try:
+        row = await house.write(caller, write)
+    except BaseException:
+        choice.undo()
+        raise
+    house.runner.refresh()
+    house.runner.wake([row["id"]], eager=True)
+    return row
 
 
 @operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent, BossOnly))
@@ -151,12 +215,17 @@ async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     own_or_boss(caller, params.name, "taking another agent away")
     now = clock.now()
 
-    def write(tx: Tx) -> tuple[str, int]:
+    def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
         house.gate.suspect(row["id"])
-        return row["name"], agents.delete(tx, row["name"], now)
+        return row, agents.delete(tx, row["name"], now)
 
-    name, failed = await house.write(caller, write)
+    row, failed = await house.write(caller, write)
+    name = row["name"]
+    house.runner.refresh()
+    house.runner.end_runs(row["id"], "the agent was deleted")
+    if (secret := thinking.secret_of(row)) is not None:
+        house.home.forget_secret(secret)
     house.gate.forget()
     house.home.forget_profile(params.name)
     await house.crew.keep_only(house.store.read(bindings.live))
@@ -170,7 +239,7 @@ async def self(house: House, caller: Caller, params: Nothing) -> Self:
     agent = None
     if caller.address.kind == "agent":
         name = caller.address.name
-        agent = _agent(house, house.store.read(lambda c: agents.get(c, name)))
+        agent = shape(house, house.store.read(lambda c: agents.get(c, name)))
     return {
         "kind": caller.kind,
         "address": str(caller.address),
@@ -185,15 +254,29 @@ def _fields(house: House, params: Fields) -> dict[str, Any]:
     given = {name: getattr(params, name) for name in agents.FIELDS if getattr(params, name) is not None}
     for name, value in given.items():
         measure(name, value, house.settings.subject_bytes)
-    if given.get("mode") == "run":
-        raise InvalidParams(detail="mode run needs a provider, and there is none yet; right would be pull")
     workspace = given.get("workspace")
     if workspace and not os.path.isabs(workspace):
         raise InvalidParams(detail=f"workspace {workspace} is no absolute path")
-    return {name: value or None for name, value in given.items()}
+    limits = {name: getattr(params, name) for name in agents.LIMITS if getattr(params, name) is not None}
+    return {name: value or None for name, value in (given | limits).items()}
 
 
-def _agent(house: House, row: Row) -> Agent:
+def _choose(house: House, params: Fields, fields: dict[str, Any], before: Row | None) -> thinking.Choice:
+    """The provider asked for, among the fields to write; mode run needs one."""
+    given = {name: getattr(params, name) for name in ("provider", "command", "url")}
+    choice = thinking.choose(house, given, before)
+    for name, value in choice.columns.items():
+        if name != "mode" or "mode" not in fields:
+            fields[name] = value
+    provider = fields["provider"] if "provider" in fields else before and before["provider"]
+    if fields.get("mode") == "run" and provider is None:
+        choice.undo()
+        raise NoProvider(name=params.name)
+    return choice
+
+
+def shape(house: House, row: Row) -> Agent:
+    settings = thinking.shown(row)
     return {
         "name": row["name"],
         "address": f"agent:{row['name']}",
@@ -201,6 +284,13 @@ def _agent(house: House, row: Row) -> Agent:
         "mode": row["mode"],
         "level": row["level"],
         "provider": row["provider"],
+        "command": settings.get("command"),
+        "url": settings.get("url"),
+        "reply": row["reply"],
+        "busy": row["busy"],
+        "daily_tokens": row["daily_tokens"],
+        "daily_cost": row["daily_cost"],
+        "paused": row["paused_why"],
         "description": row["description"],
         "role": row["role"],
         "module": row["module"],

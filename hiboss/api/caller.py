@@ -27,6 +27,9 @@ class Caller:
     level: Level
     token: int = 0  # its id; 0: none was needed
     right: str = ""  # what it was admitted to: an operation
+    run: int | None = None  # the run this token was made for; what it sends belongs to it
+    trace: str | None = None
+    hops: int = 0
 
     @property
     def is_boss(self) -> bool:
@@ -92,7 +95,7 @@ class Gate:
         """Inside a change: what a caller may no longer do since its request came in is not done."""
         if not caller.token:
             return
-        if caller.id in self._suspects:
+        if caller.id in self._suspects or caller.run is not None:  # a run's ends with it, at any moment
             row = tokens.in_force(tx, caller.token)
             if row is None:
                 raise BadToken()
@@ -114,6 +117,9 @@ def _caller(row: Row, right: str) -> Caller:
         level=Level.BOSS if row["kind"] == "boss" else Level[(row["level"] or "standard").upper()],
         token=row["id"],
         right=right,
+        run=row["run"],
+        trace=row["trace"],
+        hops=row["hops"] or 0,
     )
 
 

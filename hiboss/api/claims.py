@@ -5,12 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids
+from .. import clock, errors, ids, shape
 from ..errors import InvalidParams
 from ..store import claims
 from ..store.lanes import Lane
 from ..store.writer import Tx
-from . import shape
 from .caller import Caller, acting_for
 from .envelopes import Ids, Mark, Marked, shapes
 from .house import House

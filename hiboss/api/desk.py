@@ -26,14 +26,18 @@ from . import (  # noqa: F401 - they declare the operations
     bindings,
     boss,
     claims,
+    conversations,
     daemon,
     envelopes,
     lanes,
+    runs,
     schedules,
     sending,
     settings,
     setup,
+    standing,
     turns,
+    users,
     waiting,
 )
 from .caller import OWNER, Caller

@@ -8,14 +8,13 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids
+from .. import clock, errors, ids, shape
 from ..address import BOSS, parse_address
 from ..envelope import Box, Status
 from ..errors import InvalidParams, UnknownAddress
 from ..store import envelopes, listing, messages
 from ..store import house as house_store
 from ..store.writer import Tx
-from . import shape
 from .caller import Caller, acting_for
 from .house import House
 from .operation import Level, Params, operation
@@ -160,7 +159,7 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
         created_before=moment(params.created_before),
         oldest_first=params.oldest_first,
         with_deferred=caller.is_boss,
-        limit=_page_size(house, params.page_size),
+        limit=page_size(house, params.page_size),
         after=None if params.after is None else listing.Position.parse(params.after, house.store.epoch),
     )
 
@@ -186,7 +185,7 @@ def _thread(house: House, caller: Caller, given: Id | None) -> int | None:
     return number if kind == "thread" else house.store.read(lambda c: envelopes.thread_of(c, number))
 
 
-def _page_size(house: House, given: int | None) -> int:
+def page_size(house: House, given: int | None) -> int:
     limit = house.settings.page_size_limit
     if given is None:
         return house.settings.page_size

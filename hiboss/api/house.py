@@ -16,6 +16,7 @@ from ..events import Bus
 from ..paths import Home
 from ..presence import Presence
 from ..router import Router
+from ..runner.runner import Runner
 from ..scheduler import Scheduler
 from ..store import house
 from ..store.store import Store
@@ -35,6 +36,7 @@ class House:
     router: Router
     crew: Crew
     delivery: Delivery
+    runner: Runner
     scheduler: Scheduler
     bus: Bus
     waiters: Waiters

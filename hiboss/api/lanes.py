@@ -62,7 +62,7 @@ async def retry(house: House, caller: Caller, params: Which) -> Changed:
         return sum(lanes.reopen(tx, lane, ("waiting",)) for lane in found)
 
     changed = await house.write(caller, write)
-    house.delivery.wake(found)
+    _wake(house, found)
     return {"changed": changed}
 
 
@@ -87,8 +87,13 @@ async def resume(house: House, caller: Caller, params: Which) -> Changed:
         return sum(lanes.reopen(tx, lane, ("paused",)) for lane in found)
 
     changed = await house.write(caller, write)
-    house.delivery.wake(found)
+    _wake(house, found)
     return {"changed": changed}
+
+
+def _wake(house: House, found: list[Lane]) -> None:
+    house.delivery.wake([lane for lane in found if lane.binding is not None])
+    house.runner.wake([lane.address for lane in found if lane.binding is None])
 
 
 def _lanes(house: House, text: str) -> list[Lane]:

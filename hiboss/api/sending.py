@@ -80,6 +80,8 @@ class Sent(TypedDict):
         errors.NotFound,
         errors.SenderMissing,
         errors.BossOnly,
+        errors.InvalidParams,
+        errors.NoProvider,
         errors.TooLarge,
         errors.KeyReused,
         errors.AttachmentMissing,
@@ -128,7 +130,9 @@ def draft_of(house: House, caller: Caller | None, params: Send, *, sender: str |
         interruptible=params.interruptible,
         from_boss=params.from_boss or speaker == BOSS,
         from_name=params.from_name,
-        trace=params.trace_id,
+        run=None if caller is None else caller.run,
+        trace=_trace(caller, params.trace_id),
+        hops=caller.hops + 1 if caller is not None and caller.run is not None else 0,
         metadata=params.metadata,
         key=params.key,
         digest=_digest(params) if params.key is not None else None,
@@ -146,6 +150,16 @@ def _sender(caller: Caller | None, params: Send) -> Address:
     if not own or params.from_boss or params.from_name is not None:
         raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
     return caller.address
+
+
+def _trace(caller: Caller | None, given: str | None) -> str | None:
+    """What is sent in a run belongs to the errand of that run: nobody talks himself out of its guards."""
+    if caller is None or caller.run is None:
+        return given
+    if given not in (None, caller.trace):
+        detail = f"what is sent in a run carries its trace, {caller.trace}; leave trace_id (--trace-id) out"
+        raise errors.InvalidParams(detail=detail)
+    return caller.trace
 
 
 def _digest(params: Send) -> bytes:

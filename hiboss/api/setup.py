@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from typing import Any
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from .. import clock
 from ..address import check_agent_name
 from ..crashpoint import SETUP_PROFILES, crashpoint
-from ..errors import BadName, BadText, BadTimezone, NameTaken, TooLarge
+from ..errors import BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
 from ..store import house as house_store
 from ..store.writer import Tx
+from . import thinking
 from .caller import Caller
 from .house import House
 from .operation import Level, Nothing, Params, operation
@@ -36,6 +39,7 @@ class Execute(Params):
     boss_name: str | None = None
     timezone: str | None = None
     agent_name: str | None = None
+    provider: str | None = Field(None, description="how the first agent thinks, like demo; none: it fetches")
 
 
 class Executed(TypedDict):
@@ -73,7 +77,7 @@ async def check(house: House, caller: Caller, params: Nothing) -> Check:
     offline=True,
     params=Execute,
     result=Executed,
-    errors=(BadName, BadText, BadTimezone, NameTaken, TooLarge),
+    errors=(BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge),
 )
 async def execute(house: House, caller: Caller, params: Execute) -> Executed:
     """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
@@ -81,11 +85,12 @@ async def execute(house: House, caller: Caller, params: Execute) -> Executed:
     house.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
+    chosen = thinking.choose(house, {"provider": params.provider}, None).columns
     async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
-        return await _execute(house, name, zone, agent)
+        return await _execute(house, name, zone, agent, chosen)
 
 
-async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
+async def _execute(house: House, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> Executed:
     if house.store.read(house_store.boss) is not None:
         return _unchanged(house)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
@@ -93,7 +98,7 @@ async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
 
     def write(tx: Tx) -> None:
         tokens.insert(tx, boss_token, "boss", house_store.add_boss(tx, name, zone, now), now)
-        tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, {}, now), now)
+        tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, chosen, now), now)
 
     with (
         house.home.keeping("boss", boss_token) as boss_profile,
@@ -101,6 +106,7 @@ async def _execute(house: House, name: str, zone: str, agent: str) -> Executed:
     ):
         crashpoint(SETUP_PROFILES)
         await house.store.write(write)
+    house.runner.refresh()
     # Who set up first was seen above: only the holder of the lock writes, one set-up at a time.
     return {
         "changed": True,

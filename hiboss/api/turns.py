@@ -5,17 +5,16 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, render
+from .. import clock
 from ..address import parse_address
 from ..errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent
-from ..store import agents, due, envelopes
+from ..runner import task
+from ..store import agents, due, runs
 from ..store.database import Connection, Row
-from . import shape
 from .caller import Caller, acting_for
 from .house import House
 from .operation import Level, Params, operation
 
-TURN_ENVELOPES = 10  # of one conversation, for an agent that is given turns
 PULL_ENVELOPES = 1_000  # for one that fetches: all of it, within reason
 
 
@@ -43,21 +42,18 @@ async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
     agent = _agent(house, caller, params)
     now, exact_to, zone = clock.now(), house.settings.count_exact_to, house.zone
 
-    def read(connection: Connection) -> tuple[list[str], int | str, str]:
-        rows = envelopes.fetch(connection, _next(connection, agent, now))
-        quotes = envelopes.quotes(connection, rows, agent["id"])
-        shown = [shape.envelope(row, house.home, quotes) for row in rows]
-        number = due.count(connection, agent["id"], exact_to)
-        text = render.turn(clock.iso(now), agent["name"], number, shown, zone)  # off the loop: it may be long
-        if agent["mode"] == "pull" and len(rows) == PULL_ENVELOPES:
-            text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
-        return [one["id"] for one in shown], number, text
+    def read(connection: Connection) -> task.Content:
+        who, numbers = (agent["id"], agent["name"]), _next(connection, agent, now)
+        return task.content(connection, house.home, who, numbers, now, zone, exact_to)
 
-    shown, number, text = await house.store.read_slowly(read)
+    content = await house.store.read_slowly(read)
+    text = content.text
+    if agent["mode"] == "pull" and len(content.envelopes) == PULL_ENVELOPES:
+        text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
     return {
         "agent": agent["name"],
-        "due": number,
-        "envelopes": shown,
+        "due": content.due,
+        "envelopes": [one["id"] for one in content.envelopes],
         "text": text,
         "timezone": house.timezone,
     }
@@ -78,8 +74,4 @@ def _next(connection: Connection, agent: Row, now: int) -> list[int]:
     """The envelopes of the next turn: one conversation's, or all for an agent that fetches."""
     if agent["mode"] == "pull":
         return [one.id for one in due.due(connection, agent["id"], now, PULL_ENVELOPES)]
-    first = due.due(connection, agent["id"], now, 1)
-    if not first:
-        return []
-    found = due.due(connection, agent["id"], now, TURN_ENVELOPES, conversation=first[0].conversation)
-    return [one.id for one in found]
+    return runs.preview(connection, agent, now)

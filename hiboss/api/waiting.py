@@ -8,11 +8,10 @@ from typing import NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, render
+from .. import clock, errors, render, shape
 from ..envelope import Status
 from ..store import cursors, listing
 from ..store.listing import Position
-from . import shape
 from .caller import Caller, acting_for
 from .envelopes import shapes
 from .house import House

@@ -11,11 +11,14 @@ from .database import Connection, Row
 from .writer import Tx
 
 # What a caller may set; each is a column of the same name.
-FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace")
+FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace", "reply", "busy")
+LIMITS = ("daily_tokens", "daily_cost")
+THINKING = ("provider", "provider_config")
 
 _SELECT = """
-SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.description, g.role, g.module, g.display,
-       g.workspace, g.paused_at, g.created_at, g.last_seen_at
+SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.reply, g.busy, g.description,
+       g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost, g.budget_from, g.paused_at,
+       g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.created_at, g.last_seen_at
 FROM agent g JOIN address a ON a.id = g.address
 WHERE g.deleted_at IS NULL
 """
@@ -85,6 +88,15 @@ def get(connection: Connection | Tx, name: str) -> Row:
     return row
 
 
+def thinking(connection: Connection | Tx, address: int, *, any_mode: bool = False) -> Row | None:
+    """An agent that has a provider and is given turns, by its address's id; else None."""
+    row: Row | None = connection.execute(
+        f"{_SELECT} AND g.address = ? AND g.provider IS NOT NULL AND (? OR g.mode = 'run')",
+        (address, any_mode),
+    ).fetchone()
+    return row
+
+
 def listed(connection: Connection | Tx, role: str | None = None, module: str | None = None) -> list[Row]:
     return connection.execute(
         f"{_SELECT} AND (?1 IS NULL OR g.role = ?1) AND (?2 IS NULL OR g.module = ?2) ORDER BY a.fold",
@@ -93,4 +105,4 @@ def listed(connection: Connection | Tx, role: str | None = None, module: str | N
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: fields[name] for name in FIELDS if name in fields}
+    return {name: fields[name] for name in (*FIELDS, *LIMITS, *THINKING) if name in fields}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..envelope import Status, Waits
-from . import schedules
+from . import guards, schedules
 from .database import Connection, Row
 from .lanes import NEXT_START, Lane
 from .writer import Tx
@@ -33,6 +33,9 @@ def next_wake(connection: Connection | Tx) -> int | None:
             UNION ALL
             SELECT (SELECT wake_at FROM lane INDEXED BY lane_wake
                     WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)
+            UNION ALL
+            SELECT (SELECT paused_until FROM agent INDEXED BY agent_paused
+                    WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1)
             UNION ALL
             SELECT (SELECT next_at FROM schedule INDEXED BY schedule_next
                     WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1))
@@ -62,6 +65,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
     _fire(tx, now, woken)
+    guards.wake(tx, now)
     woken.more = len(rows) == limit
     return woken
 
@@ -133,4 +137,8 @@ def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
         """,
         (now,),
     ).fetchall()
-    woken.lanes.update(Lane(row["address"], row["binding"]) for row in rows)
+    for row in rows:
+        if row["binding"] is None:
+            tx.arrived_for.append(row["address"])  # an agent's: whoever gives it turns looks again
+        else:
+            woken.lanes.add(Lane(row["address"], row["binding"]))

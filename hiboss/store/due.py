@@ -26,12 +26,13 @@ def due(
     *,
     conversation: int | None = None,
     binding: int | None = None,
+    apart_from: int | None = None,
 ) -> list[Due]:
-    """The first of what is due for somebody and in nobody's hand."""
+    """The first of what is due for somebody and in nobody's hand; of one conversation, or apart from one."""
     ranked = []
     walked, rank = None, Priority.CRITICAL
     looked_at = limit if conversation is None else LOOKED_THROUGH
-    rows = connection.execute(_WALKS, (recipient, binding, looked_at)).fetchall()
+    rows = connection.execute(_WALKS, (recipient, binding, looked_at, apart_from)).fetchall()
     for number, arrived, row_conversation, since, priority in rows:
         if priority != walked:
             walked, rank = priority, Priority.CRITICAL
@@ -53,6 +54,7 @@ _WALKS = " UNION ALL ".join(
         FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
         WHERE e.recipient = ?1 AND e.binding IS ?2 AND e.priority = {priority:d} AND e.status = 0
           AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
+          AND m.conversation IS NOT ?4
         ORDER BY e.arrived LIMIT ?3)
     """
     for priority in Priority

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..address import BOSS, SYSTEM, Address
-from ..clock import local, zone
-from ..envelope import Draft
-from . import due, house, messages
+from . import due, notices
 from .database import Connection, Row
 from .envelopes import Facts
 from .writer import Tx
@@ -42,15 +39,13 @@ class Trouble(NamedTuple):
 def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Facts | None:
     """The next envelope of a lane, marked as in hand; None when there is nothing to do now."""
     state = get(tx, lane)
-    if state is not None and not _may_go(state, now, eager=eager):
+    if not may_go(state, now, eager=eager):
         return None
     found = due.due(tx, lane.address, now, 1, binding=lane.binding)
     if not found:
         return None
     if state is not None:
-        tx.execute(
-            "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
-        )
+        tried(tx, state, now)
     # Before it is handed over: whatever happens now, we know that it may have been.
     tx.execute(
         "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
@@ -93,10 +88,20 @@ def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
     return row["platform_id"] if row else None
 
 
-def _may_go(state: Row, now: int, *, eager: bool) -> bool:
+def may_go(state: Row | None, now: int, *, eager: bool) -> bool:
+    """Whether a lane may take something in hand now."""
+    if state is None:
+        return True
     if state["state"] == "waiting":
         return eager and abs(now - (state["tried_at"] or 0)) >= EAGER_MS  # a clock set back has waited too
     return bool(state["state"] == "open")
+
+
+def tried(tx: Tx, state: Row, now: int) -> None:
+    """A lane with something to say takes something in hand again."""
+    tx.execute(
+        "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
+    )
 
 
 def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
@@ -162,7 +167,15 @@ def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: 
         """,
         (trouble.kind, trouble.text, now, envelope),
     )
-    row = tx.execute(
+    row = meets(tx, lane, trouble, until, now)
+    # A day of trying, not a day asleep after one failure.
+    if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
+        _give_up(tx, lane, trouble, now)
+
+
+def meets(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> Row:
+    """A lane has met something that stops it: it waits, and the boss is told once."""
+    row: Row = tx.execute(
         """
         INSERT INTO lane (address, binding, state, wake_at, failures, first_failed_at, error_kind,
                           error_text, error_at, tried_at)
@@ -177,11 +190,9 @@ def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: 
         (lane.address, lane.binding, until, now, trouble.kind, trouble.text),
     ).fetchone()
     if row["boss_told_at"] is None:
-        _tell_boss(tx, lane, trouble, now)
+        notices.tell_boss_of_lane(tx, lane.address, trouble.text, now)
         tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
-    # A day of trying, not a day asleep after one failure.
-    if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
-        _give_up(tx, lane, trouble, now)
+    return row
 
 
 def failures(tx: Tx | Connection, lane: Lane) -> int:
@@ -227,53 +238,7 @@ def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool 
         ).fetchone()
         senders.setdefault(row["sender"], []).append(row)
     for sender, rows in senders.items():
-        _tell_sender(tx, sender, rows, trouble, now)
-
-
-# --- telling -------------------------------------------------------------------------
-
-
-def _tell_sender(tx: Tx, sender: int, rows: list[Row], trouble: Trouble, now: int) -> None:
-    """One notice, however many it is about; never about a notice."""
-    row = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (sender,)).fetchone()
-    address = Address(row["kind"], row["name"])
-    if row["retired_at"] is not None or address.kind not in ("agent", "user") or address == SYSTEM:
-        return
-    what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
-    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
-    text = f"Not delivered: {what}{more}. {trouble.text}"
-    if trouble.kind != "unbound":
-        again = " ".join(f"--id e{one['id']}" for one in rows[:20])
-        text += f"\nTo try again: hiboss envelope retry {again}"
-    notify(tx, address, text, now, about=rows[0]["message"])
-
-
-def _tell_boss(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
-    row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane.address,)).fetchone()
-    boss = house.boss(tx)
-    since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
-    text = (
-        f"Nothing gets through to {row[0]} since {since}: {trouble.text}\n"
-        "What is for there waits in order and is tried again. See: hiboss lane list"
-    )
-    notify(tx, BOSS, text, now)
-
-
-def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
-    """A notice from agent:system: made by a machine, it starts nothing and causes no other."""
-    if tx.book.entry(to) is None:
-        return
-    entry = tx.book.entry(SYSTEM) or tx.book.add(SYSTEM)
-    draft = Draft(
-        sender=SYSTEM,
-        caller=entry.id,
-        sees_all=True,
-        to=(to,),
-        text=text,
-        auto=True,
-        reply_to=None if about is None else ("message", about),
-    )
-    messages.insert(tx, draft, now)
+        notices.tell_sender(tx, sender, rows, trouble.text, now, again=trouble.kind != "unbound")
 
 
 # --- holds ---------------------------------------------------------------------------

@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..address import SYSTEM, Address
+from ..address import BACKGROUND, SYSTEM, Address
 from ..envelope import Accepted, Draft, Status, Waits
-from ..errors import KeyReused, NoRecipient, NotBound, NotFound, UnknownRecipient, UnknownSender, nearest
+from ..errors import (
+    KeyReused,
+    NoProvider,
+    NoRecipient,
+    NotBound,
+    NotFound,
+    UnknownRecipient,
+    UnknownSender,
+    nearest,
+)
 from .book import Entry
 from .database import Connection, Row
 from .writer import Tx
@@ -183,12 +192,23 @@ def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequ
         entry = tx.book.entry(address)
         if entry is not None and entry.address == SYSTEM:
             entry = None  # it speaks and does not listen
+        if entry is not None and entry.address == BACKGROUND:
+            _check_thinks(tx, sender)
         if entry is None and address.kind == "channel":
             raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
         if entry is None:
             raise UnknownRecipient(address=str(address), hint=hint(tx, address))
         found[entry.id] = entry
     return list(found.values())
+
+
+def _check_thinks(tx: Tx, sender: Entry) -> None:
+    """A task in the background is done by the provider of whoever gives it."""
+    row = tx.execute("SELECT provider FROM agent WHERE address = ?", (sender.id,)).fetchone()
+    if row is None:
+        raise UnknownRecipient(address=str(BACKGROUND), hint=" for you: it does tasks of agents")
+    if row["provider"] is None:
+        raise NoProvider(name=sender.address.name)
 
 
 def _reply_addresses(tx: Tx, sender: Entry, parent: Row | None) -> Sequence[Address]:

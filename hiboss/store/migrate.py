@@ -44,6 +44,11 @@ def m0003_schedules(db: Database) -> None:
     db.executescript(_sql("0003_schedules.sql"))
 
 
+@migrations()
+def m0004_turns(db: Database) -> None:
+    db.executescript(_sql("0004_turns.sql"))
+
+
 def migrate(connection: Connection, home: Home, known: Migrations = migrations) -> None:
     """Apply what is missing. Only the holder of the daemon's lock may call this."""
     try:

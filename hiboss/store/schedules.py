@@ -10,7 +10,7 @@ from ..address import SYSTEM, parse_address
 from ..cron import Timing
 from ..envelope import Accepted, Attachment, Draft, Kind, Priority
 from ..errors import HibossError, NotFound
-from . import house, lanes, messages
+from . import house, messages, notices
 from .database import Connection, Row
 from .writer import Tx
 
@@ -218,7 +218,7 @@ def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
         _record(tx, row["id"], slot, "failed", now, reason=error.message)
         tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
         text = f"Schedule s{row['id']} could not send and is disabled: {error.message}"
-        lanes.notify(tx, parse_address(row["owner_address"]), text, now)
+        notices.notify(tx, parse_address(row["owner_address"]), text, now)
         return None
     if now - slot >= 1_000:  # so that it is labelled late
         tx.execute("UPDATE message SET deliver_at = ? WHERE id = ?", (slot, accepted.message))

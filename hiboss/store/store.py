@@ -66,6 +66,17 @@ class Store:
         """Run an operation in the writer; done after COMMIT."""
         return self._writer.submit(operation)
 
+    async def write_in_the_end(self, operation: Callable[[Tx], T]) -> T:
+        """The same for what must not be forgotten: while the store cannot be used, try again."""
+        pause = 0.1
+        while True:
+            try:
+                return await self.write(operation)
+            except HibossError as error:
+                log.error("A change waits for the store: %s", error, extra={"action": "write"})
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 10.0)
+
     def read(self, query: Callable[[Connection], T]) -> T:
         """A read that follows an index, at once and on this thread."""
         try:

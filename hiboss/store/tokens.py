@@ -11,8 +11,9 @@ from .writer import Tx
 PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
 
 _SELECT = """
-SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level
+SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level, t.run, r.trace, r.hops
 FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
+LEFT JOIN run r ON r.id = t.run
 WHERE t.revoked_at IS NULL AND a.retired_at IS NULL
 """
 
@@ -25,10 +26,10 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def insert(tx: Tx, token: str, kind: str, holder: int, now: int) -> None:
+def insert(tx: Tx, token: str, kind: str, holder: int, now: int, run: int | None = None) -> None:
     tx.execute(
-        "INSERT INTO token (hash, kind, holder, created_at) VALUES (?, ?, ?, ?)",
-        (digest(token), kind, holder, now),
+        "INSERT INTO token (hash, kind, holder, run, created_at) VALUES (?, ?, ?, ?, ?)",
+        (digest(token), kind, holder, run, now),
     )
 
 

@@ -17,6 +17,7 @@ FLOORS = {
         "wording",
         "events",
         "errors",
+        "fault",
         "clock",
         "ids",
         "address",
@@ -27,7 +28,7 @@ FLOORS = {
         "forgery",
         "crashpoint",
     ),
-    "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters", "waiting", "presence"),
+    "route": ("api", "router", "media", "store", "scheduler", "delivery", "adapters", "waiting", "presence", "runner", "shape"),
     "doors": ("cli", "rpc"),
     "assembly": ("daemon", "lock", "logs", "testing", "frozen", "scripted", "works"),
 }

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hiboss import render
-from hiboss.api.shape import EnvelopeShape
+from hiboss.shape import EnvelopeShape
 from tests.unit.letters import NOW, Envelope, boss, file, group, letter, private, visible
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"

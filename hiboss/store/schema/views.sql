@@ -12,8 +12,9 @@ FROM user u JOIN address a ON a.id = u.address;
 
 CREATE VIEW agents AS
 SELECT a.name, a.kind || ':' || a.name AS address, g.kind, g.mode, g.level, g.provider, g.reply, g.busy,
-       g.description, g.role, g.module, g.display, g.workspace,
-       strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_at / 1000.0, 'unixepoch') AS paused_at,
+       g.description, g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_at / 1000.0, 'unixepoch') AS paused_at, g.paused_why,
+       strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_until / 1000.0, 'unixepoch') AS paused_until,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.last_seen_at / 1000.0, 'unixepoch') AS last_seen_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.deleted_at / 1000.0, 'unixepoch') AS deleted_at
@@ -56,6 +57,16 @@ SELECT 's' || l.schedule AS schedule, l.number, l.outcome, l.reason, 'm' || l.me
        strftime('%Y-%m-%dT%H:%M:%fZ', l.last_slot / 1000.0, 'unixepoch') AS last_slot,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.at / 1000.0, 'unixepoch') AS at
 FROM schedule_slot l;
+
+CREATE VIEW runs AS
+SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.provider,
+       'c' || r.conversation AS conversation,
+       (SELECT group_concat('e' || x.envelope, ', ') FROM run_envelope x WHERE x.run = r.id) AS envelopes,
+       r.trace, r.hops, r.final_text, 'm' || r.answer AS answer, r.note, r.error_kind, r.error, r.error_scope,
+       r.tokens_in, r.tokens_out, r.cost, r.pid, r.paused_ms,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000.0, 'unixepoch') AS started_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.ended_at / 1000.0, 'unixepoch') AS ended_at
+FROM run r JOIN address a ON a.id = r.agent;
 
 CREATE VIEW conversations AS
 SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,

@@ -9,10 +9,10 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from ..clock import iso, iso_or_none
-from ..envelope import Box, Kind, Priority, Status, Waits, shorten
-from ..paths import Home
-from ..store.envelopes import Facts
+from .clock import iso, iso_or_none
+from .envelope import Box, Kind, Priority, Status, Waits, shorten
+from .paths import Home
+from .store.envelopes import Facts
 
 # Plain lists instead of enum look-ups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]

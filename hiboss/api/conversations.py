@@ -1,0 +1,167 @@
+"""Operations about a conversation with somebody: what was said, and following it live."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock, errors, ids, shape
+from ..address import parse_address
+from ..store import conversations, runlog
+from ..store.envelopes import find_address
+from ..store.messages import hint
+from . import runs, standing
+from .caller import Caller, acting_for
+from .envelopes import page_size, shapes
+from .house import House
+from .operation import Level, Params, operation
+
+LONGEST_WAIT = 3_600_000
+
+
+class With(Params):
+    other: str = Field(alias="with", description="the other one, like agent:nex")
+    address: str | None = Field(None, description="whose conversation (for the boss)")
+
+
+class Messages(With):
+    before: int | None = Field(None, ge=0, description="only what was said before this number")
+    page_size: int | None = None
+
+
+class Said(TypedDict):
+    conversation: str | None
+    envelopes: list[shape.EnvelopeShape]
+    last: int  # the number of the last message; 0: nothing was said yet
+    more: bool
+    timezone: str
+
+
+class Follow(With):
+    after: int = Field(ge=0, description="the `last` of the answer before")
+    run: str | None = Field(None, description="the `id` of the run seen last")
+    parts: int = Field(0, ge=0, description="the `next` of that run")
+    timeout: str = Field("55s", description="how long to wait for more, like 55s")
+
+
+class Live(TypedDict):
+    """What the other one is doing for this conversation just now."""
+
+    id: str
+    started_at: str
+    paused: bool
+    parts: list[runs.Part]
+    next: int
+
+
+class Followed(TypedDict):
+    conversation: str | None
+    envelopes: list[shape.EnvelopeShape]
+    last: int
+    run: Live | None
+    state: str | None  # of an agent: running, idle, paused, waiting
+    why: str | None
+    timezone: str
+
+
+_ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
+
+
+@operation(
+    "conversation.messages",
+    level=Level.RESTRICTED,
+    params=Messages,
+    result=Said,
+    errors=(*_ERRORS, errors.InvalidParams),
+)
+async def messages(house: House, caller: Caller, params: Messages) -> Said:
+    """The latest of what was said between two, oldest first; looking marks nothing as read."""
+    own, other = _parties(house, caller, params)
+    limit = page_size(house, params.page_size)
+    found = house.store.read(lambda c: conversations.between(c, (own, other)))
+    if found is None:
+        return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": house.timezone}
+    said = house.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
+    return {
+        "conversation": f"c{found['id']}",
+        "envelopes": shapes(house, [number for _, number in said[-limit:]], caller.sees),
+        "last": said[-1][0] if said else 0,
+        "more": len(said) > limit,
+        "timezone": house.timezone,
+    }
+
+
+@operation(
+    "conversation.follow",
+    level=Level.RESTRICTED,
+    waits=True,
+    params=Follow,
+    result=Followed,
+    errors=(*_ERRORS, errors.BadDuration, errors.BadId, errors.Stopping),
+)
+async def follow(house: House, caller: Caller, params: Follow) -> Followed:
+    """Answer when something was said, when the other one begins, goes on or ends, or at the time limit."""
+    own, other = _parties(house, caller, params)
+    seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    seen = None if params.run is None else ids.number(params.run, "run")
+    with house.waiters.waiting(own, other, -other) as bell:
+        while True:
+            found = _look(house, caller, (own, other), params, seen)
+            live = found["run"]
+            changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
+            if found["envelopes"] or changed or (live is not None and live["parts"]):
+                return found
+            if loop.time() >= end or not await house.waiters.wait(bell, end - loop.time()):
+                return found
+            house.gate.check_again(caller)
+
+
+def _look(
+    house: House, caller: Caller, parties: tuple[int, int], params: Follow, seen: int | None
+) -> Followed:
+    _, other = parties
+    found = house.store.read(lambda c: conversations.between(c, parties))
+    said: list[tuple[int, int]] = []
+    live: Live | None = None
+    if found is not None:
+        limit = house.settings.page_size_limit
+        said = house.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
+        live = _live(house, other, found["id"], params, seen)
+    state, why = house.store.read(lambda c: standing.in_a_word(c, other))
+    return {
+        "conversation": None if found is None else f"c{found['id']}",
+        "envelopes": shapes(house, [number for _, number in said], caller.sees),
+        "last": said[-1][0] if said else params.after,
+        "run": live,
+        "state": state,
+        "why": why,
+        "timezone": house.timezone,
+    }
+
+
+def _live(house: House, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
+    row = house.store.read(lambda c: runlog.in_conversation(c, other, conversation))
+    work = None if row is None else house.runner.work(row["id"])
+    if row is None or work is None:
+        return None
+    parts, place = work.transcript.after(params.parts if seen == row["id"] else 0)
+    return {
+        "id": f"r{row['id']}",
+        "started_at": clock.iso(row["started_at"]),
+        "paused": row["paused_at"] is not None,
+        "parts": [{"kind": part.kind, "text": part.text} for part in parts],
+        "next": place,
+    }
+
+
+def _parties(house: House, caller: Caller, params: With) -> tuple[int, int]:
+    own = acting_for(house.store, caller, params.address)
+    address = parse_address(params.other)
+    other = house.store.read(lambda c: find_address(c, address))
+    if other is None:
+        raise errors.UnknownAddress(address=str(address), hint=house.store.read(lambda c: hint(c, address)))
+    return own, other

@@ -1,0 +1,147 @@
+"""Operations about people beside the boss: each has a box, and a token to use it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from .. import clock
+from ..address import check_agent_name
+from ..errors import BadName, BadText, NameTaken, TooLarge, UnknownUser
+from ..store import tokens, users
+from ..store.database import Row
+from ..store.writer import Tx
+from .access import ROTATING
+from .caller import Caller
+from .house import House
+from .operation import Level, Nothing, Params, operation
+
+
+class Named(Params):
+    name: str
+
+
+class Register(Named):
+    display: str | None = Field(None, description="the name people see")
+    profile: bool = Field(False, description="keep the token in the home for --as NAME")
+
+
+class Rotate(Named):
+    profile: bool | None = Field(None, description="keep the token for --as NAME; by default as before")
+
+
+class User(TypedDict):
+    name: str
+    address: str
+    display: str
+    boss: bool
+    created_at: str
+    last_seen_at: str | None
+
+
+class Registered(TypedDict):
+    user: User
+    token: str
+    profile: str | None
+
+
+class Listed(TypedDict):
+    users: list[User]
+    timezone: str
+
+
+class Rotated(TypedDict):
+    name: str
+    token: str
+    profile: str | None
+    revoked: int
+
+
+class Deleted(TypedDict):
+    name: str
+    deleted: bool
+
+
+@operation(
+    "user.register",
+    level=Level.BOSS,
+    params=Register,
+    result=Registered,
+    errors=(BadName, BadText, NameTaken, TooLarge),
+)
+async def register(house: House, caller: Caller, params: Register) -> Registered:
+    """Give a person a box and a token, which is shown this once."""
+    name = check_agent_name(params.name)
+    display = house.settings.check_word("display", (params.display or "").strip()) or name
+    token, now = tokens.new("user"), clock.now()
+    if house.home.has_profile(name) and params.profile:
+        raise NameTaken(name=name)  # an agent's profile must not become a person's
+
+    def write(tx: Tx) -> Row:
+        tokens.insert(tx, token, "user", users.register(tx, name, display, now), now)
+        return users.get(tx, name)
+
+    with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
+        row = await house.write(caller, write)
+    return {"user": _user(house, row), "token": token, "profile": profile}
+
+
+@operation("user.list", level=Level.RESTRICTED, result=Listed)
+async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
+    """The people who have a box here."""
+    rows = house.store.read(users.listed)
+    return {"users": [_user(house, row) for row in rows], "timezone": house.timezone}
+
+
+@operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownUser,))
+async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
+    """Give a person a new token, shown this once; the one before ends in the same moment."""
+    async with ROTATING:
+        row = house.store.read(lambda c: users.get(c, params.name, but_boss=True))
+        name = row["login"]
+        keeps = house.home.has_profile(name) if params.profile is None else params.profile
+        token, now = tokens.new("user"), clock.now()
+
+        def write(tx: Tx) -> int:
+            holder = users.get(tx, name, but_boss=True)["id"]
+            house.gate.suspect(holder)
+            revoked = tokens.revoke(tx, holder, now)
+            tokens.insert(tx, token, "user", holder, now)
+            return revoked
+
+        with house.home.keeping(name, token) if keeps else nullcontext() as profile:
+            revoked = await house.write(caller, write)
+        house.gate.forget()
+        if not keeps:
+            house.home.forget_profile(name)
+    return {"name": name, "token": token, "profile": profile, "revoked": revoked}
+
+
+@operation("user.delete", level=Level.BOSS, params=Named, result=Deleted, errors=(UnknownUser,))
+async def delete(house: House, caller: Caller, params: Named) -> Deleted:
+    """Take a person's box away; the token ends, all mail is kept."""
+    now = clock.now()
+
+    def write(tx: Tx) -> str:
+        row = users.get(tx, params.name, but_boss=True)
+        house.gate.suspect(row["id"])
+        users.delete(tx, row, now)
+        return str(row["login"])
+
+    name = await house.write(caller, write)
+    house.gate.forget()
+    house.home.forget_profile(name)
+    return {"name": name, "deleted": True}
+
+
+def _user(house: House, row: Row) -> User:
+    return {
+        "name": row["login"],
+        "address": f"user:{row['login']}",
+        "display": row["name"],
+        "boss": bool(row["boss"]),
+        "created_at": clock.iso(row["created_at"]),
+        "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),
+    }

@@ -1,0 +1,1 @@
+"""How agents think: `command` (a program), `webhook` (a server of yours), `demo` (built in)."""

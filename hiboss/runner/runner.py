@@ -1,0 +1,317 @@
+"""The runner: agents take turns. One turn at a time for an agent, several agents at once.
+
+A wake says only: look into the store. What a run is about is written before it begins, what
+came of it in one transaction with its answer; in between only the outside world happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
+
+from .. import clock, patience
+from ..address import BACKGROUND
+from ..config import Settings
+from ..contract import Provider, Task
+from ..crashpoint import RUN_BEGUN, RUN_SETTLED, RUN_STARTED, RUN_THOUGHT, crashpoint
+from ..envelope import Accepted
+from ..errors import HibossError
+from ..events import Bus, RunEnded, RunStarted
+from ..paths import Home
+from ..store import agents, due, house, lanes, runs, settling, tokens
+from ..store.database import Connection
+from ..store.guards import Bounds
+from ..store.lanes import Trouble
+from ..store.runs import Start, Turn
+from ..store.store import Store
+from ..store.writer import Tx
+from . import process, task
+from .providers.registry import Providers
+from .work import Limits, Outcome, Work
+
+log = logging.getLogger(__name__)
+LONGEST_WAIT_SECONDS = 24 * 3600.0
+TASKS_LOOKED_AT = 100
+
+
+class Job(NamedTuple):
+    """Something that takes a place: an agent's next turn, or a task in the background."""
+
+    kind: str  # turn, background
+    number: int  # of the agent's address, or of the envelope
+
+
+class Runner:
+    def __init__(self, store: Store, home: Home, settings: Settings, bus: Bus) -> None:
+        self._store = store
+        self._home = home
+        self._settings = settings
+        self._bus = bus
+        self.providers = Providers(settings.provider_modules)
+        self._thinkers: set[int] = set()  # address ids of agents that are given turns
+        self._background = 0  # the address id of agent:background
+        self._jobs: dict[Job, asyncio.Task[None]] = {}
+        self._again: dict[Job, bool] = {}  # woken while they worked; True: by new activity
+        self._queue: dict[Job, bool] = {}  # woken, and no place free
+        self._works: dict[int, Work] = {}  # by run
+        self._stopping = False
+        # Set by the assembly.
+        self.accepted: Callable[[Accepted], None] = lambda what: None
+        self.nudge: Callable[[int], None] = lambda at: None
+        self.activity: Callable[[int], None] = lambda agent: None
+        self.token_ended: Callable[[], None] = lambda: None
+
+    # --- its life --------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """What another daemon left running is ended, and its runs are interrupted."""
+        left = self._store.read(lambda c: settling.left_over(c, self._store.boot))
+        if left:
+            marks = frozenset(self._mark(row["id"]) for row in left)
+            pids = [(row["pid"], row["pid_started"]) for row in left if row["pid"] is not None]
+            await _end_survivors(marks, pids)
+            number = await self._store.write(
+                lambda tx: settling.interrupt_left_over(tx, self._store.boot, clock.now())
+            )
+            log.warning("%d runs were under way when the daemon ended; they come again.", number)
+        self._background = await self._store.write(
+            lambda tx: (tx.book.entry(BACKGROUND) or tx.book.add(BACKGROUND)).id
+        )
+        self.refresh()
+
+    def begin(self) -> None:
+        """Everything is in place: whoever has mail gets a turn."""
+        self.wake([*self._thinkers, self._background])
+
+    def refresh(self) -> None:
+        """Agents have changed: who is given turns now?"""
+        rows = self._store.read(agents.listed)
+        self._thinkers = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
+
+    async def close(self) -> None:
+        """Let runs finish, for a bounded time; the others are ended and come again at the next start."""
+        self._stopping = True
+        self._queue.clear()
+        jobs = list(self._jobs.values())
+        if jobs:
+            await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
+        for work in list(self._works.values()):
+            work.end("interrupted", "the daemon stopped in the midst of it; its envelopes come again")
+        if jobs:
+            await asyncio.wait(jobs, timeout=30.0)
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+
+    # --- who is next -----------------------------------------------------------------
+
+    def wake(self, recipients: Iterable[int], *, eager: bool = False) -> None:
+        """Something may be due for these. `eager`: it is new, so try also a lane that waits."""
+        for number in recipients:
+            if number in self._thinkers:
+                self._submit(Job("turn", number), eager)
+            elif number == self._background:
+                self.look_for_tasks()
+
+    def look_for_tasks(self) -> None:
+        """Tasks in the background, each a job of its own."""
+        now = clock.now()
+        found = self._store.read(lambda c: due.due(c, self._background, now, TASKS_LOOKED_AT))
+        for one in found:
+            job = Job("background", one.id)
+            if job not in self._jobs:
+                self._submit(job, False)
+
+    def _submit(self, job: Job, eager: bool) -> None:
+        if self._stopping:
+            return
+        if job in self._jobs:
+            self._again[job] = self._again.get(job, False) or eager
+        elif len(self._jobs) >= self._settings.parallel_runs:
+            self._queue[job] = self._queue.get(job, False) or eager
+        else:
+            doing = asyncio.create_task(self._do(job, eager))
+            self._jobs[job] = doing
+            doing.add_done_callback(partial(self._finished, job))
+
+    def _finished(self, job: Job, doing: asyncio.Task[None]) -> None:
+        del self._jobs[job]
+        if not doing.cancelled() and doing.exception() is not None:
+            log.error("A turn was left behind.", exc_info=doing.exception(), extra={"action": "run"})
+        eager = self._again.pop(job, None)
+        if eager is not None:
+            self._queue[job] = eager
+        while self._queue and not self._stopping and len(self._jobs) < self._settings.parallel_runs:
+            nearest = next(iter(self._queue))
+            self._submit(nearest, self._queue.pop(nearest))
+
+    # --- one run ---------------------------------------------------------------------
+
+    async def _do(self, job: Job, eager: bool) -> None:
+        token = tokens.new("run")
+        start = Start(token, clock.now(), self._store.boot, self.bounds())
+
+        def begin(tx: Tx) -> Turn | None:
+            if job.kind == "turn":
+                return runs.begin(tx, job.number, start, eager=eager)
+            return runs.begin_background(tx, job.number, start)
+
+        turn = await self._store.write_in_the_end(begin)
+        if turn is None:
+            return
+        crashpoint(RUN_BEGUN)
+        self._bus.publish(RunStarted(at=start.now, run=turn.run, agent=turn.agent))
+        if job.kind == "turn":
+            self._again.setdefault(job, False)  # there may be more: stand in line again
+        outcome = await self._take(turn, token)
+        crashpoint(RUN_THOUGHT)
+        await self._settle(turn, outcome)
+        crashpoint(RUN_SETTLED)
+
+    async def _take(self, turn: Turn, token: str) -> Outcome:
+        """Have it thought about; whatever fails on the way is told as an outcome."""
+        try:
+            todo = await self._task(turn, token)
+            provider = self._provider(turn)
+        except HibossError as error:
+            return Outcome(trouble=Trouble(error.code, error.message), of_lane=True)
+        except OSError as error:
+            return Outcome(trouble=Trouble("no_workspace", str(error)), of_lane=True)
+        except Exception as error:  # a defect of ours or a provider's must not strand what is in hand
+            log.exception("r%d could not begin.", turn.run, extra={"action": "run"})
+            trouble = Trouble("broke_off", f"hiboss failed here: {type(error).__name__}")
+            return Outcome(trouble=trouble, of_lane=True)
+        limits = self._settings
+        bounds = Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes)
+        note, ring = partial(self._note, turn.run), partial(self.activity, turn.agent)
+        work = self._works[turn.run] = Work(turn, todo, provider, bounds, note=note, ring=ring)
+        ring()
+        if self._stopping:
+            work.end("interrupted", "the daemon stopped before it began; its envelopes come again")
+        return await work.go()
+
+    def _provider(self, turn: Turn) -> Provider:
+        settings = json.loads(turn.settings) if turn.settings else {}
+        if "secret" in settings:
+            settings["secret"] = self._home.secret(settings["secret"]) or ""
+        provider: Provider = self.providers.kind(turn.provider)(settings)
+        return provider
+
+    async def _task(self, turn: Turn, token: str) -> Task:
+        now = clock.now()
+        boss = self._store.read(house.boss)
+        zone = str(boss["timezone"]) if boss and boss["timezone"] else "UTC"
+        exact_to = self._settings.count_exact_to
+
+        def read(connection: Connection) -> task.Content:
+            who, what = (turn.agent, turn.name), turn.envelopes + turn.riding
+            return task.content(connection, self._home, who, what, now, clock.zone(zone), exact_to)
+
+        content = await self._store.read_slowly(read)
+        mark = self._mark(turn.run)
+        return Task(
+            run=f"r{turn.run}",
+            delivery=mark,
+            agent=turn.name,
+            text=content.text,
+            envelopes=content.envelopes,
+            due=content.due,
+            now=now,
+            timezone=zone,
+            workspace=task.workspace(self._home, turn.name, turn.workspace),
+            environment=task.environment(self._home, turn.name, mark, token),
+            output_bytes=self._settings.output_bytes,
+        )
+
+    def _mark(self, run: int) -> str:
+        """Unlike any other run's, also of another home."""
+        return f"{self._store.epoch}-r{run}"
+
+    async def _note(self, run: int, pid: int) -> None:
+        crashpoint(RUN_STARTED)
+        started = process.started_at(pid)
+        await self._store.write(lambda tx: runs.note_process(tx, run, pid, started))
+
+    def bounds(self) -> Bounds:
+        boss = self._store.read(house.boss)
+        zone = clock.zone(boss["timezone"] if boss and boss["timezone"] else "UTC")
+        return Bounds(self._settings.hops, self._settings.runs_per_trace, *clock.day(clock.now(), zone))
+
+    # --- what came of it -------------------------------------------------------------
+
+    async def _settle(self, turn: Turn, outcome: Outcome) -> None:
+        now = clock.now()
+        sent: list[Accepted] = []
+        wake_at: int | None = None
+
+        def write(tx: Tx) -> None:
+            nonlocal sent, wake_at
+            sent, wake_at = [], None
+            if outcome.thought is not None:
+                sent = settling.complete(tx, turn, outcome.thought, now)
+                return
+            assert outcome.trouble is not None
+            if outcome.ended is not None:
+                gives_up = outcome.gives_up
+                settling.cancel(tx, turn, outcome.ended, outcome.trouble.text, now, gives_up=gives_up)
+            elif outcome.of_lane and turn.kind == "turn":
+                wake_at = now + self._delay(tx, turn, outcome.retry_after)
+                settling.wait(tx, turn, outcome.trouble, wake_at, now)
+            else:
+                wake_at = settling.fail(tx, turn, outcome.trouble, patience.steps(), now)
+
+        await self._store.write_in_the_end(write)
+        self._works.pop(turn.run, None)
+        self.token_ended()
+        self.activity(turn.agent)
+        self._tell(turn, outcome, now)
+        for one in sent:
+            self.accepted(one)
+        if wake_at is not None:
+            self.nudge(wake_at)
+
+    def _delay(self, tx: Tx, turn: Turn, retry_after: float | None) -> int:
+        delay = patience.after(lanes.failures(tx, turn.lane))
+        if retry_after is not None and math.isfinite(retry_after):
+            delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
+        return int(delay * 1000)
+
+    def _tell(self, turn: Turn, outcome: Outcome, now: int) -> None:
+        trouble = outcome.trouble
+        status = "completed" if trouble is None else outcome.ended or "failed"
+        if trouble is not None:
+            log.warning(
+                "r%d of %s %s: %s", turn.run, turn.name, status, trouble.text, extra={"action": "run"}
+            )
+        error = trouble.text if trouble else None
+        self._bus.publish(RunEnded(at=now, run=turn.run, agent=turn.agent, status=status, error=error))
+
+    # --- steering --------------------------------------------------------------------
+
+    def work(self, run: int) -> Work | None:
+        """A run that is under way."""
+        return self._works.get(run)
+
+    def end_runs(self, agent: int, why: str) -> None:
+        """Whatever this agent has under way is ended; its envelopes are not given up."""
+        for work in list(self._works.values()):
+            if work.turn.agent == agent:
+                work.end("cancelled", why)
+
+
+async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
+    """Processes of runs whose daemon died: by their pid and start, and by the mark they carry."""
+    sessions = {pid for pid, started in pids if started is not None and process.started_at(pid) == started}
+    for pid in await asyncio.to_thread(process.marked, marks):
+        try:
+            sessions.add(os.getsid(pid))
+        except ProcessLookupError:
+            pass
+    sessions.discard(os.getsid(0))
+    await asyncio.gather(*(process.end_session(session, leader_gone=lambda: False) for session in sessions))

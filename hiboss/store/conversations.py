@@ -1,0 +1,44 @@
+"""Conversations: what was said between the same parties, in the order it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .database import Connection, Row
+
+
+def between(connection: Connection, parties: Iterable[int]) -> Row | None:
+    """The conversation between exactly these; None when they never spoke."""
+    ids = sorted(set(parties))
+    key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
+    row: Row | None = connection.execute(
+        "SELECT id, first_seq, last_seq FROM conversation WHERE key = ?", (key,)
+    ).fetchone()
+    return row
+
+
+def after(connection: Connection, conversation: int, seq: int, limit: int) -> list[tuple[int, int]]:
+    """What was said after a place: (sequence number, an envelope of it), oldest first."""
+    rows = connection.execute(
+        """
+        SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
+        FROM message m INDEXED BY message_seq
+        WHERE m.conversation = ? AND m.seq > ? AND m.seq IS NOT NULL ORDER BY m.seq LIMIT ?
+        """,
+        (conversation, seq, limit),
+    ).fetchall()
+    return [(row["seq"], row["envelope"]) for row in rows]
+
+
+def before(connection: Connection, conversation: int, seq: int | None, limit: int) -> list[tuple[int, int]]:
+    """The last of what was said, before a place or of all; oldest first."""
+    rows = connection.execute(
+        """
+        SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
+        FROM message m INDEXED BY message_seq
+        WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND (?2 IS NULL OR m.seq < ?2)
+        ORDER BY m.seq DESC LIMIT ?3
+        """,
+        (conversation, seq, limit),
+    ).fetchall()
+    return [(row["seq"], row["envelope"]) for row in reversed(rows)]

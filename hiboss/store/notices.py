@@ -1,0 +1,55 @@
+"""Notices: what agent:system tells people and agents. They start nothing and cause no other."""
+
+from __future__ import annotations
+
+from ..address import BACKGROUND, BOSS, SYSTEM, Address
+from ..clock import local, zone
+from ..envelope import Draft
+from . import house, messages
+from .database import Row
+from .writer import Tx
+
+
+def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool) -> None:
+    """One notice, however many it is about; never about a notice."""
+    row = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (sender,)).fetchone()
+    address = Address(row["kind"], row["name"])
+    if row["retired_at"] is not None or address.kind not in ("agent", "user"):
+        return
+    if address in (SYSTEM, BACKGROUND):  # they do not listen
+        return
+    what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
+    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
+    text = f"Not delivered: {what}{more}. {why}"
+    if again:
+        ids = " ".join(f"--id e{one['id']}" for one in rows[:20])
+        text += f"\nTo try again: hiboss envelope retry {ids}"
+    notify(tx, address, text, now, about=rows[0]["message"])
+
+
+def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
+    row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
+    boss = house.boss(tx)
+    since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
+    text = (
+        f"Nothing gets through to {row[0]} since {since}: {why}\n"
+        "What is for there waits in order and is tried again. See: hiboss lane list"
+    )
+    notify(tx, BOSS, text, now)
+
+
+def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
+    """A notice from agent:system: made by a machine, it starts nothing and causes no other."""
+    if tx.book.entry(to) is None:
+        return
+    entry = tx.book.entry(SYSTEM) or tx.book.add(SYSTEM)
+    draft = Draft(
+        sender=SYSTEM,
+        caller=entry.id,
+        sees_all=True,
+        to=(to,),
+        text=text,
+        auto=True,
+        reply_to=None if about is None else ("message", about),
+    )
+    messages.insert(tx, draft, now)

@@ -1,0 +1,54 @@
+"""People who have a box: the boss, and whoever the boss gives one."""
+
+from __future__ import annotations
+
+from ..address import Address
+from ..errors import NameTaken, UnknownUser, nearest
+from . import schedules, tokens
+from .database import Connection, Row
+from .writer import Tx
+
+_SELECT = """
+SELECT a.id, a.name AS login, u.name, u.boss, u.created_at, u.last_seen_at
+FROM user u JOIN address a ON a.id = u.address WHERE a.retired_at IS NULL
+"""
+
+
+def register(tx: Tx, name: str, display: str, now: int) -> int:
+    """The new person's address id. Names are told apart from agents' too: `--as` knows only names."""
+    if tx.book.entry(Address("user", name)) is not None or tx.book.entry(Address("agent", name)) is not None:
+        raise NameTaken(name=name)
+    entry = tx.book.add(Address("user", name))
+    tx.execute("INSERT INTO user (address, name, created_at) VALUES (?, ?, ?)", (entry.id, display, now))
+    return entry.id
+
+
+def get(connection: Connection | Tx, name: str, *, but_boss: bool = False) -> Row:
+    row: Row | None = connection.execute(
+        f"{_SELECT} AND a.fold = ? AND NOT (? AND u.boss)", (f"user:{name}".lower(), but_boss)
+    ).fetchone()
+    if row is None:
+        names = [one["login"] for one in listed(connection) if not (but_boss and one["boss"])]
+        raise UnknownUser(name=name[:80], hint=nearest(name, names))
+    return row
+
+
+def listed(connection: Connection | Tx) -> list[Row]:
+    return connection.execute(f"{_SELECT} ORDER BY u.boss DESC, a.fold").fetchall()
+
+
+def delete(tx: Tx, user: Row, now: int) -> None:
+    """The box is closed: its token ends, deferred mail for it fails, nothing is lost."""
+    tokens.revoke(tx, user["id"], now)
+    tx.execute(
+        """
+        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
+               error_kind = 'recipient_deleted', error_text = 'the person left', error_at = ?1
+        WHERE recipient = ?2 AND status = 0
+        """,
+        (now, user["id"]),
+    )
+    entry = tx.book.entry(Address("user", user["login"]))
+    assert entry is not None
+    tx.book.retire(entry, now)
+    schedules.end_of_owner(tx, user["id"], now)
