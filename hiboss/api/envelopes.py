@@ -30,6 +30,7 @@ class List(Params):
     )
     status: Literal["pending", "done", "failed", "cancelled"] | None = None
     unread: bool = False
+    arrived: bool = Field(False, description="only what has arrived, nothing deferred (for the boss)")
     sender: str | None = Field(None, alias="from")
     to: str | None = None
     thread: Id | None = None
@@ -158,7 +159,7 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
         created_after=moment(params.created_after),
         created_before=moment(params.created_before),
         oldest_first=params.oldest_first,
-        with_deferred=caller.is_boss,
+        with_deferred=caller.is_boss and not params.arrived,
         limit=page_size(house, params.page_size),
         after=None if params.after is None else listing.Position.parse(params.after, house.store.epoch),
     )

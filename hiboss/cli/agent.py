@@ -9,8 +9,27 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..errors import WrongUsage
-from . import output
-from .session import As, Json, Token, call, noun
+from . import output, views
+from .agent_options import (
+    Busy,
+    Command,
+    DailyCost,
+    DailyTokens,
+    Description,
+    Display,
+    Kind,
+    Known,
+    Mode,
+    Module,
+    Name,
+    Provider,
+    Reply,
+    Role,
+    Url,
+    Workspace,
+    given,
+)
+from .session import As, Json, Token, call, noun, read_file
 
 app = noun("Register, list, change and delete agents.")
 
@@ -19,41 +38,24 @@ token_app = noun("An agent's token.")
 app.add_typer(permission_app, name="permission")
 app.add_typer(token_app, name="token")
 
-Name = Annotated[
-    str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes, like code-review.")
-]
-Known = Annotated[
-    str, typer.Option("--name", metavar="NAME", help="The agent's name, as agent list shows it.")
-]
-Kind = Annotated[
-    Literal["agent", "service", "bot"] | None,
-    typer.Option("--kind", help="What it is: agent (the default), service or bot."),
-]
-Mode = Annotated[
-    Literal["run", "pull"] | None,
-    typer.Option(
-        "--mode", help="run: the daemon gives it turns (needs a provider). pull: it fetches its mail."
-    ),
-]
-Description = Annotated[str | None, typer.Option("--description", help="What it is for.")]
-Role = Annotated[str | None, typer.Option("--role", help="Its part, like reviewer.")]
-Module = Annotated[str | None, typer.Option("--module", help="What it looks after, like auth.")]
-Display = Annotated[str | None, typer.Option("--display", help="The name people see.")]
-Workspace = Annotated[
-    str | None, typer.Option("--workspace", metavar="DIR", help="The directory it works in.")
-]
-
 
 @app.command()
 def register(
     name: Name,
-    kind: Kind = None,
+    provider: Provider = None,
+    command: Command = None,
+    url: Url = None,
     mode: Mode = None,
+    reply: Reply = None,
+    busy: Busy = None,
+    workspace: Workspace = None,
+    daily_tokens: DailyTokens = None,
+    daily_cost: DailyCost = None,
+    kind: Kind = None,
     description: Description = None,
     role: Role = None,
     module: Module = None,
     display: Display = None,
-    workspace: Workspace = None,
     no_profile: Annotated[
         bool, typer.Option("--no-profile", help="Do not keep the token for --as NAME.")
     ] = False,
@@ -63,13 +65,18 @@ def register(
 ) -> None:
     """Give a new agent an address and a token. The token is shown this once.
 
-    Example: hiboss agent register --as boss --name kai
+    Example: hiboss agent register --as boss --name kai --provider command --command "python agent.py"
     """
-    params = _fields(kind, mode, description, role, module, display, workspace)
-    params |= {"name": name, "profile": not no_profile}
+    params = given(locals()) | {"name": name, "profile": not no_profile}
     result = call("agent.register", params, token=token, profile=as_)
-    facts = {"name": result["agent"]["name"], "token": result["token"], "profile": result["profile"]}
-    output.answer(result, facts)
+    facts = {name: result[name] for name in ("token", "profile", "webhook_secret") if name in result}
+    output.answer(result, {"name": result["agent"]["name"]} | facts)
+    _show_secret(result)
+
+
+def _show_secret(result: dict[str, Any]) -> None:
+    if "webhook_secret" in result:
+        output.note("The webhook secret is shown this once; your server checks signatures with it.")
 
 
 @app.command("list")
@@ -88,13 +95,20 @@ def list_(
 @app.command("set")
 def set_(
     name: Known,
-    kind: Kind = None,
+    provider: Provider = None,
+    command: Command = None,
+    url: Url = None,
     mode: Mode = None,
+    reply: Reply = None,
+    busy: Busy = None,
+    workspace: Workspace = None,
+    daily_tokens: DailyTokens = None,
+    daily_cost: DailyCost = None,
+    kind: Kind = None,
     description: Description = None,
     role: Role = None,
     module: Module = None,
     display: Display = None,
-    workspace: Workspace = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -103,9 +117,10 @@ def set_(
 
     An empty text ('') takes a word away.
     """
-    params = _fields(kind, mode, description, role, module, display, workspace) | {"name": name}
+    params = given(locals()) | {"name": name}
     result = call("agent.set", params, token=token, profile=as_)
     output.answer(result, {key: value for key, value in result.items() if not key.endswith("_at")})
+    _show_secret(result)
 
 
 @app.command()
@@ -133,6 +148,56 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Say who you are, by your token."""
     result = call("agent.self", {}, token=token, profile=as_)
     output.answer(result, {name: result[name] for name in ("kind", "address", "level", "timezone")})
+
+
+@app.command()
+def status(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show how an agent stands: its state, what waits for it, its last run."""
+    views.standing(call("agent.status", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
+def pause(
+    name: Known,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Give an agent no more turns. What it has under way goes on; its mail waits."""
+    params = {"name": name, "reason": reason}
+    output.answer(call("agent.pause", params, token=token, profile=as_))
+
+
+@app.command()
+def resume(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Let a paused agent go on, whoever paused it. What a guard has stopped may go as far again."""
+    output.answer(call("agent.resume", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
+def background(
+    task: Annotated[
+        str, typer.Option("--task", metavar="TEXT", help="What is to be done; - reads standard input.")
+    ],
+    subject: Annotated[str | None, typer.Option("--subject", metavar="TEXT", help="A line above it.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Whose task, for the boss; by default your own."),
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Have a task done beside your turns, by your own provider. The result comes in the same thread.
+
+    Example: hiboss agent background --as nex --task "Read the logs and say what is odd"
+    """
+    params = {"task": read_file("-") if task == "-" else task, "subject": subject, "agent": name}
+    result = call("agent.background", params, token=token, profile=as_)
+    output.answer(result, {"id": result["ids"][0], "thread": result["thread"]})
 
 
 @app.command()
@@ -241,26 +306,6 @@ def rotate(
 def revoke(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """End an agent's tokens. The agent and its mail stay; rotate gives it a new token."""
     output.answer(call("agent.token.revoke", {"name": name}, token=token, profile=as_))
-
-
-def _fields(
-    kind: str | None,
-    mode: str | None,
-    description: str | None,
-    role: str | None,
-    module: str | None,
-    display: str | None,
-    workspace: str | None,
-) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "mode": mode,
-        "description": description,
-        "role": role,
-        "module": module,
-        "display": display,
-        "workspace": os.path.abspath(os.path.expanduser(workspace)) if workspace else workspace,
-    }
 
 
 def _local(agent: dict[str, Any], zone: str) -> dict[str, Any]:

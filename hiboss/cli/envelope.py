@@ -72,7 +72,7 @@ def send(
     params: dict[str, Any] = {
         "to": to or [],
         "text": _text(text, text_file),
-        "attachments": [_absolute(path) for path in attachment or []],
+        "attachments": [absolute(path) for path in attachment or []],
         "deliver_at": deliver_at,
         "reply_to": reply_to,
         "subject": subject,
@@ -86,10 +86,10 @@ def send(
         "from_boss": from_boss,
         "from_name": from_name,
     }
-    _show_sent(call("envelope.send", params, token=token, profile=as_))
+    show_sent(call("envelope.send", params, token=token, profile=as_))
 
 
-def _show_sent(result: dict[str, Any]) -> None:
+def show_sent(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
         return
@@ -99,7 +99,7 @@ def _show_sent(result: dict[str, Any]) -> None:
     output.record({"deliver-at": deliver, "duplicate": result["duplicate"] or None})
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     if not path:
         raise InvalidParams(detail="--attachment is empty; give the path of a file")
     return os.path.abspath(os.path.expanduser(path))

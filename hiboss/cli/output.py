@@ -75,6 +75,11 @@ def lines(texts: list[str]) -> None:
     sys.stdout.flush()
 
 
+def piece(text: str) -> None:
+    """A part of what somebody is saying, at once and without an end of line."""
+    print(shown(text), end="", flush=True)
+
+
 def note(text: str) -> None:
     """A word to the person, beside the output; a program that asked for JSON gets JSON alone."""
     if not Mode.json:

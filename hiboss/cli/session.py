@@ -17,6 +17,8 @@ from ..rpc import client
 from . import output
 from .spawn import TOKEN_VARIABLE, holder
 
+BOSS = "boss"
+
 
 def noun(help_: str) -> typer.Typer:
     """A group of commands. Without Typer's own completion: each may be the root (see main.run)."""
@@ -73,6 +75,25 @@ def call(
     """Call an operation in the name of whoever the options and the environment say."""
     home = Home()
     return _call(home, method, params, find_token(home, token, profile), timeout)
+
+
+def call_in_person(
+    method: str,
+    params: dict[str, Any],
+    *,
+    token: str | None = None,
+    profile: str | None = None,
+    timeout: float | None = None,
+) -> Any:
+    """The same for the everyday words: nobody named means the boss, whose machine this is."""
+    home = Home()
+    return _call(home, method, params, find_person(home, token, profile), timeout)
+
+
+def find_person(home: Home, token: str | None, profile: str | None) -> str | None:
+    """--token, else --as, else HIBOSS_TOKEN, else the token kept for the boss."""
+    found = find_token(home, token, profile)
+    return found if found is not None or not home.has_profile(BOSS) else _from_profile(home, BOSS)
 
 
 def patience(wait: str | None) -> float:

@@ -32,20 +32,36 @@ AgentName = Annotated[
     str | None, typer.Option("--agent-name", metavar="NAME", help="Your first agent; by default nex.")
 ]
 
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider", metavar="NAME", help="How that agent thinks, like demo; by default it fetches its mail."
+    ),
+]
+
 
 @app.command()
 def setup(
-    boss_name: BossName = None, timezone: Timezone = None, agent_name: AgentName = None, json_: Json = False
+    boss_name: BossName = None,
+    timezone: Timezone = None,
+    agent_name: AgentName = None,
+    provider: Provider = None,
+    json_: Json = False,
 ) -> None:
     """Set this home up: the boss, a first agent, and their tokens, which are shown this once.
 
     Asks on a terminal, takes the defaults otherwise. Done again, it changes nothing.
     """
-    show(execute(Home(), boss_name, timezone, agent_name))
+    show(execute(Home(), boss_name, timezone, agent_name, provider=provider))
 
 
 def execute(
-    home: Home, boss_name: str | None, timezone: str | None, agent_name: str | None
+    home: Home,
+    boss_name: str | None,
+    timezone: str | None,
+    agent_name: str | None,
+    *,
+    provider: str | None = None,
 ) -> dict[str, Any]:
     """Set up, by the daemon if it runs; asks for what was not given."""
     asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json
@@ -55,7 +71,7 @@ def execute(
         agent_name = agent_name or typer.prompt(
             "Your first agent", default=facts["default_agent_name"], err=True
         )
-    given = {"boss_name": boss_name, "timezone": timezone, "agent_name": agent_name}
+    given = {"boss_name": boss_name, "timezone": timezone, "agent_name": agent_name, "provider": provider}
     result: dict[str, Any] = call(home, "setup.execute", {k: v for k, v in given.items() if v is not None})
     return result
 

@@ -19,6 +19,8 @@ from .session import Json, notice_other_version
 from .setup import AgentName, BossName, Timezone
 from .spawn import spawn
 
+DEMO = "demo"  # so that everything can be tried on a fresh machine
+
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 
@@ -34,7 +36,7 @@ def up(
 ) -> None:
     """Set up when needed, run the daemon here, and print what to try next. Ctrl-C stops it."""
     home = Home()
-    done = setup.execute(home, boss_name, timezone, agent_name)
+    done = setup.execute(home, boss_name, timezone, agent_name, provider=DEMO)
     if done["changed"] and not output.Mode.json:
         setup.show(done)
     if not detach:
@@ -61,11 +63,11 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     agent = next((name for name in agents if name != "boss" and name.lower() in known), "nex")
     command = _this_command(home)
     steps = {
-        f"Send {agent} a message:": (
-            f'{command} envelope send --as boss --from user:boss --to agent:{agent} --text "hello {agent}"'
+        f"Talk with {agent}:": f"{command} chat {agent}",
+        "See how your agents stand:": f"{command} team",
+        f"Let {agent} think with a program of yours, instead of the built-in demo:": (
+            f'{command} agent set --as boss --name {agent} --provider command --command "python agent.py"'
         ),
-        f"Read it as {agent}:": f"{command} envelope list --as {agent}",
-        "See how the daemon is:": f"{command} daemon status",
     }
     if output.Mode.json:
         output.document((done if done["changed"] else {}) | facts | {"next": list(steps.values())})

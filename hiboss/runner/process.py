@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 STEP_SECONDS = 2.0  # between INT, TERM and KILL
+POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
 COMPLAINT_BYTES = 4_000  # of standard error, its end is kept
 MARK = "HIBOSS_RUN"  # in the environment of every process of a run
@@ -41,7 +42,20 @@ class Process:
 
     async def start(self) -> int:
         """Its pid, which is also its session's. Raises OSError when it cannot be started."""
-        self._child = await asyncio.create_subprocess_exec(
+        # asyncio waits for ever when it is cancelled between the fork and the pipes.
+        starting = asyncio.create_task(self._start())
+        try:
+            await _in_any_case(starting)
+        except asyncio.CancelledError:
+            if starting.exception() is None:
+                self._child = starting.result()
+                await _in_any_case(self.end())
+            raise
+        self._child = starting.result()
+        return self._child.pid
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             *self._words,
             cwd=self._cwd,
             env=self._env,
@@ -50,7 +64,6 @@ class Process:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        return self._child.pid
 
     async def see_through(self, given: bytes, heard: Callable[[bytes], None]) -> Ended:
         """Feed it, hear it, and return when it and all it started are gone; cancelled, end it first.
@@ -65,11 +78,13 @@ class Process:
             asyncio.create_task(self._hear_complaints(child.stderr, heard)),
         ]
         try:
-            await child.wait()
+            # child.wait() also waits for our pipes, which others may keep open.
+            while child.returncode is None:  # noqa: ASYNC110 - no event is told apart from the pipes
+                await asyncio.sleep(POLL_SECONDS)
         finally:
             # Also what it left behind: as long as one of them has our pipe, it does not end.
             await _in_any_case(self.end())
-            await _in_any_case(asyncio.gather(*parts, return_exceptions=True))
+            await _in_any_case(_last_words(child, parts))
         return Ended(
             status=child.returncode if child.returncode is not None else -signal.SIGKILL,
             complaint=self._complaint[-COMPLAINT_BYTES:].decode("utf-8", "replace").strip(),
@@ -118,6 +133,16 @@ async def _in_any_case(ending: Awaitable[object]) -> None:
             cancelled = True
     if cancelled:
         raise asyncio.CancelledError
+
+
+async def _last_words(child: asyncio.subprocess.Process, parts: Sequence[asyncio.Task[None]]) -> None:
+    """What is still in the pipes; whoever left its session on purpose may keep them open for ever."""
+    _, left = await asyncio.wait(parts, timeout=STEP_SECONDS)
+    for one in left:
+        one.cancel()
+    await asyncio.gather(*parts, return_exceptions=True)
+    if left:
+        child._transport.close()  # type: ignore[attr-defined] # else our ends stay open as long as theirs
 
 
 # --- sessions ------------------------------------------------------------------------

@@ -27,7 +27,8 @@ WHERE g.deleted_at IS NULL
 def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
     """The new agent's address id."""
     address = Address("agent", name)
-    if tx.book.entry(address) is not None:
+    # Nor may a person have it: `--as` knows only names.
+    if tx.book.entry(address) is not None or tx.book.entry(Address("user", name)) is not None:
         raise NameTaken(name=name)
     entry = tx.book.add(address)
     columns = {"address": entry.id, "created_at": now, **_known(fields)}

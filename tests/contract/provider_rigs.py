@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import sys
 import uuid
 from pathlib import Path
 from typing import Any, Protocol
@@ -107,7 +105,6 @@ class DemoRig:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._envelopes = [letter(text="")]
-        self._made: list[Demo] = []
 
     async def __aenter__(self) -> DemoRig:
         return self
@@ -301,11 +298,6 @@ class WebhookRig:
 
     def given(self) -> str:
         return str(json.loads(self.server.requests[-1].body)["text"])
-
-
-def python(program: str) -> str:
-    """A command that runs this program in Python."""
-    return shlex.join([sys.executable, "-S", "-c", program])
 
 
 RIGS: list[type[Rig]] = [DemoRig, CommandRig, WebhookRig]

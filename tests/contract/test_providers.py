@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
-import pkgutil
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import hiboss.runner.providers
 from hiboss.contract import Heard, LaneError, Refused, Task, Thought, TurnError
 from hiboss.runner import process
+from hiboss.runner.providers.registry import OURS
 from tests.contract.provider_rigs import FALLIBLE, RIGS, CommandRig, FallibleRig, Rig
 
 SECONDS = 30.0
@@ -70,18 +67,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def test_every_provider_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    package = hiboss.runner.providers
-    modules = [
-        import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
-    ]
-    there = {
-        thing
-        for module in modules
-        for _, thing in inspect.getmembers(module, inspect.isclass)
-        if thing.__module__ == module.__name__ and hasattr(thing, "think")
-    }
-    assert there
-    assert there == {type(rig(tmp_path).make()) for rig in RIGS}
+    assert set(OURS.values()) == {type(rig(tmp_path).make()) for rig in RIGS}
 
 
 # --- configure ---------------------------------------------------------------------------

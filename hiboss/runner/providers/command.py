@@ -128,7 +128,7 @@ class Listener:
             self._plain.append(f"{line}\n")
             self._hear(Heard("delta", f"{line}\n"))
             return
-        kind, text = said["hiboss"], str(said.get("text") or "")
+        kind, text = said["hiboss"], _clean(str(said.get("text") or ""))
         if kind == "delta":
             self._deltas.append(text)
             self._hear(Heard("delta", text))
@@ -157,6 +157,11 @@ class Listener:
             self._notes.append(f"its {name} is no number and was left out")
         else:
             self._usage[name] = value if whole else float(value)
+
+
+def _clean(text: str) -> str:
+    """Escapes in JSON can bring in what no text may have: NUL, and halves of characters."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
 
 
 def _said(line: str) -> dict[str, Any] | None:
