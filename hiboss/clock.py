@@ -71,7 +71,7 @@ def local_zone_name() -> str:
 
 def day(ms: int, zone: tzinfo) -> tuple[int, int]:
     """When the day of a moment begins and ends, where that zone is."""
-    first = from_ms(ms, zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    first = from_ms(ms, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     # By way of noon: a day can have 23 or 25 hours, and midnight may be missing.
     noon = first.replace(hour=12) + timedelta(days=1)
     return to_ms(first), to_ms(noon.replace(hour=0))

@@ -24,8 +24,9 @@ from ..errors import (
     TooLarge,
     UnknownAgent,
 )
-from ..store import agents, bindings, tokens
+from ..store import agents, bindings, guards, lanes, tokens
 from ..store.database import Row
+from ..store.lanes import Lane
 from ..store.writer import Tx
 from . import thinking
 from .access import own_or_boss
@@ -180,8 +181,14 @@ async def change(house: House, caller: Caller, params: Set) -> Changed:
         detail = f"there is nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
         raise InvalidParams(detail=detail)
 
+    bounds = house.runner.bounds()
+
     def write(tx: Tx) -> Row:
         agents.change(tx, params.name, fields)
+        row = agents.get(tx, params.name)
+        if {"provider", "workspace"} & fields.keys():  # what it waits for may be mended by this
+            lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
+        guards.relax(tx, row, bounds)
         return agents.get(tx, params.name)
 
     row = await _write_choice(house, caller, choice, write)

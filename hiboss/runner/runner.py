@@ -24,7 +24,7 @@ from ..envelope import Accepted
 from ..errors import HibossError
 from ..events import Bus, RunEnded, RunStarted
 from ..paths import Home
-from ..store import agents, due, house, lanes, runs, settling, tokens
+from ..store import agents, house, lanes, runs, settling, tokens
 from ..store.database import Connection
 from ..store.guards import Bounds
 from ..store.lanes import Trouble
@@ -113,18 +113,17 @@ class Runner:
 
     def wake(self, recipients: Iterable[int], *, eager: bool = False) -> None:
         """Something may be due for these. `eager`: it is new, so try also a lane that waits."""
-        for number in recipients:
-            if number in self._thinkers:
+        found = [number for number in recipients if number in self._thinkers or number == self._background]
+        for number in found:
+            if number != self._background:
                 self._submit(Job("turn", number), eager)
-            elif number == self._background:
-                self.look_for_tasks()
+        if found:  # an agent that goes on may have left tasks waiting
+            self.look_for_tasks()
 
     def look_for_tasks(self) -> None:
         """Tasks in the background, each a job of its own."""
-        now = clock.now()
-        found = self._store.read(lambda c: due.due(c, self._background, now, TASKS_LOOKED_AT))
-        for one in found:
-            job = Job("background", one.id)
+        for number in self._store.read(lambda c: runs.tasks_due(c, self._background, TASKS_LOOKED_AT)):
+            job = Job("background", number)
             if job not in self._jobs:
                 self._submit(job, False)
 
@@ -142,6 +141,8 @@ class Runner:
 
     def _finished(self, job: Job, doing: asyncio.Task[None]) -> None:
         del self._jobs[job]
+        if job.kind == "background" and not self._stopping:
+            self.look_for_tasks()
         if not doing.cancelled() and doing.exception() is not None:
             log.error("A turn was left behind.", exc_info=doing.exception(), extra={"action": "run"})
         eager = self._again.pop(job, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..address import Address
+from ..address import BACKGROUND, Address
 from ..errors import NameTaken, UnknownAgent, nearest
 from . import bindings, schedules, tokens
 from .database import Connection, Row
@@ -70,12 +70,30 @@ def delete(tx: Tx, name: str, now: int) -> int:
         """,
         (now, row["id"]),
     ).rowcount
+    _end_tasks(tx, row["id"], now)
     entry = tx.book.entry(Address("agent", row["name"]))
     assert entry is not None
     tx.book.retire(entry, now)
     schedules.end_of_owner(tx, row["id"], now)
     bindings.end_of_agent(tx, row["id"], now)  # last: to who has left no notice goes
     return waiting
+
+
+def _end_tasks(tx: Tx, agent: int, now: int) -> None:
+    """What it gave to agent:background and was not begun is done by nobody."""
+    background = tx.book.entry(BACKGROUND)
+    if background is None:
+        return
+    tx.execute(
+        """
+        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
+               error_kind = 'sender_deleted', error_text = 'the agent was deleted', error_at = ?1
+        WHERE recipient = ?2 AND status = 0 AND message IN (
+            SELECT m.id FROM envelope e JOIN message m ON m.id = e.message
+            WHERE e.recipient = ?2 AND e.status = 0 AND m.sender = ?3)
+        """,
+        (now, background.id, agent),
+    )
 
 
 def get(connection: Connection | Tx, name: str) -> Row:

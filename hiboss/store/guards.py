@@ -118,6 +118,13 @@ def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
     return True
 
 
+def relax(tx: Tx, agent: Row, bounds: Bounds) -> None:
+    """The limits of an agent were changed: one that is paused for what it may use now goes on."""
+    if agent["paused_kind"] == "budget" and _too_much(tx, agent, bounds) is None:
+        _clear(tx, agent["id"])
+        tx.arrived_for.append(agent["id"])
+
+
 def _extend(tx: Tx, trace: str, bounds: Bounds) -> None:
     hops = _most_hops(tx, trace)
     tx.execute(

@@ -79,7 +79,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     conversation = int(rows[0]["conversation"])
     leading = next((one for one in rows if not one["auto"]), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
-    if guards.stops(tx, row, trace, hops, start.bounds, now):
+    if any(guards.stops(tx, row, one["trace"], one["hops"], start.bounds, now) for one in rows):
         return None
     if state is not None:
         lanes.tried(tx, state, now)
@@ -99,9 +99,10 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due.Due], now: int) -
         return [leader]
     together = due.due(tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation)
     rows = [one for one in _facts(tx, [one.id for one in together]) if not one["attempts"]]
+    # Results of several errands must not be answered in one place, nor with a question beside them.
     if any(not one["auto"] for one in rows):
-        return rows
-    # Results of several errands must not be answered in one place.
+        here = (None, first.conversation)
+        return [one for one in rows if _asked_from(tx, agent["id"], one).conversation in here]
     place = _asked_from(tx, agent["id"], rows[0])
     return [one for one in rows if _asked_from(tx, agent["id"], one) == place]
 
@@ -134,14 +135,23 @@ def _frame(tx: Tx, agent: int, conversation: int, rows: list[Row]) -> _Frame:
 
 
 def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> _Frame:
-    found = tx.execute(
-        """
-        SELECT r.reply_conversation, r.reply_message FROM message asked JOIN run r ON r.id = asked.run
-        WHERE asked.id = ? AND asked.sender = ?
-        """,
-        (row["reply_to"], agent),
-    ).fetchone()
-    return _Frame(*found) if found else _NOWHERE
+    if not row["auto"]:
+        return _NOWHERE
+    asked = row["reply_to"]
+    while asked is not None:
+        found = tx.execute(
+            """
+            SELECT r.kind, r.reply_conversation, r.reply_message FROM message asked
+            JOIN run r ON r.id = asked.run WHERE asked.id = ? AND asked.sender = ?
+            """,
+            (asked, agent),
+        ).fetchone()
+        if found is None:
+            break
+        if found["kind"] == "turn":
+            return _Frame(found["reply_conversation"], found["reply_message"])
+        asked = found["reply_message"]  # asked by a task in the background: go on from where that was given
+    return _NOWHERE
 
 
 def _notices_of(tx: Tx | Connection, agent: int) -> int | None:
@@ -200,6 +210,22 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     frame = _Frame(facts["conversation"], facts["message"])
     errand = (str(facts["trace"]), int(facts["hops"]))
     return _start(tx, row, "background", facts["conversation"], ([envelope], []), errand, frame, start)
+
+
+def tasks_due(connection: Connection, background: int, limit: int) -> list[int]:
+    """What lies with agent:background and can begin, in order: nothing of agents that are paused."""
+    rows = connection.execute(
+        """
+        SELECT e.id FROM envelope e INDEXED BY envelope_due
+        JOIN message m ON m.id = e.message
+        JOIN agent g ON g.address = m.sender AND g.paused_at IS NULL AND g.provider IS NOT NULL
+        WHERE e.recipient = ? AND e.binding IS NULL AND e.status = 0 AND e.arrived IS NOT NULL
+          AND e.waits IS NULL AND e.held_by IS NULL
+        ORDER BY e.priority, e.arrived LIMIT ?
+        """,
+        (background, limit),
+    ).fetchall()
+    return [row["id"] for row in rows]
 
 
 def _start(

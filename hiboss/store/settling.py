@@ -69,7 +69,7 @@ def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | 
         why = f"The answer of agent:{turn.name} could not be sent: {error.message}"
         notices.notify(tx, BOSS, f"{why}\nIt is kept: hiboss run get --id r{turn.run}", now)
         return None, f"not sent: {error.message}"
-    return sent, None if sent else "not sent: nobody is there any more"
+    return sent, None if sent else "not sent: nobody else is there"
 
 
 def _spoke(tx: Tx, turn: Turn) -> bool:

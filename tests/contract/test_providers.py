@@ -184,7 +184,9 @@ def test_what_is_no_text_is_replaced_and_the_rest_stays(fallible: FallibleRig, a
         async with fallible as rig:
             fallible.answers_bytes(answer)
             turn = Turn(rig)
-            text = (await turn.ends()).text
+            thought = await turn.ends()
+            text = thought.text
+            assert thought.note
             assert text.startswith(answer[:3].decode())
             assert "\ufffd" in text
             assert "\x00" not in text

@@ -53,6 +53,11 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
         "hiboss.cli.cron",
         "hiboss.cli.poll",
         "hiboss.cli.watch",
+        "hiboss.cli.chat",
+        "hiboss.cli.send",
+        "hiboss.cli.inbox",
+        "hiboss.cli.run",
+        "hiboss.cli.team",
     ],
 )
 def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_path: Path) -> None:
@@ -71,6 +76,11 @@ def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_pat
         (["cron", "list"], 3),
         (["cron", "create", "--cron", "@daily", "--to", "agent:nex", "--text", "hello"], 3),
         (["daemon", "status"], 3),
+        (["send", "nex", "hello"], 3),
+        (["inbox"], 3),
+        (["run", "list"], 3),
+        (["team"], 3),
+        (["chat", "nex", "--once", "hello"], 3),
         (["--version"], 0),
     ],
 )

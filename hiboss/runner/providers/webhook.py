@@ -267,11 +267,12 @@ def _too_long(limit: int) -> TurnError:
 
 def _thought(body: bytes, is_json: bool) -> Thought:
     found = _object(body) if is_json else None
-    if found is None:
-        return Thought(text=_clean(body.decode("utf-8", "replace")))
-    usage, ignored = _usage(found.get("usage"))
-    note = f"of its usage was ignored, being no such number: {', '.join(ignored)}" if ignored else None
-    return Thought(text=_clean(found["text"] or ""), note=note, **usage)
+    text = _clean(body.decode("utf-8", "replace") if found is None else found["text"] or "")
+    usage, ignored = _usage(found.get("usage") if found else None)
+    notes = [f"its {name} is no number and was left out" for name in ignored]
+    if "\ufffd" in text:
+        notes.append("parts of its answer were no UTF-8 and were replaced")
+    return Thought(text=text, note="; ".join(notes) or None, **usage)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

@@ -1,0 +1,485 @@
+"""One program in hand (hiboss/runner/process.py), and the command provider over it: real programs, no daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hiboss.contract import Heard, LaneError, Task, Thought, TurnError
+from hiboss.runner import process
+from hiboss.runner.process import MARK, Ended, Process
+from hiboss.runner.providers.command import Command
+from tests.contract.provider_rigs import plain_task
+from tests.integration.programs import SLEEP, STUBBORN, Program
+
+SECONDS = 30.0  # a bound for what must end; never a claim about speed
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "STEP_SECONDS", 0.2)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time enough to hear a signal, also on a busy machine."""
+    monkeypatch.setattr(process, "STEP_SECONDS", 1.0)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    made = Program(tmp_path / "program")
+    yield made
+    for pid in made.pids:  # of a test that failed
+        process.signal_all(process.members(pid), signal.SIGKILL)
+
+
+class Hand:
+    """A program started, with what was heard of it."""
+
+    def __init__(self, program: Program, given: bytes = b"a turn\n", room: int = 100_000) -> None:
+        env = {"PATH": os.environ["PATH"], MARK: f"mark of {program.directory}"}
+        self.program = program
+        self.process = Process([str(program.path)], str(program.directory), env, room)
+        self.heard: list[bytes] = []
+        self.pid = 0
+        self._given = given
+
+    async def begin(self) -> asyncio.Task[Ended]:
+        self.pid = await self.process.start()
+        under_way = asyncio.create_task(self.process.see_through(self._given, self.heard.append))
+        await asyncio.sleep(0)  # a task cancelled before its first step would never have begun
+        return under_way
+
+    async def ends(self) -> Ended:
+        async with asyncio.timeout(SECONDS):
+            return await (await self.begin())
+
+    @property
+    def output(self) -> bytes:
+        return b"".join(self.heard)
+
+
+def tell(story: Coroutine[Any, Any, None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(2 * SECONDS):
+            await story
+
+    asyncio.run(bounded())
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def lines(program: Program, name: str) -> list[str]:
+    file = program.directory / name
+    return file.read_text().splitlines() if file.exists() else []
+
+
+# --- starting ------------------------------------------------------------------------
+
+
+def test_a_program_leads_a_session_and_a_group_of_its_own(program: Program) -> None:
+    async def story() -> None:
+        program.does('ps -o sid=,pgid= -p $$ >> "$D/facts"; pwd >> "$D/facts"; echo "$HIBOSS_RUN"')
+        hand = Hand(program)
+        ended = await hand.ends()
+        assert (ended.status, ended.flooded) == (0, False)
+        facts = lines(program, "facts")
+        assert facts[0].split() == [str(hand.pid)] * 2
+        assert facts[1] == str(program.directory)
+        assert program.pids == [hand.pid]
+        assert hand.output.decode() == f"mark of {program.directory}\n"
+        assert program.given == "a turn\n"
+
+    tell(story())
+
+
+def test_when_a_process_was_started_tells_it_from_another(program: Program) -> None:
+    async def story() -> None:
+        program.hangs()
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: program.pids)
+        began = process.started_at(hand.pid)
+        assert began
+        assert began == process.started_at(hand.pid)
+        assert began != process.started_at(os.getpid())
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        await until(lambda: process.started_at(hand.pid) is None)
+
+    tell(story())
+
+
+def test_a_name_with_brackets_and_blanks_is_read_rightly(tmp_path: Path) -> None:
+    """The system puts the name of a program, which may be anything, amid the facts about it."""
+
+    async def story() -> None:
+        odd = tmp_path / "a) R 1 (b"
+        odd.symlink_to("/bin/sleep")
+        hand = Process([str(odd), "1000"], str(tmp_path), {}, 1000)
+        pid = await hand.start()
+        assert process.members(pid) == [pid]
+        await hand.end()
+        assert process.members(pid) == []
+
+    tell(story())
+
+
+def test_the_dead_whom_nobody_has_buried_are_no_members() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed
+        assert psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+        assert process.members(child) == []
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_processes_are_found_by_the_mark_they_carry(program: Program) -> None:
+    async def story() -> None:
+        program.does(f"setsid {SLEEP} &\n{SLEEP}")
+        hand = Hand(program)
+        under_way = await hand.begin()
+        mark = f"mark of {program.directory}"
+
+        def found() -> list[int]:
+            return process.marked(frozenset({mark, "of nobody"}))
+
+        await until(lambda: len(found()) == 3)
+        assert hand.pid in found()
+        assert process.marked(frozenset({"of nobody", mark + "0"})) == []
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        process.signal_all(found(), signal.SIGKILL)
+        await until(lambda: not found())
+
+    tell(story())
+
+
+# --- ending --------------------------------------------------------------------------
+
+
+def test_a_program_that_hears_int_ends_by_it_alone_and_may_say_last_words(
+    program: Program, slow: None
+) -> None:
+    async def story() -> None:
+        note = "echo {0} >> \"$D/signals\"; echo 'last words'; exit 3"
+        traps = "\n".join(f"trap '{note.format(name)}' {name}" for name in ("INT", "TERM")).replace(
+            "'last words'", '"last words"'
+        )
+        program.does(f'{traps}\ntouch "$D/ready"\nwhile :; do sleep 0.02; done')
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: (program.directory / "ready").exists())
+        await hand.process.end()
+        ended = await under_way
+        assert (ended.status, hand.output) == (3, b"last words\n")
+        assert lines(program, "signals") == ["INT"]
+
+    tell(story())
+
+
+def test_one_that_will_not_hear_is_asked_twice_and_then_ended(program: Program, slow: None) -> None:
+    async def story() -> None:
+        traps = "\n".join(f"trap 'echo {name} >> \"$D/signals\"' {name}" for name in ("INT", "TERM"))
+        program.does(f'{traps}\ntouch "$D/ready"\nwhile :; do sleep 0.02; done')
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: (program.directory / "ready").exists())
+        await hand.process.end()
+        ended = await under_way
+        assert lines(program, "signals") == ["INT", "TERM"]
+        assert ended.status == -signal.SIGKILL
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+@pytest.mark.parametrize("script", [SLEEP, f"{STUBBORN}", f"trap '' INT TERM\n{SLEEP} &\n{SLEEP}"])
+def test_one_that_is_stopped_can_be_ended(program: Program, script: str) -> None:
+    async def story() -> None:
+        program.does(f'touch "$D/ready"\n{script}')
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: (program.directory / "ready").exists())
+        await until(lambda: len(process.members(hand.pid)) > 1)
+        process.signal_all(process.members(hand.pid), signal.SIGSTOP)
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+GROUP = f'{sys.executable} -c "import os, time; os.setpgid(0, 0); print(1, flush=True); time.sleep(1000)"'
+REBORN = f"trap '{SLEEP} & {SLEEP} &' INT TERM\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"{SLEEP} &\n{SLEEP}",
+        f"{GROUP} &\n{SLEEP}",
+        f"({SLEEP} & {STUBBORN} &)\n{SLEEP}",
+        f"{REBORN}while :; do sleep 0.02; done",
+    ],
+    ids=["children", "in a group of their own", "grandchildren", "born when asked to end"],
+)
+def test_whatever_it_has_started_ends_with_it(program: Program, script: str) -> None:
+    async def story() -> None:
+        program.does(f'touch "$D/ready"\n{script}')
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: (program.directory / "ready").exists())
+        await until(lambda: len(process.members(hand.pid)) > 1)
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        assert under_way.cancelled()
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+def test_cancelled_again_and_again_it_still_ends_all(program: Program) -> None:
+    async def story() -> None:
+        program.does(f"trap '' INT TERM\n{SLEEP} &\n{SLEEP}")
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: len(process.members(hand.pid)) == 3)
+        while not under_way.done():
+            under_way.cancel()
+            await asyncio.sleep(0.01)
+        assert under_way.cancelled()
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("TERM", signal.SIGTERM), ("KILL", signal.SIGKILL), ("SEGV", signal.SIGSEGV)]
+)
+def test_a_signal_from_elsewhere_is_told_as_its_status(program: Program, name: str, number: int) -> None:
+    async def story() -> None:
+        program.does(f"kill -{name} $$")
+        assert (await Hand(program).ends()).status == -number
+
+    tell(story())
+
+
+# --- what goes in and comes out ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["#!/bin/sh\nexit 0\n", "#!/bin/sh\nexec <&-\nsleep 0.1\nexit 0\n", "#!/bin/sh\nhead -c 10 >/dev/null\n"],
+    ids=["not at all", "closed", "a little"],
+)
+def test_a_program_need_not_read_its_turn(program: Program, whole: str) -> None:
+    async def story() -> None:
+        program.becomes(whole)
+        ended = await Hand(program, given=b"x" * 3_000_000).ends()
+        assert (ended.status, ended.complaint) == (0, "")
+
+    tell(story())
+
+
+def test_a_long_turn_comes_whole_while_it_answers(program: Program) -> None:
+    """Neither side waits for the other with a full pipe."""
+
+    async def story() -> None:
+        program.becomes("#!/bin/sh\nexec cat\n")
+        given = os.urandom(3_000_000)
+        hand = Hand(program, given=given, room=len(given))
+        ended = await hand.ends()
+        assert (ended.status, ended.flooded) == (0, False)
+        assert hand.output == given
+
+    tell(story())
+
+
+def test_one_that_has_closed_its_output_is_waited_for(program: Program) -> None:
+    async def story() -> None:
+        program.does('exec >&- 2>&-\nwhile [ ! -e "$D/go" ]; do sleep 0.02; done\nexit 5')
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: program.pids)
+        await asyncio.sleep(0.05)
+        assert not under_way.done()
+        program.let_go()
+        assert (await under_way).status == 5
+
+    tell(story())
+
+
+@pytest.mark.parametrize("script", ["exec yes flood", "trap '' INT TERM\nyes flood & yes flood"])
+def test_a_flood_is_heard_to_its_limit_and_ended(program: Program, script: str) -> None:
+    async def story() -> None:
+        program.does(script)
+        hand = Hand(program, room=50_000)
+        ended = await hand.ends()
+        assert ended.flooded
+        assert ended.status < 0
+        assert hand.output == b"flood\n" * 8333 + b"fl"
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+def test_of_complaints_the_end_is_kept_and_each_is_a_sign_of_life(program: Program) -> None:
+    async def story() -> None:
+        program.does("yes complaint | head -c 1000000 >&2\nprintf '\\351t\\351, the end\\n' >&2\nexit 1")
+        hand = Hand(program, room=1000)
+        ended = await hand.ends()
+        assert (ended.status, ended.flooded) == (1, False)
+        assert ended.complaint.endswith("\ufffdt\ufffd, the end")
+        assert len(ended.complaint) <= process.COMPLAINT_BYTES
+        assert hand.heard
+        assert set(hand.heard) == {b""}
+
+    tell(story())
+
+
+# --- the command provider ------------------------------------------------------------
+
+
+def think(program: Program, command: str | None = None, **facts: Any) -> tuple[Thought, list[Heard]]:
+    heard: list[Heard] = []
+
+    async def started(pid: int) -> None:
+        assert process.members(pid)
+
+    async def story() -> Thought:
+        task: Task = plain_task(program.directory, **facts)
+        provider = Command(Command.configure({"command": command or program.command}))
+        async with asyncio.timeout(SECONDS):
+            return await provider.think(task, heard.append, started)
+
+    return asyncio.run(story()), heard
+
+
+def said(heard: list[Heard]) -> list[Heard]:
+    return [one for one in heard if one.kind != "alive"]
+
+
+def says(program: Program, *text: str) -> None:
+    program.says_bytes("".join(f"{line}\n" for line in text).encode())
+
+
+def test_the_command_is_split_as_by_a_shell_and_run_without_one(program: Program) -> None:
+    program.does('for word in "$@"; do echo "<$word>"; done')
+    thought, _ = think(program, f"""{program.command} 'two words' "it's" $HOME * a;b > out ~ a\\ b""")
+    expected = ["two words", "it's", "$HOME", "*", "a;b", ">", "out", "~", "a b"]
+    assert thought.text.splitlines() == [f"<{word}>" for word in expected]
+    assert not (program.directory / "out").exists()
+
+
+def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program: Program) -> None:
+    says(
+        program,
+        '{"hiboss": "delta", "text": "a pie"}',
+        '{"hiboss": "tool", "name": "grep", "text": "for\\n it"}',
+        '{"hiboss": "delta", "text": "ce"}',
+        '{"hiboss": "usage", "tokens_in": 5, "cost": 1}',
+        '{"hiboss": "usage", "tokens_in": 7}',
+    )
+    thought, heard = think(program)
+    assert thought == Thought(text="a piece", tokens_in=7, cost=1.0)
+    assert said(heard) == [Heard("delta", "a pie"), Heard("tool", "grep for it"), Heard("delta", "ce")]
+
+
+def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Program) -> None:
+    piece, plain, final = '{"hiboss": "delta", "text": "p"}', "plain", '{"hiboss": "final", "text": "f"}'
+    found = []
+    for words in ([piece, plain, final], [piece, plain], [piece], [final, final.replace('f"', 'g"')]):
+        says(program, *words)
+        found.append(think(program)[0].text)
+    assert found == ["f", "plain", "p", "g"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"hiboss": "song", "text": "x"}',
+        '{"hiboss": 5}',
+        '["hiboss"]',
+        '{"hiboss": "final", "text": "x"',
+        ' {"hiboss": "final", "text": "x"}',
+        '{"other": "hiboss"}',
+        '{"hiboss":' + "[" * 100_000,
+    ],
+    ids=lambda line: line[:40],
+)
+def test_a_line_that_only_looks_like_ours_is_part_of_the_answer(program: Program, line: str) -> None:
+    says(program, "first", line, "last")
+    assert think(program, output_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
+
+
+def test_a_line_that_comes_in_pieces_is_one(program: Program) -> None:
+    program.does(
+        """printf '{"hiboss": "fin'; sleep 0.1; printf 'al", "text": "\\303'; sleep 0.1; printf '\\244"}'"""
+    )
+    thought, heard = think(program)
+    assert thought.text == "ä"
+    assert len(heard) >= 3  # each piece is a sign of life
+    assert said(heard) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "words"),
+    [
+        ("echo first >&2; echo no such flour >&2; exit 1", "exit_status", ["status 1", "no such flour"]),
+        ("exit 127", "exit_status", ["status 127"]),
+        ("kill -KILL $$", "signal", ["signal 9"]),
+        ("""echo '{"hiboss": "error", "text": "out of flour"}'""", "reported", ["out of flour"]),
+        ("""echo '{"hiboss": "error"}'; exit 4""", "reported", ["without a word"]),
+        ("head -c 200000 /dev/zero", "too_long", ["100000 bytes"]),
+    ],
+)
+def test_what_went_wrong_is_said_in_words(program: Program, script: str, kind: str, words: list[str]) -> None:
+    program.does(f"echo an answer\n{script}")
+    with pytest.raises(TurnError) as caught:
+        think(program)
+    assert caught.value.kind == kind
+    assert [word for word in words if word not in caught.value.text] == []
+
+
+def test_what_cannot_be_started_is_said_in_words(program: Program) -> None:
+    found = []
+    workspace = str(program.directory)
+
+    def refused(command: str | None = None, **facts: Any) -> None:
+        with pytest.raises(LaneError) as caught:
+            think(program, command, **facts)
+        found.append((caught.value.kind, caught.value.text))
+
+    refused("./nothing-there")
+    refused(workspace=f"{workspace}/gone")
+    program.path.chmod(0o600)
+    refused()
+    program.becomes("no program\n")
+    refused()
+    program.becomes("#!/no/such/shell\n")
+    refused()
+    kinds = [kind for kind, _ in found]
+    assert kinds == ["no_program", "no_workspace", "no_program", "no_program", "no_program"]
+    assert f"./nothing-there is not there (looked for from {workspace})" in found[0][1]
+    assert f"{workspace}/gone is not there" in found[1][1]
+    assert "Permission denied" in found[2][1]
+    assert "Exec format error" in found[3][1]
+    assert str(program.path) in found[4][1]
