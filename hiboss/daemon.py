@@ -97,6 +97,9 @@ class Daemon:
         await self.server.listen(self.home.socket)
         self._life.callback(_remove, self.home.socket)
         self._life.push_async_callback(self.server.close)
+        self._life.push_async_callback(
+            self.works.runner.close
+        )  # agents at work may still say what they found
         self._life.callback(self.works.waiters.close)  # first of all: nobody keeps the doors waiting
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})

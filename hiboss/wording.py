@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 LONGEST_WORD = 100  # characters for which a near match is looked for
-_TOKEN = re.compile(r"(hb[abur]_|whsec_)[A-Za-z0-9_+/=-]{8,}")
+_TOKEN = re.compile(r"(hb[abur]_)[A-Za-z0-9_-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
 
 
 def redact(text: str) -> str:
     """The text, with all but the kind of every token in it left out."""
-    return _TOKEN.sub(lambda found: found[1] + "…", text)
+    return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
 
 
 # Facts that say again what somebody wrote.

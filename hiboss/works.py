@@ -61,7 +61,7 @@ class Works:
         self.runner.begin()
 
     async def close(self) -> None:
-        await self.runner.close()  # first: its answers still want to be delivered
+        await self.runner.close()  # first, if the doors have not done it: its answers want to be delivered
         await self.scheduler.close()
         await self.delivery.close()  # before the crew: what is in hand needs it
         await self.crew.close()

@@ -160,7 +160,15 @@ async def register(house: House, caller: Caller, params: Register) -> Registered
 async def listed(house: House, caller: Caller, params: List) -> Listed:
     """All agents, or those with a role or of a module."""
     rows = house.store.read(lambda c: agents.listed(c, params.role, params.module))
-    return {"agents": [shape(house, row) for row in rows], "timezone": house.timezone}
+    return {"agents": [_shown(house, caller, row) for row in rows], "timezone": house.timezone}
+
+
+def _shown(house: House, caller: Caller, row: Row) -> Agent:
+    """How an agent thinks is not for other agents: a command or an address may hold a secret."""
+    found = shape(house, row)
+    if caller.is_boss or caller.id == row["id"]:
+        return found
+    return found | {"command": None, "url": None}
 
 
 @operation(

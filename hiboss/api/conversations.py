@@ -40,7 +40,7 @@ class Said(TypedDict):
 
 
 class Follow(With):
-    after: int = Field(ge=0, description="the `last` of the answer before")
+    after: int = Field(0, ge=0, description="the `last` of the answer before; 0: from the beginning")
     run: str | None = Field(None, description="the `id` of the run seen last")
     parts: int = Field(0, ge=0, description="the `next` of that run")
     timeout: str = Field("55s", description="how long to wait for more, like 55s")

@@ -20,6 +20,8 @@ from .lanes import LaneShape
 from .lanes import shape as lane_shape
 from .operation import REGISTRY, Level, Nothing, operation
 
+ENDING_SECONDS = 10.0  # for programs that must be told three times
+
 
 class Pong(TypedDict):
     pong: bool
@@ -118,7 +120,8 @@ async def stop(house: House, caller: Caller, params: Nothing) -> Stopping:
     """Ask the daemon to finish what it has in hand and end."""
     # Needs no token: whoever may use this socket may also end the process.
     house.stop()
-    seconds = house.settings.stop_seconds + house.settings.drain_seconds
+    limits = house.settings
+    seconds = limits.stop_seconds + limits.drain_seconds + limits.finish_seconds + ENDING_SECONDS
     return {"stopping": True, "pid": os.getpid(), "seconds": seconds}
 
 

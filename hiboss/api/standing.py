@@ -10,6 +10,7 @@ from ..address import BACKGROUND, BOSS
 from ..store import agents, due, guards, lanes, runlog
 from ..store.database import Connection, Row
 from ..store.lanes import Lane
+from ..store.runs import notices_of
 from ..store.writer import Tx
 from . import runs
 from .caller import Caller
@@ -158,7 +159,7 @@ def _standing(house: House, connection: Connection, row: Row, day: int, caller: 
     running = runlog.running(connection, row["id"])
     last = runlog.last(connection, row["id"])
     spent = guards.spent(connection, row, day)
-    oldest = runlog.oldest_unanswered(connection, row["id"])
+    oldest = runlog.oldest_unanswered(connection, row["id"], notices_of(connection, row["id"]))
     state, why, until = _state(row, lane, running)
     sees = caller.is_boss or caller.id == row["id"]
     return {

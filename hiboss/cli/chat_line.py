@@ -18,6 +18,7 @@ from ..rpc.client import Answered
 HISTORY = 10  # messages shown at the beginning
 HEARD = 4_000  # characters kept of what an agent says while it works
 PAGE = 100  # ids in one call
+BEGINNING = 1.0  # seconds a run may take to begin
 AWAY = ("stopping", "busy")  # answers of a daemon to whom the same may be said again
 
 Envelope = dict[str, Any]
@@ -74,6 +75,7 @@ class Line:
         self.live: Live | None = None
         self.state: str | None = None
         self.why: str | None = None
+        self._elsewhere_since: float | None = None
         self._unmarked: list[str] = []
         self._marking = threading.Lock()
 
@@ -113,11 +115,19 @@ class Line:
             timeout_=f"{max(seconds, 0.001):.3f}s",
             **place,
         )
-        self.conversation, self.after, self.timezone = found["conversation"], found["last"], found["timezone"]
-        self.state, self.why = found["state"], found["why"]
-        said: list[Envelope] = found["envelopes"]
+        same = self.conversation in (None, found["conversation"])  # else the name has a new owner
+        self.conversation, self.after = found["conversation"], found["last"] if same else 0
+        self.timezone, self.state, self.why = found["timezone"], found["state"], found["why"]
+        said: list[Envelope] = found["envelopes"] if same else []
         self._hear(found["run"], said)
+        elsewhere = self.state == "running" and self.live is None
+        self._elsewhere_since = (self._elsewhere_since or time.monotonic()) if elsewhere else None
         return said
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the other one is at work on something else; a run that only begins looks so too."""
+        return self._elsewhere_since is not None and time.monotonic() - self._elsewhere_since > BEGINNING
 
     def _hear(self, run: dict[str, Any] | None, said: list[Envelope]) -> None:
         if run is None:

@@ -34,6 +34,7 @@ from .table import cut, flat
 
 FOLLOW = 10.0  # seconds; when nothing happens, the other one's state is as old as this
 AT_ONCE = 0.001  # to hear how things stand, also when nothing happens
+SOON = 1.0
 BOX = 30.0
 AGAIN = 1.0  # between two tries to reach a daemon that is away
 REFRESH = 0.5
@@ -259,7 +260,6 @@ class Screen:
         while True:
             try:
                 said = self.line.follow(seconds)
-                seconds = FOLLOW
                 if self.away:
                     self.away = False
                     self._say("The daemon is back.")
@@ -268,12 +268,17 @@ class Screen:
                 self._session.app.invalidate()
                 self.line.mark_read(said)
                 self._look_after(said)
+                seconds = SOON if self._is_open() else FOLLOW
             except HibossError as error:
                 if not is_away(error):
                     self._end(error)
                     return
                 self._wait_for_daemon()
                 seconds = AT_ONCE
+
+    def _is_open(self) -> bool:
+        """Whether something should happen soon of which following alone does not tell."""
+        return bool(self._open) and self.line.live is None and self.line.state in ("idle", "running")
 
     def _wait_for_daemon(self) -> None:
         if not self.away:

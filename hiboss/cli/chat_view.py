@@ -74,7 +74,7 @@ def state(line: Line) -> str:
         return f"{name} is paused{why} ({resume})"
     if line.state == "waiting":
         return f"{name} cannot answer now{why}; it is tried again (at once: {resume})"
-    return f"{name} is at work on something else" if line.state == "running" else ""
+    return f"{name} is at work on something else" if line.is_elsewhere else ""
 
 
 def fetches(line: Line) -> str:

@@ -172,7 +172,12 @@ class Runner:
             self._again.setdefault(job, False)  # there may be more: stand in line again
         outcome = await self._take(turn, token)
         crashpoint(RUN_THOUGHT)
-        await self._settle(turn, outcome)
+        try:
+            await self._settle(turn, outcome)
+        except Exception as error:  # a defect: the run must still end, and its envelopes come again
+            log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
+            trouble = Trouble("broke_off", f"hiboss failed to settle it: {type(error).__name__}")
+            await self._settle(turn, Outcome(trouble=trouble))
         crashpoint(RUN_SETTLED)
 
     async def _take(self, turn: Turn, token: str) -> Outcome:

@@ -67,6 +67,9 @@ def workspace(home: Home, agent: str, given: str | None) -> str:
     if given is not None:
         return given
     path = home.workspace(agent)
+    os.makedirs(
+        os.path.dirname(path), mode=0o700, exist_ok=True
+    )  # makedirs gives its mode to the last one only
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 

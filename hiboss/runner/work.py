@@ -182,6 +182,8 @@ class Work:
     def _thought(self, thought: Thought) -> Outcome:
         try:
             measure("its answer", thought.text, self._limits.text_bytes)
+            for one in thought.later:
+                measure("a reminder of it", one.text, self._limits.text_bytes)
         except HibossError as error:
             return Outcome(trouble=Trouble(error.code, error.message))
         return Outcome(thought=thought)

@@ -72,15 +72,16 @@ def in_conversation(connection: Connection, agent: int, conversation: int) -> Ro
     return rows[0] if rows else None
 
 
-def oldest_unanswered(connection: Connection, agent: int) -> int | None:
-    """When the longest waiting of what lies pending for an agent arrived."""
+def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -> int | None:
+    """When the longest waiting of what lies pending for an agent arrived; notices want no answer."""
     row = connection.execute(
         """
         SELECT m.arrived_at FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
         WHERE e.recipient = ? AND e.box = 0 AND e.status = 0 AND e.arrived IS NOT NULL
+          AND m.conversation IS NOT ?
         ORDER BY e.arrived LIMIT 1
         """,
-        (agent,),
+        (agent, notices),
     ).fetchone()
     return row["arrived_at"] if row else None
 

@@ -70,7 +70,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     state = lanes.get(tx, Lane(agent, None))
     if row is None or row["paused_at"] is not None or not lanes.may_go(state, now, eager=eager):
         return None
-    notices = _notices_of(tx, agent)
+    notices = notices_of(tx, agent)
     troubled = state is not None and state["failures"] > 0
     found = due.due(tx, agent, now, LOOKED_THROUGH if troubled else 1, apart_from=notices)
     if not found:
@@ -154,7 +154,7 @@ def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> _Frame:
     return _NOWHERE
 
 
-def _notices_of(tx: Tx | Connection, agent: int) -> int | None:
+def notices_of(tx: Tx | Connection, agent: int) -> int | None:
     """The conversation in which agent:system tells this agent things."""
     row = tx.execute(
         """
@@ -176,7 +176,7 @@ def _riding(tx: Tx | Connection, agent: int, notices: int | None, now: int) -> l
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:
     """The envelopes of the next turn, without taking them."""
-    notices = _notices_of(connection, agent["id"])
+    notices = notices_of(connection, agent["id"])
     state = lanes.get(connection, Lane(agent["id"], None))
     troubled = state is not None and state["failures"] > 0
     found = due.due(connection, agent["id"], now, LOOKED_THROUGH if troubled else 1, apart_from=notices)

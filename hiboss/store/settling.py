@@ -21,8 +21,9 @@ def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
     if not _still_running(tx, turn):
         return []
     sent, remark = _answer(tx, turn, thought, now)
-    later = [_send(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in thought.later]
-    note = "; ".join(filter(None, (thought.note, remark))) or None
+    later = [_try(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in thought.later]
+    remarks = (thought.note, remark, *(remark for _, remark in later))
+    note = "; ".join(filter(None, remarks)) or None
     tx.execute(
         """
         UPDATE run SET final_text = ?, tokens_in = ?, tokens_out = ?, cost = ?, answer = ? WHERE id = ?
@@ -47,7 +48,7 @@ def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
             (now, number),
         )
     lanes.recovered(tx, turn.lane)
-    return [one for one in (sent, *later) if one is not None]
+    return [one for one in (sent, *(one for one, _ in later)) if one is not None]
 
 
 def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | None, str | None]:
@@ -63,11 +64,18 @@ def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | 
         return None, "not sent: an automatic message gets no automatic reply"
     if _spoke(tx, turn):
         return None, "not sent: it had already written there itself"
+    return _try(tx, turn, thought.text, now)
+
+
+def _try(
+    tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
+) -> tuple[Accepted | None, str | None]:
+    """Send it. What cannot be sent is told to the boss and kept in the run: the turn itself went well."""
     try:
-        sent = _send(tx, turn, thought.text, now)
-    except HibossError as error:  # it is kept in the run; the turn itself went well
-        why = f"The answer of agent:{turn.name} could not be sent: {error.message}"
-        notices.notify(tx, BOSS, f"{why}\nIt is kept: hiboss run get --id r{turn.run}", now)
+        sent = _send(tx, turn, text, now, deliver_at)
+    except HibossError as error:
+        why = f"What agent:{turn.name} answered could not be sent: {error.message}\nIt said: {text[:1_000]}"
+        notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get --id r{turn.run}", now)
         return None, f"not sent: {error.message}"
     return sent, None if sent else "not sent: nobody else is there"
 
@@ -152,7 +160,9 @@ def fail(tx: Tx, turn: Turn, trouble: Trouble, patience: tuple[int, ...], now: i
 
 def _comes_again(tx: Tx, number: int, trouble: Trouble, patience: tuple[int, ...], now: int) -> int:
     row = tx.execute("SELECT attempts FROM envelope WHERE id = ?", (number,)).fetchone()
-    retry_at: int = now + patience[min(row["attempts"], len(patience) - 1)]
+    # Taken up again after it had failed, it is tried as patiently as at first.
+    step = min(row["attempts"], _failed_alone(tx, number), len(patience) - 1)
+    retry_at: int = now + patience[step]
     tx.execute(
         """
         UPDATE envelope SET held_by = NULL, attempts = attempts + 1, waits = ?1, wake_at = ?2,

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ..config import Settings
-from ..errors import HibossError
+from ..errors import Busy, HibossError, StoreError
 from ..paths import Home
 from . import house
 from .database import Connection, connect, translate
@@ -72,7 +72,7 @@ class Store:
         while True:
             try:
                 return await self.write(operation)
-            except HibossError as error:
+            except (Busy, StoreError) as error:
                 log.error("A change waits for the store: %s", error, extra={"action": "write"})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 10.0)

@@ -143,13 +143,16 @@ def talking(
         os.close(ours)
 
 
-def gated(office: Office, directory: Path, **fields: Any) -> tuple[str, Path]:
+@contextmanager
+def gated(office: Office, directory: Path, **fields: Any) -> Iterator[tuple[str, Path]]:
     """An agent that answers when its gate is made (`gate.touch()`); its name and the gate."""
-    directory.mkdir(exist_ok=True)
     program, gate = directory / "gated.py", directory / "gate"
     program.write_text(GATED)
     command = shlex.join([sys.executable, "-S", str(program), str(gate)])
-    return office.agent(provider="command", command=command, **fields), gate
+    try:
+        yield office.agent(provider="command", command=command, **fields), gate
+    finally:
+        gate.touch()  # nothing is left at work
 
 
 def said(office: Office, name: str) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ def test_a_question_and_its_answer_are_shown_once_each(office: Office) -> None:
     with talking(office, "nex") as terminal:
         terminal.ready()
         terminal.press("what do parrots say?\r")
-        terminal.see("You said: what do parrots say?")
+        terminal.see("\nYou said: what do parrots say?")
         terminal.see_last(">")
         assert [line for line in terminal.lines if "parrots" in line] == [
             "what do parrots say?",
@@ -119,9 +119,10 @@ def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> No
     with talking(office, "nex") as terminal:
         terminal.ready()
         terminal.press("hello\r")
-        terminal.see("I am nex.")
+        terminal.see("\nHello Ada! I am nex.")
         tell_boss(office, name, "the kettle\nboils")
         terminal.see(f"{name} wrote to you: the kettle boils (hiboss chat {name})")
+        terminal.see_last(">")
         assert terminal.text.count("I am nex.") == 1  # what belongs here is no mail of others
 
 
@@ -131,8 +132,7 @@ def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> No
 def test_what_an_agent_says_while_it_works_is_shown_until_its_message_comes(
     office: Office, tmp_path: Path
 ) -> None:
-    name, gate = gated(office, tmp_path / "a")
-    with talking(office, name) as terminal:
+    with gated(office, tmp_path) as (name, gate), talking(office, name) as terminal:
         terminal.ready()
         terminal.press("the moon\r")
         terminal.see(f"{name} is working, ", "; look into the files", "  thinking aloud about the moon")
@@ -161,8 +161,7 @@ def test_what_comes_while_one_types_leaves_it_as_it_is(office: Office) -> None:
 
 
 def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_path: Path) -> None:
-    name, _ = gated(office, tmp_path / "a")
-    with talking(office, name) as terminal:
+    with gated(office, tmp_path) as (name, _), talking(office, name) as terminal:
         terminal.ready()
         terminal.press("/cancel\r")
         terminal.see("is not working on anything")
@@ -175,15 +174,26 @@ def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_pat
 
 
 def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: Path) -> None:
-    name, _ = gated(office, tmp_path / "a")
-    office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
-    with talking(office, name) as terminal:
-        terminal.see(f"{name} is paused: lunch (hiboss agent resume --name {name})")
-        terminal.press("are you there?\r")
-        terminal.see("are you there?\n")
-        office.daemon.call("agent.resume", token=office.token("boss"), name=name)
-        terminal.see("is working")
-        assert "is paused" not in terminal.text
+    with gated(office, tmp_path) as (name, _):
+        office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
+        with talking(office, name) as terminal:
+            terminal.see(f"{name} is paused: lunch (hiboss agent resume --name {name})")
+            terminal.press("are you there?\r")
+            terminal.see("are you there?\n")
+            office.daemon.call("agent.resume", token=office.token("boss"), name=name)
+            terminal.see("is working")
+            terminal.until(lambda: "is paused" not in terminal.text)
+
+
+def test_an_agent_that_is_at_work_for_somebody_else_is_told_of(office: Office, tmp_path: Path) -> None:
+    other = office.agent()
+    with gated(office, tmp_path) as (name, _):
+        office.send(other, name, "mine first")
+        with talking(office, name) as terminal:
+            terminal.see(f"{name} is at work on something else")
+            terminal.press("and then mine\r")
+            terminal.see("you  ")
+            assert "thinking aloud" not in terminal.text  # what it says there is not said here
 
 
 def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
@@ -324,13 +334,32 @@ def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_pa
         assert texts(office, name) == ["before the storm", "after the storm", "/nearly lost, this"]
 
 
-def test_an_agent_that_is_taken_away_ends_the_conversation_with_the_error(office: Office) -> None:
+def test_a_message_that_is_refused_can_be_sent_again_with_its_files(office: Office, tmp_path: Path) -> None:
     name = office.agent()
+    file = tmp_path / "a.txt"
+    file.write_text("x")
     with talking(office, name, columns=200) as terminal:
         terminal.ready()
+        terminal.press(f"/file {file}\r")
+        terminal.see("with your next message")
+        file.unlink()
+        terminal.press("see this\r")
+        terminal.see("code: attachment_missing", f"with your next message: {file}")
+        terminal.see_last("> see this")
+        file.write_text("x")
+        terminal.press("\r")
+        terminal.see("- [file] a.txt (")
+    assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("see this", 1)]
+
+
+def test_somebody_whose_token_ends_is_told_and_it_is_over(office: Office) -> None:
+    name = office.agent()
+    with talking(office, "nex", "--as", name, columns=200) as terminal:
+        terminal.ready()
         office.daemon.call("agent.delete", token=office.token("boss"), name=name)
+        office.send("nex", "nex", "wake up")  # or it is noticed some seconds later
         assert terminal.ended() == 1
-        assert f"error: nobody has the address agent:{name}" in terminal.text
+        assert "error: " in terminal.text and "code: " in terminal.text
 
 
 def test_the_window_may_change_its_size(office: Office) -> None:

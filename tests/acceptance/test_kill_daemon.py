@@ -43,8 +43,8 @@ def test_what_was_answered_survives_death_at_random_moments(house: House) -> Non
 def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored: bool) -> None:
     """With one client, one request at a time: the one that was not answered is stored after COMMIT only."""
     set_up(tmp_path)
-    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:5") as daemon:
-        # the first two passes are the daemon's own
+    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:6") as daemon:
+        # the first three passes are the daemon's own
         send = {"token": daemon.token("nex"), "to": "agent:nex"}
         for number in range(2):
             daemon.call("envelope.send", text=f"{number}", key=f"{number}", **send)

@@ -96,8 +96,8 @@ def test_whenever_the_daemon_dies_the_old_token_or_the_new_one_works(tmp_path: P
     last: tuple[Killed, Callable[[Killed], None]] | None = None
     try:
         for method, point, params, check in CASES:
-            # The first two groups written are the daemon's own at its start; looking writes nothing.
-            daemon.start(HIBOSS_CRASH_AT=f"{point}:3")
+            # The first three groups written are the daemon's own at its start; looking writes nothing.
+            daemon.start(HIBOSS_CRASH_AT=f"{point}:4")
             if last is not None:
                 killed, look = last
                 look(killed)

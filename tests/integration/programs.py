@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from hiboss.store.invariants import violations
-from hiboss.testing import RunningDaemon
+from hiboss.testing import Answered, RunningDaemon
 from tests.integration.daemons import wait_until
 from tests.integration.office import Party, agent
 
@@ -251,6 +251,16 @@ def at_rest(daemon: RunningDaemon, *programs: Program) -> None:
     assert rows(daemon, "SELECT id FROM run WHERE ended_at IS NULL OR paused_at IS NOT NULL") == []
     with daemon.database() as database:
         assert violations(database) == []
+
+
+def end_all(daemon: RunningDaemon) -> None:
+    """What a test that failed has left under way must not disturb the next one."""
+    for number in running(daemon):
+        try:
+            Boss(daemon).call("run.cancel", id=f"r{number}")
+        except Answered:  # it is over
+            pass
+    wait_until(lambda: not running(daemon))
 
 
 def eventually(found: Callable[[], Any], wanted: Any) -> None:

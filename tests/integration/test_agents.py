@@ -127,7 +127,7 @@ def test_of_many_who_want_one_name_at_once_one_gets_it(daemon: RunningDaemon) ->
     [
         ({"kind": "robot"}, "invalid_params"),
         ({"mode": "push"}, "invalid_params"),
-        ({"mode": "run"}, "invalid_params"),
+        ({"mode": "run"}, "no_provider"),
         ({"workspace": "relative/path"}, "invalid_params"),
         ({"role": 5}, "invalid_params"),
         ({"level": "boss"}, "invalid_params"),

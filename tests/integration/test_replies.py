@@ -260,13 +260,13 @@ if results: print(" & ".join(results))
     assert texts([one for one in bob.list() if one["from"] == nex.address]) == ["result of errand of bob"]
 
 
-def test_an_errand_and_a_question_in_one_turn_are_answered_where_the_question_was_asked(
+def test_the_result_of_an_errand_and_a_question_beside_it_go_each_to_their_own_place(
     team: Team, ada: Chief
 ) -> None:
     kai = team.hire('print("result")')
     nex = team.hire(f"""
 if "go" in TEXTS[0]: send("{kai.address}", "work")
-else: print(" + ".join(TEXTS))
+else: print("heard: " + " + ".join(TEXTS))
 """)
     ada.call("agent.pause", name=kai.name)
     ada.say(nex, text="go")
@@ -281,10 +281,10 @@ else: print(" + ".join(TEXTS))
     last = said[-1]
     assert (last["from"], last["text"], last["reply_to"]) == (
         nex.address,
-        "result + a question",
+        "heard: a question",
         asked["message"],
     )
-    assert ada.heard(nex) == []
+    assert texts(ada.heard(nex)) == ["heard: result"]
 
 
 def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, ada: Chief) -> None:
@@ -312,6 +312,7 @@ def test_mail_to_oneself_is_answered_nowhere(team: Team, ada: Chief) -> None:
     assert answered(ada, kai, "go") == []
     _, second = kai.runs()
     assert (second["text"], second["answer"], second["status"]) == ("hm", None, "completed")
+    assert second["note"] == "not sent: nobody else is there"
 
 
 def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: Chief) -> None:
@@ -324,7 +325,7 @@ def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: 
     rest(ada.daemon)
     [run] = kai.runs()
     assert (run["status"], run["text"], run["answer"]) == ("completed", "too late", None)
-    assert run["note"] == "not sent: nobody is there any more"
+    assert run["note"] == "not sent: nobody else is there"
 
 
 # --- notices -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing import RunningDaemon
-from tests.integration.daemons import daemon_with
+from tests.integration.daemons import daemon_with, wait_until
 from tests.integration.thinkers import Chief, Team, Thinker, rest, texts
 
 ALWAYS = 'print("yes, " + os.environ["HIBOSS_AGENT"])'
@@ -219,6 +219,36 @@ def test_what_the_boss_sends_is_not_stopped_with_somebody_elses_errand(
     ada.say(nex, text="and you?")
     rest(ada.daemon)
     assert texts(ada.heard(nex)) == [f"yes, {nex.name}"] and ada.status(zoe)["state"] == "idle"
+
+
+def test_an_agent_that_writes_to_itself_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(guarded, programs), Chief(guarded)
+    kai = team.hire('send("agent:" + os.environ["HIBOSS_AGENT"], "and again")')
+    ada.say(kai, text="begin")
+    rest(ada.daemon)
+    assert [one["hops"] for one in kai.runs()] == list(range(HOPS)) and len(ada.told_of(kai)) == 1
+    assert statuses(ada.daemon, kai) == {"done": HOPS, "pending": 1}
+
+
+def test_a_task_that_gives_itself_tasks_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(guarded, programs), Chief(guarded)
+    kai = team.hire('call("agent.background", task="and another")')
+    kai.call("agent.background", task="begin")
+    rest(ada.daemon)
+    runs = kai.runs()
+    assert [(one["kind"], one["hops"]) for one in runs] == [("background", hops) for hops in range(HOPS)]
+    assert ada.status(kai)["state"] == "paused" and len(ada.told_of(kai)) == 1
+    ada.call("agent.resume", name=kai.name)
+    rest(ada.daemon)
+    assert len(kai.runs()) == 2 * HOPS and len(ada.told_of(kai)) == 2
+
+
+def test_a_loop_by_way_of_later_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(guarded, programs), Chief(guarded)
+    kai = team.hire('send("agent:" + os.environ["HIBOSS_AGENT"], "and again", deliver_at="+0s")')
+    trace = ada.say(kai, text="begin")["message"]
+    wait_until(lambda: ada.status(kai)["state"] == "paused")
+    assert [one["hops"] for one in kai.runs(trace=trace)] == list(range(HOPS))
 
 
 def test_a_paused_loop_survives_a_restart(guarded: RunningDaemon, programs: Path) -> None:

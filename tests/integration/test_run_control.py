@@ -14,7 +14,17 @@ from hiboss.runner import process
 from hiboss.testing import RunningDaemon
 from tests.integration.daemons import daemon_with, wait_until
 from tests.integration.office import agent
-from tests.integration.programs import Boss, Worker, at_rest, eventually, held, left_behind, rows, running
+from tests.integration.programs import (
+    Boss,
+    Worker,
+    at_rest,
+    end_all,
+    eventually,
+    held,
+    left_behind,
+    rows,
+    running,
+)
 
 PARALLEL = 2
 IDLE = 2.0
@@ -29,8 +39,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Worker:
-    return Worker(daemon, tmp_path)
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    yield Worker(daemon, tmp_path)
+    end_all(daemon)
 
 
 @pytest.fixture
@@ -114,7 +125,7 @@ def test_a_cancelled_run_ends_with_its_processes_and_its_envelopes_can_be_tried_
     run = worker.under_way()
     assert ada.call("run.cancel", id=run["id"], reason="wrong day")["changed"]
     ended = worker.settled()
-    assert (ended["status"], ended["error"]) == ("cancelled", "boss cancelled it: wrong day")
+    assert (ended["status"], ended["error"]) == ("cancelled", "the boss cancelled it: wrong day")
     assert ended["ended_at"]
     at_rest(worker.daemon, worker.program)
     assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("failed", 0)
@@ -141,7 +152,7 @@ def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, 
     ada.tell(worker)
     run = worker.under_way()
     orders = ("run.cancel", "run.pause", "run.resume")
-    assert {worker.refusal(order, id=run["id"]) for order in orders} == {"not_allowed"}
+    assert {worker.refusal(order, id=run["id"]) for order in orders} == {"forbidden"}
     assert {ada.refusal(order, id="r999999") for order in orders} == {"not_found"}
     worker.program.let_go()
     worker.settled()
@@ -153,7 +164,7 @@ def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, 
 
 
 def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss, worker: Worker) -> None:
-    worker.program.does(f"{LIVELY.replace('echo done', '')} &\n{LIVELY}")
+    worker.program.does(f"({LIVELY}) >&2 &\n{LIVELY}")
     number = ada.tell(worker)
     run = worker.under_way()["id"]
     assert ada.call("run.pause", id=run) == {"id": run, "changed": True}

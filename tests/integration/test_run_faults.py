@@ -14,13 +14,14 @@ import pytest
 from hiboss.testing import RunningDaemon
 from tests.integration.daemons import can_mount, mount, started, unmount, wait_until
 from tests.integration.office import Party
-from tests.integration.programs import Boss, Run, Worker, at_rest, eventually, held, rows, running
+from tests.integration.programs import Boss, Run, Worker, at_rest, end_all, eventually, held, rows, running
 from tests.integration.test_store_full import DISKS, FileLimit
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Worker:
-    return Worker(daemon, tmp_path)
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    yield Worker(daemon, tmp_path)
+    end_all(daemon)
 
 
 @pytest.fixture
@@ -133,16 +134,16 @@ def test_one_that_goes_on_for_ever_is_ended_however_lively(ada: Boss, worker: Wo
     goes_on(ada, worker)
 
 
-@pytest.mark.parametrize(
-    "script", ["echo alive", "echo alive >&2", 'echo \'{"hiboss": "tool"}\'', "printf x"]
-)
-def test_any_output_is_a_sign_of_life(ada: Boss, worker: Worker, script: str) -> None:
-    """It lasts longer than it may be silent."""
-    worker.program.does(f"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do {script}; sleep 0.1; done")
-    with limits(worker.daemon, idle_seconds=1.0):
-        ada.tell(worker)
-        assert worker.settled()["status"] == "completed"
-    at_rest(worker.daemon, worker.program)
+def test_any_output_is_a_sign_of_life(ada: Boss, daemon: RunningDaemon, tmp_path: Path) -> None:
+    """Each lasts longer than it may be silent."""
+    signs = ["echo alive", "echo alive >&2", """echo '{"hiboss": "tool"}'""", "printf x"]
+    workers = [Worker(daemon, tmp_path) for _ in signs]
+    with limits(daemon, idle_seconds=1.0):
+        for worker, sign in zip(workers, signs, strict=True):
+            worker.program.does(f"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do {sign}; sleep 0.1; done")
+            ada.tell(worker)
+        assert [worker.settled()["status"] for worker in workers] == ["completed"] * 4
+    at_rest(daemon, *(worker.program for worker in workers))
 
 
 def test_one_that_hears_no_signal_is_ended_all_the_same(ada: Boss, worker: Worker) -> None:
@@ -291,21 +292,18 @@ def test_a_place_of_its_own_that_is_gone_is_made_again(ada: Boss, worker: Worker
     goes_on(ada, worker)
 
 
-def test_a_better_command_is_tried_at_once(ada: Boss, worker: Worker) -> None:
-    """Whoever mends what a lane waits for need not say so twice."""
-    worker.change(command="/no/such/program")
+@pytest.mark.parametrize("what", ["command", "workspace"])
+def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path: Path, what: str) -> None:
+    """Whoever mends what a lane waits for need not say so twice, nor wait for its time."""
+    worker.change(**{what: str(tmp_path / "gone")})
     number = ada.tell(worker)
     lane_waits(ada, worker, number, worker.settled())
-    worker.change(command=worker.program.command)
-    eventually(lambda: worker.answers_to(number), ["done"])
-    at_rest(worker.daemon, worker.program)
-
-
-def test_a_better_workspace_is_tried_at_once(ada: Boss, worker: Worker, tmp_path: Path) -> None:
-    worker.change(workspace=str(tmp_path / "gone"))
-    number = ada.tell(worker)
-    lane_waits(ada, worker, number, worker.settled())
-    worker.change(workspace=str(tmp_path))
+    with worker.daemon.database() as database:
+        hour = 3_600_000
+        changed = database.execute("UPDATE lane SET wake_at = wake_at + ? WHERE state = 'waiting'", (hour,))
+        database.commit()
+        assert changed.rowcount == 1
+    worker.change(**{what: worker.program.command if what == "command" else str(tmp_path)})
     eventually(lambda: worker.answers_to(number), ["done"])
     at_rest(worker.daemon, worker.program)
 
@@ -314,7 +312,7 @@ def test_a_better_workspace_is_tried_at_once(ada: Boss, worker: Worker, tmp_path
 
 
 def test_tokens_revoked_in_the_midst_end_the_run_until_there_are_new_ones(ada: Boss, worker: Worker) -> None:
-    worker.program.hangs_with_children()
+    worker.program.hangs()
     number = ada.tell(worker)
     worker.under_way()
     worker.order("agent.token.revoke", name=worker.name)

@@ -17,6 +17,7 @@ from hiboss.crashpoint import SETUP_PROFILES
 from hiboss.errors import DaemonUnreachable
 from hiboss.paths import Home
 from hiboss.testing import Answered, RunningDaemon, running_daemon
+from tests.integration.daemons import wait_until
 from tests.integration.office import Party, at_once
 
 
@@ -84,6 +85,22 @@ def test_without_words_setup_takes_its_defaults(bare: RunningDaemon) -> None:
     assert done["timezone"] == defaults["default_timezone"] and done["agent_name"] == "nex"
 
 
+def test_the_first_agent_can_be_given_a_provider_and_then_answers(bare: RunningDaemon) -> None:
+    bare.call("setup.execute", timezone="UTC", agent_name="nex", provider="demo")
+    chief = Party(bare, "user:boss", bare.token("boss"))
+    (nex,) = chief.call("agent.list")["agents"]
+    assert (nex["provider"], nex["mode"], nex["reply"], nex["busy"]) == ("demo", "run", "auto", "collect")
+    chief.send("agent:nex", from_="user:boss", text="hello")
+    wait_until(lambda: chief.list(**{"from": "agent:nex"}))
+
+
+@pytest.mark.parametrize("word", [None, "", "none"])
+def test_without_a_provider_the_first_agent_fetches_its_mail(bare: RunningDaemon, word: str | None) -> None:
+    bare.call("setup.execute", timezone="UTC", **({} if word is None else {"provider": word}))
+    (nex,) = bare.call("agent.list", token=bare.token("boss"))["agents"]
+    assert (nex["provider"], nex["mode"]) == (None, "pull")
+
+
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon whose home stays without set-up, since every one of these is refused."""
@@ -108,6 +125,10 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon
         ({"boss_name": "a\x00b"}, "bad_text"),
         ({"boss_name": "ü" * 129}, "too_large"),
         ({"boss_name": 5}, "invalid_params"),
+        ({"provider": "claud"}, "bad_provider"),
+        ({"provider": "command"}, "bad_provider"),  # set-up has no words for what it needs
+        ({"provider": "webhook"}, "bad_provider"),
+        ({"provider": 5}, "invalid_params"),
         ({"boss": "Ada"}, "invalid_params"),
     ],
     ids=lambda value: repr(value)[:40],
@@ -122,9 +143,12 @@ def test_a_bad_word_sets_nothing_up(refusing: RunningDaemon, wrong: dict[str, An
     with refusing.database() as database:
         rows = [
             database.execute(f"SELECT count(*) FROM {t}").fetchone()[0]
-            for t in ("user", "agent", "token", "address")
+            for t in ("user", "agent", "token")
         ]
-    assert rows == [0, 0, 0, 0]
+        known = [row["address"] for row in database.execute("SELECT address FROM addresses")]
+    assert rows == [0, 0, 0]
+    assert known == ["agent:background"]  # which is the daemon's own, from its start
+    assert os.listdir(refusing.home.secrets) == []
 
 
 def test_a_mistyped_timezone_is_told_with_the_nearest_one(refusing: RunningDaemon) -> None:

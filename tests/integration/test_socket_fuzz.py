@@ -84,6 +84,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     with open_office(tmp_path_factory.mktemp("d")) as running:
         running.register(CALLER)
         running.call("envelope.send", token=running.token("nex"), to="agent:fuzzer", text="to be found as e1")
+        boss = {"token": running.token("boss")}
+        running.call("agent.register", **boss, name="thinker", provider="demo")
+        running.call("envelope.send", **boss, from_="user:boss", to="agent:thinker", text="a run, as r1")
         yield running
 
 
@@ -145,6 +148,15 @@ GOOD: dict[str, dict[str, Any]] = {
     "agent.permission.get": {"name": CALLER},
     "agent.permission.set": {"name": CALLER, "level": "standard"},
     "permission.policy.set": {"policy": {}},
+    **{f"agent.{verb}": {"name": CALLER} for verb in ("status", "pause", "resume")},
+    "agent.background": {"agent": CALLER, "task": "nothing"},
+    **{f"run.{verb}": {"id": "r1"} for verb in ("get", "cancel", "pause", "resume")},
+    "run.tail": {"id": "r1", "timeout": "0.01s"},
+    "run.list": {"agent": CALLER},
+    "conversation.messages": {"with": "agent:nex", "address": "agent:fuzzer"},
+    "conversation.follow": {"with": "agent:nex", "address": "agent:fuzzer", "after": 0, "timeout": "0.01s"},
+    "user.register": {"name": "ann"},
+    **{f"user.{verb}": {"name": "ann"} for verb in ("delete", "token.rotate")},
 }
 
 

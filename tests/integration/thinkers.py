@@ -24,6 +24,7 @@ from tests.integration.daemons import wait_until
 from tests.integration.office import Envelope, Party
 
 Run = dict[str, Any]
+QUIET = 'print("NO_REPLY")'
 
 _numbers = itertools.count(1)
 

@@ -198,13 +198,18 @@ def test_a_list_in_the_file_is_a_list_of_texts(place: Place) -> None:
     assert place.read("[attachments]\nforbidden_paths = []\n").settings.forbidden_paths == ()
 
 
-def test_modules_with_adapters_are_a_list_in_file_and_environment(place: Place) -> None:
-    assert place.read("").settings.adapter_modules == ()
-    found = place.read('[adapters]\nmodules = ["hiboss.scripted", "mine"]\n')
-    assert found.settings.adapter_modules == ("hiboss.scripted", "mine")
-    found = place.read(None, HIBOSS_ADAPTERS_MODULES=" mine ,")
-    assert found.settings.adapter_modules == ("mine",)
-    assert {one["setting"]: one["value"] for one in described(found)}["adapters.modules"] == ["mine"]
+@pytest.mark.parametrize("what", ["adapter", "provider"])
+def test_modules_of_your_own_are_a_list_in_file_and_environment(place: Place, what: str) -> None:
+    name, setting = f"{what}_modules", f"{what}s.modules"
+    assert getattr(place.read("").settings, name) == ()
+    found = place.read(f'[{what}s]\nmodules = ["hiboss.scripted", "mine"]\n')
+    assert getattr(found.settings, name) == ("hiboss.scripted", "mine")
+    found = place.read(None, **{f"HIBOSS_{what.upper()}S_MODULES": " mine ,"})
+    assert getattr(found.settings, name) == ("mine",)
+    assert {one["setting"]: one["value"] for one in described(found)}[setting] == ["mine"]
+    with pytest.raises(BadSetting) as caught:
+        place.read(f"[{what}s]\nmodules = [5]\n")
+    assert f"[{what}s] modules" in caught.value.message and "Python modules" in caught.value.message
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default(place: Place) -> None:

@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
-from hiboss import errors
+from hiboss import errors, fault
 from hiboss.errors import HibossError, nearest, tree
 from hiboss.rpc.client import Answered
 
 # As `tree` finds them, but for what other modules add.
-CLASSES = [cls for cls in tree() if cls.__module__ == errors.__name__]
+CLASSES = [cls for cls in tree() if cls.__module__ in (errors.__name__, fault.__name__)]
 
 USAGE = {
     "invalid_params",
     "bad_address",
     "bad_time",
     "bad_duration",
+    "no_provider",
+    "bad_provider",
     "bad_cron",
     "bad_timezone",
     "bad_id",

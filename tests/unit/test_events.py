@@ -15,6 +15,8 @@ from hiboss.events import (
     Event,
     Gap,
     LaneWaits,
+    RunEnded,
+    RunStarted,
     Subscription,
 )
 
@@ -60,6 +62,22 @@ def test_a_watcher_may_ask_for_kinds() -> None:
             for fact in (settled(1), waits, AdapterFailed(at=2, binding=1, error="x"), arrived):
                 bus.publish(fact)
             assert await hear(watcher, 2) == [waits, arrived]
+
+    asyncio.run(story())
+
+
+def test_a_run_is_heard_of_when_it_begins_and_when_it_ends_and_how() -> None:
+    async def story() -> None:
+        bus = Bus()
+        with bus.subscribe(RunStarted, RunEnded) as watcher:
+            facts = [
+                RunStarted(at=1, run=1, agent=2),
+                RunEnded(at=2, run=1, agent=2, status="completed"),
+                RunEnded(at=3, run=2, agent=2, status="failed", error="it ended with status 1"),
+            ]
+            for fact in (settled(1), *facts, settled(2)):
+                bus.publish(fact)
+            assert await hear(watcher, 3) == facts
 
     asyncio.run(story())
 

@@ -12,7 +12,8 @@ import pytest
 
 from hiboss.errors import HomeUnusable
 from hiboss.paths import SOCKET_PATH_LIMIT, Home, replacing
-from hiboss.testing import running_daemon
+from hiboss.testing import RunningDaemon, running_daemon
+from tests.integration.daemons import wait_until
 
 
 @pytest.fixture
@@ -97,6 +98,8 @@ def test_everything_lies_in_the_home() -> None:
         "/h/logs/daemon.log",
     )
     assert (home.media, home.tokens, home.backups) == ("/h/media", "/h/tokens", "/h/backups")
+    assert (home.secrets, home.programs) == ("/h/secrets", "/h/bin")
+    assert home.workspace("Nex") == "/h/workspaces/nex"  # names are told apart whatever the case
     assert home.socket == "/h/daemon.sock"
 
 
@@ -111,7 +114,15 @@ def test_a_new_home_is_open_to_its_owner_only(tmp_path: Path, open_umask: None) 
     assert {
         path: mode for path, mode in modes.items() if mode != (0o700 if os.path.isdir(path) else 0o600)
     } == {}
-    assert {os.path.basename(path) for path in modes} == {"home", "media", "tokens", "backups", "logs", "nex"}
+    assert {os.path.basename(path) for path in modes} == {
+        "home",
+        "media",
+        "tokens",
+        "backups",
+        "secrets",
+        "logs",
+        "nex",
+    }
 
 
 def test_an_open_home_is_closed(tmp_path: Path) -> None:
@@ -126,7 +137,19 @@ def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
     _keep(home, "nex", "hba_secret")
     home.create()
     assert Path(home.profile("nex")).read_text() == "hba_secret\n"
-    assert sorted(os.listdir(home.path)) == ["backups", "logs", "media", "tokens"]
+    assert sorted(os.listdir(home.path)) == ["backups", "logs", "media", "secrets", "tokens"]
+
+
+def test_a_secret_is_kept_for_its_owner_alone_until_it_is_forgotten(tmp_path: Path, open_umask: None) -> None:
+    home = Home(str(tmp_path / "home"))
+    home.create()
+    names = [home.keep_secret(secret) for secret in ("whsec_one", "whsec_two")]
+    assert [home.secret(name) for name in names] == ["whsec_one", "whsec_two"]
+    assert sorted(os.listdir(home.secrets)) == sorted(names)
+    assert {_mode(os.path.join(home.secrets, name)) for name in names} == {0o600}
+    home.forget_secret(names[0])
+    home.forget_secret(names[0])  # and nobody minds
+    assert [home.secret(name) for name in names] == [None, "whsec_two"]
 
 
 @pytest.mark.parametrize("name", ["file", "file/below"])
@@ -273,6 +296,16 @@ def test_a_daemon_with_a_long_home_is_reached_in_the_runtime_directory(short: Pa
         assert not os.path.exists(daemon.home.socket)
 
 
+def _think(daemon: RunningDaemon) -> None:
+    """Have a run write into its workspace, and a secret kept."""
+    boss = daemon.token("boss")
+    program = {"provider": "command", "command": "sh -c 'umask 077; echo x > written'"}
+    daemon.call("agent.register", token=boss, name="writer", **program)
+    daemon.call("agent.register", token=boss, name="hooked", provider="webhook", url="http://127.0.0.1:1/")
+    daemon.call("envelope.send", token=boss, from_="user:boss", to="agent:writer", text="write")
+    wait_until(lambda: daemon.call("run.list", token=boss, status="completed")["runs"])
+
+
 def test_everything_a_daemon_writes_is_open_to_its_owner_only(short: Path, open_umask: None) -> None:
     (short / "picture.png").write_bytes(b"\x89PNG")
     with running_daemon(short) as daemon:
@@ -280,6 +313,7 @@ def test_everything_a_daemon_writes_is_open_to_its_owner_only(short: Path, open_
         daemon.call(
             "envelope.send", token=token, to=["agent:nex"], text="", attachments=[str(short / "picture.png")]
         )
+        _think(daemon)
         modes = _modes(daemon.home.path)
     names = {os.path.basename(path) for path in modes}
     assert names >= {
@@ -291,6 +325,9 @@ def test_everything_a_daemon_writes_is_open_to_its_owner_only(short: Path, open_
         "boss",
         "nex",
         "kai",
+        "workspaces",
+        "written",
     }
+    assert os.listdir(daemon.home.secrets)
     assert any(name.endswith(".png") for name in names)
     assert {path: oct(mode) for path, mode in modes.items() if mode & 0o077} == {}

@@ -1,0 +1,189 @@
+"""kill -9 while agents take their turns: what was in hand comes again, and is answered once."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.crashpoint import (
+    AFTER_COMMIT,
+    IN_GROUP,
+    RUN_BEGUN,
+    RUN_SETTLED,
+    RUN_STARTED,
+    RUN_THOUGHT,
+)
+from hiboss.errors import DaemonUnreachable
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import set_up, wait_until
+from tests.integration.programs import Boss, Worker, at_rest, eventually, held, left_behind, rows, running
+
+LIMITS = {"HIBOSS_RUNS_FINISH_SECONDS": "0"}
+
+
+class Story:
+    """A daemon that dies, an agent with a program, and who asks it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.daemon = RunningDaemon(set_up(directory))
+        self.daemon.start()
+        self.ada, self.worker = Boss(self.daemon), Worker(self.daemon, directory)
+        self.program = self.worker.program
+
+    def dies_at(self, place: str) -> str:
+        """Ask something, and let it die there; the envelope."""
+        self.daemon.stop()
+        self.daemon.start(HIBOSS_CRASH_AT=place)
+        number = self.ada.tell(self.worker)
+        self.daemon.wait_for_death()
+        return number
+
+    def goes_on(self, crash_at: str | None = None) -> None:
+        """Start it; one that is to crash may be dead before it could say that it is ready."""
+        crash = {"HIBOSS_CRASH_AT": crash_at} if crash_at else {}
+        try:
+            self.daemon.start(**crash, **LIMITS)
+        except DaemonUnreachable:
+            if crash_at is None:
+                raise
+
+    def statuses(self) -> list[str]:
+        return [row["status"] for row in rows(self.daemon, "SELECT status FROM run ORDER BY id")]
+
+    def is_answered_once(self, number: str, text: str = "done") -> None:
+        eventually(lambda: self.worker.answers_to(number), [text])
+        at_rest(self.daemon, self.program)
+        assert self.worker.answers_to(number) == [text]
+        assert self.ada.get(number)["status"] == "done"
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    told = Story(tmp_path)
+    yield told
+    told.daemon.stop()
+
+
+def test_a_run_that_had_begun_and_no_more_is_taken_again(story: Story) -> None:
+    number = story.dies_at(RUN_BEGUN)
+    assert (held(story.daemon), len(running(story.daemon))) == ([int(number[1:])], 1)
+    assert story.program.pids == []
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["interrupted", "completed"]
+    assert len(story.program.pids) == 1
+    assert story.ada.get(number)["redelivered"] is True
+
+
+def test_a_process_that_nobody_had_noted_is_found_and_ended(story: Story) -> None:
+    story.program.does("sleep 1000 &\nexec sleep 1000")
+    number = story.dies_at(RUN_STARTED)
+    assert rows(story.daemon, "SELECT id FROM run WHERE pid IS NOT NULL") == []
+    story.program.begins()
+    wait_until(lambda: len(left_behind(story.daemon, [])) == 2)
+    assert story.program.given == ""  # it had no turn
+    story.program.answers("done")
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["interrupted", "completed"]
+
+
+def test_an_answer_that_nobody_had_written_down_is_thought_again(story: Story) -> None:
+    number = story.dies_at(RUN_THOUGHT)
+    assert rows(story.daemon, "SELECT id FROM message WHERE auto AND run IS NOT NULL") == []
+    assert left_behind(story.daemon, story.program.pids) == []
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["interrupted", "completed"]
+    assert len(story.program.pids) == 2
+
+
+def test_an_answer_that_was_written_down_is_not_thought_again(story: Story) -> None:
+    number = story.dies_at(RUN_SETTLED)
+    assert held(story.daemon) == []
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["completed"]
+    assert len(story.program.pids) == 1
+    assert story.ada.get(number)["redelivered"] is False
+
+
+def test_dying_again_and_again_with_the_same_one_in_hand_loses_nothing(story: Story) -> None:
+    number = story.dies_at(RUN_THOUGHT)
+    for place in (RUN_BEGUN, RUN_STARTED, RUN_THOUGHT, RUN_SETTLED):
+        story.goes_on(place)
+        story.daemon.wait_for_death()
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["interrupted"] * 4 + ["completed"]
+    assert (
+        rows(story.daemon, "SELECT handovers FROM envelope WHERE id = ?", int(number[1:]))[0]["handovers"]
+        == 5
+    )
+
+
+@pytest.mark.parametrize("point", [IN_GROUP, AFTER_COMMIT])
+def test_wherever_the_writer_dies_each_is_answered_once(story: Story, point: str) -> None:
+    """Once in each of the changes that a start and two runs make."""
+    numbers = [story.ada.tell(story.worker), story.ada.tell(story.worker, text="and this")]
+    story.daemon.kill()
+    deaths = 0
+    while True:
+        story.goes_on(f"{point}:{deaths + 1}")
+        if not dies(story):
+            break
+        deaths += 1
+    assert deaths >= 4
+    story.daemon.kill()
+    story.goes_on()
+    wait_until(lambda: [story.ada.get(number)["status"] for number in numbers] == ["done"] * 2)
+    at_rest(story.daemon, story.program)
+    answers = [text for number in numbers for text in story.worker.answers_to(number)]
+    completed = story.statuses().count("completed")
+    assert answers == ["done"] * completed
+    assert completed <= 2
+
+
+def dies(story: Story) -> bool:
+    """Whether it dies; not, when all is answered and it lives."""
+    process = story.daemon.process
+    if process is None:  # before it was ready
+        return True
+
+    def over() -> bool:
+        done = rows(story.daemon, "SELECT count(*) AS n FROM envelope WHERE status = 0")[0]["n"] == 0
+        return process.poll() is not None or (done and not running(story.daemon))
+
+    wait_until(over)
+    return process.poll() is not None
+
+
+def test_five_deaths_at_random_moments_and_each_is_answered_once(story: Story, tmp_path: Path) -> None:
+    chance = random.Random(time.time_ns())
+    workers = [story.worker, *(Worker(story.daemon, tmp_path) for _ in range(3))]
+    scripts = ["echo done", "sleep 0.1; echo done", "sleep 0.3; echo done", "cat $D/given >&2; echo done"]
+    for worker, script in zip(workers, scripts, strict=True):
+        worker.program.does(script)
+    asked: list[tuple[Worker, str]] = []
+    for _ in range(5):
+        asked += [(worker, story.ada.tell(worker)) for worker in chance.sample(workers, 3)]
+        time.sleep(chance.uniform(0, 0.3))
+        story.daemon.kill()
+        story.goes_on()
+    wait_until(lambda: all(story.ada.get(number)["status"] == "done" for _, number in asked))
+    programs = [worker.program for worker in workers]
+    at_rest(story.daemon, *programs)
+    assert set(story.statuses()) <= {"completed", "interrupted"}
+    # Those that came together were answered together, by a reply to the last of them.
+    for worker in workers:
+        completed = [run for run in worker.runs() if run["status"] == "completed"]
+        assert sorted(one for run in completed for one in run["envelopes"]) == sorted(
+            number for who, number in asked if who is worker
+        )
+        for run in completed:
+            found = [worker.answers_to(number) for number in run["envelopes"]]
+            assert sorted(found) == [[]] * (len(found) - 1) + [["done"]]
