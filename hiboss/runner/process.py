@@ -79,8 +79,10 @@ class Process:
         ]
         try:
             # child.wait() also waits for our pipes, which others may keep open.
-            while child.returncode is None:  # noqa: ASYNC110 - no event is told apart from the pipes
-                await asyncio.sleep(POLL_SECONDS)
+            pause = POLL_SECONDS / 10
+            while child.returncode is None:  # no event is told apart from the pipes
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, POLL_SECONDS)
         finally:
             # Also what it left behind: as long as one of them has our pipe, it does not end.
             await _in_any_case(self.end())

@@ -181,15 +181,12 @@ class Worker(Party):
         return found
 
     def answers_to(self, number: str) -> list[str]:
-        """What came back for an envelope, in order."""
-        message = self.order("envelope.get", id=number)["envelope"]["message"]
-        with self.daemon.database() as database:
-            rows = database.execute(
-                "SELECT text FROM message WHERE reply_to = ? AND sender = (SELECT recipient FROM envelope WHERE id = ?)"
-                " ORDER BY id",
-                (int(str(message)[1:]), int(number[1:])),
-            ).fetchall()
-        return [row["text"] for row in rows]
+        """What came back for an envelope, in order; asked of the file, for it may be while no daemon runs."""
+        query = """
+            SELECT a.text FROM envelope e JOIN message a ON a.reply_to = e.message AND a.sender = e.recipient
+            WHERE e.id = ? ORDER BY a.id
+        """
+        return [str(row["text"]) for row in rows(self.daemon, query, int(number[1:]))]
 
 
 # --- what must be so ----------------------------------------------------------------------
