@@ -12,7 +12,6 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from . import clock, patience
@@ -24,6 +23,7 @@ from .envelope import Kind
 from .errors import HibossError, redact
 from .events import Bus, EnvelopeSettled, Event, LaneWaits
 from .paths import Home
+from .places import Places
 from .store import lanes
 from .store.envelopes import Facts
 from .store.lanes import Lane, Trouble
@@ -54,10 +54,7 @@ class Delivery:
         self._settings = settings
         self._crew = crew
         self._bus = bus
-        self._working: dict[Lane, asyncio.Task[None]] = {}
-        self._again: dict[Lane, bool] = {}  # woken while they worked; True: by new activity
-        self._queue: dict[Lane, bool] = {}  # woken, and no place free
-        self._stopping = False
+        self._places: Places[Lane] = Places(lambda: settings.parallel_lanes, self._work)
         self.nudge: Callable[[int], None]  # the scheduler's, set by the assembly
 
     async def start(self) -> None:
@@ -74,34 +71,12 @@ class Delivery:
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look into these lanes. `eager`: something new came, so try also one that waits."""
         for lane in found:
-            if self._stopping:
-                return
-            if self._crew.is_starting(lane.binding):
-                continue  # it wakes its lanes itself
-            if lane in self._working:
-                self._again[lane] = self._again.get(lane, False) or eager
-            elif len(self._working) >= self._settings.parallel_lanes:
-                self._queue[lane] = self._queue.get(lane, False) or eager
-            else:
-                task = asyncio.create_task(self._work(lane, eager))
-                self._working[lane] = task
-                task.add_done_callback(partial(self._finished, lane))
-
-    def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
-        del self._working[lane]
-        if not task.cancelled() and task.exception() is not None:
-            log.error("A lane was left behind.", exc_info=task.exception(), extra={"action": "deliver"})
-        eager = self._again.pop(lane, None)
-        if eager is not None:
-            self._queue[lane] = eager
-        if self._queue and not self._stopping:
-            nearest = next(iter(self._queue))
-            self.wake([nearest], eager=self._queue.pop(nearest))
+            if not self._crew.is_starting(lane.binding):  # it wakes its lanes itself
+                self._places.wake(lane, eager=eager)
 
     async def close(self) -> None:
         """Let what is in hand be settled, for a bounded time; the rest comes back at the next start."""
-        self._stopping = True
-        tasks = list(self._working.values())
+        tasks = self._places.close()
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         for task in tasks:
@@ -136,11 +111,11 @@ class Delivery:
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
         for turn in range(BURST + 1):
-            last = turn == BURST or self._stopping
+            last = turn == BURST or self._places.closed
             claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
             if claimed is None:
                 if turn == BURST:
-                    self._again.setdefault(lane, False)  # there may be more: stand in line again
+                    self._places.once_more(lane)  # stand in line again
                 return
             crashpoint(CLAIMED)
             settle = await self._hand_over(lane, claimed)

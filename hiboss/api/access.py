@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Literal
 
@@ -134,27 +135,41 @@ async def set_permission(house: House, caller: Caller, params: SetLevel) -> Perm
 async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
     """Give an agent a new token, shown this once; those it had end in the same moment."""
     own_or_boss(caller, params.name, "a new token for another agent")
+    name = house.store.read(lambda c: agents.get(c, params.name))["name"]
+
+    def holder(tx: Tx) -> int:
+        return int(agents.get(tx, name)["id"])
+
+    return await give_new_token(house, caller, "agent", name, holder, params.profile)
+
+
+async def give_new_token(
+    house: House,
+    caller: Caller,
+    kind: str,
+    name: str,
+    holder: Callable[[Tx], int],
+    profile: bool | None,
+) -> Rotated:
+    """A new token for somebody; those of this kind that they had end in the same moment."""
     async with ROTATING:
-        row = house.store.read(lambda c: agents.get(c, params.name))
-        name, keeps = row["name"], params.profile
-        if keeps is None:
-            keeps = house.home.has_profile(name)
-        token, now = tokens.new("agent"), clock.now()
+        keeps = house.home.has_profile(name) if profile is None else profile
+        token, now = tokens.new(kind), clock.now()
 
         def write(tx: Tx) -> int:
-            holder = agents.get(tx, name)["id"]
-            house.gate.suspect(holder)
-            revoked = tokens.revoke(tx, holder, now, kinds=("agent",))
-            tokens.insert(tx, token, "agent", holder, now)
-            _go_on(house, tx, holder, now)
+            number = holder(tx)
+            house.gate.suspect(number)
+            revoked = tokens.revoke(tx, number, now, kinds=(kind,))
+            tokens.insert(tx, token, kind, number, now)
+            _go_on(house, tx, number, now)
             return revoked
 
-        with house.home.keeping(name, token) if keeps else nullcontext() as profile:
+        with house.home.keeping(name, token) if keeps else nullcontext() as path:
             revoked = await house.write(caller, write)
         house.gate.forget()
         if not keeps:
             house.home.forget_profile(name)
-    return {"name": name, "token": token, "profile": profile, "revoked": revoked}
+    return {"name": name, "token": token, "profile": path, "revoked": revoked}
 
 
 @operation(

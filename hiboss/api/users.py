@@ -13,7 +13,7 @@ from ..errors import BadName, BadText, NameTaken, TooLarge, UnknownUser
 from ..store import tokens, users
 from ..store.database import Row
 from ..store.writer import Tx
-from .access import ROTATING
+from .access import Rotated, give_new_token
 from .caller import Caller
 from .house import House
 from .operation import Level, Nothing, Params, operation
@@ -50,13 +50,6 @@ class Registered(TypedDict):
 class Listed(TypedDict):
     users: list[User]
     timezone: str
-
-
-class Rotated(TypedDict):
-    name: str
-    token: str
-    profile: str | None
-    revoked: int
 
 
 class Deleted(TypedDict):
@@ -98,25 +91,12 @@ async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
 @operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownUser,))
 async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
     """Give a person a new token, shown this once; the one before ends in the same moment."""
-    async with ROTATING:
-        row = house.store.read(lambda c: users.get(c, params.name, but_boss=True))
-        name = row["login"]
-        keeps = house.home.has_profile(name) if params.profile is None else params.profile
-        token, now = tokens.new("user"), clock.now()
+    name = str(house.store.read(lambda c: users.get(c, params.name, but_boss=True))["login"])
 
-        def write(tx: Tx) -> int:
-            holder = users.get(tx, name, but_boss=True)["id"]
-            house.gate.suspect(holder)
-            revoked = tokens.revoke(tx, holder, now)
-            tokens.insert(tx, token, "user", holder, now)
-            return revoked
+    def holder(tx: Tx) -> int:
+        return int(users.get(tx, name, but_boss=True)["id"])
 
-        with house.home.keeping(name, token) if keeps else nullcontext() as profile:
-            revoked = await house.write(caller, write)
-        house.gate.forget()
-        if not keeps:
-            house.home.forget_profile(name)
-    return {"name": name, "token": token, "profile": profile, "revoked": revoked}
+    return await give_new_token(house, caller, "user", name, holder, params.profile)
 
 
 @operation("user.delete", level=Level.BOSS, params=Named, result=Deleted, errors=(UnknownUser,))

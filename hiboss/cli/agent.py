@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Annotated, Any, Literal
 
 import typer
 
-from ..errors import WrongUsage
 from . import output, views
 from .agent_options import (
     Busy,
@@ -29,7 +27,7 @@ from .agent_options import (
     Workspace,
     given,
 )
-from .session import As, Json, Token, call, noun, read_file
+from .session import As, Json, Profile, Token, Yes, call, make_sure, noun, read_file
 
 app = noun("Register, list, change and delete agents.")
 
@@ -126,7 +124,7 @@ def set_(
 @app.command()
 def delete(
     name: Known,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -135,11 +133,8 @@ def delete(
 
     Its tokens end and mail still waiting for it fails. All mail is kept.
     """
-    if not yes:
-        if output.Mode.json or not output.on_terminal(sys.stdin):
-            detail = f"nobody can be asked here whether to delete agent {name}; give --yes if you are sure"
-            raise WrongUsage(detail=detail, help="hiboss agent delete --help")
-        typer.confirm(f"Delete agent {name}? Its token ends and mail waiting for it fails", abort=True)
+    question = f"Delete agent {name}? Its token ends and mail waiting for it fails"
+    make_sure(yes, f"delete agent {name}", question, "hiboss agent delete --help")
     output.answer(call("agent.delete", {"name": name}, token=token, profile=as_))
 
 
@@ -289,10 +284,7 @@ def set_permission(
 @token_app.command()
 def rotate(
     name: Known,
-    profile: Annotated[
-        bool | None,
-        typer.Option("--profile/--no-profile", help="Keep it for --as NAME, or not; by default as before."),
-    ] = None,
+    profile: Profile = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,

@@ -11,7 +11,16 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import BadText, BadToken, InvalidParams, NotUtf8, UnknownProfile, UnreadableFile, nearest
+from ..errors import (
+    BadText,
+    BadToken,
+    InvalidParams,
+    NotUtf8,
+    UnknownProfile,
+    UnreadableFile,
+    WrongUsage,
+    nearest,
+)
 from ..paths import Home
 from ..rpc import client
 from . import output
@@ -52,6 +61,11 @@ Token = Annotated[
 As = Annotated[
     str | None, typer.Option("--as", metavar="NAME", help="Use the token kept for NAME (boss, nex, …).")
 ]
+Profile = Annotated[
+    bool | None,
+    typer.Option("--profile/--no-profile", help="Keep it for --as NAME, or not; by default as before."),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_switch_json)]
 Address = Annotated[
     str | None,
@@ -71,23 +85,17 @@ def call(
     token: str | None = None,
     profile: str | None = None,
     timeout: float | None = None,
+    in_person: bool = False,
 ) -> Any:
     """Call an operation in the name of whoever the options and the environment say."""
     home = Home()
-    return _call(home, method, params, find_token(home, token, profile), timeout)
+    find = find_person if in_person else find_token
+    return _call(home, method, params, find(home, token, profile), timeout)
 
 
-def call_in_person(
-    method: str,
-    params: dict[str, Any],
-    *,
-    token: str | None = None,
-    profile: str | None = None,
-    timeout: float | None = None,
-) -> Any:
+def call_in_person(method: str, params: dict[str, Any], **options: Any) -> Any:
     """The same for the everyday words: nobody named means the boss, whose machine this is."""
-    home = Home()
-    return _call(home, method, params, find_person(home, token, profile), timeout)
+    return call(method, params, in_person=True, **options)
 
 
 def find_person(home: Home, token: str | None, profile: str | None) -> str | None:
@@ -125,6 +133,16 @@ def _check_utf8(params: dict[str, Any]) -> None:
             if name == "token":
                 raise BadToken() from None
             raise BadText(field=name, why="it is no UTF-8 text") from None
+
+
+def make_sure(yes: bool, what: str, question: str, help_: str) -> None:
+    """Ask before something that cannot be undone, unless --yes was given."""
+    if yes:
+        return
+    if output.Mode.json or not output.on_terminal(sys.stdin):
+        detail = f"nobody can be asked here whether to {what}; give --yes if you are sure"
+        raise WrongUsage(detail=detail, help=help_)
+    typer.confirm(question, abort=True)
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from ..errors import WrongUsage
 from . import output
-from .session import As, Json, Token, call, noun
+from .session import As, Json, Profile, Token, Yes, call, make_sure, noun
 
 app = noun("People beside you who have a box here.")
 token_app = noun("A person's token.")
@@ -55,27 +53,21 @@ def list_(token: Token = None, as_: As = None, json_: Json = False) -> None:
 @app.command()
 def delete(
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
     """Take a person's box away. The token ends; all mail is kept."""
-    if not yes:
-        if output.Mode.json or not output.on_terminal(sys.stdin):
-            detail = f"nobody can be asked here whether to delete user {name}; give --yes if you are sure"
-            raise WrongUsage(detail=detail, help="hiboss user delete --help")
-        typer.confirm(f"Delete user {name}? The token ends", abort=True)
+    question = f"Delete user {name}? The token ends"
+    make_sure(yes, f"delete user {name}", question, "hiboss user delete --help")
     output.answer(call("user.delete", {"name": name}, token=token, profile=as_))
 
 
 @token_app.command()
 def rotate(
     name: Name,
-    profile: Annotated[
-        bool | None,
-        typer.Option("--profile/--no-profile", help="Keep it for --as NAME, or not; by default as before."),
-    ] = None,
+    profile: Profile = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,

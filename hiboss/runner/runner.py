@@ -24,6 +24,7 @@ from ..envelope import Accepted
 from ..errors import HibossError
 from ..events import Bus, RunEnded, RunStarted
 from ..paths import Home
+from ..places import Places
 from ..store import agents, house, lanes, runs, settling, tokens
 from ..store.database import Connection
 from ..store.guards import Bounds
@@ -56,11 +57,9 @@ class Runner:
         self.providers = Providers(settings.provider_modules)
         self._thinkers: set[int] = set()  # address ids of agents that are given turns
         self._background = 0  # the address id of agent:background
-        self._jobs: dict[Job, asyncio.Task[None]] = {}
-        self._again: dict[Job, bool] = {}  # woken while they worked; True: by new activity
-        self._queue: dict[Job, bool] = {}  # woken, and no place free
+        self._places: Places[Job] = Places(lambda: settings.parallel_runs, self._do)
+        self._places.left = self._left
         self._works: dict[int, Work] = {}  # by run
-        self._stopping = False
         # Set by the assembly.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None
@@ -96,9 +95,7 @@ class Runner:
 
     async def close(self) -> None:
         """Let runs finish, for a bounded time; the others are ended and come again at the next start."""
-        self._stopping = True
-        self._queue.clear()
-        jobs = list(self._jobs.values())
+        jobs = self._places.close()
         if jobs:
             await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
         for work in list(self._works.values()):
@@ -116,41 +113,19 @@ class Runner:
         found = [number for number in recipients if number in self._thinkers or number == self._background]
         for number in found:
             if number != self._background:
-                self._submit(Job("turn", number), eager)
+                self._places.wake(Job("turn", number), eager=eager)
         if found:  # an agent that goes on may have left tasks waiting
             self.look_for_tasks()
 
     def look_for_tasks(self) -> None:
         """Tasks in the background, each a job of its own."""
         for number in self._store.read(lambda c: runs.tasks_due(c, self._background, TASKS_LOOKED_AT)):
-            job = Job("background", number)
-            if job not in self._jobs:
-                self._submit(job, False)
+            self._places.wake(Job("background", number))
 
-    def _submit(self, job: Job, eager: bool) -> None:
-        if self._stopping:
-            return
-        if job in self._jobs:
-            self._again[job] = self._again.get(job, False) or eager
-        elif len(self._jobs) >= self._settings.parallel_runs:
-            self._queue[job] = self._queue.get(job, False) or eager
-        else:
-            doing = asyncio.create_task(self._do(job, eager))
-            self._jobs[job] = doing
-            doing.add_done_callback(partial(self._finished, job))
-
-    def _finished(self, job: Job, doing: asyncio.Task[None]) -> None:
-        del self._jobs[job]
-        if job.kind == "background" and not self._stopping:
+    def _left(self, job: Job) -> None:
+        """A place is free: of the tasks in the background only so many were looked at."""
+        if job.kind == "background":
             self.look_for_tasks()
-        if not doing.cancelled() and doing.exception() is not None:
-            log.error("A turn was left behind.", exc_info=doing.exception(), extra={"action": "run"})
-        eager = self._again.pop(job, None)
-        if eager is not None:
-            self._queue[job] = eager
-        while self._queue and not self._stopping and len(self._jobs) < self._settings.parallel_runs:
-            nearest = next(iter(self._queue))
-            self._submit(nearest, self._queue.pop(nearest))
 
     # --- one run ---------------------------------------------------------------------
 
@@ -169,7 +144,7 @@ class Runner:
         crashpoint(RUN_BEGUN)
         self._bus.publish(RunStarted(at=start.now, run=turn.run, agent=turn.agent))
         if job.kind == "turn":
-            self._again.setdefault(job, False)  # there may be more: stand in line again
+            self._places.once_more(job)  # stand in line again
         outcome = await self._take(turn, token)
         crashpoint(RUN_THOUGHT)
         try:
@@ -198,7 +173,7 @@ class Runner:
         note, ring = partial(self._note, turn.run), partial(self.activity, turn.agent)
         work = self._works[turn.run] = Work(turn, todo, provider, bounds, note=note, ring=ring)
         ring()
-        if self._stopping:
+        if self._places.closed:
             work.end("interrupted", "the daemon stopped before it began; its envelopes come again")
         return await work.go()
 

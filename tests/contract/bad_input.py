@@ -29,6 +29,7 @@ from tests.contract.bad_input_row import (
     row,
     shown,
 )
+from tests.contract.bad_input_runs import people, thinking
 from tests.contract.bad_input_schedules import schedules, waiting
 
 
@@ -268,7 +269,6 @@ def _agents() -> Iterator[Row]:
         for field in ("description", "role", "module", "display", "workspace"):
             yield row(name, {"name": agent, field: NUL}, "bad_text", f"{field}|NUL")
             yield row(name, {"name": agent, field: "/" + "ü" * 512}, "too_large", f"{field}|1025 bytes|1024")
-        yield row(name, {"name": agent, "mode": "run"}, "invalid_params", "provider|pull")
         yield row(name, {"name": agent, "workspace": "here"}, "invalid_params", "here is no absolute path")
     yield row("agent.set", {"name": "spare"}, "invalid_params", "--role", "agent set --name spare")
     named = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
@@ -342,7 +342,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    return [one for part in (*parts, delivery, schedules, waiting) for one in part()]
+    return [one for part in (*parts, delivery, schedules, waiting, thinking, people) for one in part()]
 
 
 # --- limits: what is accepted at the limit, and refused one over it ------------------
@@ -407,6 +407,15 @@ def limits() -> list[Limit]:
         _limit("cron.explain", "count", 1, 0, "invalid_params", "1 to 100"),
         _limit("envelope.poll", "session", "s" * 256, "s" * 257, "too_large", "257 bytes|256"),
         _limit("agent.register", "name", "n" * 64, "n" * 65, "bad_name"),
+        _limit("agent.set", "daily_tokens", 10**12, 10**12 + 1, "invalid_params"),
+        _limit("agent.set", "daily_cost", 10.0**9, 10.0**9 + 1, "invalid_params"),
+        _limit("agent.pause", "reason", "r" * 256, "r" * 257, "too_large", "257 bytes|256"),
+        _limit("run.list", "page_size", 100, 101, "invalid_params", "1 to 100"),
+        _limit("run.list", "page_size", 1, 0, "invalid_params", "1 to 100"),
+        _limit("run.list", "trace", "t" * 256, "t" * 257, "too_large", "257 bytes|256"),
+        _limit("user.register", "name", "u" * 64, "u" * 65, "bad_name"),
+        _limit("conversation.messages", "page_size", 100, 101, "invalid_params", "1 to 100"),
+        _limit("conversation.messages", "before", 2**63 - 1, 2**63, "invalid_params"),
         _limit("agent.set", "role", "ü" * 512, "ü" * 512 + "x", "too_large", "1025 bytes|1024"),
         _limit("boss.set", "name", "ü" * 128, "ü" * 128 + "x", "too_large", "257 bytes|256"),
         _limit("setup.execute", "boss_name", "n" * 256, "n" * 257, "too_large", "257 bytes|256"),

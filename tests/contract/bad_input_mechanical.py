@@ -22,7 +22,7 @@ SAMPLES: dict[str, Any] = {
     "array": [],
     "object": {},
 }
-BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone")
+BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone", "parted", "over")
 
 # What a text is answered with that holds a NUL, is empty, or has 100,000 letters. "": it is taken,
 # since there it means something (a word taken away, a default) or is only looked for and not found.
@@ -36,12 +36,39 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
         for verb in ("register", "set")
         for word in ("description", "role", "module", "display", "workspace")
     },
+    **{
+        (f"agent.{verb}", word): ("bad_provider", "", "bad_provider")
+        for verb in ("register", "set")
+        for word in ("provider", "command", "url")
+    },
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume")},
+    ("agent.pause", "reason"): ("bad_text", "", "too_large"),
+    ("agent.background", "task"): ("bad_text", "empty_message", ""),
+    ("agent.background", "subject"): ("bad_text", "", "too_large"),
+    ("agent.background", "agent"): ("unknown_agent",) * 3,
     **{("agent.list", word): ("", "", "") for word in ("role", "module")},
     ("boss.set", "name"): ("bad_text", "invalid_params", "too_large"),
     ("boss.set", "timezone"): ("bad_timezone",) * 3,
     ("setup.execute", "boss_name"): ("bad_text", "", "too_large"),
     ("setup.execute", "timezone"): ("bad_timezone", "", "bad_timezone"),
     ("setup.execute", "agent_name"): ("bad_name", "", "bad_name"),
+    ("setup.execute", "provider"): ("bad_provider", "", "bad_provider"),
+    ("user.register", "name"): ("bad_name",) * 3,
+    ("user.register", "display"): ("bad_text", "", "too_large"),
+    **{(f"user.{verb}", "name"): ("unknown_user",) * 3 for verb in ("delete", "token.rotate")},
+    ("run.list", "agent"): ("unknown_agent",) * 3,
+    ("run.list", "trace"): ("bad_text", "", "too_large"),
+    ("run.list", "after"): ("bad_id",) * 3,
+    **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
+    ("run.tail", "timeout"): ("bad_duration",) * 3,
+    ("run.cancel", "reason"): ("bad_text", "", "too_large"),
+    **{
+        (f"conversation.{verb}", param): ("bad_address",) * 3
+        for verb in ("messages", "follow")
+        for param in ("with", "address")
+    },
+    ("conversation.follow", "run"): ("bad_id",) * 3,
+    ("conversation.follow", "timeout"): ("bad_duration",) * 3,
     **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel", "release", "retry")},
     **{
         (f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in (*MARKS, "list", "claim", "release")
@@ -181,10 +208,16 @@ def _wrong(shape: dict[str, Any]) -> Iterator[Any]:
     """Values of every JSON type that this does not take, and those its own bounds refuse."""
     branches = _branches(shape)
     taken = {one["type"] for one in branches}
+    if "number" in taken:
+        taken.add("integer")  # which is a number too
     yield from (value for kind, value in SAMPLES.items() if kind not in taken)
     for one in branches:
         if "enum" in one:
             yield from ("nonsense", "", one["enum"][0].upper(), one["enum"][0] + " ", NUL, ENDLESS)
+        if "minimum" in one:
+            yield one["minimum"] - 1
+        if "maximum" in one:
+            yield one["maximum"] + 1
         if one.get("minLength"):
             yield ""
         if one.get("minItems"):

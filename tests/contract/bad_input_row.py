@@ -40,6 +40,8 @@ def row(operation: str, params: Any, code: str, says: str = "", cli: str = "", *
 
 def asker(operation: str) -> str:
     """Who may call it, so that something else is wrong."""
+    if operation == "agent.background":  # nex has nothing to think with
+        return "thinker"
     return "nex" if REGISTRY[operation].level <= Level.STANDARD else "boss"
 
 
@@ -69,6 +71,15 @@ RIGHT: dict[str, dict[str, Any]] = {
     **{f"cron.{verb}": {"id": "%schedule"} for verb in ("show", "enable", "disable", "delete", "run")},
     "cron.explain": {"cron": "@daily"},
     **{f"envelope.{verb}": {"timeout": "1s"} for verb in ("wait", "watch")},
+    **{f"agent.{verb}": {"name": "spare"} for verb in ("status", "pause", "resume")},
+    "agent.background": {"task": "x"},
+    "run.get": {"id": "%run"},
+    "run.tail": {"id": "%run", "timeout": "1s"},
+    **{f"run.{verb}": {"id": "%running"} for verb in ("cancel", "pause", "resume")},
+    "user.register": {"name": "zoe"},
+    **{f"user.{verb}": {"name": "ann"} for verb in ("delete", "token.rotate")},
+    "conversation.messages": {"with": "agent:ada"},
+    "conversation.follow": {"with": "agent:ada", "after": 0, "timeout": "1s"},
 }
 TO = {"to": "agent:ada"}
 SEND = {**TO, "text": "x"}

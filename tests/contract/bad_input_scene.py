@@ -25,7 +25,7 @@ from tests.integration.office import boss as the_boss
 
 ATTACHMENT_BYTES = 1_000
 CLASSES = {cls.code: cls for cls in errors.tree()}
-SECRET = re.compile(r"hb[abru]_[A-Za-z0-9_-]{8,}")
+SECRET = re.compile(r"(hb[abru]|whsec)_[A-Za-z0-9_+/-]{8,}")
 # What Python, pydantic or SQLite would say, and a person should not have to read.
 NOISE = re.compile(
     r"Traceback|Errno|[Pp]ydantic|sqlite|ValidationError|NoneType|<class|<function| object at 0x"
@@ -43,6 +43,7 @@ class Scene:
         self.facts: dict[str, str] = {}
         self.tokens: dict[str, str | None] = {"nobody": None}
         self._people()
+        self._runs(directory)
         self._schedules()
         self._mail()
         self._files(directory)
@@ -61,9 +62,32 @@ class Scene:
         chief.call("agent.delete", name="gone")
         chief.call("agent.token.revoke", name="ended")
         chief.call("agent.token.rotate", name="turned")
+        for name in ("ann", "parted"):
+            token = chief.call("user.register", name=name)["token"]
+            self.party[name] = Party(daemon, f"user:{name}", token)
+        chief.call("user.delete", name="parted")
         self.tokens |= {name: party.token for name, party in self.party.items()}
         self.tokens |= {"wrong": "hba_wrong", "empty": "", "nul": "hba_\x00", "endless": "x" * 100_000}
         self.facts["token"] = chief.token  # a secret, given where none belongs
+
+    def _runs(self, directory: Path) -> None:
+        """One of nex, who has nothing to think with afterwards, that is over; and one that goes on and on."""
+        chief, kept = self.party["boss"], {name: directory / f"token-of-{name}" for name in ("nex", "thinker")}
+        programs = {name: f"umask 077; echo $HIBOSS_TOKEN > {path}" for name, path in kept.items()}
+        programs["thinker"] += ".new; mv {0}.new {0}; exec sleep 100000".format(kept["thinker"])
+        self.party["thinker"] = agent(self.daemon, "thinker")
+        for name, program in programs.items():
+            chief.call("agent.set", name=name, provider="command", command=f"sh -c '{program}'")
+            chief.send(f"agent:{name}", from_="user:boss", text="think")
+        wait_until(lambda: chief.call("run.list", status="completed")["runs"])
+        wait_until(kept["thinker"].exists)
+        chief.call("agent.set", name="nex", provider="none")
+        self.facts |= {
+            fact: chief.call("run.list", status=status)["runs"][0]["id"]
+            for fact, status in (("run", "completed"), ("running", "running"))
+        }
+        self.tokens["thinker"] = self.party["thinker"].token
+        self.tokens |= {"over": kept["nex"].read_text().strip(), "run": kept["thinker"].read_text().strip()}
 
     def _schedules(self) -> None:
         """None is due while anything is tried; one is in the name of somebody who will leave."""
@@ -250,6 +274,7 @@ def open_scene(directory: Path) -> Iterator[Scene]:
     private = {
         "HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS": str(directory / "private"),
         "HIBOSS_LIMITS_ATTACHMENT_BYTES": str(ATTACHMENT_BYTES),
+        "HIBOSS_RUNS_FINISH_SECONDS": "0",
     }
     with running_daemon(directory, set_up=False, **private) as daemon:
         scene = Scene(daemon, directory)

@@ -30,6 +30,9 @@ ELSEWHERE = {
         (f"envelope.{verb}", "stopping"): "only while the daemon ends, which no row outlives"
         for verb in ("wait", "watch", "poll")
     },
+    ("agent.background", "busy"): "as of envelope.send",
+    ("agent.background", "store_full"): "as of envelope.send",
+    **{(name, "stopping"): "as of envelope.wait" for name in ("run.tail", "conversation.follow")},
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",
 }
 

@@ -2,13 +2,15 @@
 
 A line that ends with `# refused: CODE` must be refused with that error; every other must succeed, without
 a warning. A `text` block claims what the command before it printed; `…` in it stands
-for anything.
+for anything. After `hiboss chat` it claims what the screen shows, and what stands there below `you` is typed.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import select
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -18,14 +20,18 @@ from pathlib import Path
 
 from hiboss.errors import exit_status
 from hiboss.paths import Home
-from tests.acceptance.cli import SECONDS, gone, wait_until
+from tests.acceptance.cli import SECONDS, Shell, gone, wait_until
+from tests.acceptance.talk import talking
 
 from .pages import ROOT, Block, Page
 
 BIN = os.path.dirname(sys.executable)
 _IN_FRONT = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
+_TALK = re.compile(r"(\S*/)?hiboss chat( [\w:-]+)?( --as \w+)?")
+_TYPED = re.compile(r"^you  \S+\n(.+)$", re.MULTILINE)
 _REFUSED = re.compile(r"# refused: (\w+)$")
 _WARNED = re.compile(r"^(error|warning|Usage|Traceback)\b", re.MULTILINE)
+LAST_STEP = "--provider command"  # of what `hiboss up` says is next
 _EMPTY = re.compile(r"no-[a-z]+: true\n")
 
 
@@ -49,6 +55,7 @@ class Terminal:
         self._files = [directory / name for name in ("stdout", "stderr")]
         self._in_front: list[subprocess.Popen[str]] = []
         self.printed = ""  # by the last command
+        self._promised = ""  # what the page shows below this block
         self.environment = {
             "PATH": f"{BIN}:{os.environ['PATH']}" if installed else os.environ["PATH"],
             "HOME": str(directory),
@@ -66,6 +73,7 @@ class Terminal:
             env=self.environment,
             cwd=self.place,
             text=True,
+            start_new_session=True,
         )
 
     def __enter__(self) -> Terminal:
@@ -73,11 +81,13 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         """End what this terminal started, each by its pid."""
-        self._shell.communicate(timeout=SECONDS)
-        for process in self._in_front:
-            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-            process.communicate(timeout=SECONDS)
-        self.stop_daemon()
+        try:
+            self._shell.communicate(timeout=SECONDS)
+            for process in self._in_front:
+                os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+                process.communicate(timeout=SECONDS)
+        finally:
+            self.stop_daemon()
 
     def stop_daemon(self) -> None:
         try:
@@ -92,7 +102,9 @@ class Terminal:
 
     def read(self, page: Page) -> None:
         """Do what a reader of this page does."""
-        for block in page.blocks("sh", "python", "text", "sql"):
+        blocks = page.blocks("sh", "python", "text", "sql")
+        for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+            self._promised = after.body if after and after.language == "text" else ""
             try:
                 self.follow(block)
             except Drifted as error:
@@ -114,6 +126,9 @@ class Terminal:
         if _IN_FRONT.match(command.removeprefix(".venv/bin/")):
             self._start(command)
             return
+        if _TALK.fullmatch(command):
+            self._talk(command)
+            return
         status, self.printed, said = self._run(command)
         refused = _REFUSED.search(command)
         if refused:
@@ -130,12 +145,21 @@ class Terminal:
         out, err = self._files
         self._shell.stdin.write(f"{{\n{command}\n}} >'{out}' 2>'{err}' </dev/null\necho $?\n")
         self._shell.stdin.flush()
+        if not select.select([self._shell.stdout], [], [], SECONDS)[0]:
+            self._end_shell()
+            raise Drifted(f"{command}\nhas no end:\n{out.read_text()}{err.read_text()}")
         answer = self._shell.stdout.readline().strip()
         if not answer:
             self._shell.communicate(timeout=SECONDS)
             self._shell = self._open_shell()
             raise Drifted(f"{command}\nended the shell:\n{err.read_text()}")
         return int(answer), out.read_text(), err.read_text()
+
+    def _end_shell(self) -> None:
+        """With what runs in it, and open another."""
+        os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.communicate(timeout=SECONDS)
+        self._shell = self._open_shell()
 
     def _run_python(self, program: str) -> None:
         done = subprocess.run(
@@ -169,11 +193,36 @@ class Terminal:
         self._in_front.append(process)
         assert process.stdout
         self.printed = ""
-        while "daemon status" not in self.printed:
+        while LAST_STEP not in self.printed:
             line = process.stdout.readline()
             if not line:
                 raise Drifted(f"{command}\nended at once:\n{self.printed}")
             self.printed += line
+
+
+    def _talk(self, command: str) -> None:
+        """Say what the page shows, one after the other, until the screen shows all of it."""
+        words = shlex.split(command)[2:]
+        shown = self._promised or "Talking with …"
+        with talking(Shell(self.home.path), *words) as screen:
+            screen.ready()
+            for number, sentence in enumerate(_TYPED.findall(shown), start=1):
+                screen.press(f"{sentence}\r")
+                screen.until(lambda number=number: len(_answers(screen.lines)) >= number, sentence)
+            screen.until(lambda: matches(shown, _said(screen.lines)), shown)
+            self.printed = _said(screen.lines)
+            screen.press("/quit\r")
+            if status := screen.ended():
+                raise Drifted(f"{command}\nended with {status}:\n{screen.text}")
+
+
+def _answers(lines: list[str]) -> list[str]:
+    return [line for line in lines if re.fullmatch(r"(?!you  )\S+  \d\d:\d\d", line)]
+
+
+def _said(lines: list[str]) -> str:
+    """The screen without its prompt."""
+    return "\n".join(lines[:-1] if lines[-1].startswith(">") else lines)
 
 
 def commands(script: str) -> list[str]:
@@ -201,6 +250,10 @@ def _complete(text: str) -> bool:
 
 def compare(claimed: str, printed: str) -> None:
     """Whether a page shows what was printed."""
-    pattern = ".*".join(re.escape(part) for part in claimed.strip().split("…"))
-    if not re.fullmatch(pattern, printed.strip()):
+    if not matches(claimed, printed):
         raise Drifted(f"the page shows:\n{claimed}\nand what was printed is:\n{printed}")
+
+
+def matches(claimed: str, printed: str) -> bool:
+    pattern = ".*".join(re.escape(part) for part in claimed.strip().split("…"))
+    return re.fullmatch(pattern, printed.strip()) is not None

@@ -211,7 +211,7 @@ async def broken_for_all(office: Office) -> list[str]:
     await calm(office)
     for seconds in OVER:
         await calm(office, seconds=seconds)
-    for _ in range(5):
+    for _ in range(2):
         await calm(office, hours=1, minutes=10)
     assert await status(office, *found) == ["pending"] * 3
     return found
@@ -230,8 +230,8 @@ async def test_a_provider_broken_for_all_is_a_waiting_lane_with_nothing_failed(o
     [lane] = (await office.ask("lane.list"))["lanes"]
     assert (lane["address"], lane["state"], lane["last_error"]) == ("agent:kai", "waiting", kai["why"])
 
-    for _ in range(10):  # two days more
-        await calm(office, hours=5)
+    for _ in range(4):  # two days more
+        await calm(office, hours=12)
     assert await status(office, *found) == ["pending"] * 3 and len(await notices(office)) == 1
 
     beside(office, "broken").unlink()

@@ -117,6 +117,16 @@ def test_what_it_wrote_elsewhere_does_not_count(team: Team, ada: Chief) -> None:
     assert texts(pull.list()) == ["both", "aside"]
 
 
+def test_what_it_wrote_there_meanwhile_outside_the_run_does_not_count(team: Team, ada: Chief) -> None:
+    kai = team.hire('wait_for("aside"); print("final")')
+    ada.say(kai)
+    wait_until(kai.turns)
+    kai.send("user:boss", text="by the way")
+    team.place("aside").touch()
+    rest(ada.daemon)
+    assert texts(ada.heard(kai)) == ["by the way", "final"]
+
+
 def test_a_reminder_for_later_is_no_answer(team: Team, ada: Chief) -> None:
     kai = team.hire('send("user:boss", "tea!", deliver_at="+1h"); print("I will remind you.")')
     assert answered(ada, kai) == ["I will remind you."]

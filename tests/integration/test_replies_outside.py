@@ -122,7 +122,7 @@ def test_reminders_go_later_to_where_the_answer_goes(ada: Chief, tmp_path: Path)
     ada.say(kai, text="remind me")
     go(tmp_path / "room", "tea", "cake")
     rest(ada.daemon)
-    sent = kai.list(sent=True, oldest_first=True)
+    sent = kai.list(box="outbox", oldest_first=True)
     assert [(one["text"], one["to"], one["waits"], one["auto"]) for one in sent] == [
         ("tea", "user:boss", "deferred", True),
         ("cake", "user:boss", "deferred", True),

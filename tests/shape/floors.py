@@ -42,6 +42,7 @@ FLOORS = {
         "shape",
         "modules",
         "patience",
+        "places",
     ),
     "doors": ("cli", "rpc"),
     "assembly": ("daemon", "lock", "logs", "testing", "frozen", "scripted", "works"),
