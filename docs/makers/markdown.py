@@ -30,9 +30,10 @@ def slug(heading: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begins large and ends with a stop."""
+    """Begins large, unless with an id or a word that is explained, and ends with a stop."""
     text = " ".join(text.split())
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!", "…")) else ".")
+    first = text[:1] if re.match(r"[a-z]\d|\S+: ", text) else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith((".", "?", "!", "…")) else ".")
 
 
 def _cell(text: str) -> str:

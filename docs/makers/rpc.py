@@ -128,7 +128,9 @@ def _default(field: dict[str, Any]) -> str:
     if "default" not in field:
         return "empty" if field.get("type") == "array" else ""
     value = field["default"]
-    return "" if value is None else code(str(value).lower() if isinstance(value, bool) else value or "empty")
+    if value in (None, ""):
+        return "" if value is None else code("empty")
+    return code(str(value).lower() if isinstance(value, bool) else value)
 
 
 def _errors(classes: tuple[type[errors.HibossError], ...]) -> str:

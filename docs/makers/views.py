@@ -29,7 +29,11 @@ LETTERS = {
     "b": "binding",
     "s": "schedule",
 }
-KINDS = {"INTEGER": "a whole number", "TEXT": "text", "BLOB": "bytes"}
+KINDS = {"INTEGER": "a whole number", "REAL": "a number", "TEXT": "text", "BLOB": "bytes"}
+_TYPES = "|".join(KINDS)
+_COLUMN = re.compile(rf"\s+(\w+)\s+({_TYPES})\b(.*)")
+_ADDED = re.compile(rf"^ALTER TABLE (\w+) ADD COLUMN (\w+) ({_TYPES})\b(.*)", re.MULTILINE)
+SCHEMA = files("hiboss.store") / "schema"
 Notes = dict[tuple[str, str], str]
 
 
@@ -52,7 +56,7 @@ def columns(connection: Connection) -> dict[str, list[str]]:
 
 def _sections(connection: Connection) -> list[str]:
     notes = _table_notes(connection)
-    words = _view_notes((files("hiboss.store") / "schema" / "views.sql").read_text())
+    words = _view_notes((SCHEMA / "views.sql").read_text())
     sections = []
     for view, names in columns(connection).items():
         sql = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [view]).fetchone()[0]
@@ -75,13 +79,19 @@ def _table_notes(connection: Connection) -> Notes:
     tables = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL"
     for name, sql in connection.execute(tables):
         for line in sql.splitlines():
-            found = re.match(r"\s+(\w+)\s+(INTEGER|TEXT|BLOB)\b(.*)", line)
-            if found:
-                choices = re.search(r"IN \(([^)]*)\)", found[3])
-                comment = found[3].partition("--")[2].strip()
-                kind = _choices(choices[1]) if choices else KINDS[found[2]]
-                notes[name, found[1]] = f"{kind}; {comment}" if comment else kind
+            if found := _COLUMN.match(line):
+                notes[name, found[1]] = _note(found[2], found[3])
+    for script in sorted(SCHEMA.iterdir(), key=lambda one: one.name):  # SQLite puts added ones into one line
+        for name, column, kind, rest in _ADDED.findall(script.read_text()):
+            notes[name, column] = _note(kind, rest)
     return notes
+
+
+def _note(kind: str, rest: str) -> str:
+    choices = re.search(r"IN \(([^)]*)\)", rest)
+    comment = rest.partition("--")[2].strip()
+    said = _choices(choices[1]) if choices else KINDS[kind]
+    return f"{said}; {comment}" if comment else said
 
 
 def _sources(sql: str) -> dict[str, str]:
@@ -111,7 +121,8 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
     if expression.startswith("CASE"):
         return _choices(", ".join(re.findall(r"THEN ('\w+')", expression)))
     if "group_concat(" in expression:
-        return "names, with commas between"
+        ids = re.search(r"group_concat\('([a-z])' \|\|", expression)
+        return f"{f'{LETTERS[ids[1]]} ids' if ids else 'names'}, with commas between"
     letter = re.match(r"'([a-z])' \|\|", expression)
     if letter:
         return f"{_article(LETTERS[letter[1]])} id, like `{letter[1]}1`"
@@ -121,7 +132,7 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
         return "an address, like `agent:nex`"
     if " IS NOT NULL" in expression:
         return "1 or 0"
-    filled = re.match(r"ifnull\(([\w.]+),", expression)
+    filled = re.match(r"(?:ifnull|coalesce)\(([\w.]+),", expression)
     alias, _, name = (filled[1] if filled else expression).rpartition(".")
     note = notes.get((sources.get(alias, next(iter(sources.values()), "")), name), "")
     return note.partition(";")[0] if filled else note  # what is said of NULL is not true of this column

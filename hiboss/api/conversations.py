@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from .. import clock, errors, ids, shape
 from ..address import parse_address
+from ..ids import LARGEST
 from ..store import conversations, runlog
 from ..store.envelopes import find_address
 from ..store.messages import hint
@@ -27,7 +28,7 @@ class With(Params):
 
 
 class Messages(With):
-    before: int | None = Field(None, ge=0, description="only what was said before this number")
+    before: int | None = Field(None, ge=0, le=LARGEST, description="only what was said before this number")
     page_size: int | None = None
 
 
@@ -40,9 +41,11 @@ class Said(TypedDict):
 
 
 class Follow(With):
-    after: int = Field(0, ge=0, description="the `last` of the answer before; 0: from the beginning")
+    after: int = Field(
+        0, ge=0, le=LARGEST, description="the `last` of the answer before; 0: from the beginning"
+    )
     run: str | None = Field(None, description="the `id` of the run seen last")
-    parts: int = Field(0, ge=0, description="the `next` of that run")
+    parts: int = Field(0, ge=0, le=LARGEST, description="the `next` of that run")
     timeout: str = Field("55s", description="how long to wait for more, like 55s")
 
 

@@ -32,6 +32,12 @@ PROGRAM = "hiboss"
 SECONDS = 2.0  # whoever pressed the key waits for this
 NUMBER = 50
 PREVIEW = 70
+PROVIDERS = {
+    "command": "a program of yours",
+    "webhook": "a server of yours",
+    "demo": "a few words, built in",
+    "none": "it fetches its mail itself",
+}
 # The shells evaluate some of what we answer, and previews are strangers' words.
 _SAFE_VALUE = re.compile(r"[\w:.@/+=-]+")
 _UNSAFE_HELP = re.compile(r"[^\w .,;:?!@%+/()…’-]+")
@@ -119,14 +125,13 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _F
 
 
 def _completer(context: Any, options: list[str]) -> Callable[[Any], Found] | None:
+    """By the command's own word for it, else by what the flag means everywhere."""
     words = context.command_path.split()[1:]
-    if "--name" in options:
-        return _names if words[:1] == ["agent"] and words[1:] != ["register"] else None
-    if words[:1] == ["cron"] and "--id" in options:
-        return _schedules
-    if words[:1] == ["lane"] and "--address" in options:
-        return _places
-    return next((_COMPLETERS[option] for option in options if option in _COMPLETERS), None)
+    if "--name" in options and words[1:] == ["register"]:
+        return None  # a new one
+    own = [(words[0], option) for option in options if words]
+    found = next((_OWN_COMPLETERS[one] for one in own if one in _OWN_COMPLETERS), None)
+    return found or next((_COMPLETERS[option] for option in options if option in _COMPLETERS), None)
 
 
 def _profiles(context: Any) -> Found:
@@ -140,7 +145,31 @@ def _names(context: Any) -> Found:
 
 def _addresses(context: Any) -> Found:
     agents = [(f"agent:{name}", what) for name, what in _names(context)]
-    return [*agents, ("user:boss", "")]
+    users = _call(context, "user.list", {})["users"]
+    return [*agents, *((one["address"], "" if one["boss"] else one["display"]) for one in users)]
+
+
+def _correspondents(context: Any) -> Found:
+    """A bare name is an agent's."""
+    return [(address.removeprefix("agent:"), what) for address, what in _addresses(context)]
+
+
+def _users(context: Any) -> Found:
+    for one in _call(context, "user.list", {})["users"]:
+        if not one["boss"]:
+            yield one["name"], one["display"]
+
+
+def _runs(context: Any) -> Found:
+    """Those of which the verb can make something."""
+    verb = context.command_path.split()[-1]
+    status = "running" if verb in ("cancel", "pause", "resume") else None
+    for one in _call(context, "run.list", {"status": status, "page_size": NUMBER})["runs"]:
+        yield one["id"], f"{one['agent']} {one['status']} {flat(one['text'] or one['error'] or '')}"
+
+
+def _providers(context: Any) -> Found:
+    return PROVIDERS.items()
 
 
 def _schedules(context: Any) -> Found:
@@ -181,6 +210,21 @@ _COMPLETERS: dict[str, Callable[[Any], Found]] = {
     "--reply-to": _ids,
     "--thread": _ids,
     "--up-to": _ids,
+    "--provider": _providers,
+}
+# What is different for one noun; an argument is known by its name.
+_OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
+    ("agent", "--name"): _names,
+    ("chat", "agent"): _names,
+    ("cron", "--id"): _schedules,
+    ("inbox", "--from"): _correspondents,
+    ("lane", "--address"): _places,
+    ("read", "ids"): _ids,
+    ("reply", "id_"): _ids,
+    ("run", "--agent"): _names,
+    ("run", "--id"): _runs,
+    ("send", "to"): _correspondents,
+    ("user", "--name"): _users,
 }
 
 

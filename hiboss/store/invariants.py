@@ -77,6 +77,37 @@ INVARIANTS: dict[str, str] = {
     "nothing is pending for somebody who has left": """
         SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient
         WHERE e.status = 0 AND a.retired_at IS NOT NULL""",
+    "a run that goes on is of this boot": """
+        SELECT id FROM run
+        WHERE status = 'running' AND boot <> (SELECT value FROM counter WHERE name = 'boot')""",
+    "a run says when it ended, and only one that ended does": """
+        SELECT id FROM run WHERE (status <> 'running') <> (ended_at IS NOT NULL)""",
+    "a run that did not go well says why, and no other does": """
+        SELECT id FROM run WHERE (status IN ('failed', 'cancelled', 'interrupted')) <> (error IS NOT NULL)""",
+    "only a run that goes on is halted": """
+        SELECT id FROM run WHERE paused_at IS NOT NULL AND status <> 'running'""",
+    "an agent has one turn at a time": """
+        SELECT agent FROM run WHERE status = 'running' AND kind = 'turn'
+        GROUP BY agent HAVING count(*) > 1""",
+    "what an agent has in hand belongs to one run that goes on": """
+        SELECT e.id FROM envelope e WHERE e.held_by IS NOT NULL AND e.binding IS NULL AND 1 <> (
+            SELECT count(*) FROM run_envelope x JOIN run r ON r.id = x.run
+            WHERE x.envelope = e.id AND r.status = 'running')""",
+    "what a run that goes on is about is in hand, or settled": """
+        SELECT x.envelope FROM run r JOIN run_envelope x ON x.run = r.id JOIN envelope e ON e.id = x.envelope
+        WHERE r.status = 'running' AND e.status = 0 AND e.held_by IS NULL""",
+    "every run is about something": """
+        SELECT r.id FROM run r WHERE NOT EXISTS (SELECT 1 FROM run_envelope x WHERE x.run = r.id)""",
+    "no envelope was done by two runs": """
+        SELECT x.envelope FROM run_envelope x JOIN run r ON r.id = x.run
+        WHERE r.status = 'completed' GROUP BY x.envelope HAVING count(*) > 1""",
+    "the token of a run is in force while it goes on, and no longer": """
+        SELECT t.id FROM token t LEFT JOIN run r ON r.id = t.run
+        WHERE (t.kind = 'run') <> (t.run IS NOT NULL)
+           OR (t.kind = 'run' AND t.revoked_at IS NULL AND r.status IS NOT 'running')""",
+    "an answer was sent by the run that says so": """
+        SELECT r.id FROM run r JOIN message m ON m.id = r.answer
+        WHERE m.run IS NOT r.id OR NOT m.auto OR r.status <> 'completed'""",
     "a live agent has a live address": """
         SELECT g.address FROM agent g JOIN address a ON a.id = g.address
         WHERE (g.deleted_at IS NULL) <> (a.retired_at IS NULL)""",

@@ -22,6 +22,8 @@ EVIL = 'it\'s \\$(touch PWNED) `touch PWNED` "x" [/b] (ok)\n\x1b[31mred'
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with open_office(tmp_path_factory.mktemp("d")) as running:
         running.daemon.register("kai", description=EVIL)
+        for words in (("user", "register", "--name", "ann"), ("agent", "set", "--name", "kai", "--reply", "auto")):
+            assert running(*words, "--as", "boss").rc == 0
         running.send("nex", "kai", EVIL)
         running.send("nex", "kai", "x", subject="the second")
         running("envelope", "trash", "--as", "kai", "--id", "e1")
@@ -58,6 +60,10 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
                 "set",
                 "delete",
                 "self",
+                "status",
+                "pause",
+                "resume",
+                "background",
                 "heartbeat",
                 "bind",
                 "unbind",
@@ -73,6 +79,13 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
         ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
         ("hiboss cron set --overlap q", ["queue"]),
         ("hiboss poll --format ", ["text", "json", "hook"]),
+        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume"]),
+        ("hiboss run list --status c", ["completed", "cancelled"]),
+        ("hiboss user ", ["register", "list", "delete", "token"]),
+        ("hiboss agent set --provider ", ["command", "webhook", "demo", "none"]),
+        ("hiboss agent register --busy ", ["collect", "followup"]),
+        ("hiboss inbox --pe", ["--peek"]),
+        ("hiboss chat --on", ["--once"]),
         ("hiboss lane ", ["list", "retry", "pause", "resume"]),
         ("hiboss lane pause --ad", ["--address"]),
         ("hiboss envelope re", ["read", "release", "retry", "restore"]),
@@ -112,11 +125,26 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss agent token rotate --name k", ["kai"]),
         ("hiboss agent register --name ", []),
         ("hiboss boss set --name ", []),
-        ("hiboss envelope send --to ", ["agent:kai", "agent:nex", "user:boss"]),
+        ("hiboss envelope send --to ", ["agent:kai", "agent:nex", "user:boss", "user:ann"]),
+        ("hiboss send ", ["kai", "nex", "user:boss", "user:ann"]),
+        ("hiboss send user:a", ["user:ann"]),
+        ("hiboss chat ", ["kai", "nex"]),
+        ("hiboss chat --as kai n", ["nex"]),
+        ("hiboss inbox --from k", ["kai"]),
+        ("hiboss agent status --name n", ["nex"]),
+        ("hiboss user delete --name ", ["ann"]),
+        ("hiboss user token rotate --name ", ["ann"]),
+        ("hiboss user register --name ", []),
+        ("hiboss read --as kai ", ["e2"]),
+        ("hiboss reply --as kai ", ["e2"]),
+        ("hiboss run list --agent k", ["kai"]),
+        ("hiboss run get --id ", ["r1"]),
+        ("hiboss run get --as kai --id ", []),
+        ("hiboss run cancel --id ", []),
         ("hiboss envelope send --from-name x --to agent:k", ["agent:kai"]),
-        ("hiboss envelope list --from=user", ["--from=user:boss"]),
+        ("hiboss envelope list --from=user", ["--from=user:boss", "--from=user:ann"]),
         ("hiboss envelope list --address agent:n", ["agent:nex"]),
-        ("hiboss envelope list --as ", ["boss", "kai", "nex"]),
+        ("hiboss envelope list --as ", ["ann", "boss", "kai", "nex"]),
         ("hiboss agent self --as k", ["kai"]),
         ("hiboss envelope read --as kai --id ", ["e2"]),
         ("hiboss envelope restore --as kai --id ", ["e1"]),

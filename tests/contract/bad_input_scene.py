@@ -121,12 +121,15 @@ class Scene:
         assert taken["id"] == mail["claimed"]
         nex.call("envelope.ack", ids=[mail["own"]])
         ada.call("envelope.cancel", ids=[mail["cancelled"]])
-        # As while a delivery has it in hand, and as after one was given up: nothing that lies with
-        # an agent ever gets there, and what goes to a channel does not stay there.
+        # As while a run has it in hand, and as after one was given up: nothing that lies with
+        # an agent that fetches ever gets there, and what goes to a channel does not stay there.
         with self.daemon.database() as database:
             boot = "(SELECT value FROM counter WHERE name = 'boot')"
             sql = f"UPDATE envelope SET held_by = {boot}, wake_at = ? WHERE id = ?"
-            database.execute(sql, (NEXT_START, int(mail["held"][1:])))
+            held = int(mail["held"][1:])
+            database.execute(sql, (NEXT_START, held))
+            sql = "INSERT INTO run_envelope (run, envelope) VALUES (?, ?)"
+            database.execute(sql, (int(self.facts["running"][1:]), held))
             sql = "UPDATE envelope SET status = 2, done_at = 1, error_kind = 'network' WHERE id = ?"
             database.execute(sql, (int(mail["failed"][1:]),))
             database.commit()

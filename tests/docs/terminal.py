@@ -199,7 +199,6 @@ class Terminal:
                 raise Drifted(f"{command}\nended at once:\n{self.printed}")
             self.printed += line
 
-
     def _talk(self, command: str) -> None:
         """Say what the page shows, one after the other, until the screen shows all of it."""
         words = shlex.split(command)[2:]

@@ -40,6 +40,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
     yield made
     for pid in made.pids:  # of a test that failed
         process.signal_all(process.members(pid), signal.SIGKILL)
+    process.signal_all(carriers(made), signal.SIGKILL)
 
 
 class Hand:
@@ -66,6 +67,11 @@ class Hand:
     @property
     def output(self) -> bytes:
         return b"".join(self.heard)
+
+
+def carriers(program: Program) -> list[int]:
+    """Whoever carries the mark of a program."""
+    return process.marked(frozenset({f"mark of {program.directory}"}))
 
 
 def tell(story: Coroutine[Any, Any, None]) -> None:
@@ -156,18 +162,11 @@ def test_processes_are_found_by_the_mark_they_carry(program: Program) -> None:
         program.does(f"setsid {SLEEP} &\n{SLEEP}")
         hand = Hand(program)
         under_way = await hand.begin()
-        mark = f"mark of {program.directory}"
-
-        def found() -> list[int]:
-            return process.marked(frozenset({mark, "of nobody"}))
-
-        await until(lambda: len(found()) == 3)
-        assert hand.pid in found()
-        assert process.marked(frozenset({"of nobody", mark + "0"})) == []
+        await until(lambda: len(carriers(program)) == 3)
+        assert hand.pid in carriers(program)
+        assert process.marked(frozenset({"of nobody", f"mark of {program.directory}0"})) == []
         under_way.cancel()
         await asyncio.wait([under_way])
-        process.signal_all(found(), signal.SIGKILL)
-        await until(lambda: not found())
 
     tell(story())
 
@@ -252,6 +251,48 @@ def test_whatever_it_has_started_ends_with_it(program: Program, script: str) -> 
         await asyncio.wait([under_way])
         assert under_way.cancelled()
         assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+def test_one_that_starts_others_without_an_end_is_ended_with_the_last_of_them(program: Program) -> None:
+    async def story() -> None:
+        program.does(f"trap '' INT TERM\nwhile :; do {SLEEP} & sleep 0.003; done")
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: len(process.members(hand.pid)) > 20)
+        under_way.cancel()
+        await asyncio.wait([under_way])
+        assert process.members(hand.pid) == []
+
+    tell(story())
+
+
+@pytest.mark.parametrize("how", ["cancelled", "flooding"])
+def test_who_left_the_session_of_a_program_that_must_be_ended_ends_too(program: Program, how: str) -> None:
+    """Many tools give each command a session of its own; none of them may go on when its run is over."""
+
+    async def story() -> None:
+        last = "exec yes flood" if how == "flooding" else SLEEP
+        program.does(f"setsid {SLEEP} >/dev/null 2>&1 &\nsleep 0.2\n{last}")
+        hand = Hand(program)
+        under_way = await hand.begin()
+        if how == "cancelled":
+            await until(lambda: len(carriers(program)) == 3)
+            under_way.cancel()
+        await asyncio.wait([under_way])
+        assert carriers(program) == []
+
+    tell(story())
+
+
+def test_who_left_the_session_of_a_program_that_ends_by_itself_may_stay(program: Program) -> None:
+    async def story() -> None:
+        program.does(f"setsid {SLEEP} >/dev/null 2>&1 &\nsleep 0.2\necho done")
+        hand = Hand(program)
+        assert (await hand.ends()).status == 0
+        [stayed] = carriers(program)
+        os.kill(stayed, signal.SIGKILL)
 
     tell(story())
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from hiboss.store.invariants import INVARIANTS, violations
-from tests.integration.daemons import started
+from hiboss.testing import RunningDaemon
+from tests.integration.daemons import started, wait_until
 
 # What breaks each of them. Rows: message 1 (nex to ada and the boss: e1 pending, e2 done), 2 (ada's reply,
 # e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6);
 # and 6 (nex to a folder whose lane is paused: e7). Schedule 1 has sent message 7 (nex to nex: e8), 2 is disabled.
+# Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
+HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = 4611686018427387904"
 BREAKS: dict[str, list[str]] = {
     "the sequence of a conversation has no gap and no double": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -93,6 +96,41 @@ BREAKS: dict[str, list[str]] = {
     "nothing is pending for somebody who has left": [
         "UPDATE envelope SET status = 0, done_at = NULL WHERE id = 6",
     ],
+    "a run that goes on is of this boot": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, boot = boot - 1 WHERE id = 1",
+    ],
+    "a run says when it ended, and only one that ended does": [
+        "UPDATE run SET ended_at = NULL WHERE id = 1",
+        "UPDATE run SET status = 'running' WHERE id = 1",
+    ],
+    "a run that did not go well says why, and no other does": [
+        "UPDATE run SET error = NULL WHERE id = 3",
+        "UPDATE run SET status = 'failed' WHERE id = 1",
+        "UPDATE run SET error = 'why' WHERE id = 1",
+    ],
+    "only a run that goes on is halted": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
+    "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
+    "what an agent has in hand belongs to one run that goes on": [
+        f"UPDATE envelope SET {HELD} WHERE id = 3",
+        f"UPDATE envelope SET {HELD}, status = 0, done_at = NULL WHERE id = 9",
+    ],
+    "what a run that goes on is about is in hand, or settled": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL WHERE id = 3",
+    ],
+    "every run is about something": ["DELETE FROM run_envelope WHERE run = 1"],
+    "no envelope was done by two runs": [
+        "INSERT INTO run_envelope (run, envelope) VALUES (2, 9)",
+    ],
+    "the token of a run is in force while it goes on, and no longer": [
+        "UPDATE token SET revoked_at = NULL WHERE kind = 'run' AND run = 1",
+        "UPDATE token SET run = NULL WHERE kind = 'run'",
+        "UPDATE token SET run = 1 WHERE kind = 'agent'",
+    ],
+    "an answer was sent by the run that says so": [
+        "UPDATE message SET run = NULL WHERE id = (SELECT answer FROM run WHERE id = 1)",
+        "UPDATE message SET auto = 0 WHERE id = (SELECT answer FROM run WHERE id = 1)",
+        "UPDATE run SET status = 'failed', error = 'why' WHERE id = 1",
+    ],
     "a live agent has a live address": [
         "UPDATE agent SET deleted_at = 5 WHERE deleted_at IS NULL",
         "UPDATE address SET retired_at = NULL, fold = 'agent:other' WHERE retired_at IS NOT NULL",
@@ -122,7 +160,26 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         schedules = [daemon.call("cron.create", token=nex, **weekly)["id"] for _ in range(2)]
         assert daemon.call("cron.run", token=nex, id=schedules[0])["ids"] == ["e8"]
         daemon.call("cron.disable", token=nex, id=schedules[1])
+        _take_turns(daemon)
     return Path(daemon.home.database)
+
+
+def _take_turns(daemon: RunningDaemon) -> None:
+    """Two that go well, and between them one that cannot."""
+    boss, nex = daemon.token("boss"), daemon.token("nex")
+
+    def runs() -> list[str]:
+        return [one["status"] for one in daemon.call("run.list", token=boss)["runs"]]
+
+    daemon.register("ivo", provider="demo")
+    for done in range(2):
+        daemon.call("envelope.send", token=nex, to="agent:ivo", text="8")
+        wait_until(lambda: runs() == ["completed"] * (done + 1))  # noqa: B023 - it is over before the next
+    daemon.call("agent.set", token=boss, name="ivo", provider="command", command="/no/such/program")
+    failing = daemon.call("envelope.send", token=nex, to="agent:ivo", text="9")
+    wait_until(lambda: runs() == ["failed", "completed", "completed"])
+    daemon.call("lane.pause", token=boss, address="agent:ivo")
+    assert failing["ids"] == ["e13"]
 
 
 @pytest.fixture

@@ -33,9 +33,11 @@ class Command:
         if len(command) > LONGEST_COMMAND or "\x00" in command:
             raise Refused(f"the command is longer than {LONGEST_COMMAND} characters, or has a NUL in it")
         try:
-            shlex.split(command)
+            words = shlex.split(command)
         except ValueError as error:
             raise Refused(f"the command cannot be split into words: {error}") from None
+        if not words or not words[0]:
+            raise Refused('the command provider needs a program (--command "python agent.py")')
         return {"command": command}
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

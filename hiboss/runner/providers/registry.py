@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import BadProvider, nearest
 from ...modules import load
+from ...wording import shown
 from .command import Command
 from .demo import Demo
 from .webhook import Webhook
@@ -24,6 +25,6 @@ class Providers:
         """The provider class of this name."""
         if name not in self.known:
             known = sorted(self.known)
-            why = f"there is none called {name[:60]}{nearest(name, known)}; there are {', '.join(known)}"
+            why = f"there is none called {shown('name', name[:60])}{nearest(name, known)}; there are {', '.join(known)}"
             raise BadProvider(why=why)
         return self.known[name]

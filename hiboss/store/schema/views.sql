@@ -81,7 +81,7 @@ FROM participant p JOIN address a ON a.id = p.address;
 CREATE VIEW messages AS
 SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
-       s.kind || ':' || s.name AS "from", m.from_boss, m.from_name, m.subject,
+       s.kind || ':' || s.name AS "from", m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
        m.text, m.attachments, m.interruptible, m.auto,
@@ -91,13 +91,15 @@ SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.arrived_at / 1000.0, 'unixepoch') AS arrived_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.edited_at / 1000.0, 'unixepoch') AS edited_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at
-FROM message m JOIN address s ON s.id = m.sender;
+FROM message m JOIN address s ON s.id = m.sender
+LEFT JOIN user u ON u.address = m.sender
+LEFT JOIN agent g ON g.address = m.sender;
 
 CREATE VIEW envelopes AS
 SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conversation, m.seq,
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
        s.kind || ':' || s.name AS "from", r.kind || ':' || r.name AS "to",
-       m.from_boss, m.from_name, m.subject,
+       m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
        m.text, m.attachments,
@@ -118,4 +120,6 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
 FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender
-JOIN address r ON r.id = e.recipient;
+JOIN address r ON r.id = e.recipient
+LEFT JOIN user u ON u.address = m.sender
+LEFT JOIN agent g ON g.address = m.sender;
