@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hiboss.cli.spawn import holder
 from hiboss.runner import process
 from hiboss.testing import RunningDaemon
-from tests.integration.daemons import daemon_with, wait_until
+from tests.integration.daemons import daemon_with, set_up, wait_until
 from tests.integration.office import agent
 from tests.integration.programs import (
     Boss,
@@ -52,7 +54,7 @@ def ada(daemon: RunningDaemon) -> Boss:
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
 
 
-def states(worker: Worker, run: str) -> set[str]:
+def states(worker: Worker, run: str) -> list[str]:
     """How the processes of a run stand: sleeping, stopped, …"""
     [row] = rows(worker.daemon, "SELECT pid FROM run WHERE id = ?", int(run[1:]))
     found = []
@@ -61,7 +63,7 @@ def states(worker: Worker, run: str) -> set[str]:
             found.append(psutil.Process(pid).status())
         except psutil.NoSuchProcess:
             pass
-    return set(found)
+    return found
 
 
 # --- what is known of one under way --------------------------------------------------
@@ -168,7 +170,7 @@ def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss,
     number = ada.tell(worker)
     run = worker.under_way()["id"]
     assert ada.call("run.pause", id=run) == {"id": run, "changed": True}
-    wait_until(lambda: states(worker, run) == {psutil.STATUS_STOPPED})
+    wait_until(lambda: set(states(worker, run)) == {psutil.STATUS_STOPPED})
     assert ada.call("run.pause", id=run) == {"id": run, "changed": False}
     assert ada.call("run.get", id=run)["run"]["paused"] is True
     worker.program.let_go()
@@ -177,6 +179,18 @@ def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss,
     ended = worker.settled()
     assert (ended["status"], ended["paused"]) == ("completed", False)
     assert worker.answers_to(number) == ["done"]
+    at_rest(worker.daemon, worker.program)
+
+
+def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> None:
+    worker.program.does("while :; do echo alive; sleep 1000 & sleep 0.003; done")
+    ada.tell(worker)
+    run = worker.under_way()["id"]
+    wait_until(lambda: len(states(worker, run)) > 20)
+    ada.call("run.pause", id=run)
+    wait_until(lambda: set(states(worker, run)) == {psutil.STATUS_STOPPED})
+    ada.call("run.cancel", id=run)
+    assert worker.settled()["status"] == "cancelled"
     at_rest(worker.daemon, worker.program)
 
 
@@ -446,6 +460,26 @@ def test_a_daemon_killed_in_the_midst_leaves_processes_which_the_next_one_ends(
     runs = worker.runs()
     assert [run["status"] for run in runs] == ["interrupted", "completed"]
     assert runs[0]["error"] == "the daemon ended in the midst of it; its envelopes come again"
+    at_rest(own, worker.program)
+
+
+def test_a_daemon_that_an_agent_has_started_is_no_part_of_its_run(own: RunningDaemon, tmp_path: Path) -> None:
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    other = RunningDaemon(set_up(tmp_path / "other"))
+    start = f"HIBOSS_HOME={shlex.quote(other.home.path)} hiboss daemon start >&2"
+    worker.program.does(f'{start} && touch "$D/started"\nexec sleep 1000')
+    ada.tell(worker)
+    worker.under_way()
+    wait_until((worker.program.directory / "started").exists)
+    try:
+        own.kill()
+        worker.program.answers("again")
+        restarted(own)
+        wait_until(lambda: not running(own))
+        assert other.call("daemon.ping")["pong"]
+    finally:
+        other.call("daemon.stop")
+        wait_until(lambda: holder(other.home) is None)
     at_rest(own, worker.program)
 
 

@@ -25,6 +25,7 @@ class Providers:
         """The provider class of this name."""
         if name not in self.known:
             known = sorted(self.known)
-            why = f"there is none called {shown('name', name[:60])}{nearest(name, known)}; there are {', '.join(known)}"
+            asked = shown("name", name[:60])
+            why = f"there is none called {asked}{nearest(name, known)}; there are {', '.join(known)}"
             raise BadProvider(why=why)
         return self.known[name]
