@@ -157,6 +157,7 @@ class Screen:
         def stop(event: KeyPressEvent) -> None:
             if event.current_buffer.text:
                 event.current_buffer.reset()
+                self._unsent = None
             elif self._gathered:
                 self._gathered = []
             else:
@@ -202,7 +203,7 @@ class Screen:
         while (job := self._jobs.get()) is not None:
             try:
                 if isinstance(job, Letter):
-                    self.line.send(job.text, job.files, job.key)
+                    self._send(job)
                 else:
                     job()
             except HibossError as error:
@@ -210,6 +211,10 @@ class Screen:
                 output.line()
                 if isinstance(job, Letter):
                     self._give_back(job)
+
+    def _send(self, letter: Letter) -> None:
+        if self.line.send(letter.text, letter.files, letter.key)["duplicate"]:
+            self._say("It had arrived before, and was not sent again.")
 
     def _give_back(self, letter: Letter) -> None:
         """It was not sent: it can be edited and sent again, with all that was to follow it."""

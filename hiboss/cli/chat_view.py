@@ -13,8 +13,12 @@ from .chat_line import Envelope, Line, Live
 from .table import LONGEST, Column, cut, flat, tame, width
 
 LIVE_LINES = 4  # of what an agent says while it works
-# A line that reads like `nex  14:03`, whatever else is wrapped around it.
-_HEADER = re.compile(r"^(?=[\s>]*\S{1,80}\s+(?:\d{4}-\d\d-\d\d\s+)?\d{1,2}:\d\d(?:\s|$))", re.MULTILINE)
+# A line that reads like `nex  14:03`, whatever stands before or behind it.
+_BLANK = r"[^\S\n]"
+_TIME = rf"(?:\d{{4}}-\d\d-\d\d{_BLANK}+)?\d{{1,2}}:\d\d"
+_HEADER = re.compile(
+    rf"^(?=(?:{_BLANK}|>)*[^\s>]\S{{0,79}}(?:{_BLANK}{{2,}}{_TIME}(?!\S)|{_BLANK}{_TIME}{_BLANK}*$))", re.MULTILINE
+)
 
 
 def header(one: Envelope, line: Line) -> str:

@@ -77,7 +77,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
         return None
     rows = next_turn(tx, row, found, now)
     conversation = int(rows[0]["conversation"])
-    leading = next((one for one in rows if not one["auto"]), rows[0])
+    leading = next((one for one in rows if _is_said(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
     if any(guards.stops(tx, row, one["trace"], one["hops"], start.bounds, now) for one in rows):
         return None
@@ -100,7 +100,7 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due.Due], now: int) -
     together = due.due(tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation)
     rows = [one for one in _facts(tx, [one.id for one in together]) if not one["attempts"]]
     # Results of several errands must not be answered in one place, nor with a question beside them.
-    if any(not one["auto"] for one in rows):
+    if any(_is_said(agent["id"], one) for one in rows):
         here = (None, first.conversation)
         return [one for one in rows if _asked_from(tx, agent["id"], one).conversation in here]
     place = _asked_from(tx, agent["id"], rows[0])
@@ -110,7 +110,7 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due.Due], now: int) -
 def _facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
     rows = tx.execute(
         f"""
-        SELECT e.id, e.attempts, m.id AS message, m.conversation, m.hops, m.auto, m.reply_to,
+        SELECT e.id, e.attempts, m.id AS message, m.sender, m.conversation, m.hops, m.auto, m.reply_to,
                ifnull(m.trace, 'm' || m.id) AS trace
         FROM envelope e JOIN message m ON m.id = e.message WHERE e.id IN ({",".join("?" * len(numbers))})
         """,
@@ -121,23 +121,29 @@ def _facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
 
 
 def _frame(tx: Tx, agent: int, conversation: int, rows: list[Row]) -> _Frame:
-    """Where the final text goes: back; but what was made by a machine is not answered there.
+    """Where the final text goes: back; but what was made by a machine, or by the agent itself (a note
+    for later), is not answered there.
 
     Then it goes to where the agent asked from: to the place that the run would have answered
-    which sent what these are answers to. Each such step leads to an earlier message, so
+    which sent what these are answers to, or sent the note. Each such step leads to an earlier message, so
     answers travel back along the way the questions came, and come to rest.
     """
-    said = [one for one in rows if not one["auto"]]
+    said = [one for one in rows if _is_said(agent, one)]
     if said:
         return _Frame(conversation, int(said[-1]["message"]))
     place = _asked_from(tx, agent, rows[0])
     return _NOWHERE if place.conversation == conversation else place
 
 
+def _is_said(agent: int, row: Row) -> bool:
+    """Whether somebody else said it, who may be answered there: no machine, and not the agent to itself."""
+    return not row["auto"] and row["sender"] != agent
+
+
 def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> _Frame:
-    if not row["auto"]:
+    if _is_said(agent, row):
         return _NOWHERE
-    asked = row["reply_to"]
+    asked = row["message"] if row["sender"] == agent else row["reply_to"]
     while asked is not None:
         found = tx.execute(
             """

@@ -61,7 +61,7 @@ def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | 
     if turn.reply != "auto":
         return None, "not sent: this agent sends its answers itself (reply explicit)"
     if turn.reply_conversation is None:
-        return None, "not sent: an automatic message gets no automatic reply"
+        return None, "not sent: what it was about was made by a machine or by itself, and wants no answer"
     if _spoke(tx, turn):
         return None, "not sent: it had already written there itself"
     return _try(tx, turn, thought.text, now)

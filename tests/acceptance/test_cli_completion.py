@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office
+from tests.acceptance.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office, wait_until
 
 # In zsh a preview is evaluated: one backslash too many and a stranger's words are a command.
 EVIL = 'it\'s \\$(touch PWNED) `touch PWNED` "x" [/b] (ok)\n\x1b[31mred'
@@ -22,13 +22,17 @@ EVIL = 'it\'s \\$(touch PWNED) `touch PWNED` "x" [/b] (ok)\n\x1b[31mred'
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with open_office(tmp_path_factory.mktemp("d")) as running:
         running.daemon.register("kai", description=EVIL)
-        for words in (("user", "register", "--name", "ann"), ("agent", "set", "--name", "kai", "--reply", "auto")):
-            assert running(*words, "--as", "boss").rc == 0
         running.send("nex", "kai", EVIL)
         running.send("nex", "kai", "x", subject="the second")
         running("envelope", "trash", "--as", "kai", "--id", "e1")
         running("cron", "create", "--as", "kai", "--cron", "@yearly", "--to", "agent:kai", "--text", EVIL)
+        assert running("user", "register", "--as", "boss", "--name", "ann").rc == 0
+        boss = running.token("boss")
+        running.daemon.call("agent.set", token=boss, name="nex", provider="command", command="sleep 600")
+        running.send("kai", "nex", "take your time")
+        wait_until(lambda: running.daemon.call("run.list", token=boss)["runs"])
         yield running
+        running.daemon.call("run.cancel", token=boss, id="r1")
 
 
 def ask(shell: Shell, how: str, line: str, **env: str) -> Done:
@@ -140,7 +144,7 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss run list --agent k", ["kai"]),
         ("hiboss run get --id ", ["r1"]),
         ("hiboss run get --as kai --id ", []),
-        ("hiboss run cancel --id ", []),
+        ("hiboss run cancel --id ", ["r1"]),
         ("hiboss envelope send --from-name x --to agent:k", ["agent:kai"]),
         ("hiboss envelope list --from=user", ["--from=user:boss", "--from=user:ann"]),
         ("hiboss envelope list --address agent:n", ["agent:nex"]),
@@ -150,7 +154,7 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss envelope restore --as kai --id ", ["e1"]),
         ("hiboss envelope ack --address agent:kai --id ", ["e2"]),
         ("hiboss envelope cancel --as nex --id ", ["e2"]),
-        ("hiboss envelope get --as nex --id ", ["e2", "e1"]),
+        ("hiboss envelope get --as nex --id ", ["e3", "e2", "e1"]),
         ("hiboss envelope send --as kai --reply-to e", ["e2"]),
         ("hiboss envelope list --as kai --thread ", ["e2"]),
         ("hiboss cron show --as kai --id ", ["s1"]),
@@ -168,7 +172,7 @@ def test_who_asks_is_found_as_the_command_finds_it(office: Office) -> None:
     assert values(office, line) == []  # the boss, who has no mail
     assert values(office, line, HIBOSS_TOKEN=office.token("kai")) == ["e2"]
     assert values(office, f"hiboss envelope read --token @{office.home.profile('kai')} --id ") == ["e2"]
-    assert values(office, "hiboss envelope read --as nex --id ", HIBOSS_TOKEN=office.token("kai")) == []
+    assert values(office, "hiboss envelope read --as nex --id ", HIBOSS_TOKEN=office.token("kai")) == ["e3"]
 
 
 @pytest.mark.parametrize("how", ["bash", "zsh", "fish"])
@@ -201,7 +205,9 @@ def test_without_a_daemon_or_a_home_there_are_no_names_and_no_noise(tmp_path: Pa
 
 def test_fish_gets_what_each_value_is(office: Office) -> None:
     done = ask(office, "fish", "hiboss envelope get --as kai --id ")
-    assert done.stdout == "e2\tagent:nex the second\n"
+    assert done.stdout == "e2\tagent:nex the second\ne3\tagent:kai take your time\n"
+    assert ask(office, "fish", "hiboss run tail --id ").stdout == "r1\tnex running\n"
+    assert ask(office, "fish", "hiboss agent set --provider d").stdout == "demo\ta few words, built in\n"
     evil = ask(office, "fish", "hiboss agent set --name k").stdout
     assert evil == "kai\tit’s (touch PWNED) touch PWNED x /b (ok) 31mred\n"
 

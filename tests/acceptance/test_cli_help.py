@@ -31,6 +31,10 @@ VERBS = {
         "set",
         "delete",
         "self",
+        "status",
+        "pause",
+        "resume",
+        "background",
         "heartbeat",
         "bind",
         "unbind",
@@ -39,6 +43,9 @@ VERBS = {
         "token",
     ],
     "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
+    "run": ["list", "get", "tail", "cancel", "pause", "resume"],
+    "user": ["register", "list", "delete", "token"],
+    "user token": ["rotate"],
     "lane": ["list", "retry", "pause", "resume"],
     "agent permission": ["get", "set"],
     "agent token": ["rotate", "revoke"],
@@ -52,7 +59,7 @@ VERBS = {
 }
 FLAG = re.compile(r"--[a-z-]+")
 GROUPS = [tuple(noun.split()) for noun in VERBS]
-SINGLE = ["up", "setup", "poll", "watch"]  # commands without a noun
+SINGLE = ["up", "setup", "chat", "send", "inbox", "read", "reply", "team", "poll", "watch"]  # without a noun
 PLACES = [(), *((word,) for word in SINGLE), *GROUPS]
 PLACES += [
     place for noun, verbs in VERBS.items() for verb in verbs if (place := (*noun.split(), verb)) not in GROUPS
@@ -160,6 +167,13 @@ WRONG = [
         ("envelope", "list", "-n", "many"),
         "-n/--number must be a whole number, not many",
         "hiboss envelope list",
+    ),
+    (("send",), "the argument TO is missing", "hiboss send"),
+    (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
+    (
+        ("agent", "set", "--name", "x", "--busy", "colect"),
+        "--busy cannot be colect (did you mean collect?); right would be collect, followup",
+        "hiboss agent set",
     ),
     (("envelope", "list", "e1"), "got unexpected extra argument(s) (e1)", "hiboss envelope list"),
 ]

@@ -15,6 +15,7 @@ import pytest
 from tests.acceptance.cli import HIBOSS, Shell, gone, wait_until
 
 ROOT = Path(__file__).parents[2]
+STEPS = 3  # talk, look, choose a provider
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def read_steps(process: subprocess.Popen[str]) -> str:
     """What `up` prints before it goes on in front of its daemon."""
     assert process.stdout is not None
     output = ""
-    while not output.endswith("daemon status\n"):
+    while len(steps(output)) < STEPS:
         line = process.stdout.readline()
         assert line, f"it ended after: {output}"
         output += line
@@ -45,12 +46,22 @@ def read_steps(process: subprocess.Popen[str]) -> str:
 def try_steps(shell: Shell, output: str) -> None:
     """Each command printed works as it stands, in a shell that knows nothing of hiboss."""
     commands = steps(output)
-    assert len(commands) >= 3
+    assert len(commands) == STEPS
+    try_commands(shell, commands)
+
+
+def try_commands(shell: Shell, commands: list[str]) -> None:
     environment = {name: value for name, value in shell.environment().items() if name != "HIBOSS_HOME"}
-    for command in commands:
-        done = subprocess.run(["sh", "-c", command], env=environment, cwd="/", capture_output=True, text=True)
+    talk, look, choose = [
+        subprocess.run(
+            ["sh", "-c", command], env=environment, cwd="/", capture_output=True, text=True, input="hello"
+        )
+        for command in commands
+    ]
+    for command, done in zip(commands, (talk, look, choose), strict=True):
         assert done.returncode == 0, (command, done.stderr)
-        assert done.stdout != "no-envelopes: true\n"
+    assert "I am " in talk.stdout  # into a pipe, the conversation is one question and its answer
+    assert "state: idle\n" in look.stdout and "provider: command\n" in choose.stdout
 
 
 def test_up_sets_up_runs_in_front_and_prints_commands_that_work(shell: Shell) -> None:
@@ -128,13 +139,12 @@ def test_up_with_json_prints_one_document_with_tokens_and_next_commands(shell: S
     done = shell("up", "--detach", "--json")
     assert (done.rc, done.stderr) == (0, "")
     assert shell.token("boss") in json.dumps(done.json) and done.json["pid"] == shell.pid
-    for command in done.json["next"]:
-        assert shell.run(["sh", "-c", command]).rc == 0
+    try_commands(shell, done.json["next"])
 
 
 def test_up_after_the_first_agent_was_deleted_prints_commands_that_work(shell: Shell) -> None:
     shell("up", "--detach")
-    shell("agent", "register", "--as", "boss", "--name", "kai")
+    shell("agent", "register", "--as", "boss", "--name", "kai", "--provider", "demo")
     shell("agent", "register", "--as", "boss", "--name", "anon", "--no-profile")
     shell("agent", "delete", "--as", "boss", "--name", "nex", "--yes")
     again = shell("up")

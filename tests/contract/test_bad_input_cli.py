@@ -22,6 +22,7 @@ NO_COMMAND = {
     "auth.login": "a command is one request, and brings its token along",
     "rpc.discover": "it is for programs that speak JSON-RPC",
     "setup.check": "hiboss setup asks it on a terminal, and gives it nothing",
+    "conversation.follow": "hiboss chat asks it with what it was told before",
 }
 SENDING = f"envelope send {WORDS}"
 
@@ -30,7 +31,7 @@ SENDING = f"envelope send {WORDS}"
 FORKING = """
 import json, os, sys
 from hiboss.cli import agent, boss, config, cron, daemon, envelope, lane, main, permission, setup, usage
-from hiboss.cli import poll, watch
+from hiboss.cli import chat, inbox, poll, read, reply, run, send, team, user, watch
 for line in sys.stdin:
     asked = json.loads(line)
     child = os.fork()
@@ -125,6 +126,67 @@ def _usage_of_schedules() -> Iterator[Row]:
     yield _wrong("cron.set", nothing, "invalid_params", "nothing to change")
 
 
+def _usage_of_runs() -> Iterator[Row]:
+    for cli, says in (
+        ("run tial", "tial|tail?"),
+        ("run get", "--id|missing"),
+        ("run list --status done", "--status|done|completed"),
+        ("run list -n many", "-n|whole number|many"),
+        ("agent set --name spare --reply always", "--reply|always|explicit"),
+        ("agent set --name spare --busy wait", "--busy|wait|followup"),
+        ("agent set --name spare --daily-tokens many", "--daily-tokens|whole number|many"),
+        ("agent set --name spare --daily-cost much", "--daily-cost|number|much"),
+        ("agent register --name fresh --mode push", "--mode|push|pull"),
+        ("agent background", "--task|missing"),
+        ("agent puase --name spare", "puase|pause?"),
+        ("user tokn rotate --name ann", "tokn|token?"),
+        ("user delete --name ann", "--yes"),
+        ("user register", "--name|missing"),
+        ("taem", "taem|team?"),
+    ):
+        yield _wrong("run.list", cli, "usage", says)
+
+
+def _everyday() -> Iterator[Row]:
+    """The short words for the same operations, and what is wrong with them before they are those."""
+    for cli, says in (
+        ("send", "TO|missing"),
+        ("read", "ID|missing"),
+        ("reply", "ID|missing"),
+        ("inbox extra", "extra"),
+        ("send nex hello there", "there"),
+        ("chat nex --tiemout 5s", "--tiemout|--timeout?"),
+    ):
+        yield _wrong("envelope.send", cli, "usage", says)
+    for operation, cli, code, says in (
+        ("envelope.send", "send spar x", "unknown_recipient", "agent:spar |agent:spare?"),
+        ("envelope.send", "send spare,spar x", "unknown_recipient", "agent:spare?"),
+        ("envelope.send", "send spare,,ada x", "bad_address", "agent:"),
+        ("envelope.send", "send spare", "invalid_params", "a text"),
+        ("envelope.send", "send spare ' '", "empty_message", "--text"),
+        ("envelope.send", "send spare x --attachment missing", "attachment_missing", "/missing"),
+        ("envelope.send", "send spare x --deliver-at soon", "bad_time", "soon|+2h"),
+        ("envelope.send", "reply %pending", "invalid_params", "a text"),
+        ("envelope.send", "reply x1 x", "bad_id", "x1|e81"),
+        ("envelope.send", "reply %others x", "not_found", "%others"),
+        ("envelope.read", "read x1", "bad_id", "x1|e81"),
+        ("envelope.read", "read %pending %others", "not_found", "%others"),
+        ("envelope.list", "inbox -n 1000", "invalid_params", "page_size|1000|1 to 100"),
+        ("envelope.list", "inbox --from spar", "unknown_address", "agent:spare?"),
+        ("envelope.list", "inbox --after x", "bad_cursor", "x is no cursor"),
+        ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
+        ("conversation.messages", "chat spar --once x", "unknown_agent", "spare?"),
+        ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),
+        ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
+        ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
+        ("conversation.messages", "chat spare --once ' '", "empty_message", "--text"),
+        ("conversation.messages", "chat spare --once x --attachment missing", "attachment_missing", "/missing"),
+    ):
+        yield _wrong(operation, cli, code, says)
+    yield _wrong("envelope.send", "send spare -", "bad_text", "text|NUL", stdin="a\x00b")
+    yield _wrong("conversation.messages", "chat spare", "empty_message", "--text", stdin="\n")
+
+
 def _callers() -> Iterator[Row]:
     for by, code, says in (
         ("nobody", "no_token", "--as"),
@@ -132,9 +194,13 @@ def _callers() -> Iterator[Row]:
         ("ended", "bad_token", "revoked"),
         ("turned", "bad_token", "revoked"),
         ("gone", "bad_token", "not valid"),
+        ("parted", "bad_token", "not valid"),
+        ("over", "bad_token", "not valid"),
     ):
         yield _wrong("agent.self", "agent self", code, says, by=by)
     yield _wrong("agent.register", "agent register --name fresh", "forbidden", "boss|standard", by="nex")
+    for by in ("ann", "run"):  # a person has the level of an agent, and a run has its agent's
+        yield _wrong("user.register", "user register --name zoe", "forbidden", "boss|standard", by=by)
     yield _wrong("envelope.send", SENDING, "forbidden", "standard|restricted", by="low")
 
 
@@ -147,6 +213,8 @@ def _misspelt(commands: dict[str, str]) -> Iterator[Row]:
 PLAIN = {
     "agent.list": "agent list",
     "agent.bindings": "agent bindings",
+    "agent.team": "team",
+    "user.list": "user list",
     "agent.self": "agent self",
     "agent.heartbeat": "agent heartbeat",
     "boss.get": "boss get",
@@ -164,6 +232,8 @@ ROWS = [
     *(one for one in written() if one.cli),
     *_usage(),
     *_usage_of_schedules(),
+    *_usage_of_runs(),
+    *_everyday(),
     *_callers(),
     *_misspelt(PLAIN),
 ]

@@ -262,6 +262,29 @@ async def test_mended_but_for_one_poison_that_one_fails_alone(office: Office) ->
 
 
 @frozen(quiet=False)
+async def test_in_a_lane_that_waits_what_has_failed_least_often_goes_first(office: Office) -> None:
+    """Else a poison that ranks first would be tried for ever, and everything behind it wait."""
+    await hire(office, "kai", PICKY)
+    beside(office, "broken").touch()
+    await office.ask("agent.pause", name="kai")
+    [poison] = await office.send("agent:kai", text="poison", priority="critical")
+    [other] = await office.send("agent:kai", text="other")
+    await office.ask("agent.resume", name="kai")
+    for seconds in (0, *OVER):
+        await calm(office, seconds=seconds)
+    assert (await standing(office, "kai"))["state"] == "waiting"
+    await office.ask("envelope.cancel", "nex", ids=[other])
+    [late] = await office.send("agent:kai", text="late")  # the lane was tried just now
+    await calm(office)
+    before = len(await runs_of(office, "kai"))
+    beside(office, "broken").unlink()
+    await calm(office, hours=1, minutes=10)
+    assert about(await runs_of(office, "kai"))[before:][0] == (late, "completed")
+    await calm(office, hours=1, minutes=10)
+    assert await status(office, poison, late) == ["failed", "done"]
+
+
+@frozen(quiet=False)
 async def test_the_boss_tries_a_waiting_lane_at_once(office: Office) -> None:
     await hire(office, "kai", PICKY)
     found = await broken_for_all(office)

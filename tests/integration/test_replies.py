@@ -210,7 +210,9 @@ def test_an_answer_to_what_was_asked_outside_a_run_is_thought_about_and_not_answ
     assert texts(said) == ["hello zoe", "ping"]
     [run] = kai.runs()
     assert (run["text"], run["answer"], run["trace"]) == ("pong", None, asked["message"])
-    assert run["note"] == "not sent: an automatic message gets no automatic reply"
+    assert (
+        run["note"] == "not sent: what it was about was made by a machine or by itself, and wants no answer"
+    )
 
 
 def test_answers_travel_back_along_a_chain_of_three(team: Team, ada: Chief) -> None:
@@ -315,14 +317,23 @@ def test_who_writes_to_one_of_three_has_not_answered_the_three(team: Team, ada: 
     assert texts([one for one in zoe.list() if one["from"] == kai.address]) == ["for all"]
 
 
-def test_mail_to_oneself_is_answered_nowhere(team: Team, ada: Chief) -> None:
+def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, ada: Chief) -> None:
     kai = team.hire(
-        f'send("{"agent:self-talker"}", "a thought") if "go" in TEXTS[0] else print("hm")', "self-talker"
+        'send("agent:self-talker", "a thought") if "go" in TEXTS[0] else print("hm")', "self-talker"
     )
-    assert answered(ada, kai, "go") == []
-    _, second = kai.runs()
-    assert (second["text"], second["answer"], second["status"]) == ("hm", None, "completed")
-    assert second["note"] == "not sent: nobody else is there"
+    assert answered(ada, kai, "go") == ["hm"]
+    first, second = kai.runs()
+    assert (second["conversation"], second["trace"]) != (first["conversation"], None)
+    assert second["trace"] == first["trace"]
+
+
+def test_a_note_to_oneself_made_outside_a_run_is_answered_nowhere(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("hm")')
+    ada.call("envelope.send", **{"from": kai.address, "to": kai.address, "text": "a thought"})
+    rest(ada.daemon)
+    [run] = kai.runs()
+    assert (run["text"], run["answer"], run["status"]) == ("hm", None, "completed")
+    assert "wants no answer" in run["note"]
 
 
 def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: Chief) -> None:

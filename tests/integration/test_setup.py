@@ -142,8 +142,7 @@ def test_a_bad_word_sets_nothing_up(refusing: RunningDaemon, wrong: dict[str, An
     assert refusing.home.profiles() == []
     with refusing.database() as database:
         rows = [
-            database.execute(f"SELECT count(*) FROM {t}").fetchone()[0]
-            for t in ("user", "agent", "token")
+            database.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("user", "agent", "token")
         ]
         known = [row["address"] for row in database.execute("SELECT address FROM addresses")]
     assert rows == [0, 0, 0]

@@ -85,7 +85,9 @@ def _run(running: RunningDaemon) -> None:
     """Two that end well, one of them beside the turns, and one that does not; and an agent that is paused."""
     boss = running.token("boss")
     used = '{"hiboss":"usage","tokens_in":5,"tokens_out":7,"cost":0.25}'
-    running.register("kai", provider="command", command=f"printf '{used}\nfine'", daily_tokens=900, daily_cost=1.5)
+    running.register(
+        "kai", provider="command", command=f"printf '{used}\nfine'", daily_tokens=900, daily_cost=1.5
+    )
     running.register("odd", provider="command", command="sh -c 'exit 3'")
     running.register("still")
     running.call("agent.pause", token=boss, name="still", reason="for a while")
