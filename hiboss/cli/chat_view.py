@@ -17,7 +17,8 @@ LIVE_LINES = 4  # of what an agent says while it works
 _BLANK = r"[^\S\n]"
 _TIME = rf"(?:\d{{4}}-\d\d-\d\d{_BLANK}+)?\d{{1,2}}:\d\d"
 _HEADER = re.compile(
-    rf"^(?=(?:{_BLANK}|>)*[^\s>]\S{{0,79}}(?:{_BLANK}{{2,}}{_TIME}(?!\S)|{_BLANK}{_TIME}{_BLANK}*$))", re.MULTILINE
+    rf"^(?=(?:{_BLANK}|>)*[^\s>]\S{{0,79}}(?:{_BLANK}{{2,}}{_TIME}(?!\S)|{_BLANK}{_TIME}{_BLANK}*$))",
+    re.MULTILINE,
 )
 
 

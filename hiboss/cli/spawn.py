@@ -56,8 +56,8 @@ def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) 
 
 
 def _environment(home: Home) -> dict[str, str]:
-    """Ours, but for the token of whoever starts it: the daemon lives on, and so would that, in /proc."""
-    kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    """Ours, but for the token of whoever starts it, and the mark of a run: the daemon lives on, and so would they."""
+    kept = {name: value for name, value in os.environ.items() if name not in (TOKEN_VARIABLE, "HIBOSS_RUN")}
     return {**kept, "HIBOSS_HOME": home.path}
 
 

@@ -1,7 +1,7 @@
 """One program in hand: a session of its own, bounded output, and no orphan left.
 
 A program is asked to end three times, each more firmly: INT, TERM, KILL; and with it goes
-whatever it started that did not leave its session on purpose.
+whatever it started. Only when it ends by itself may stay what left its session on purpose.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 STEP_SECONDS = 2.0  # between INT, TERM and KILL
 POLL_SECONDS = 0.02
+KILLS = 50  # rounds of KILL, for those who multiply
+HALTS = 20
 READ_BYTES = 1 << 16
 COMPLAINT_BYTES = 4_000  # of standard error, its end is kept
 MARK = "HIBOSS_RUN"  # in the environment of every process of a run
@@ -77,15 +79,17 @@ class Process:
             asyncio.create_task(self._hear(child.stdout, heard)),
             asyncio.create_task(self._hear_complaints(child.stderr, heard)),
         ]
+        by_itself = False
         try:
             # child.wait() also waits for our pipes, which others may keep open.
             pause = POLL_SECONDS / 10
             while child.returncode is None:  # no event is told apart from the pipes
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, POLL_SECONDS)
+            by_itself = not self._flooded
         finally:
             # Also what it left behind: as long as one of them has our pipe, it does not end.
-            await _in_any_case(self.end())
+            await _in_any_case(self.end(by_itself=by_itself))
             await _in_any_case(_last_words(child, parts))
         return Ended(
             status=child.returncode if child.returncode is not None else -signal.SIGKILL,
@@ -93,11 +97,12 @@ class Process:
             flooded=self._flooded,
         )
 
-    async def end(self) -> None:
+    async def end(self, *, by_itself: bool = False) -> None:
         """Ask it, and what it started, to end; more and more firmly."""
         child = self._child
         assert child is not None
-        await end_session(child.pid, leader_gone=lambda: child.returncode is not None)
+        mark = None if by_itself else self._env.get(MARK)
+        await end_session(child.pid, mark=mark, leader_gone=lambda: child.returncode is not None)
 
     async def _feed(self, stdin: asyncio.StreamWriter, given: bytes) -> None:
         try:
@@ -150,19 +155,37 @@ async def _last_words(child: asyncio.subprocess.Process, parts: Sequence[asyncio
 # --- sessions ------------------------------------------------------------------------
 
 
-async def end_session(pid: int, *, leader_gone: Callable[[], bool] = lambda: True) -> None:
-    """End every process of a session, whose leader may be gone: INT, TERM, KILL."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        if not (left := await asyncio.to_thread(members, pid)):
+async def end_session(
+    pid: int, *, mark: str | None = None, leader_gone: Callable[[], bool] = lambda: True
+) -> None:
+    """End every process of a session, whose leader may be gone: INT, TERM, KILL; and all who carry a mark."""
+    steps = [signal.SIGINT, signal.SIGTERM, *[signal.SIGKILL] * KILLS]  # who is born meanwhile was not asked
+    for number in steps:
+        if not (left := await asyncio.to_thread(_to_end, pid, mark)):
             return
         signal_all(left, number)
         signal_all(left, signal.SIGCONT)  # one that was paused could not hear it
         # What a program left behind when it ended has no last words to say.
-        steps = int((STEP_SECONDS if not leader_gone() else STEP_SECONDS / 10) / 0.02)
-        for _ in range(steps):
+        for _ in range(int((STEP_SECONDS if not leader_gone() else STEP_SECONDS / 10) / 0.02)):
             await asyncio.sleep(0.02)
-            if not await asyncio.to_thread(members, pid):
-                return
+            left = await asyncio.to_thread(_to_end, pid, mark)
+            if not left or number == signal.SIGKILL:
+                break
+
+
+def _to_end(session: int, mark: str | None) -> list[int]:
+    return list({*members(session), *(marked(frozenset({mark})) if mark else ())} - {os.getpid()})
+
+
+def halt(session: int) -> None:
+    """Stop every process of a session where it is, also those born while we do."""
+    for _ in range(HALTS):
+        going = [
+            pid for pid in members(session) if (stat := _stat(pid)) is not None and stat.state not in "Tt"
+        ]
+        if not going:
+            return
+        signal_all(going, signal.SIGSTOP)
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:

@@ -113,7 +113,7 @@ class Work:
         if pauses and self.pid is not None:
             self.paused, self._paused_at = True, self._clock()
             self._resumed.clear()
-            process.signal_all(process.members(self.pid), signal.SIGSTOP)
+            process.halt(self.pid)
         return pauses
 
     def resume(self) -> bool:

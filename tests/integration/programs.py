@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -241,13 +242,46 @@ def running(daemon: RunningDaemon) -> list[int]:
 def at_rest(daemon: RunningDaemon, *programs: Program) -> None:
     """Nothing is under way, and of what was, nothing remains: no process, no held row, no token in force."""
     pids = [pid for program in programs for pid in program.pids]
-    wait_until(lambda: not running(daemon))
-    assert left_behind(daemon, pids) == []
-    assert held(daemon) == []
-    assert rows(daemon, "SELECT id FROM token WHERE kind = 'run' AND revoked_at IS NULL") == []
-    assert rows(daemon, "SELECT id FROM run WHERE ended_at IS NULL OR paused_at IS NOT NULL") == []
+    found: list[Any] = []
+
+    def looked() -> bool:
+        before = _runs(daemon)
+        found[:] = remains(daemon, pids)
+        # One that waited to be tried again may have begun while we looked; then look again.
+        return not running(daemon) and _runs(daemon) == before
+
+    wait_until(looked)
+    assert found == []
+
+
+def _runs(daemon: RunningDaemon) -> list[tuple[int, str]]:
+    return [tuple(row) for row in rows(daemon, "SELECT id, status FROM run ORDER BY id")]
+
+
+def remains(daemon: RunningDaemon, pids: list[int]) -> list[Any]:
+    """What must not be left when no run is under way."""
+    found: list[Any] = [*left_behind(daemon, pids), *(f"held: e{number}" for number in held(daemon))]
+    for query in (
+        "SELECT 'a token in force: r' || run FROM token WHERE kind = 'run' AND revoked_at IS NULL",
+        "SELECT 'without an end: r' || id FROM run WHERE ended_at IS NULL",
+        "SELECT 'halted: r' || id FROM run WHERE paused_at IS NOT NULL",
+    ):
+        found += [row[0] for row in rows(daemon, query)]
     with daemon.database() as database:
-        assert violations(database) == []
+        return found + violations(database)
+
+
+@contextmanager
+def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
+    """Runs that begin meanwhile are held to these."""
+    config = Path(daemon.home.config)
+    config.write_text("[runs]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
+    Boss(daemon).call("config.reload")
+    try:
+        yield
+    finally:
+        config.unlink()
+        Boss(daemon).call("config.reload")
 
 
 def end_all(daemon: RunningDaemon) -> None:

@@ -19,17 +19,18 @@ from tests.integration.programs import (
     end_all,
     eventually,
     held,
+    limits,
     rows,
     running,
 )
 
 PARALLEL = 2
-IDLE = 2.0
+IDLE = 1.0
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    settings = {"parallel_runs": PARALLEL, "idle_seconds": IDLE, "finish_seconds": 0.1}
+    settings = {"parallel_runs": PARALLEL, "finish_seconds": 0.1}
     with daemon_with(tmp_path_factory.mktemp("d"), **settings) as running:
         yield running
         running.check()
@@ -191,33 +192,34 @@ def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> 
 
 def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker) -> None:
     """Halted for longer than it may be silent, it still has its time afterwards."""
-    worker.program.does('sleep 0.5\nwhile [ ! -e "$D/go" ]; do sleep 0.05; done\necho done')
-    number = ada.tell(worker)
-    run = worker.under_way()["id"]
-    ada.call("run.pause", id=run)
-    other = Worker(
-        worker.daemon, worker.program.directory
-    )  # one that is not halted meets its limit meanwhile
+    worker.program.does(LIVELY)
+    other = Worker(worker.daemon, worker.program.directory)
     other.program.hangs()
-    ada.tell(other)
-    assert other.settled()["error_kind"] == "timed_out"
-    assert worker.runs()[0]["status"] == "running"
-    worker.program.let_go()
-    ada.call("run.resume", id=run)
-    eventually(lambda: worker.answers_to(number), ["done"])
+    with limits(worker.daemon, idle_seconds=IDLE):
+        number = ada.tell(worker)
+        run = worker.under_way()["id"]
+        ada.call("run.pause", id=run)
+        ada.tell(other)  # which is not halted, and meets its limit meanwhile
+        assert other.settled()["error_kind"] == "timed_out"
+        assert worker.runs()[0]["status"] == "running"
+        ada.call("run.resume", id=run)
+        worker.program.let_go()
+        eventually(lambda: worker.answers_to(number), ["done"])
     [row] = rows(worker.daemon, "SELECT paused_ms FROM run WHERE id = ?", int(run[1:]))
     assert row["paused_ms"] >= IDLE * 1000
     at_rest(worker.daemon, worker.program, other.program)
 
 
 def test_after_it_was_halted_a_run_is_held_to_its_limits_again(ada: Boss, worker: Worker) -> None:
-    worker.program.hangs()
-    ada.tell(worker)
-    run = worker.under_way()["id"]
-    ada.call("run.pause", id=run)
-    ada.call("run.resume", id=run)
-    assert ada.call("run.resume", id=run) == {"id": run, "changed": False}
-    assert worker.settled()["error_kind"] == "timed_out"
+    worker.program.does(LIVELY.replace("echo done", "exec sleep 1000"))
+    with limits(worker.daemon, idle_seconds=IDLE):
+        ada.tell(worker)
+        run = worker.under_way()["id"]
+        ada.call("run.pause", id=run)
+        ada.call("run.resume", id=run)
+        assert ada.call("run.resume", id=run) == {"id": run, "changed": False}
+        worker.program.let_go()
+        assert worker.settled()["error_kind"] == "timed_out"
     at_rest(worker.daemon, worker.program)
 
 

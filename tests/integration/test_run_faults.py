@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,18 @@ import pytest
 from hiboss.testing import RunningDaemon
 from tests.integration.daemons import can_mount, mount, started, unmount, wait_until
 from tests.integration.office import Party
-from tests.integration.programs import Boss, Run, Worker, at_rest, end_all, eventually, held, rows, running
+from tests.integration.programs import (
+    Boss,
+    Run,
+    Worker,
+    at_rest,
+    end_all,
+    eventually,
+    held,
+    limits,
+    rows,
+    running,
+)
 from tests.integration.test_store_full import DISKS, FileLimit
 
 
@@ -27,19 +37,6 @@ def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
 @pytest.fixture
 def ada(daemon: RunningDaemon) -> Boss:
     return Boss(daemon)
-
-
-@contextmanager
-def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
-    """Runs that begin meanwhile are held to these."""
-    config = Path(daemon.home.config)
-    config.write_text("[runs]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
-    Boss(daemon).call("config.reload")
-    try:
-        yield
-    finally:
-        config.unlink()
-        Boss(daemon).call("config.reload")
 
 
 def goes_on(ada: Boss, worker: Worker) -> None:
@@ -138,9 +135,11 @@ def test_any_output_is_a_sign_of_life(ada: Boss, daemon: RunningDaemon, tmp_path
     """Each lasts longer than it may be silent."""
     signs = ["echo alive", "echo alive >&2", """echo '{"hiboss": "tool"}'""", "printf x"]
     workers = [Worker(daemon, tmp_path) for _ in signs]
-    with limits(daemon, idle_seconds=1.0):
+    with limits(daemon, idle_seconds=1.5):
         for worker, sign in zip(workers, signs, strict=True):
-            worker.program.does(f"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do {sign}; sleep 0.1; done")
+            worker.program.does(
+                f"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do {sign}; sleep 0.1; done"
+            )
             ada.tell(worker)
         assert [worker.settled()["status"] for worker in workers] == ["completed"] * 4
     at_rest(daemon, *(worker.program for worker in workers))
