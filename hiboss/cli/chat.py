@@ -120,6 +120,8 @@ class Question:
         return None
 
     def _answers(self, one: Envelope) -> bool:
+        if one["deliver_at"] is not None:  # a reminder, whenever it was asked for
+            return False
         if one["run"] is None or one["trace"] == self.trace or one["thread"] == self.sent["thread"]:
             return True
         try:  # a turn may deal with several messages, and its answer belongs to the errand of one

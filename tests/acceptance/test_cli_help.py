@@ -168,7 +168,12 @@ WRONG = [
         "-n/--number must be a whole number, not many",
         "hiboss envelope list",
     ),
-    (("send",), "the argument TO is missing", "hiboss send"),
+    (("send",), "TO is missing", "hiboss send"),
+    (
+        ("agent", "set", "--name", "x", "--daily-cost", "much"),
+        "--daily-cost must be a number, not much",
+        "hiboss agent set",
+    ),
     (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
     (
         ("agent", "set", "--name", "x", "--busy", "colect"),

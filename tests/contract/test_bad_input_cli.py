@@ -175,7 +175,7 @@ def _everyday() -> Iterator[Row]:
         ("envelope.list", "inbox --from spar", "unknown_address", "agent:spare?"),
         ("envelope.list", "inbox --after x", "bad_cursor", "x is no cursor"),
         ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
-        ("conversation.messages", "chat spar --once x", "unknown_agent", "spare?"),
+        ("conversation.messages", "chat spar --once x", "unknown_address", "agent:spare?"),
         ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),
         ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
         ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
@@ -301,7 +301,7 @@ def test_every_operation_is_asked_by_a_command() -> None:
 )
 def test_a_person_is_told_what_was_wrong(scene: Scene, terminal: Forker, one: Row) -> None:
     told = run(scene, terminal, one).stderr.splitlines()
-    first, second, *rest = [line for line in told if not line.startswith("warning: ")]
+    first, second, *rest = [line for line in told if not line.startswith(("warning: ", "note: "))]
     assert second == f"code: {one.code}"
     assert first.startswith("error: ")
     check_words(first.removeprefix("error: "), tuple(scene.fill(one.says)))

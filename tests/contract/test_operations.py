@@ -90,8 +90,43 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("agent.register", {"name": "nex"}, "name_taken"),
     ("agent.register", {"name": "new", "role": "r" * 1025}, "too_large"),
     ("agent.register", {"name": "new", "role": "\x00"}, "bad_text"),
-    ("agent.register", {"name": "new", "mode": "run"}, "invalid_params"),
+    ("agent.register", {"name": "new", "mode": "run"}, "no_provider"),
+    ("agent.register", {"name": "new", "provider": "x"}, "bad_provider"),
+    ("setup.execute", {"provider": "x"}, "bad_provider"),
     ("agent.set", {"name": "nobody-here", "role": "r"}, "unknown_agent"),
+    ("agent.set", {"name": "nex", "mode": "run"}, "no_provider"),
+    ("agent.set", {"name": "nex", "provider": "command"}, "bad_provider"),
+    *[(f"agent.{verb}", {"name": "nobody-here"}, "unknown_agent") for verb in ("status", "pause", "resume")],
+    ("agent.pause", {"name": "nex", "reason": "\x00"}, "bad_text"),
+    ("agent.pause", {"name": "nex", "reason": "r" * 257}, "too_large"),
+    ("agent.background", {"task": "x"}, "no_provider"),
+    ("agent.background", {"task": " "}, "empty_message"),
+    ("agent.background", {"task": "x", "agent": "nobody-here"}, "unknown_agent"),
+    *[
+        (f"run.{verb}", {"id": value}, expected)
+        for verb in ("get", "tail", "cancel", "pause", "resume")
+        for value, expected in (("x", "bad_id"), ("r999999", "not_found"))
+    ],
+    ("run.list", {"after": "x"}, "bad_id"),
+    ("run.list", {"agent": "nobody-here"}, "unknown_agent"),
+    ("run.list", {"page_size": 0}, "invalid_params"),
+    ("run.list", {"trace": "\x00"}, "bad_text"),
+    ("user.register", {"name": "a b"}, "bad_name"),
+    ("user.register", {"name": "nex"}, "name_taken"),
+    ("user.register", {"name": "new", "display": "d" * 257}, "too_large"),
+    ("user.delete", {"name": "nobody-here"}, "unknown_user"),
+    ("user.token.rotate", {"name": "boss"}, "unknown_user"),
+    *[
+        (f"conversation.{verb}", {"after": 0, **params} if verb == "follow" else params, expected)
+        for verb in ("messages", "follow")
+        for params, expected in (
+            ({"with": "x"}, "bad_address"),
+            ({"with": "agent:nobody-here"}, "unknown_address"),
+            ({"with": "agent:nex", "address": "user:boss"}, "boss_only"),
+        )
+    ],
+    ("conversation.follow", {"with": "agent:nex", "after": 0, "timeout": "soon"}, "bad_duration"),
+    ("conversation.follow", {"with": "agent:nex", "after": 0, "run": "x"}, "bad_id"),
     ("agent.set", {"name": "nex", "role": "r" * 1025}, "too_large"),
     ("agent.set", {"name": "nex", "role": "\x00"}, "bad_text"),
     ("agent.delete", {"name": "nobody-here"}, "unknown_agent"),

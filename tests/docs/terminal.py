@@ -29,6 +29,8 @@ BIN = os.path.dirname(sys.executable)
 _IN_FRONT = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
 _TALK = re.compile(r"(\S*/)?hiboss chat( [\w:-]+)?( --as \w+)?")
 _TYPED = re.compile(r"^you  \S+\n(.+)$", re.MULTILINE)
+# What is every reader's own in a conversation: times, the zone, the name.
+_OWN = re.compile(r"\d\d:\d\d(?::\d\d \([\w/]+\))?|(?<=Hello )\w+(?=!)")
 _REFUSED = re.compile(r"# refused: (\w+)$")
 _WARNED = re.compile(r"^(error|warning|Usage|Traceback)\b", re.MULTILINE)
 LAST_STEP = "--provider command"  # of what `hiboss up` says is next
@@ -202,14 +204,14 @@ class Terminal:
     def _talk(self, command: str) -> None:
         """Say what the page shows, one after the other, until the screen shows all of it."""
         words = shlex.split(command)[2:]
-        shown = self._promised or "Talking with …"
+        shown = _OWN.sub("…", self._promised) or "Talking with …"
         with talking(Shell(self.home.path), *words) as screen:
             screen.ready()
-            for number, sentence in enumerate(_TYPED.findall(shown), start=1):
+            for number, sentence in enumerate(_TYPED.findall(self._promised), start=1):
                 screen.press(f"{sentence}\r")
                 screen.until(lambda number=number: len(_answers(screen.lines)) >= number, sentence)
             screen.until(lambda: matches(shown, _said(screen.lines)), shown)
-            self.printed = _said(screen.lines)
+            self.printed = self._promised
             screen.press("/quit\r")
             if status := screen.ended():
                 raise Drifted(f"{command}\nended with {status}:\n{screen.text}")

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from hiboss.store.invariants import violations
-from hiboss.testing import Answered, RunningDaemon
+from hiboss.testing import RunningDaemon
 from tests.integration.daemons import wait_until
 from tests.integration.office import Party, agent
 
@@ -285,12 +285,11 @@ def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
 
 
 def end_all(daemon: RunningDaemon) -> None:
-    """What a test that failed has left under way must not disturb the next one."""
-    for number in running(daemon):
-        try:
-            Boss(daemon).call("run.cancel", id=f"r{number}")
-        except Answered:  # it is over
-            pass
+    """Agents that think go, with their runs and what waits to be tried again: the next test has its own."""
+    ada = Boss(daemon)
+    for one in ada.call("agent.list")["agents"]:
+        if one["provider"]:
+            ada.call("agent.delete", name=one["name"])
     wait_until(lambda: not running(daemon))
 
 

@@ -201,6 +201,7 @@ def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker)
         ada.call("run.pause", id=run)
         ada.tell(other)  # which is not halted, and meets its limit meanwhile
         assert other.settled()["error_kind"] == "timed_out"
+        other.program.says_nothing()
         assert worker.runs()[0]["status"] == "running"
         ada.call("run.resume", id=run)
         worker.program.let_go()
