@@ -20,6 +20,7 @@ from .house import House
 from .operation import Level, Params, operation
 
 LONGEST_WAIT = 3_600_000
+MOMENTS = 100
 
 
 class List(Params):
@@ -61,7 +62,7 @@ class Listed(TypedDict):
 
 
 class Which(Params):
-    id: str | int = Field(description="r9")
+    id: str | int = Field(description="the run, like r9")
 
 
 class Got(TypedDict):
@@ -154,9 +155,9 @@ async def get(house: House, caller: Caller, params: Which) -> Got:
 )
 async def tail(house: House, caller: Caller, params: Tail) -> Tailed:
     """What a run says while it goes on; answers when there is more, when it ended, or at the time limit."""
-    number = int(_visible(house, caller, params.id)["id"])
+    row = _visible(house, caller, params.id)
     seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
-    parts, place = await _more(house, number, params.after, seconds)
+    parts, place = await _more(house, row, params.after, seconds)
     return {
         "run": shape(_visible(house, caller, params.id)),
         "parts": [{"kind": part.kind, "text": part.text} for part in parts],
@@ -165,17 +166,17 @@ async def tail(house: House, caller: Caller, params: Tail) -> Tailed:
     }
 
 
-async def _more(house: House, number: int, after: int, seconds: float) -> tuple[list[Heard], int]:
+async def _more(house: House, row: Row, after: int, seconds: float) -> tuple[list[Heard], int]:
     """What a run said after a position, once there is something; nothing when time is up or it ended."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    work = house.runner.work(number)
+    work = await _work(house, row)
     if work is None:
         return [], after
     with house.waiters.waiting(-work.turn.agent) as bell:
         while True:
             parts, place = work.transcript.after(after)
-            over = house.runner.work(number) is None or loop.time() >= end
+            over = house.runner.work(row["id"]) is None or loop.time() >= end
             if parts or over or not await house.waiters.wait(bell, end - loop.time()):
                 return parts, place
 
@@ -190,10 +191,9 @@ async def _more(house: House, number: int, after: int, seconds: float) -> tuple[
 async def cancel(house: House, caller: Caller, params: Cancel) -> Changed:
     """End a run: its program is stopped, its envelopes fail and can be tried again."""
     reason = house.settings.check_word("reason", params.reason or "").strip()
-    work, row = _under_way(house, caller, params.id)
+    work, row = await _under_way(house, caller, params.id)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
-    work.end("cancelled", why, gives_up=True)
-    return {"id": f"r{row['id']}", "changed": True}
+    return {"id": f"r{row['id']}", "changed": work.end("cancelled", why, gives_up=True)}
 
 
 @operation(
@@ -201,7 +201,7 @@ async def cancel(house: House, caller: Caller, params: Cancel) -> Changed:
 )
 async def pause(house: House, caller: Caller, params: Which) -> Changed:
     """Halt a run's program where it is; its time limits stand still."""
-    work, row = _under_way(house, caller, params.id)
+    work, row = await _under_way(house, caller, params.id)
     if work.pid is None:
         raise NotRunning(
             id=f"r{row['id']}", state="a run without a program of its own, which cannot be halted"
@@ -217,19 +217,29 @@ async def pause(house: House, caller: Caller, params: Which) -> Changed:
 )
 async def resume(house: House, caller: Caller, params: Which) -> Changed:
     """Let a halted run go on."""
-    work, row = _under_way(house, caller, params.id)
+    work, row = await _under_way(house, caller, params.id)
     changed = work.resume()
     now = clock.now()
     await house.write(caller, lambda tx: runs.note_resume(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
-def _under_way(house: House, caller: Caller, given: str | int) -> tuple[Work, Row]:
+async def _under_way(house: House, caller: Caller, given: str | int) -> tuple[Work, Row]:
     row = _visible(house, caller, given)
-    work = house.runner.work(row["id"])
+    work = await _work(house, row)
     if work is None:
         raise NotRunning(id=f"r{row['id']}", state=row["status"])
     return work, row
+
+
+async def _work(house: House, row: Row) -> Work | None:
+    """A run's work. What was only just written to begin is under way a moment later."""
+    for _ in range(MOMENTS):
+        work = house.runner.work(row["id"])
+        if work is not None or row["status"] != "running":
+            return work
+        await asyncio.sleep(0.01)
+    return None
 
 
 def _visible(house: House, caller: Caller, given: str | int) -> Row:

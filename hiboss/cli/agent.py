@@ -147,7 +147,10 @@ def self_(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 @app.command()
 def status(name: Known, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show how an agent stands: its state, what waits for it, its last run."""
+    """Show how an agent stands.
+
+    Its state, what waits for it, its last run, what it has used up today.
+    """
     views.standing(call("agent.status", {"name": name}, token=token, profile=as_))
 
 

@@ -35,7 +35,10 @@ def list_(
 
 @app.command()
 def get(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show one run in full: its envelopes, what it answered, what it used up, what went wrong."""
+    """Show one run in full.
+
+    Its envelopes, what it answered, what it used up, what went wrong.
+    """
     views.run(call_in_person("run.get", {"id": id_}, token=token, profile=as_))
 
 

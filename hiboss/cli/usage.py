@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from typer._click.exceptions import BadParameter, MissingParameter, NoArgsIsHelpError, NoSuchOption
-from typer._click.types import IntParamType
+from typer._click.types import FloatParamType, IntParamType
 
 from ..errors import WrongUsage, nearest
 
@@ -40,11 +40,13 @@ def _detail(error: Any, context: Any, path: str) -> str:
         known = [name for option in context.command.get_params(context) for name in option.opts]
         return f"there is no option {error.option_name}{nearest(error.option_name, known)}"
     if isinstance(error, MissingParameter) and error.param is not None:
+        if error.param.param_type_name == "argument":
+            return f"{str(error.param.metavar or error.param.name).strip('[]…')} is missing"
         return f"the option {'/'.join(error.param.opts)} is missing"
     wanted = getattr(getattr(error, "param", None), "type", None)
     if isinstance(error, BadParameter) and hasattr(wanted, "choices"):
         return _choice(error)
-    if isinstance(error, BadParameter) and isinstance(wanted, IntParamType):
+    if isinstance(error, BadParameter) and isinstance(wanted, (IntParamType, FloatParamType)):
         return _number(error, wanted)
     unknown = re.match(r"No such command '(.*?)'\.", error.format_message(), re.DOTALL)
     if unknown and context is not None:
@@ -67,5 +69,6 @@ def _choice(error: Any) -> str:
 def _number(error: Any, wanted: Any) -> str:
     least = getattr(wanted, "min", None)
     bound = "" if least is None else f" from {least}"
+    kind = "a whole number" if isinstance(wanted, IntParamType) else "a number"
     given = error.message.partition(" is not ")[0].strip("'")
-    return f"{'/'.join(error.param.opts)} must be a whole number{bound}, not {given[:40] or repr(given)}"
+    return f"{'/'.join(error.param.opts)} must be {kind}{bound}, not {given[:40] or repr(given)}"

@@ -18,10 +18,9 @@ from typing import NamedTuple
 from .. import clock, patience
 from ..address import BACKGROUND
 from ..config import Settings
-from ..contract import Provider, Task
+from ..contract import LaneError, Provider, Task
 from ..crashpoint import RUN_BEGUN, RUN_SETTLED, RUN_STARTED, RUN_THOUGHT, crashpoint
 from ..envelope import Accepted
-from ..errors import HibossError
 from ..events import Bus, RunEnded, RunStarted
 from ..paths import Home
 from ..places import Places
@@ -156,26 +155,25 @@ class Runner:
         crashpoint(RUN_SETTLED)
 
     async def _take(self, turn: Turn, token: str) -> Outcome:
-        """Have it thought about; whatever fails on the way is told as an outcome."""
-        try:
-            todo = await self._task(turn, token)
-            provider = self._provider(turn)
-        except HibossError as error:
-            return Outcome(trouble=Trouble(error.code, error.message), of_lane=True)
-        except OSError as error:
-            return Outcome(trouble=Trouble("no_workspace", str(error)), of_lane=True)
-        except Exception as error:  # a defect of ours or a provider's must not strand what is in hand
-            log.exception("r%d could not begin.", turn.run, extra={"action": "run"})
-            trouble = Trouble("broke_off", f"hiboss failed here: {type(error).__name__}")
-            return Outcome(trouble=trouble, of_lane=True)
+        """Have it thought about. From the first moment on it can be ended."""
         limits = self._settings
-        bounds = Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes)
-        note, ring = partial(self._note, turn.run), partial(self.activity, turn.agent)
-        work = self._works[turn.run] = Work(turn, todo, provider, bounds, note=note, ring=ring)
-        ring()
+        work = self._works[turn.run] = Work(
+            turn,
+            Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes),
+            prepare=partial(self._prepare, turn, token),
+            note=partial(self._note, turn.run),
+            ring=partial(self.activity, turn.agent),
+        )
+        self.activity(turn.agent)
         if self._places.closed:
             work.end("interrupted", "the daemon stopped before it began; its envelopes come again")
         return await work.go()
+
+    async def _prepare(self, turn: Turn, token: str) -> tuple[Task, Provider]:
+        try:
+            return await self._task(turn, token), self._provider(turn)
+        except OSError as error:
+            raise LaneError("no_workspace", f"its workspace cannot be made: {error}") from error
 
     def _provider(self, turn: Turn) -> Provider:
         settings = json.loads(turn.settings) if turn.settings else {}

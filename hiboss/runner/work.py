@@ -7,9 +7,9 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..contract import Heard, LaneError, Task, Thought, TurnError
+from ..contract import Heard, LaneError, Provider, Task, Thought, TurnError
 from ..envelope import measure
 from ..errors import HibossError, redact
 from ..store.lanes import Trouble
@@ -65,10 +65,9 @@ class Work:
     def __init__(
         self,
         turn: Turn,
-        task: Task,
-        provider: Any,
         limits: Limits,
         *,
+        prepare: Callable[[], Awaitable[tuple[Task, Provider]]],
         note: Callable[[int], Awaitable[None]],
         ring: Callable[[], None],
     ) -> None:
@@ -76,9 +75,8 @@ class Work:
         self.transcript = Transcript(ring)
         self.pid: int | None = None
         self.paused = False
-        self._task = task
-        self._provider = provider
         self._limits = limits
+        self._prepare = prepare
         self._note = note
         self._thinking: asyncio.Task[Thought] | None = None
         self._ended: Outcome | None = None
@@ -89,7 +87,7 @@ class Work:
         self._resumed.set()
 
     async def go(self) -> Outcome:
-        self._thinking = asyncio.create_task(self._provider.think(self._task, self._hear, self._started))
+        self._thinking = asyncio.create_task(self._think())
         watching = asyncio.create_task(self._watch())
         if self._ended is not None:
             self._thinking.cancel()
@@ -102,10 +100,11 @@ class Work:
                 await asyncio.wait([self._thinking])
         return self._outcome(self._thinking)
 
-    def end(self, status: str, why: str, *, gives_up: bool = False) -> None:
-        """Somebody ends it; the first reason counts."""
-        outcome = Outcome(ended=status, trouble=Trouble(status, why), gives_up=gives_up)
-        self._stop(outcome)
+    def end(self, status: str, why: str, *, gives_up: bool = False) -> bool:
+        """Somebody ends it; the first reason counts. Whether this was the first."""
+        first = self._ended is None
+        self._stop(Outcome(ended=status, trouble=Trouble(status, why), gives_up=gives_up))
+        return first
 
     def pause(self) -> bool:
         """Stop its process where it is, and with it the clock of its limits. Whether it went on before."""
@@ -128,6 +127,10 @@ class Work:
         return resumes
 
     # --- while it thinks -------------------------------------------------------------
+
+    async def _think(self) -> Thought:
+        task, provider = await self._prepare()
+        return await provider.think(task, self._hear, self._started)
 
     def _hear(self, part: Heard) -> None:
         self._alive_at = self._clock()
@@ -173,7 +176,7 @@ class Work:
         if isinstance(error, LaneError):
             trouble = Trouble(error.kind, redact(error.text))
             return Outcome(trouble=trouble, of_lane=True, retry_after=error.retry_after)
-        if isinstance(error, HibossError):  # its pid could not be noted
+        if isinstance(error, HibossError):  # its turn could not be read, or its pid not be noted
             return Outcome(trouble=Trouble(error.code, error.message), of_lane=True)
         log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
         what = redact(f"{type(error).__name__}: {error}")

@@ -96,6 +96,8 @@ def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
     """Into the conversation that is answered, as made by a machine."""
     sender = BACKGROUND if turn.kind == "background" else Address("agent", turn.name)
     entry = tx.book.entry(sender)
+    if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
+        entry = None  # a namesake who came while this was under way
     to = _others(tx, turn.reply_conversation, entry.id) if entry else []
     if entry is None or not to:
         return None

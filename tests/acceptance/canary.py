@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.acceptance.cli import HIBOSS
 
+_PLAIN = bytes.maketrans(b"-_", b"+/")  # tokens are written one way, webhooks' secrets the other
 PIECE = 12  # so many characters of a token are no accident, and a shortened one still has them
 
 
@@ -26,14 +27,14 @@ class Canary:
 
     def forms(self) -> Iterator[tuple[str, bytes]]:
         """What to look for; all in small letters, since a folded token is a token still."""
-        whole, secret = self.token.encode(), self.token[4:].encode()
+        whole, secret = self.token.encode(), self.token.partition("_")[2].encode()
         for start in (0, (len(secret) - PIECE) // 2, len(secret) - PIECE):
             yield "as it is", secret[start : start + PIECE].lower()
         for shift in range(3):  # base64 looks different at each of three offsets
             coded = base64.b64encode(b"x" * shift + whole)
             yield "in base64", coded[12:36].lower()
         yield "in hexadecimal", secret.hex()[: 2 * PIECE].encode()
-        bits = base64.urlsafe_b64decode(secret + b"=" * (-len(secret) % 4))
+        bits = base64.b64decode(secret.translate(_PLAIN) + b"=" * (-len(secret) % 4))
         yield "as its bits", bits[:PIECE].lower()
         yield "as its bits in hexadecimal", bits.hex()[: 2 * PIECE].encode()
         yield "as its bits in base64", base64.b64encode(bits)[:24].lower()
@@ -64,7 +65,7 @@ class Evidence:
         ]
 
     def add_home(self, home: str, when: str) -> None:
-        """Every file of a home with its name; of a profile, what it has beside its one token."""
+        """Every file of a home with its name; of a profile and a secret, what it has beside that one."""
         for directory, _, names in os.walk(home):
             for name in names:
                 path = os.path.join(directory, name)
@@ -72,7 +73,7 @@ class Evidence:
                     continue  # the socket
                 place = os.path.relpath(path, home)
                 data = Path(path).read_bytes()
-                if os.path.dirname(place) == "tokens" and "." not in name:
+                if os.path.dirname(place) in ("tokens", "secrets") and "." not in name:
                     data = b"\n".join(data.split(b"\n")[1:])
                 self.add(f"file {place} {when}", place.encode() + b"\n" + data)
         self._add_cells(home, when)

@@ -36,7 +36,20 @@ Way = Callable[[str], Given]
 TURN = "output of hiboss envelope list --as nex --as-turn"
 LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
 
-# Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's.
+# An agent: it keeps its run's token for us, and says and does something with it, well or badly.
+THINK = """
+turn=$(cat)
+echo "$HIBOSS_TOKEN" >> "{0}/run-tokens"
+case "$turn" in
+*hang*) exec sleep 1000 ;;
+*fail*) echo "odd: $HIBOSS_TOKEN" >&2; exit 1 ;;
+esac
+hiboss envelope send --to agent:nex --text "said in a run" > /dev/null
+echo fine
+"""
+
+# Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's,
+# and ANSWER what the thinker answered.
 COMMANDS: dict[str, Words] = {
     "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
     "envelope list": ("--address", "agent:nex"),
@@ -58,6 +71,10 @@ COMMANDS: dict[str, Words] = {
     "agent set": ("--name", "kai", "--role", "reviewer"),
     "agent self": (),
     "agent heartbeat": (),
+    "agent status": ("--name", "thinker"),
+    "agent pause": ("--name", "kai", "--reason", "for a while"),
+    "agent resume": ("--name", "kai"),
+    "agent background": ("--name", "talker", "--task", "look around"),
     "agent bind": ("--name", "kai", "--adapter-type", "folder", "--path", "DIRECTORY/kai"),
     "agent bindings": (),
     "agent unbind": ("--name", "kai", "--adapter-type", "folder"),
@@ -66,6 +83,22 @@ COMMANDS: dict[str, Words] = {
     "agent token rotate": ("--name", "kai"),
     "agent token revoke": ("--name", "kai"),
     "agent delete": ("--name", "kai", "--yes"),
+    "run list": (),
+    "run get": ("--id", "r1"),
+    "run tail": ("--id", "r1"),
+    "run pause": ("--id", "r2"),
+    "run resume": ("--id", "r2"),
+    "run cancel": ("--id", "r2", "--reason", "enough"),
+    "user register": ("--name", "ann"),
+    "user list": (),
+    "user token rotate": ("--name", "ann"),
+    "user delete": ("--name", "ann", "--yes"),
+    "team": (),
+    "send": ("nex", "hello"),
+    "inbox": (),
+    "read": ("ANSWER",),
+    "reply": ("ANSWER", "thanks"),
+    "chat": ("talker", "--once", "hello"),
     "cron create": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello", "--every", "1h"),
     "cron set": ("--id", "s1", "--cron", "@daily"),
     "cron list": (),
@@ -85,7 +118,13 @@ COMMANDS: dict[str, Words] = {
     "config reload": (),
     "boss token rotate": (),
 }
-SHOW_A_TOKEN = ("agent register", "agent token rotate", "boss token rotate")
+SHOW_A_TOKEN = (
+    "agent register",
+    "agent token rotate",
+    "boss token rotate",
+    "user register",
+    "user token rotate",
+)
 
 # A token where something else belongs, on the command line. What only the daemon refuses, in the same
 # words to everybody, is asked over the socket.
@@ -122,6 +161,21 @@ MISPLACED: list[str] = [
     "cron create --from agent:nex --to agent:nex --text x --every {}",
     "cron show --id {}",
     "cron explain --cron @daily --timezone {}",
+    "agent status --name {}",
+    "agent set --name nex --provider {}",
+    "agent set --name nex --provider webhook --url {}",
+    "agent set --name nex --provider webhook --url https://{}@example.org/",
+    "agent set --name nex --provider demo --command {}",
+    "agent background --name {} --task x",
+    "run get --id {}",
+    "run cancel --id r1 --reason {}",
+    "user register --name {}",
+    "user delete --yes --name {}",
+    "send {} x",
+    "read {}",
+    "reply {} x",
+    "inbox --from {}",
+    "chat {} --once x",
     "permission policy set --file {}",
     "setup --timezone {}",
 ]
@@ -137,6 +191,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "cron.create": {"from": "agent:nex", "to": "agent:nex", "text": "hello", "every": "1h"},
     "cron.explain": {"cron": "@daily"},
     **{f"envelope.{verb}": {"timeout": "0.01s"} for verb in ("wait", "watch")},
+    "agent.pause": {"name": "lea"},
+    "agent.background": {"agent": "talker", "task": "hello"},
+    "run.cancel": {"id": "r1"},
+    "run.tail": {"id": "r1", "timeout": "0.01s"},
+    "user.register": {"name": "zoe"},
+    "conversation.messages": {"with": "agent:nex"},
+    "conversation.follow": {"with": "agent:nex", "after": 0, "timeout": "0.01s"},
 }
 
 
@@ -159,6 +220,12 @@ def commands_with_a_token() -> set[str]:
     }  # type: ignore[attr-defined]
 
 
+def _filled(word: str, facts: dict[str, str]) -> str:
+    for name, value in facts.items():
+        word = word.replace(name, value)
+    return word
+
+
 class Story:
     """A home, the tokens that were ever in it or tried on it, and what could be read of all that."""
 
@@ -168,6 +235,7 @@ class Story:
         self.evidence = Evidence()
         self.canaries: dict[str, Canary] = {}
         self.ends: dict[str, int] = {}  # how each command ended
+        self.answer = ""  # what the thinker said to the boss
         self.misplaced = self.know("the misplaced token", tokens.new("boss"))
         self.strange = self.know("the token of another home", tokens.new("agent"))
         # Of a setting in the environment: the daemon that refuses it has got it.
@@ -206,12 +274,15 @@ class Story:
             self.over_the_socket()
             self.killed_and_restarted()
         self.evidence.add_home(self.shell.home.path, "at the end")
+        self._learn_of_runs()
 
     def right_commands(self) -> None:
         """Every command, with the boss's token given in each way in turn."""
+        self.run("agent set --as boss --name nex --provider none")
         self.run("envelope send --as nex --to agent:nex --text", "one")
         self.run("envelope send --as nex --to agent:nex --deliver-at +1D --text", "later")
         self._fail_to_post()
+        self._think()
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
@@ -232,11 +303,43 @@ class Story:
         self.run("lane resume --as boss --address channel:folder:box")
         wait_until(lambda: "failed" in self.run("envelope get --as boss --id e3").stdout)
 
+    def _think(self) -> None:
+        """Runs: r1 is over, r2 goes on, and one fails and says its token; and a webhook that nobody answers."""
+        program = self.directory / "think"
+        program.write_text(THINK.format(self.directory))
+        register = "agent register --as boss --json --provider"
+        for name in ("thinker", "talker", "failing"):
+            words = ("--command", f"sh {program}")
+            self.run(f"{register} command --name {name}", *words, shows="token")
+        hook = ("--url", "http://127.0.0.1:1/turns")
+        self.run(f"{register} webhook --name hooked", *hook, shows="token,webhook_secret")
+        change = "agent set --as boss --json --name hooked --provider webhook"
+        self.run(change, *hook, shows="webhook_secret")  # the one before ends
+        self.run("send thinker hello")
+        wait_until(lambda: self.run("run list --status completed --json").json["runs"])
+        (answer,) = self.run("inbox --from thinker --peek --json").json["envelopes"]
+        self.answer = answer["id"]
+        self.run("send thinker hang")
+        wait_until(lambda: self.run("run list --status running --json").json["runs"])
+        self.run("send failing fail")
+        self.run("send hooked hello")
+        wait_until(lambda: len(self.run("run list --status failed --json").json["runs"]) >= 2)
+        for name in ("failing", "hooked"):
+            self.run(f"agent status --as boss --name {name}")
+            self.run(f"agent pause --as boss --name {name}")
+
+    def _learn_of_runs(self) -> None:
+        """The tokens of all runs. The processes of a run have its token, and nothing else does."""
+        own = (f"process sh {self.directory}/think", "process sleep 1000", "process cat")
+        for number, token in enumerate((self.directory / "run-tokens").read_text().split(), 1):
+            self.know(f"the token of run {number}", token, *own)
+
     def _right_commands(self, steps: list[tuple[str, Way]]) -> None:
         for command, way in steps:
             given, how = way(self.shell.token("boss"))
             shows = "token" if command in SHOW_A_TOKEN else ""
-            words = [word.replace("DIRECTORY", str(self.directory)) for word in COMMANDS[command]]
+            facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer}
+            words = [_filled(word, facts) for word in COMMANDS[command]]
             done = self.run(command, *words, *given, "--json", shows=shows, **how)
             assert done.rc == 0, (command, done.stderr)
 

@@ -2,8 +2,8 @@
 
 Each round lets 32 clients send while the daemon dies, at a named crash point or at a random
 moment; starts it again; and looks. `make soak ARGS="--rounds 200"` does it for a long time,
-most rounds with deliveries, claims and files under way too (soak_traffic.py), and prints
-counts; the tests do a few rounds.
+most rounds with deliveries, claims, files and agents at work under way too (soak_traffic.py,
+soak_turns.py), and prints counts; the tests do a few rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.testing import RunningDaemon, running_daemon
 from tests.acceptance.soak_books import Books
 from tests.acceptance.soak_clients import AGENTS, Asked, Client, ask_again
-from tests.acceptance.soak_traffic import MOST_PASSES, Office
+from tests.acceptance.soak_traffic import MOST_PASSES, OF_RUNS, Office
 
 CLIENTS = 32
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
@@ -150,7 +150,8 @@ def soak(rounds: int, seed: int) -> tuple[Counts, Books]:
             _delivering(Path(directory, "d"), number - number // 5, chance, books)
         sys.stdout.write(
             f"{done + number} rounds: {counts.answered + books.accepted} accepted, {books.posts} posts, "
-            f"{books.doubled_in_window} doubled in the window, {len(books.faults)} faults\n"
+            f"{books.turns.answered_once} answered by agents, {books.doubled_in_window} doubled in the window, "
+            f"{len(books.faults)} faults\n"
         )
         sys.stdout.flush()
     return counts, books
@@ -166,11 +167,12 @@ def _accepting(directory: Path, rounds: int, chance: random.Random, counts: Coun
 
 
 def _delivering(directory: Path, rounds: int, chance: random.Random, books: Books) -> None:
-    office = Office(directory, chance.randrange(2**32))
+    office = Office(directory, chance.randrange(2**32), at_work=True)
+    most = {**MOST_PASSES, **OF_RUNS}
     try:
         for _ in range(rounds):
-            point = chance.choice([*MOST_PASSES, *[None] * 5])
-            passes = chance.randrange(1, MOST_PASSES[point] + 1) if point else 0
+            point = chance.choice([*most, *[None] * 5])
+            passes = chance.randrange(1, most[point] + 1) if point else 0
             office.round(f"{point}:{passes}" if point else None)
         office.finish()
     finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.acceptance.soak_post import CHUNK, PLACES, Chunk, Death, Post
+from tests.acceptance.soak_turns import Turns
 
 
 @dataclass(kw_only=True)
@@ -25,6 +26,7 @@ class Books:
     by_cause: Counter[str] = field(default_factory=Counter)
     faults: dict[str, None] = field(default_factory=dict)  # each once, in order
     files: Counter[str] = field(default_factory=Counter)
+    turns: Turns = field(default_factory=Turns)  # of agents at work
 
     def __str__(self) -> str:
         causes = ", ".join(f"{cause} {number}" for cause, number in sorted(self.by_cause.items()))
@@ -38,6 +40,7 @@ class Books:
             f"lost: {self.lost}",
             f"doubled-between-confirmed-and-settled: {self.doubled_in_window}",
             f"doubled-elsewhere: {self.doubled_elsewhere}",
+            str(self.turns),
             f"invariants-broken: {self.invariants_broken}",
             f"faults: {len(self.faults)}",
             *(f"fault: {fault}" for fault in list(self.faults)[:20]),
@@ -86,6 +89,7 @@ class Books:
         self.invariants_broken += other.invariants_broken
         self.by_cause += other.by_cause
         self.files += other.files
+        self.turns.add(other.turns)
         self.faults |= other.faults
 
     def close(self, post: Post, deaths: list[Death]) -> None:

@@ -2,6 +2,7 @@
 
 Each round of `Office` lets it die (at a crash point, or at a random moment; sometimes once
 more while it recovers), starts it again, waits until all is quiet, and closes the books.
+With a workshop (soak_turns.py), agents take their turns meanwhile.
 """
 
 from __future__ import annotations
@@ -25,11 +26,16 @@ from hiboss.crashpoint import (
     FOLDER_TAKEN,
     IN_GROUP,
     POSTED,
+    RUN_BEGUN,
+    RUN_SETTLED,
+    RUN_STARTED,
+    RUN_THOUGHT,
     SETTLED,
 )
 from tests.acceptance.soak_books import Books
 from tests.acceptance.soak_clients import Asked, Client, ask_again
 from tests.acceptance.soak_post import PLACES, Death, Post, ignoring_death
+from tests.acceptance.soak_turns import ASKERS, Workshop
 
 SENDERS = 4
 MOST_PASSES = {
@@ -44,6 +50,7 @@ MOST_PASSES = {
     FOLDER_TAKEN: 2,
     FOLDER_RECEIVED: 12,
 }
+OF_RUNS = dict.fromkeys((RUN_BEGUN, RUN_STARTED, RUN_THOUGHT, RUN_SETTLED), 12)
 POINTS = tuple(MOST_PASSES)
 
 
@@ -133,10 +140,11 @@ class Dropper(threading.Thread):
 class Office:
     """A post office through many deaths of its daemon."""
 
-    def __init__(self, directory: Path, seed: int) -> None:
+    def __init__(self, directory: Path, seed: int, *, at_work: bool = False) -> None:
         self.chance = random.Random(seed)
         self.post = Post(directory)
         self.books = Books()
+        self.workshop = Workshop(self.post, directory / "workshop") if at_work else None
         self.deaths: list[Death] = []
         self._rounds = 0
         self._acked: set[str] = set()
@@ -158,7 +166,7 @@ class Office:
             self._dies(self.post.kill(), "recovering")
         self.post.start()
         self._ask_again(asked)
-        self.post.quiet()
+        self._quiet()
         self._look()
 
     def finish(self) -> None:
@@ -175,7 +183,13 @@ class Office:
         )
         if left:
             self.books.fault(f"ada never got {left}")
-        self._look()
+        self._quiet(to_the_end=True)
+        self._look(to_the_end=True)
+
+    def _quiet(self, *, to_the_end: bool = False) -> None:
+        if self.workshop is not None:
+            self.workshop.quiet(to_the_end=to_the_end)
+        self.post.quiet()
 
     def _script(self) -> list[dict[str, Any]]:
         """Some errors for the next posts, which succeed otherwise."""
@@ -185,7 +199,11 @@ class Office:
 
     def _traffic(self, crash_at: str | None, most_seconds: float) -> list[Asked]:
         chance, name = self.chance, f"{self._rounds}-{self.chance.randrange(10**6)}"
-        senders = [Sender(self.post, f"{name}-{n}", chance.randrange(2**32)) for n in range(SENDERS)]
+        senders: list[Client] = [
+            Sender(self.post, f"{name}-{n}", chance.randrange(2**32)) for n in range(SENDERS)
+        ]
+        if self.workshop is not None:
+            senders += self.workshop.askers(name, [chance.randrange(2**32) for _ in range(ASKERS)])
         fetcher = Fetcher(self.post, chance.randrange(2**32))
         dropper = Dropper(self.post, name, chance.randrange(2**32))
         for thread in (*senders, fetcher, dropper):
@@ -242,15 +260,19 @@ class Office:
 
     # --- looking -----------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _look(self, *, to_the_end: bool = False) -> None:
         self.books.close(self.post, self.deaths)
+        if self.workshop is not None:
+            for fault in self.workshop.faults(to_the_end=to_the_end):
+                self.books.fault(fault)
+            self.books.turns = self.workshop.turns
         self._files_are_messages()
         self._deferred_is_not_early()
         acked = self.post.rows("SELECT 'e' || id AS id FROM envelope WHERE acked_at IS NOT NULL")
         if missing := self._acked - {row["id"] for row in acked}:
             self.books.fault(f"acknowledged, and forgotten: {missing}")
         doubles = self.post.rows(
-            "SELECT text FROM message WHERE text <> '' GROUP BY text HAVING count(*) > 1"
+            "SELECT text FROM message WHERE text <> '' AND run IS NULL GROUP BY text HAVING count(*) > 1"
         )
         self.books.doubled_messages(
             [row["text"] for row in doubles if not row["text"].startswith("Nothing gets through")]

@@ -21,7 +21,7 @@ from tests.acceptance.cli import Shell, wait_until
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ("README.md", "docs", "config.example.toml")
 pytestmark = pytest.mark.timeout(300)  # a bound: the story is some eighty commands long
-A_TOKEN = re.compile(rb"hb[abur]_[A-Za-z0-9_-]{30,}")
+A_TOKEN = re.compile(rb"(hb[abur]|whsec)_[A-Za-z0-9_+/-]{30,}")
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,13 @@ def test_every_command_that_takes_a_token_is_in_the_story() -> None:
 
 
 def test_the_story_knows_tokens_of_every_fate(story: Story) -> None:
-    """Of set-up, registered, rotated on- and offline; those that ended, strange, misplaced and spoken ones."""
-    assert len({canary.token for canary in story.canaries.values()}) == 10
-    assert {canary.token[:4] for canary in story.canaries.values()} == {"hba_", "hbb_", "hbu_"}
+    """Of set-up, registered, rotated on- and offline; those that ended, strange, misplaced and spoken ones;
+    of people, of runs that went well, were cancelled and failed, and what signs webhooks."""
+    found = {canary.token for canary in story.canaries.values()}
+    kinds = [token.partition("_")[0] for token in found]
+    assert {kind: kinds.count(kind) for kind in ("hba", "hbb", "whsec")} == {"hba": 9, "hbb": 4, "whsec": 2}
+    assert kinds.count("hbu") == 3 and kinds.count("hbr") >= 5
+    assert set(kinds) == {"hba", "hbb", "hbu", "hbr", "whsec"}
 
 
 def test_the_story_left_logs_of_every_kind(story: Story) -> None:
@@ -79,6 +83,19 @@ def test_no_token_is_in_the_process_list_of_what_hiboss_starts(story: Story) -> 
     assert any("--once" in place for place, _ in story.evidence.gathered)
     assert any("--ready-fd" in place for place, _ in story.evidence.gathered)
     assert leaks(story, "process") == []
+
+
+def test_no_token_is_in_the_words_of_a_process(story: Story) -> None:
+    """Those of a run neither, which are in its environment."""
+    words = [place for place, _ in story.evidence.gathered if place.startswith("process ")]
+    assert any(f"{story.directory}/think" in place for place in words)
+    own = [one for one in story.canaries.values() if one.token.startswith("hbr_")]
+    spoken = Evidence()
+    for place in words:
+        spoken.add("words", place)
+    assert spoken.leaks([Canary(name=one.name, token=one.token) for one in story.canaries.values()]) == []
+    environments = [data for place, data in story.evidence.gathered if "/think" in place]
+    assert any(one.found_in(data) for one in own for data in environments)  # and there it is
 
 
 def test_a_token_in_a_text_is_stored_as_it_was_written(story: Story) -> None:
@@ -154,6 +171,7 @@ PLANTS: dict[str, Callable[[Path], object]] = {
     "media/": _plant_file(f"media/{CANARY.token}", "only its name"),
     "daemon.pid": _plant_file("daemon.pid", CANARY.token),
     "tokens/nex after": _plant_file("tokens/nex", f"its own\n{CANARY.token}\n"),
+    "secrets/one after": _plant_file("secrets/one", f"its own\n{CANARY.token}\n"),
     "tokens/nex.1.new": _plant_file("tokens/nex.1.new", CANARY.token),  # no start has settled it
 }
 

@@ -203,18 +203,22 @@ class Terminal:
 
     def _talk(self, command: str) -> None:
         """Say what the page shows, one after the other, until the screen shows all of it."""
-        words = shlex.split(command)[2:]
-        shown = _OWN.sub("…", self._promised) or "Talking with …"
-        with talking(Shell(self.home.path), *words) as screen:
-            screen.ready()
-            for number, sentence in enumerate(_TYPED.findall(self._promised), start=1):
-                screen.press(f"{sentence}\r")
-                screen.until(lambda number=number: len(_answers(screen.lines)) >= number, sentence)
-            screen.until(lambda: matches(shown, _said(screen.lines)), shown)
-            self.printed = self._promised
-            screen.press("/quit\r")
-            if status := screen.ended():
-                raise Drifted(f"{command}\nended with {status}:\n{screen.text}")
+        shown = _OWN.sub("…", self._promised)
+        with talking(Shell(self.home.path), *shlex.split(command)[2:]) as screen:
+            try:
+                screen.ready()
+                for number, sentence in enumerate(_TYPED.findall(self._promised), start=1):
+                    screen.press(f"{sentence}\r")
+                    screen.until(lambda number=number: len(_answers(screen.lines)) >= number, sentence)
+                if shown:
+                    screen.until(lambda: matches(shown, _said(screen.lines)), shown)
+                screen.press("/quit\r")
+                status = screen.ended()
+            except AssertionError as error:
+                raise Drifted(f"{command}\n{error}") from None
+        if status:
+            raise Drifted(f"{command}\nended with {status}:\n{screen.text}")
+        self.printed = self._promised
 
 
 def _answers(lines: list[str]) -> list[str]:

@@ -19,7 +19,6 @@ BROAD_EXCEPTS = {
     "hiboss/api/agents.py::_write_choice": "a secret that was not stored is forgotten; then it is raised again",
     "hiboss/runner/providers/command.py::Command.think": "a program nobody noted is ended; then it is raised again",
     "hiboss/runner/runner.py::Runner._do": "a defect in settling is logged, and the run ends all the same",
-    "hiboss/runner/runner.py::Runner._take": "a defect is logged and told as the run's outcome: nothing is stranded",
     "hiboss/adapters/crew.py::Crew._run": "an adapter that crashes is started again and takes nobody down",
     "hiboss/adapters/crew.py::_stop": "an adapter that cannot stop well is left behind, logged",
     "hiboss/delivery.py::Delivery._work": "a defect of ours is logged, and what the lane had in hand is freed",
