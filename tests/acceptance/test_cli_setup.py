@@ -84,6 +84,7 @@ def test_without_a_terminal_setup_takes_the_defaults(shell: Shell) -> None:
     check(shell, done)
     assert done.record["boss-name"] == getpass.getuser()
     assert (done.record["timezone"], done.record["agent-name"]) == ("Asia/Shanghai", "nex")
+    assert shell("agent", "list", "--as", "boss").record["mode"] == "pull"
     assert "shown this once" in done.stderr and shell.home.profile("nex") in done.stderr
     for path in (shell.home.profile("boss"), shell.home.profile("nex"), shell.home.database):
         assert os.stat(path).st_mode & 0o777 == 0o600
@@ -99,6 +100,13 @@ def test_setup_takes_what_it_is_given(shell: Shell) -> None:
         "Europe/London",
         "Kai",
     ]
+
+
+def test_the_first_agent_fetches_unless_it_is_given_a_provider(shell: Shell) -> None:
+    done = shell("setup", "--provider", "demo")
+    check(shell, done)
+    assert shell("agent", "list", "--as", "boss").record["provider"] == "demo"
+    assert shell("chat", "nex", "--once", "say it back").stdout == "You said: say it back\n"
 
 
 def test_setup_again_changes_nothing_and_says_so(shell: Shell) -> None:
@@ -162,6 +170,7 @@ def test_ctrl_c_at_a_question_sets_nothing_up(shell: Shell) -> None:
     [
         (("--timezone", "Europe/Berln"), "bad_timezone"),
         (("--agent-name", "boss"), "bad_name"),
+        (("--provider", "demoo"), "bad_provider"),
         (("--boss-name", "x" * 300), "too_large"),
     ],
 )

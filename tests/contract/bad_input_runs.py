@@ -52,7 +52,11 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": "command", "url": "https://example.org"}, "--url|--command", ""),
     ({"provider": "webhook"}, "--url", "--provider webhook"),
     ({"provider": "webhook", "url": " "}, "--url", ""),
-    ({"provider": "webhook", "url": "http://example.org/"}, "https", "--provider webhook --url http://example.org/"),
+    (
+        {"provider": "webhook", "url": "http://example.org/"},
+        "https",
+        "--provider webhook --url http://example.org/",
+    ),
     ({"provider": "webhook", "url": "http://10.0.0.1/"}, "https", ""),
     ({"provider": "webhook", "url": "ftp://127.0.0.1/"}, "https", ""),
     ({"provider": "webhook", "url": "file:///etc/passwd"}, "https", ""),
@@ -85,10 +89,15 @@ def _providers() -> Iterator[Row]:
     words = "setup --provider comand"
     yield row("setup.execute", {"provider": "comand"}, "bad_provider", "comand|command?", words)
     for name, agent in (("agent.register", "fresh"), ("agent.set", "spare")):
-        for given in ({"provider": "none", "command": "x"}, {"provider": "none", "url": "https://example.org/"}):
+        for given in (
+            {"provider": "none", "command": "x"},
+            {"provider": "none", "url": "https://example.org/"},
+        ):
             yield row(name, {"name": agent, **given}, "invalid_params", "without a provider")
     # One that is taken away: what was said beside it is not kept either.
-    yield row("agent.set", {"name": "thinker", "url": "https://example.org/"}, "bad_provider", "--url|--command")
+    yield row(
+        "agent.set", {"name": "thinker", "url": "https://example.org/"}, "bad_provider", "--url|--command"
+    )
 
 
 def _options() -> Iterator[Row]:
@@ -136,13 +145,23 @@ def _standing() -> Iterator[Row]:
 def _background() -> Iterator[Row]:
     name, command = "agent.background", "agent background --task x"
     yield row(name, {"task": "x"}, "no_provider", "nex|--provider", command, by="nex")
-    yield row(name, {"task": "x", "agent": "spare"}, "no_provider", "spare", f"{command} --name spare", by="boss")
+    yield row(
+        name, {"task": "x", "agent": "spare"}, "no_provider", "spare", f"{command} --name spare", by="boss"
+    )
     yield row(name, {"task": "x"}, "invalid_params", "--name", command, by="boss")
-    yield row(name, {"task": "x", "agent": "ada"}, "boss_only", "agent:nex", f"{command} --name ada", by="nex")
-    yield row(name, {"task": "x"}, "unknown_recipient", "agents", command, by="ann")  # a person has no provider
+    yield row(
+        name, {"task": "x", "agent": "ada"}, "boss_only", "agent:nex", f"{command} --name ada", by="nex"
+    )
+    yield row(
+        name, {"task": "x"}, "unknown_recipient", "agents", command, by="ann"
+    )  # a person has no provider
     for value in ("", "gone", NUL, "user:boss", ENDLESS):
-        yield row(name, {"task": "x", "agent": value}, "unknown_agent", f"{shown(value)}|agent list", by="boss")
-    yield row(name, {"task": "x", "agent": "spar"}, "unknown_agent", "spare?", f"{command} --name spar", by="boss")
+        yield row(
+            name, {"task": "x", "agent": value}, "unknown_agent", f"{shown(value)}|agent list", by="boss"
+        )
+    yield row(
+        name, {"task": "x", "agent": "spar"}, "unknown_agent", "spare?", f"{command} --name spar", by="boss"
+    )
     for value in ("", " \n\t"):
         yield row(name, {"task": value}, "empty_message")
     yield row(name, {"task": " "}, "empty_message", "", "agent background --task ' '", by="thinker")
@@ -150,7 +169,9 @@ def _background() -> Iterator[Row]:
     yield row(name, {"task": "x", "subject": NUL}, "bad_text", "subject|NUL")
     yield row(name, {"task": "x" * (1024 * 1024 + 1)}, "too_large", "1048577 bytes")
     words = f"{command} --subject {'s' * 1025}"
-    yield row(name, {"task": "x", "subject": "s" * 1025}, "too_large", "subject|1025 bytes", words, by="thinker")
+    yield row(
+        name, {"task": "x", "subject": "s" * 1025}, "too_large", "subject|1025 bytes", words, by="thinker"
+    )
     # The same by the address that stands for it.
     task = {"to": "agent:background", "text": "x"}
     words = "envelope send --to agent:background --text x"
@@ -229,7 +250,22 @@ def _steering() -> Iterator[Row]:
 
 def _names() -> Iterator[Row]:
     name, command = "user.register", "user register --name"
-    bad = ("", " ", "a b", "-a", "a-", "a--b", "ä", "a_b", "user:a", NUL, "boss", "System", "all", "background")
+    bad = (
+        "",
+        " ",
+        "a b",
+        "-a",
+        "a-",
+        "a--b",
+        "ä",
+        "a_b",
+        "user:a",
+        NUL,
+        "boss",
+        "System",
+        "all",
+        "background",
+    )
     for value in bad:
         yield row(name, {"name": value}, "bad_name", f"{value.strip()}|code-review")
     yield row(name, {"name": "n" * 65}, "bad_name", "64")
@@ -244,7 +280,10 @@ def _names() -> Iterator[Row]:
 
 
 def _users() -> Iterator[Row]:
-    for verb, command in (("delete", "user delete --yes --name"), ("token.rotate", "user token rotate --name")):
+    for verb, command in (
+        ("delete", "user delete --yes --name"),
+        ("token.rotate", "user token rotate --name"),
+    ):
         name = f"user.{verb}"
         for value in ("", "parted", "user:ann", "nex", "boss", "Boss", NUL, "' OR 1=1 --", ENDLESS):
             yield row(name, {"name": value}, "unknown_user", f"{shown(value)}|user list")
@@ -277,7 +316,9 @@ def _conversations() -> Iterator[Row]:
 def _follows() -> Iterator[Row]:
     name, right = "conversation.follow", RIGHT["conversation.follow"]
     for value in BAD_IDS:
-        yield row(name, {**right, "run": value}, "bad_id" if isinstance(value, str) else "invalid_params", "run")
+        yield row(
+            name, {**right, "run": value}, "bad_id" if isinstance(value, str) else "invalid_params", "run"
+        )
     yield row(name, {**right, "run": "e1"}, "bad_id", "e1|r81")
     for value in BAD_LENGTHS:
         yield row(name, {**right, "timeout": value}, "bad_duration", f"{shown(value)} is no length")

@@ -72,7 +72,10 @@ class Scene:
 
     def _runs(self, directory: Path) -> None:
         """One of nex, who has nothing to think with afterwards, that is over; and one that goes on and on."""
-        chief, kept = self.party["boss"], {name: directory / f"token-of-{name}" for name in ("nex", "thinker")}
+        chief, kept = (
+            self.party["boss"],
+            {name: directory / f"token-of-{name}" for name in ("nex", "thinker")},
+        )
         programs = {name: f"umask 077; echo $HIBOSS_TOKEN > {path}" for name, path in kept.items()}
         programs["thinker"] += ".new; mv {0}.new {0}; exec sleep 100000".format(kept["thinker"])
         self.party["thinker"] = agent(self.daemon, "thinker")

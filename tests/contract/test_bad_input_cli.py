@@ -180,7 +180,12 @@ def _everyday() -> Iterator[Row]:
         ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
         ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
         ("conversation.messages", "chat spare --once ' '", "empty_message", "--text"),
-        ("conversation.messages", "chat spare --once x --attachment missing", "attachment_missing", "/missing"),
+        (
+            "conversation.messages",
+            "chat spare --once x --attachment missing",
+            "attachment_missing",
+            "/missing",
+        ),
     ):
         yield _wrong(operation, cli, code, says)
     yield _wrong("envelope.send", "send spare -", "bad_text", "text|NUL", stdin="a\x00b")

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 from hiboss.api import desk  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.contract.operation_calls import CALLS, Case
+from tests.contract.operation_calls import CALLS
+from tests.contract.operation_runs import Case
 from tests.integration.daemons import answers, code, line
 from tests.integration.office import Party, agents, boss, open_office
 

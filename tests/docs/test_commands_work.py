@@ -20,6 +20,9 @@ def test_the_pages_with_commands_are_those_expected() -> None:
         "docs/permissions.md",
         "docs/delivery.md",
         "docs/adapters.md",
+        "docs/chat.md",
+        "docs/providers.md",
+        "docs/turns.md",
     }
     assert expected <= set(WITH_BLOCKS)
 

@@ -8,6 +8,7 @@ import pytest
 
 from docs.makers.markdown import slug
 from hiboss.errors import exit_status
+from tests.acceptance import talk
 from tests.docs import checks, terminal
 from tests.docs.pages import Block, Page
 from tests.docs.terminal import Drifted, Terminal
@@ -150,6 +151,45 @@ def test_a_drifted_program_or_output_is_found(reader: Terminal) -> None:
     ]:
         with pytest.raises(Drifted):
             reader.follow(Block(language=language, body=body, line=1))
+
+
+TALK = """\
+```sh
+hiboss chat lin
+```
+
+```text
+Talking with lin. Enter sends; /help says the rest.
+
+you  10:00
+hello there
+
+lin  10:00
+Hello Ada! I am lin. Say help to see what I can do.
+```
+"""
+
+
+def test_a_conversation_that_goes_otherwise_is_found(
+    reader: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader.type("hiboss agent register --as boss --name lin --provider demo")
+    reader.read(page(TALK))
+    monkeypatch.setattr(talk, "SECONDS", 1)  # for what never comes
+    with pytest.raises(Drifted, match=r"sample\.md:1: hiboss chat lin"):
+        reader.read(page(TALK.replace("Say help", "Ask me")))
+    with pytest.raises(Drifted, match="hiboss chat max"):
+        reader.read(page(TALK.replace("chat lin", "chat max")))
+
+
+def test_a_command_without_an_end_is_found_and_the_reader_goes_on(
+    reader: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "SECONDS", 0.5)
+    with pytest.raises(Drifted, match="has no end"):
+        reader.follow(sh("sleep 100"))
+    monkeypatch.undo()
+    reader.follow(sh("hiboss daemon ping"))
 
 
 def test_a_drifted_page_is_named_with_the_line_of_its_block(reader: Terminal) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from typing import Any
@@ -128,6 +129,16 @@ def test_of_many_who_want_one_name_at_once_one_gets_it(daemon: RunningDaemon) ->
         ({"kind": "robot"}, "invalid_params"),
         ({"mode": "push"}, "invalid_params"),
         ({"mode": "run"}, "no_provider"),
+        ({"mode": "run", "provider": "none"}, "no_provider"),
+        ({"provider": "claud"}, "bad_provider"),
+        ({"provider": "command"}, "bad_provider"),
+        ({"provider": "webhook", "url": "http://example.org/"}, "bad_provider"),
+        ({"command": "python agent.py"}, "bad_provider"),
+        ({"provider": "none", "command": "python agent.py"}, "invalid_params"),
+        ({"reply": "always"}, "invalid_params"),
+        ({"busy": "wait"}, "invalid_params"),
+        ({"daily_tokens": -1}, "invalid_params"),
+        ({"daily_cost": -0.5}, "invalid_params"),
         ({"workspace": "relative/path"}, "invalid_params"),
         ({"role": 5}, "invalid_params"),
         ({"level": "boss"}, "invalid_params"),
@@ -143,6 +154,48 @@ def test_wrong_words_are_refused_and_nobody_is_registered(
     assert boss(daemon).refusal("agent.register", name="refused", **wrong) == expected
     assert boss(daemon).refusal("agent.set", name=ada.name, **wrong) == expected
     assert "refused" not in names(boss(daemon))
+    assert os.listdir(daemon.home.secrets) == []
+
+
+# --- how it thinks -------------------------------------------------------------------
+
+
+def test_a_provider_brings_its_mode_along_and_is_taken_away_with_all_that_belongs_to_it(
+    daemon: RunningDaemon,
+) -> None:
+    chief, (ada,) = boss(daemon), agents(daemon, 1)
+    set_ = {"provider": "command", "command": "python agent.py", "busy": "followup", "reply": "explicit"}
+    shown = chief.call("agent.set", name=ada.name, **set_, daily_tokens=500, daily_cost=2.5)
+    assert {word: shown[word] for word in set_} == set_
+    assert (shown["mode"], shown["daily_tokens"], shown["daily_cost"], shown["url"]) == (
+        "run",
+        500,
+        2.5,
+        None,
+    )
+    shown = chief.call("agent.set", name=ada.name, command="python other.py")  # of the same provider
+    assert (shown["provider"], shown["command"]) == ("command", "python other.py")
+    shown = chief.call("agent.set", name=ada.name, mode="pull")  # for a while
+    assert (shown["mode"], shown["command"]) == ("pull", "python other.py")
+    shown = chief.call("agent.set", name=ada.name, provider="none", daily_tokens=0, daily_cost=0)
+    assert (shown["mode"], shown["provider"], shown["command"]) == ("pull", None, None)
+    assert (shown["daily_tokens"], shown["daily_cost"], shown["busy"]) == (None, None, "followup")
+
+
+def test_the_secret_of_a_webhook_is_shown_once_and_goes_with_it(daemon: RunningDaemon) -> None:
+    chief, secrets = boss(daemon), daemon.home.secrets
+    hook = {"provider": "webhook", "url": "http://127.0.0.1:1/"}
+    first = chief.call("agent.register", name="hooked", **hook)["webhook_secret"]
+    assert first.startswith("whsec_")
+    same = chief.call("agent.set", name="hooked", url="http://127.0.0.1:2/")
+    assert "webhook_secret" not in same and same["url"] == "http://127.0.0.1:2/"
+    (kept,) = os.listdir(secrets)
+    assert daemon.home.secret(kept) == first
+    second = chief.call("agent.set", name="hooked", **hook)["webhook_secret"]
+    assert second != first and [daemon.home.secret(one) for one in os.listdir(secrets)] == [second]
+    assert "whsec" not in json.dumps([chief.call("agent.list"), chief.call("agent.status", name="hooked")])
+    chief.call("agent.delete", name="hooked")
+    assert os.listdir(secrets) == []
 
 
 # --- who may -------------------------------------------------------------------------

@@ -16,13 +16,13 @@ from sqlite_utils import Database, Migrations
 
 from hiboss.errors import StoreError
 from hiboss.paths import Home
-from hiboss.store import schedules
+from hiboss.store import schedules, tokens
 from hiboss.store.database import Connection, connect
 from hiboss.store.invariants import violations
 from hiboss.store.migrate import migrate, migrations
 from hiboss.store.writer import Tx
 from hiboss.testing import Answered, RunningDaemon, running_daemon
-from tests.integration.daemons import started
+from tests.integration.daemons import started, wait_until
 
 Step = Callable[[Database], None]
 
@@ -244,6 +244,54 @@ def test_a_home_from_before_there_were_schedules_gets_them(home: Home) -> None:
         found = [row["id"] for row in connection.execute("SELECT * FROM schedules")]
         assert found == ["s1"] and connection.execute("SELECT * FROM schedule_slots").fetchall() == []
         assert violations(connection) == []
+
+
+OLD_HOUSE = """
+    INSERT INTO address (id, kind, name, fold)
+        VALUES (1, 'user', 'boss', 'user:boss'), (2, 'agent', 'nex', 'agent:nex');
+    INSERT INTO user (address, name, boss, timezone, created_at) VALUES (1, 'Ada', 1, 'UTC', 1);
+    INSERT INTO agent (address, budget, description, created_at) VALUES (2, 'unused', 'from before', 1);
+    INSERT INTO conversation (id, kind, key, last_seq, created_at) VALUES (1, 'private', '1,2', 1, 1);
+    INSERT INTO participant (conversation, address) VALUES (1, 1), (1, 2);
+    INSERT INTO message (id, conversation, seq, sender, from_boss, text, created_at) VALUES (1, 1, 1, 1, 1, 'hello', 1);
+    INSERT INTO envelope (id, message, recipient, arrived) VALUES (1, 1, 2, 1);
+    UPDATE counter SET value = 1 WHERE name = 'arrived';
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_home_from_before_there_were_turns_gets_them_and_old_mail_is_answered(
+    home: Home, steps: int
+) -> None:
+    known = Migrations("hiboss")
+    for step in migrations._migrations[:steps]:
+        known(name=step.name)(step.fn)
+    with closing(connect(home, wait_seconds=1)) as connection:
+        migrate(connection, home, known)
+        connection.executescript(OLD_HOUSE)
+        if steps > 1:  # where it is noted
+            connection.execute("UPDATE message SET arrived_at = created_at")
+        token = tokens.new("boss")
+        connection.execute(
+            "INSERT INTO token (hash, kind, holder, created_at) VALUES (?, 'boss', 1, 1)",
+            (tokens.digest(token),),
+        )
+    daemon = RunningDaemon(home)
+    daemon.start()
+    try:
+        (nex,) = daemon.call("agent.list", token=token)["agents"]
+        assert (nex["mode"], nex["provider"], nex["description"]) == ("pull", None, "from before")
+        assert (nex["daily_tokens"], nex["daily_cost"], nex["paused"]) == (None, None, None)
+        assert daemon.call("run.list", token=token)["runs"] == []
+        daemon.call("agent.set", token=token, name="nex", provider="demo")
+        wait_until(lambda: daemon.call("run.list", token=token, status="completed")["runs"])
+        (run,) = daemon.call("run.list", token=token)["runs"]
+        assert (run["kind"], run["envelopes"], run["trace"], run["hops"]) == ("turn", ["e1"], "m1", 0)
+        assert daemon.call("envelope.get", token=token, id="e1")["envelope"]["status"] == "done"
+        daemon.check()
+    finally:
+        daemon.stop()
+    assert len(backups(home)) == 1
 
 
 def test_old_views_are_replaced_by_those_of_the_program(home: Home, connection: Connection) -> None:
