@@ -117,8 +117,10 @@ def thinking(connection: Connection | Tx, address: int, *, any_mode: bool = Fals
 
 
 def listed(connection: Connection | Tx, role: str | None = None, module: str | None = None) -> list[Row]:
+    # From the agents on: there may be many more addresses than those of agents.
+    every = _SELECT.replace("agent g JOIN", "agent g CROSS JOIN")
     return connection.execute(
-        f"{_SELECT} AND (?1 IS NULL OR g.role = ?1) AND (?2 IS NULL OR g.module = ?2) ORDER BY a.fold",
+        f"{every} AND (?1 IS NULL OR g.role = ?1) AND (?2 IS NULL OR g.module = ?2) ORDER BY a.fold",
         (role, module),
     ).fetchall()
 

@@ -36,7 +36,7 @@ def before(connection: Connection, conversation: int, seq: int | None, limit: in
         """
         SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
         FROM message m INDEXED BY message_seq
-        WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND (?2 IS NULL OR m.seq < ?2)
+        WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.seq < ifnull(?2, 9223372036854775807)
         ORDER BY m.seq DESC LIMIT ?3
         """,
         (conversation, seq, limit),

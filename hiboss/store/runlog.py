@@ -96,7 +96,7 @@ def already_sent(connection: Connection, envelopes: Sequence[int]) -> list[tuple
         FROM run_envelope x INDEXED BY run_envelope_envelope
         JOIN run r ON r.id = x.run AND r.status IN ('interrupted', 'failed', 'cancelled')
         JOIN message m INDEXED BY message_sender
-            ON m.sender = r.agent AND m.id > r.after_message AND m.run = r.id
+            ON m.sender = r.agent AND m.id > r.after_message AND m.id <= r.last_message AND m.run = r.id
         WHERE x.envelope IN ({",".join("?" * len(envelopes))}) ORDER BY m.id DESC LIMIT ?
         """,
         (*envelopes, ALREADY_SENT),

@@ -75,7 +75,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     found = due.due(tx, agent, now, LOOKED_THROUGH if troubled else 1, apart_from=notices)
     if not found:
         return None
-    rows = next_turn(tx, row, found, now)
+    rows = next_turn(tx, row, found, now, notices)
     conversation = int(rows[0]["conversation"])
     leading = next((one for one in rows if _is_said(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
@@ -89,7 +89,9 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     return _start(tx, row, "turn", conversation, (taken, riding), (trace, hops), frame, start)
 
 
-def next_turn(tx: Tx | Connection, agent: Row, found: list[due.Due], now: int) -> list[Row]:
+def next_turn(
+    tx: Tx | Connection, agent: Row, found: list[due.Due], now: int, notices: int | None
+) -> list[Row]:
     """The envelopes of one conversation; what has failed before comes alone."""
     first = found[0]
     if len(found) > 1:
@@ -97,7 +99,10 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due.Due], now: int) -
     [leader] = _facts(tx, [first.id])
     if leader["attempts"] or agent["busy"] == "followup":
         return [leader]
-    together = due.due(tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation)
+    # Apart from notices: as many as are looked through may lie before it.
+    together = due.due(
+        tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation, apart_from=notices
+    )
     rows = [one for one in _facts(tx, [one.id for one in together]) if not one["attempts"]]
     # Results of several errands must not be answered in one place, nor with a question beside them.
     if any(_is_said(agent["id"], one) for one in rows):
@@ -188,7 +193,7 @@ def preview(connection: Connection, agent: Row, now: int) -> list[int]:
     found = due.due(connection, agent["id"], now, LOOKED_THROUGH if troubled else 1, apart_from=notices)
     if not found:
         return []
-    rows = next_turn(connection, agent, found, now)
+    rows = next_turn(connection, agent, found, now, notices)
     riding = [] if rows[0]["attempts"] else _riding(connection, agent["id"], notices, now)
     return [int(one["id"]) for one in rows] + riding
 

@@ -194,13 +194,15 @@ def _failed_alone(tx: Tx, number: int) -> int:
 
 def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
     """Whether nothing went well since this one first failed, and others were tried."""
+    # Not from its first run on: it may have failed long ago, and been taken up again.
     rows = tx.execute(
         """
         SELECT r.status, EXISTS (SELECT 1 FROM run_envelope x WHERE x.run = r.id AND x.envelope = ?2) AS own
         FROM run r INDEXED BY run_agent
-        WHERE r.agent = ?1 AND r.id >= (SELECT min(run) FROM run_envelope WHERE envelope = ?2)
-          AND r.kind = 'turn' AND r.status IN ('completed', 'failed')
-          AND r.ended_at >= (SELECT first_failed_at FROM envelope WHERE id = ?2)
+        WHERE r.agent = ?1 AND r.kind = 'turn' AND r.status IN ('completed', 'failed') AND r.id >= (
+            SELECT min(o.id) FROM run_envelope x INDEXED BY run_envelope_envelope
+            JOIN run o ON o.id = x.run JOIN envelope e ON e.id = x.envelope
+            WHERE x.envelope = ?2 AND o.ended_at >= e.first_failed_at)
         """,
         (turn.agent, number),
     ).fetchall()
@@ -259,6 +261,7 @@ def _end(
     tx.execute(
         """
         UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, error_scope = ?5, note = ?6,
+               last_message = (SELECT ifnull(max(id), 0) FROM message),
                paused_ms = paused_ms + CASE WHEN paused_at IS NULL THEN 0 ELSE max(0, ?2 - paused_at) END,
                paused_at = NULL
         WHERE id = ?7
@@ -286,6 +289,7 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
         tx.execute(
             """
             UPDATE run SET status = 'interrupted', ended_at = ?, error_kind = 'interrupted', paused_at = NULL,
+                   last_message = (SELECT ifnull(max(id), 0) FROM message),
                    error = 'the daemon ended in the midst of it; its envelopes come again'
             WHERE id = ?
             """,

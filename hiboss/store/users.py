@@ -34,7 +34,9 @@ def get(connection: Connection | Tx, name: str, *, but_boss: bool = False) -> Ro
 
 
 def listed(connection: Connection | Tx) -> list[Row]:
-    return connection.execute(f"{_SELECT} ORDER BY u.boss DESC, a.fold").fetchall()
+    # From the people on: there may be many more addresses than those of people.
+    people = _SELECT.replace("user u JOIN", "user u CROSS JOIN")
+    return connection.execute(f"{people} ORDER BY u.boss DESC, a.fold").fetchall()
 
 
 def delete(tx: Tx, user: Row, now: int) -> None:

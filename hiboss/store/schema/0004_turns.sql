@@ -3,6 +3,7 @@ ALTER TABLE run ADD COLUMN kind TEXT NOT NULL DEFAULT 'turn' CHECK (kind IN ('tu
 ALTER TABLE run ADD COLUMN reply_conversation INTEGER REFERENCES conversation (id);
 ALTER TABLE run ADD COLUMN reply_message INTEGER REFERENCES message (id);
 ALTER TABLE run ADD COLUMN after_message INTEGER NOT NULL DEFAULT 0;  -- the last one when it began
+ALTER TABLE run ADD COLUMN last_message INTEGER;  -- the last one when it ended
 ALTER TABLE run ADD COLUMN answer INTEGER REFERENCES message (id);
 ALTER TABLE run ADD COLUMN note TEXT;
 ALTER TABLE run ADD COLUMN error_kind TEXT;
@@ -29,3 +30,6 @@ CREATE TABLE errand (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX token_run ON token (run) WHERE run IS NOT NULL;
+-- Only those in force: an agent has one more, long over, for each of its runs.
+DROP INDEX token_holder;
+CREATE INDEX token_holder ON token (holder) WHERE revoked_at IS NULL;
