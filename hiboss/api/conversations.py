@@ -64,7 +64,7 @@ class Followed(TypedDict):
     envelopes: list[shape.EnvelopeShape]
     last: int
     run: Live | None
-    state: str | None  # of an agent: running, idle, paused, waiting
+    state: str | None  # of an agent: running, idle, retrying, paused, waiting
     why: str | None
     timezone: str
 

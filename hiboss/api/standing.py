@@ -160,7 +160,8 @@ def _standing(house: House, connection: Connection, row: Row, day: int, caller: 
     last = runlog.last(connection, row["id"])
     spent = guards.spent(connection, row, day)
     oldest = runlog.oldest_unanswered(connection, row["id"], notices_of(connection, row["id"]))
-    state, why, until = _state(row, lane, running)
+    again = runlog.tried_again(connection, row["id"]) if row["mode"] == "run" else None
+    state, why, until = _state(row, lane, running, again)
     sees = caller.is_boss or caller.id == row["id"]
     return {
         "name": row["name"],
@@ -188,11 +189,14 @@ def in_a_word(connection: Connection, address: int) -> tuple[str | None, str | N
     if row is None:
         return None, None
     lane = lanes.get(connection, Lane(address, None))
-    state, why, _ = _state(row, lane, runlog.running(connection, address))
+    again = runlog.tried_again(connection, address)
+    state, why, _ = _state(row, lane, runlog.running(connection, address), again)
     return state, why
 
 
-def _state(row: Row, lane: Row | None, running: list[Row]) -> tuple[str, str | None, int | None]:
+def _state(
+    row: Row, lane: Row | None, running: list[Row], again: Row | None
+) -> tuple[str, str | None, int | None]:
     """One word for how it stands, why, and until when."""
     if any(one["kind"] == "turn" for one in running):
         return "running", row["paused_why"], None
@@ -202,4 +206,6 @@ def _state(row: Row, lane: Row | None, running: list[Row]) -> tuple[str, str | N
         return "waiting", lane["error_text"], lane["wake_at"]
     if lane is not None and lane["state"] == "paused":
         return "paused", "its lane is paused (hiboss lane resume)", None
+    if again is not None:
+        return "retrying", again["error_text"], again["wake_at"]
     return ("idle" if row["mode"] == "run" else "fetches"), None, None

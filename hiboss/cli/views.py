@@ -8,6 +8,7 @@ from typing import Any
 
 from . import output
 
+WIDE = 100  # columns; below, a time leaves its year out
 RUN = ("id", "agent", "kind", "status", "provider", "conversation", "envelopes", "trace", "hops")
 OUTCOME = ("tokens_in", "tokens_out", "cost", "answer", "note", "error")
 
@@ -43,11 +44,11 @@ def _run_table(found: list[dict[str, Any]], zone: str) -> None:
 
 
 def _row(one: dict[str, Any], zone: str) -> list[str]:
-    start = 5 if output.columns(sys.stdout) < output.NARROW else 0
+    start = 5 if output.columns(sys.stdout) < WIDE else 0
     said = one["error"] or one["text"] or one["note"] or ""
     return [
         one["id"],
-        one["agent"] + (" (background)" if one["kind"] == "background" else ""),
+        one["agent"] + (" (task)" if one["kind"] == "background" else ""),
         "paused" if one["paused"] else one["status"],
         str(output.moment(one["started_at"], zone))[start:16].replace("T", " "),
         took(one),
@@ -139,7 +140,7 @@ def team(result: dict[str, Any]) -> None:
 
 
 def _member(one: dict[str, Any], zone: str) -> list[str]:
-    start = 5 if output.columns(sys.stdout) < output.NARROW else 0
+    start = 5 if output.columns(sys.stdout) < WIDE else 0
     oldest = output.moment(one["oldest_unanswered_at"], zone) or ""
     return [
         one["name"],

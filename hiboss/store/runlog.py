@@ -13,6 +13,7 @@ SELECT r.*, a.name AS agent_name,
        (SELECT group_concat('e' || x.envelope, ',') FROM run_envelope x WHERE x.run = r.id) AS envelopes
 FROM run r JOIN address a ON a.id = r.agent
 """
+LOOKED_THROUGH = 1_000  # of what lies pending for an agent
 ALREADY_SENT = 20  # of what an agent sent before, at most so much is told again
 
 
@@ -84,6 +85,21 @@ def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -
         (agent, notices),
     ).fetchone()
     return row["arrived_at"] if row else None
+
+
+def tried_again(connection: Connection, agent: int) -> Row | None:
+    """Of what did not go well and comes again, the nearest: when, and what it met."""
+    row: Row | None = connection.execute(
+        f"""
+        SELECT wake_at, error_text FROM (
+            SELECT wake_at, waits, error_text FROM envelope INDEXED BY envelope_box
+            WHERE recipient = ? AND box = 0 AND status = 0 AND arrived IS NOT NULL
+            ORDER BY arrived LIMIT {LOOKED_THROUGH})
+        WHERE waits = 1 ORDER BY wake_at LIMIT 1
+        """,
+        (agent,),
+    ).fetchone()
+    return row
 
 
 def already_sent(connection: Connection, envelopes: Sequence[int]) -> list[tuple[str, list[str], str]]:
