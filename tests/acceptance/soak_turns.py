@@ -34,6 +34,7 @@ KEYS = {what: re.findall(rf"(?m)^ask (\\S+)\\. {what}$", TURN) for what in ("tas
 def hiboss(*words):
     if subprocess.run(["hiboss", *words], stdout=subprocess.DEVNULL).returncode:
         sys.exit("hiboss did not do it")
+    time.sleep(0.2)  # so that a death may come between what it sends and its answer
 
 
 def say():
@@ -77,7 +78,7 @@ class Asker(Client):
         chance = self._chance
         time.sleep(chance.uniform(0, 0.12))
         key, agent = f"{self.name}-{number}", chance.choice(NAMES)
-        what = chance.choice((*WHATS[agent], *["nothing"] * 4))
+        what = chance.choice((*WHATS[agent], *["nothing"] * 3))
         params: dict[str, Any] = {"token": self._token, "key": key, "to": f"agent:{agent}"}
         params["text"] = f"ask {key}. {what}"
         if self._is_boss:

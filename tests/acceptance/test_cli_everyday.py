@@ -160,8 +160,13 @@ def test_a_turn_that_fails_says_why_in_run_and_status(office: Office) -> None:
     wait_until(lambda: office.envelope(sent.record["id"])["last_error"])
     (failed, *_) = runs(office, "--agent", "kai", "--status", "failed").blocks
     assert failed["status"] == "failed" and "exit" in failed["error"]
-    status = office("agent", "status", "--as", "boss", "--name", "kai")
-    assert status.record["last-error"] == failed["error"]
+
+    def standing() -> dict[str, str]:
+        return office("agent", "status", "--as", "boss", "--name", "kai").record
+
+    wait_until(lambda: standing()["state"] == "retrying")  # not just being tried again
+    status = standing()
+    assert status["last-error"] == failed["error"]
 
 
 def test_a_paused_agent_says_why_and_goes_on_when_it_may(office: Office) -> None:

@@ -73,6 +73,13 @@ def _run_of(case: Case, thinker: Party, status: str) -> str:
     return str(found[-1]["id"])
 
 
+def _heard(thinker: Party, number: str) -> Any:
+    """The first that a run says; one that has only just begun says nothing yet."""
+    while not (found := thinker.call("run.tail", id=number, timeout="30s"))["parts"]:
+        assert found["run"]["status"] == "running"
+    return found
+
+
 def run_lists(case: Case) -> list[Any]:
     """One that went well, one that did not, one that goes on; from both sides, and page by page."""
     done, odd, busy = (_thinker(case, program) for program in ("echo fine", "exit 3", "exec sleep 1000"))
@@ -99,7 +106,7 @@ def run_tails(case: Case) -> list[Any]:
     """Of one that talks, with what it says; of the same when nothing more comes; and of one that is over."""
     thinker = _thinker(case, "echo one; exec sleep 1000")
     number = _run_of(case, thinker, "running")
-    found = [thinker.call("run.tail", id=number, timeout="30s")]
+    found = [_heard(thinker, number)]
     found += [case.boss.call("run.tail", id=number, after=found[0]["next"], timeout="0.01s")]
     assert [[part["text"] for part in one["parts"]] for one in found] == [["one\n"], []]
     case.boss.call("run.cancel", id=number)
@@ -115,7 +122,7 @@ def steers_run(verb: str) -> Answers:
     def asked(case: Case) -> list[Any]:
         thinker = _thinker(case, "echo one; exec sleep 1000")
         number = _run_of(case, thinker, "running")
-        thinker.call("run.tail", id=number, timeout="30s")  # its program runs
+        _heard(thinker, number)  # its program runs
         if verb == "resume":
             case.boss.call("run.pause", id=number)
         words = {"reason": "why not"} if verb == "cancel" else {}
@@ -182,7 +189,7 @@ def follows(case: Case) -> list[Any]:
     found += [case.ada.call("conversation.follow", **asked, after=found[0]["last"])]
     thinker = _thinker(case, "echo one; exec sleep 1000")
     number = _run_of(case, thinker, "running")
-    thinker.call("run.tail", id=number, timeout="30s")  # it has said something
+    _heard(thinker, number)
     busy = {"with": thinker.address, "address": "user:boss", "timeout": "30s"}
     found += [case.boss.call("conversation.follow", **busy, after=1)]
     live = found[-1]["run"]
