@@ -23,7 +23,7 @@ from .operation import Level, Nothing, Params, operation
 
 # Two rotations of one token at once could leave the profile with the older one.
 ROTATING = asyncio.Lock()
-REVOKED = "its tokens were revoked; hiboss agent token rotate gives it a new one"
+REVOKED = "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
 
 
 class Policy(TypedDict):

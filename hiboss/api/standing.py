@@ -205,7 +205,7 @@ def _state(
     if lane is not None and lane["state"] == "waiting":
         return "waiting", lane["error_text"], lane["wake_at"]
     if lane is not None and lane["state"] == "paused":
-        return "paused", "its lane is paused (hiboss lane resume)", None
+        return "paused", "its lane is paused (hiboss lane resume --as boss)", None
     if again is not None:
         return "retrying", again["error_text"], again["wake_at"]
     return ("idle" if row["mode"] == "run" else "fetches"), None, None

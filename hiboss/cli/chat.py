@@ -22,6 +22,7 @@ from .session import As, Json, Token, find_person, flag, notice_other_version, r
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 PATIENCE = "60s"
+BOSS = "user:boss"
 LONGEST = 24 * 3_600_000
 SLICE = 5.0  # seconds: how often one looks whether the message failed
 AGAIN = 1.0  # seconds between two tries to reach a daemon that is away
@@ -142,7 +143,9 @@ class Question:
         error = own["last_error"]
         why = output.word(error["text"] or error["kind"]) if error else own["status"]
         if own["status"] in ("failed", "cancelled"):
-            return f"{self.line.other.name} did not deal with it: {why} (again: hiboss envelope retry --id {own['id']})"
+            speaker = " --as boss" if self.line.own == BOSS else ""
+            again = f"hiboss envelope retry{speaker} --id {own['id']}"
+            return f"{self.line.other.name} did not deal with it: {why} (again: {again})"
         if error and own["attempts"]:
             self.tell(f"{self.line.other.name} did not manage: {why}; it is tried again")
         return None

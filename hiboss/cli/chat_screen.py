@@ -283,7 +283,9 @@ class Screen:
 
     def _is_open(self) -> bool:
         """Whether something should happen soon of which following alone does not tell."""
-        return bool(self._open) and self.line.live is None and self.line.state in ("idle", "retrying", "running")
+        return (
+            bool(self._open) and self.line.live is None and self.line.state in ("idle", "retrying", "running")
+        )
 
     def _wait_for_daemon(self) -> None:
         if not self.away:

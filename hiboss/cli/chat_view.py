@@ -71,7 +71,7 @@ def told_in_full(one: Envelope) -> bool:
 
 def state(line: Line) -> str:
     """What keeps the other one from answering now, and how to go on; nothing when nothing does."""
-    name, resume = line.other.name, f"hiboss agent resume --name {line.other.name}"
+    name, resume = line.other.name, f"hiboss agent resume --as boss --name {line.other.name}"
     why = f": {flat(line.why)}" if line.why else ""
     if line.live is not None:
         return ""

@@ -81,7 +81,7 @@ def spent(connection: Connection | Tx, agent: Row, day_begins: int) -> Spent:
 
 
 def _tell(tx: Tx, name: str, why: str, what: str, now: int) -> None:
-    command = f"hiboss agent resume --name {name}"
+    command = f"hiboss agent resume --as boss --name {name}"
     text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}"
     notices.notify(tx, BOSS, text, now)
 

@@ -23,7 +23,8 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
     text = f"Not delivered: {what}{more}. {why}"
     if again:
         ids = " ".join(f"--id e{one['id']}" for one in rows[:20])
-        text += f"\nTo try again: hiboss envelope retry {ids}"
+        speaker = " --as boss" if address == BOSS else ""
+        text += f"\nTo try again: hiboss envelope retry{speaker} {ids}"
     notify(tx, address, text, now, about=rows[0]["message"])
 
 
@@ -33,7 +34,7 @@ def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
     since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
     text = (
         f"Nothing gets through to {row[0]} since {since}: {why}\n"
-        "What is for there waits in order and is tried again. See: hiboss lane list"
+        "What is for there waits in order and is tried again. See: hiboss lane list --as boss"
     )
     notify(tx, BOSS, text, now)
 

@@ -168,7 +168,7 @@ def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_pat
         terminal.press("too much\r")
         terminal.see("is working")
         terminal.press("/cancel\r")
-        terminal.see("notice: Not delivered: ", "hiboss envelope retry --id ")
+        terminal.see("notice: Not delivered: ", "hiboss envelope retry --as boss --id ")
         terminal.until(lambda: "is working" not in terminal.text)
     assert said(office, name)[0]["status"] == "failed"
 
@@ -177,7 +177,7 @@ def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: P
     with gated(office, tmp_path) as (name, _):
         office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
         with talking(office, name) as terminal:
-            terminal.see(f"{name} is paused: lunch (hiboss agent resume --name {name})")
+            terminal.see(f"{name} is paused: lunch (hiboss agent resume --as boss --name {name})")
             terminal.press("are you there?\r")
             terminal.see("are you there?\n")
             office.daemon.call("agent.resume", token=office.token("boss"), name=name)

@@ -147,7 +147,7 @@ def test_a_paused_agent_is_waited_for_with_a_note(office: Office, tmp_path: Path
             note = question.process.stderr.readline()
             office.daemon.call("agent.resume", token=office.token("boss"), name=name)
             done = question.done()
-    assert note == f"note: {name} is paused: lunch (hiboss agent resume --name {name})\n"
+    assert note == f"note: {name} is paused: lunch (hiboss agent resume --as boss --name {name})\n"
     assert (done.rc, done.stdout, done.stderr) == (0, "answer to hello?\n", "")
 
 
@@ -162,7 +162,7 @@ def test_a_question_that_fails_ends_with_1_and_the_reason(office: Office, tmp_pa
     (sent,) = said(office, name)
     message = (
         f"{name} did not deal with it: the boss cancelled it: too dear "
-        f"(again: hiboss envelope retry --id {sent['id']})"
+        f"(again: hiboss envelope retry --as boss --id {sent['id']})"
     )
     assert (done.rc, done.stdout) == (1, "")
     assert done.error["message"] == message if json else done.stderr == f"error: {message}\n"

@@ -41,7 +41,7 @@ async def test_tokens_of_a_day_used_up_pause_the_agent_until_midnight(office: Of
     assert now["until"] == "2030-06-02T00:00:00.000Z"
     [told] = await notices(office)
     assert told.startswith("agent:kai is paused: it has used 80 of its 80 tokens a day")
-    assert "tomorrow" in told and "hiboss agent resume --name kai" in told
+    assert "tomorrow" in told and "hiboss agent resume --as boss --name kai" in told
 
     assert await ask(office, "four") == "pending"
     await calm(office, hours=11, minutes=59)

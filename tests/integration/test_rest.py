@@ -128,7 +128,7 @@ def test_a_loop_stops_at_the_guard_and_the_boss_can_let_it_go_on(
     assert paused["state"] == "paused" and ada.status(zoe)["state"] == "idle"
     assert paused["why"] == f"the errand {trace} has gone through {HOPS} hands" and paused["until"] is None
     [told] = ada.told_of(kai)
-    assert paused["why"] in told and f"hiboss agent resume --name {kai.name}" in told
+    assert paused["why"] in told and f"hiboss agent resume --as boss --name {kai.name}" in told
     assert statuses(ada.daemon, kai, zoe) == {"done": HOPS, "pending": 1} and paused["due"] == 1
     [waiting] = kai.list(status="pending")
     assert (waiting["hops"], waiting["trace"]) == (HOPS, trace)

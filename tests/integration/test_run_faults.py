@@ -54,7 +54,7 @@ def failed_alone(ada: Boss, worker: Worker, number: str, run: Run) -> None:
     assert (run["status"], run["envelopes"], run["answer"]) == ("failed", [number], None)
     envelope = ada.get(number)
     assert (envelope["status"], envelope["attempts"]) == ("pending", 1)
-    assert worker.standing()["state"] == "idle"
+    assert worker.standing()["state"] == "retrying"
     at_rest(worker.daemon, worker.program)
 
 
@@ -317,7 +317,7 @@ def test_tokens_revoked_in_the_midst_end_the_run_until_there_are_new_ones(ada: B
     worker.order("agent.token.revoke", name=worker.name)
     run = worker.settled()
     assert run["status"] == "cancelled"
-    assert run["error"] == "its tokens were revoked; hiboss agent token rotate gives it a new one"
+    assert run["error"] == "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
     at_rest(worker.daemon, worker.program)
     standing = worker.standing()
     assert (standing["state"], standing["why"]) == ("paused", run["error"])

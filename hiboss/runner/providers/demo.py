@@ -31,7 +31,7 @@ STATUS = """\
 I am {agent}. It is {now} ({timezone}), and {due} due when this turn began.
 I think with the demo provider, which knows a few words (say help). To choose another:
 {choose}"""
-CHOOSE = 'hiboss agent set --name {agent} --provider command --command "python agent.py"'
+CHOOSE = 'hiboss agent set --as boss --name {agent} --provider command --command "python agent.py"'
 EXAMPLE = "write it like this: remind me in 10m to stretch (90s, 2h and 1h30m are times too)"
 
 _UNIT_MS = {"s": SECOND_MS, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
