@@ -153,11 +153,21 @@ class TurnError(Exception):
         self.text = text
 
 
-class Heard(NamedTuple):
-    """Something a provider says while it thinks: shown live, kept by nobody."""
+class Usage(NamedTuple):
+    """What a turn has used up so far."""
 
-    kind: str  # delta (a piece of the answer), tool (what it does just now), alive (nothing to show)
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost: float | None = None  # in dollars
+
+
+class Heard(NamedTuple):
+    """Something a provider says while it thinks: shown live, kept by nobody but for its usage."""
+
+    # delta (a piece of the answer), tool (what it does just now), usage, alive (nothing to show)
+    kind: str
     text: str = ""
+    usage: Usage | None = None  # the latest counts, however the turn ends
 
 
 class Reminder(NamedTuple):

@@ -46,6 +46,7 @@ class Follow(With):
     )
     run: str | None = Field(None, description="the `id` of the run seen last")
     parts: int = Field(0, ge=0, le=LARGEST, description="the `next` of that run")
+    state: str | None = Field(None, description="the `state` seen last; another one is news")
     timeout: str = Field("55s", description="how long to wait for more, like 55s")
 
 
@@ -116,6 +117,7 @@ async def follow(house: House, caller: Caller, params: Follow) -> Followed:
             found = _look(house, caller, (own, other), params, seen)
             live = found["run"]
             changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
+            changed = changed or (params.state is not None and params.state != found["state"])
             if found["envelopes"] or changed or (live is not None and live["parts"]):
                 return found
             if loop.time() >= end or not await house.waiters.wait(bell, end - loop.time()):

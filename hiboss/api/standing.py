@@ -198,8 +198,12 @@ def _state(
     row: Row, lane: Row | None, running: list[Row], again: Row | None
 ) -> tuple[str, str | None, int | None]:
     """One word for how it stands, why, and until when."""
-    if any(one["kind"] == "turn" for one in running):
-        return "running", row["paused_why"], None
+    turns = [one for one in running if one["kind"] == "turn"]
+    if turns:
+        halted = [
+            f"r{one['id']} is halted (hiboss run resume)" for one in turns if one["paused_at"] is not None
+        ]
+        return "running", halted[0] if halted else row["paused_why"], None
     if row["paused_at"] is not None:
         return "paused", row["paused_why"], row["paused_until"]
     if lane is not None and lane["state"] == "waiting":

@@ -107,6 +107,8 @@ class Line:
         place: dict[str, Any] = {"after": self.after}
         if self.live is not None:
             place |= {"run": self.live.id, "parts": self.live.next}
+        if self.state is not None:
+            place["state"] = self.state
         found = self.call(
             "conversation.follow",
             timeout=seconds + client.TIMEOUT,

@@ -40,6 +40,7 @@ AGAIN = 1.0  # between two tries to reach a daemon that is away
 REFRESH = 0.5
 OWN, OTHER, FAINT = "1;32", "1;36", "2"  # bold green, bold cyan, faint
 LOOKED_AFTER = 5  # of the messages not dealt with yet
+STATE_LINES = 3
 PROMPT = "> "
 
 
@@ -106,7 +107,8 @@ class Screen:
     def _show(self, one: Envelope) -> None:
         own = one["from"] == self.line.own
         head = output.painted(chat_view.header(one, self.line), OWN if own else OTHER, sys.stdout)
-        output.line(f"{head}\n{chat_view.content(one)}\n")
+        lines = chat_view.wrapped(chat_view.content(one), output.columns(sys.stdout) - 1, whole_words=True)
+        output.line("\n".join([head, *lines, ""]))
 
     def _say(self, text: str) -> None:
         """A line of ours, between the messages."""
@@ -127,7 +129,8 @@ class Screen:
         elif live is not None:
             lines += chat_view.working(live, line.other.name, cells)
         else:
-            lines += [chat_view.state(line), self._trouble]
+            for text in (chat_view.state(line), self._trouble):
+                lines += chat_view.wrapped(text, cells)[:STATE_LINES]
         if self._gathered:
             names = ", ".join(map(flat, self._gathered))
             lines.append(f"with your next message: {names}")

@@ -99,21 +99,24 @@ def tail(text: str, cells: int, number: int = LIVE_LINES) -> list[str]:
     return wrapped("\n".join(text.rstrip().splitlines()[-number:]), cells)[-number:]
 
 
-def wrapped(text: str, cells: int) -> list[str]:
-    """The text in lines that fit, broken between words where that is possible."""
+def wrapped(text: str, cells: int, *, whole_words: bool = False) -> list[str]:
+    """The text in lines that fit, broken between words where that is possible.
+
+    `whole_words`: one that is too long for a line stays whole, so that an address can be copied.
+    """
     lines: list[str] = []
     for whole in tame(text.expandtabs(4)).splitlines():
-        lines += _broken(whole, max(cells, 2))
+        lines += _broken(whole, max(cells, 2), whole_words)
     return lines
 
 
-def _broken(text: str, cells: int) -> list[str]:
+def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
     lines = [""]
     for word in re.findall(r"\s*\S+", text):
         if width(lines[-1] + word) <= cells:
             lines[-1] += word
         else:
-            lines += _pieces(word.lstrip(), cells)
+            lines += [word.lstrip()] if whole_words else _pieces(word.lstrip(), cells)
     return [line for line in lines if line] or [""]
 
 
@@ -146,6 +149,7 @@ def status(found: dict[str, Any], timezone: str) -> dict[str, Any]:
         "running": ", ".join(one["id"] for one in found["running"]) or None,
         "last-run": None if found["running"] else _ended(found["last_run"]),
         "tokens-today": found["tokens_today"] or None,
+        "cost-today": found["cost_today"] or None,
     }
 
 

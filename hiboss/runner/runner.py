@@ -226,12 +226,16 @@ class Runner:
 
     async def _settle(self, turn: Turn, outcome: Outcome) -> None:
         now = clock.now()
+        work = self._works.get(turn.run)
+        usage = work.usage if work is not None else None
         sent: list[Accepted] = []
         wake_at: int | None = None
 
         def write(tx: Tx) -> None:
             nonlocal sent, wake_at
             sent, wake_at = [], None
+            if usage is not None:
+                settling.note_usage(tx, turn, usage)
             if outcome.thought is not None:
                 sent = settling.complete(tx, turn, outcome.thought, now)
                 return

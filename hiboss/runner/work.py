@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..contract import Heard, LaneError, Provider, Task, Thought, TurnError
+from ..contract import Heard, LaneError, Provider, Task, Thought, TurnError, Usage
 from ..envelope import measure
 from ..errors import HibossError, redact
 from ..store.lanes import Trouble
@@ -75,6 +75,7 @@ class Work:
         self.transcript = Transcript(ring)
         self.pid: int | None = None
         self.paused = False
+        self.usage: Usage | None = None  # as far as it is known
         self._limits = limits
         self._prepare = prepare
         self._note = note
@@ -134,6 +135,8 @@ class Work:
 
     def _hear(self, part: Heard) -> None:
         self._alive_at = self._clock()
+        if part.usage is not None:
+            self.usage = part.usage
         if part.kind in ("delta", "tool") and part.text:
             self.transcript.add(part)
 

@@ -93,6 +93,7 @@ def pause(
     tx: Tx, agent: int, kind: str, why: str, now: int, *, until: int | None = None, trace: str | None = None
 ) -> bool:
     """Whether it was not paused before; a first reason stays."""
+    tx.arrived_for.append(agent)  # whoever looks on hears of it
     return bool(
         tx.execute(
             """

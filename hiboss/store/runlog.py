@@ -14,6 +14,7 @@ SELECT r.*, a.name AS agent_name,
 FROM run r JOIN address a ON a.id = r.agent
 """
 LOOKED_THROUGH = 1_000  # of what lies pending for an agent
+AT_ONCE = 20  # runs of one agent that may go on beside the last that ended
 ALREADY_SENT = 20  # of what an agent sent before, at most so much is told again
 
 
@@ -50,9 +51,9 @@ def page(
 
 
 def last(connection: Connection, agent: int) -> Row | None:
-    """The latest run of an agent."""
-    rows = page(connection, agent=agent, status=None, trace=None, before=None, limit=1)
-    return rows[0] if rows else None
+    """The latest run of an agent that has ended."""
+    rows = page(connection, agent=agent, status=None, trace=None, before=None, limit=AT_ONCE)
+    return next((row for row in rows if row["status"] != "running"), None)
 
 
 def running(connection: Connection, agent: int) -> list[Row]:

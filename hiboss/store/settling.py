@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..address import BACKGROUND, BOSS, Address
-from ..contract import Thought
+from ..contract import Thought, Usage
 from ..envelope import Accepted, Draft, Waits
 from ..errors import HibossError
 from . import lanes, messages, notices
@@ -26,7 +26,8 @@ def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
     note = "; ".join(filter(None, remarks)) or None
     tx.execute(
         """
-        UPDATE run SET final_text = ?, tokens_in = ?, tokens_out = ?, cost = ?, answer = ? WHERE id = ?
+        UPDATE run SET final_text = ?, tokens_in = ifnull(?, tokens_in), tokens_out = ifnull(?, tokens_out),
+               cost = ifnull(?, cost), answer = ? WHERE id = ?
         """,
         (
             thought.text,
@@ -49,6 +50,14 @@ def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
         )
     lanes.recovered(tx, turn.lane)
     return [one for one in (sent, *(one for one, _ in later)) if one is not None]
+
+
+def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
+    """What it has used up counts, however it ends."""
+    tx.execute(
+        "UPDATE run SET tokens_in = ?, tokens_out = ?, cost = ? WHERE id = ? AND status = 'running'",
+        (*usage, turn.run),
+    )
 
 
 def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | None, str | None]:

@@ -56,6 +56,15 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
         )
 
 
+def test_a_text_is_broken_between_words(office: Office) -> None:
+    name = office.agent()
+    tell_boss(office, name, "    an indented line of words that is longer than forty columns are\n\nend")
+    with talking(office, name, columns=40) as terminal:
+        terminal.ready()
+        start = terminal.lines.index("    an indented line of words that is")
+        assert terminal.lines[start + 1 : start + 4] == ["longer than forty columns are", "", "end"]
+
+
 def test_only_the_last_ten_messages_come_first_and_being_shown_they_are_read(office: Office) -> None:
     name = office.agent()
     ids = [tell_boss(office, name, f"number {number} of them") for number in range(12)]
@@ -370,7 +379,7 @@ def test_the_window_may_change_its_size(office: Office) -> None:
         terminal.resize(40, 50)
         terminal.see_last("  olumns")
         terminal.press("\r")
-        terminal.see("You said: some words that take more than\n forty columns")
+        terminal.see("You said: some words that take more\nthan forty columns")
 
 
 def test_a_terminal_that_cannot_show_it_gets_an_error_that_teaches(office: Office) -> None:

@@ -33,7 +33,7 @@ def page(text: str, path: str = "docs/sample.md") -> Page:
             "`hiboss agent permission set --level usual`",
         ),
         (checks.mentions, "run: hiboss daemon start", "run: hiboss daemon begin"),
-        (checks.mentions, "give text (--text)", "give text (--words)"),
+        (checks.mentions, "a file to attach (--attachment)", "a file to attach (--enclosure)"),
         (checks.names, "`limits.text_bytes`", "`limits.text_size`"),
         (checks.names, "`envelope.send`", "`envelope.post`"),
         (checks.names, "`key_reused`", "`key_used_again`"),

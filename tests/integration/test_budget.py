@@ -89,7 +89,16 @@ async def test_a_turn_that_failed_has_used_up_nothing_that_is_known(office: Offi
     await hire(office, "kai", "sys.exit(1)", daily_tokens=10)
     assert await ask(office) == "pending"
     now = await standing(office, "kai")
-    assert (now["tokens_today"], now["state"]) == (0, "idle")
+    assert (now["tokens_today"], now["state"]) == (0, "retrying")
+
+
+@frozen(quiet=False)
+async def test_what_a_turn_said_it_used_up_counts_also_when_it_fails(office: Office) -> None:
+    say = 'print(json.dumps({"hiboss": "usage", "tokens_in": 7, "cost": 0.5})); sys.exit(1)'
+    await hire(office, "kai", f"import json; {say}", daily_tokens=10)
+    assert await ask(office) == "pending"
+    now = await standing(office, "kai")
+    assert (now["tokens_today"], now["cost_today"], now["state"]) == (7, 0.5, "retrying")
 
 
 # --- letting it go on --------------------------------------------------------------------------

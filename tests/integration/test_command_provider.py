@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.contract import Heard, LaneError, Task, Thought, TurnError
+from hiboss.contract import Heard, LaneError, Task, Thought, TurnError, Usage
 from hiboss.runner import process
 from hiboss.runner.providers.command import Command
 from tests.contract.provider_rigs import plain_task
@@ -69,7 +69,13 @@ def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program:
     )
     thought, heard = think(program)
     assert thought == Thought(text="a piece", tokens_in=7, cost=1.0)
-    assert said(heard) == [Heard("delta", "a pie"), Heard("tool", "grep for it"), Heard("delta", "ce")]
+    assert said(heard) == [
+        Heard("delta", "a pie"),
+        Heard("tool", "grep for it"),
+        Heard("delta", "ce"),
+        Heard("usage", usage=Usage(tokens_in=5, cost=1.0)),
+        Heard("usage", usage=Usage(tokens_in=7, cost=1.0)),
+    ]
 
 
 def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Program) -> None:

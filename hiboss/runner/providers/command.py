@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ...contract import Hear, Heard, LaneError, Refused, Started, Task, Thought, TurnError
+from ...contract import Hear, Heard, LaneError, Refused, Started, Task, Thought, TurnError, Usage
 from ..process import Ended, Process
 
 LONGEST_COMMAND = 4_000
@@ -146,12 +146,12 @@ class Listener:
 
     def _take_usage(self, said: dict[str, Any]) -> None:
         """The last word counts. What is no number of the kind is not believed."""
-        self._hear(Heard("alive"))
         for name in ("tokens_in", "tokens_out"):
             if name in said:
                 self._believe(name, said[name], whole=True)
         if "cost" in said:
             self._believe("cost", said["cost"], whole=False)
+        self._hear(Heard("usage", usage=Usage(**self._usage)))
 
     def _believe(self, name: str, value: Any, *, whole: bool) -> None:
         kinds = (int,) if whole else (int, float)
