@@ -46,6 +46,8 @@ def start(home: Home, settings: Settings) -> None:
     handler.setFormatter(_Line())
     logging.getLogger().handlers[:] = [handler]
     logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it reports every wake twice
+    for library in ("httpx", "httpcore"):  # they write down whole addresses, with what is secret in them
+        logging.getLogger(library).setLevel(logging.WARNING)
     adjust(settings)
 
 

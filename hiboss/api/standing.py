@@ -39,8 +39,9 @@ class Standing(TypedDict):
     oldest_unanswered_at: str | None
     running: list[runs.Run]
     last_run: runs.Run | None
-    tokens_today: int
-    cost_today: float
+    tokens_today: int | None
+    cost_today: float | None
+    counted_since: str | None  # today, when the boss let it go on over its limit
     daily_tokens: int | None
     daily_cost: float | None
     last_seen_at: str | None
@@ -169,14 +170,15 @@ def _standing(house: House, connection: Connection, row: Row, day: int, caller: 
         "mode": row["mode"],
         "provider": row["provider"],
         "state": state,
-        "why": why,
+        "why": why if sees else None,  # it may quote what a run was about
         "until": clock.iso_or_none(until),
         "due": due.count(connection, row["id"], house.settings.count_exact_to),
         "oldest_unanswered_at": clock.iso_or_none(oldest),
         "running": [runs.shape(one) for one in running] if sees else [],
         "last_run": runs.shape(last) if last is not None and sees else None,
-        "tokens_today": spent.tokens,
-        "cost_today": spent.cost,
+        "tokens_today": spent.tokens if sees else None,
+        "cost_today": round(spent.cost, 6) if sees else None,
+        "counted_since": clock.iso(row["budget_from"]) if (row["budget_from"] or 0) > day else None,
         "daily_tokens": row["daily_tokens"],
         "daily_cost": row["daily_cost"],
         "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),

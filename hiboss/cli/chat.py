@@ -131,6 +131,16 @@ class Question:
             return False
         return self.sent["ids"][0] in run["envelopes"]
 
+    def _tell_of_silence(self, number: str) -> None:
+        """It was dealt with, and nothing was said: others may be asked first, so it can still come."""
+        try:
+            runs = self.line.call("run.list", trace=self.trace)["runs"] if self.trace else []
+        except Answered:  # only the boss may look
+            return
+        for run in runs:
+            if number in run["envelopes"] and run["status"] == "completed" and run["answer"] is None:
+                self.tell(f"{self.line.other.name} has dealt with it in {run['id']}; {run['note']}")
+
     def tell(self, text: str) -> None:
         """A word beside the output, once."""
         if text and text not in self._told:
@@ -146,6 +156,8 @@ class Question:
             speaker = " --as boss" if self.line.own == BOSS else ""
             again = f"hiboss envelope retry{speaker} --id {own['id']}"
             return f"{self.line.other.name} did not deal with it: {why} (again: {again})"
+        if own["status"] == "done":
+            self._tell_of_silence(own["id"])
         if error and own["attempts"]:
             self.tell(f"{self.line.other.name} did not manage: {why}; it is tried again")
         return None
@@ -164,9 +176,10 @@ def _once(line: Line, text: str, paths: list[str], patience: float) -> None:
         raise typer.Exit(output.ended(failure, EXIT_REFUSED))
     if answer is not None:
         line.mark_read([answer])
+        result["answer"] = line.envelope(answer["id"])
     _print(result)
     if answer is None:
-        question.tell(f"no answer within {patience:g} s; it will still come into the inbox (hiboss inbox)")
+        question.tell(f"no answer within {patience:g} s; what still comes lies in the inbox (hiboss inbox)")
         raise typer.Exit(EXIT_TIMEOUT)
 
 

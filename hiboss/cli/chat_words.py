@@ -55,7 +55,10 @@ def understand(typed: str, gathered: list[str]) -> Asked:
     if name == "file":
         return _file("".join(rest), gathered)
     if rest:
-        return Asked(files=gathered, error=f"/{name} takes nothing more; write /{name} alone")
+        return Asked(
+            files=gathered,
+            error=f"/{name} takes nothing more; write /{name} alone, or // to send a text that begins with /",
+        )
     return Asked(command=name, files=gathered)
 
 

@@ -27,6 +27,7 @@ class Mode:
     """How this command was asked to print."""
 
     json = False
+    within_line = False  # a piece was printed that did not end its line
 
 
 def on_terminal(stream: Any) -> bool:
@@ -78,6 +79,14 @@ def lines(texts: list[str]) -> None:
 def piece(text: str) -> None:
     """A part of what somebody is saying, at once and without an end of line."""
     print(shown(text), end="", flush=True)
+    Mode.within_line = not text.endswith("\n")
+
+
+def fresh_line() -> None:
+    """End the line that a piece has left open."""
+    if Mode.within_line:
+        print(flush=True)
+        Mode.within_line = False
 
 
 def note(text: str) -> None:

@@ -47,13 +47,16 @@ def tail(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> N
     """Follow what a run says until it ends, then show how it ended. With --json, a line for each piece."""
     params: dict[str, Any] = {"id": id_, "after": 0, "timeout": SLICE}
     said = False
-    while True:
-        result = call_in_person("run.tail", params, token=token, profile=as_, timeout=patience(SLICE))
-        views.parts(result)
-        params["after"] = result["next"]
-        said = said or any(part["kind"] == "delta" for part in result["parts"])
-        if result["run"]["status"] != "running":
-            break
+    try:
+        while True:
+            result = call_in_person("run.tail", params, token=token, profile=as_, timeout=patience(SLICE))
+            views.parts(result)
+            params["after"] = result["next"]
+            said = said or any(part["kind"] == "delta" for part in result["parts"])
+            if result["run"]["status"] != "running":
+                break
+    finally:
+        output.fresh_line()
     views.ended_run(result, said=said)
 
 

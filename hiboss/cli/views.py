@@ -93,6 +93,7 @@ def parts(result: dict[str, Any]) -> None:
         elif part["kind"] == "delta":
             output.piece(part["text"])
         else:
+            output.fresh_line()
             output.note(f"[{part['kind']}] {output.shown(output.word(part['text']), sys.stderr)}")
 
 
@@ -102,6 +103,7 @@ def ended_run(result: dict[str, Any], *, said: bool) -> None:
         output.lines([json.dumps(result["run"], ensure_ascii=False)])
         return
     if said:
+        output.fresh_line()
         output.line()
         output.record(_facts(result["run"], result["timezone"]))
     else:
@@ -158,9 +160,8 @@ def _last(one: dict[str, Any] | None) -> str | None:
 
 def _standing(one: dict[str, Any], zone: str) -> dict[str, Any]:
     known = {name: one[name] for name in ("name", "address", "mode", "provider", "state", "why")}
-    times = {
-        name: output.moment(one[name], zone) for name in ("until", "oldest_unanswered_at", "last_seen_at")
-    }
+    known_times = ("until", "oldest_unanswered_at", "last_seen_at", "counted_since")
+    times = {name: output.moment(one[name], zone) for name in known_times}
     last = one["last_run"]
     return (
         known
@@ -169,5 +170,5 @@ def _standing(one: dict[str, Any], zone: str) -> dict[str, Any]:
         | {"last_error": last["error"] if last else None}
         | {"tokens_today": one["tokens_today"] or None, "daily_tokens": one["daily_tokens"]}
         | {"cost_today": one["cost_today"] or None, "daily_cost": one["daily_cost"]}
-        | {"last_seen_at": times["last_seen_at"]}
+        | {"counted_since": times["counted_since"], "last_seen_at": times["last_seen_at"]}
     )

@@ -27,12 +27,14 @@ class Spent(NamedTuple):
     cost: float
 
 
-def stops(tx: Tx, agent: Row, trace: str, hops: int, bounds: Bounds, now: int) -> bool:
-    """Whether this agent must not begin a run for this errand; then it is paused, and the boss told."""
-    too_far = _too_far(tx, trace, hops, bounds)
+def stops(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) -> bool:
+    """Whether this agent must not begin a run for this mail; then it is paused, and the boss told."""
+    trace = str(mail["trace"])
+    too_far = _too_far(tx, trace, int(mail["hops"]), bounds)
     if too_far is not None:
         pause(tx, agent["id"], "guard", too_far, now, trace=trace)
-        _tell(tx, agent["name"], too_far, "to let it go on", now)
+        ending = f"\nTo end it there, first: hiboss envelope cancel --as boss --id e{mail['id']}"
+        _tell(tx, agent["name"], too_far, "to let it go on", now, ending)
         return True
     too_much = _too_much(tx, agent, bounds)
     if too_much is not None:
@@ -59,7 +61,8 @@ def _runs(tx: Tx, trace: str) -> int:
 def _too_much(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
     if agent["daily_tokens"] is None and agent["daily_cost"] is None:
         return None
-    used = spent(tx, agent, bounds.day_begins)
+    # Since the boss last let it go on, if that was today.
+    used = spent(tx, agent, max(bounds.day_begins, agent["budget_from"] or 0))
     if agent["daily_tokens"] is not None and used.tokens >= agent["daily_tokens"]:
         return f"it has used {used.tokens} of its {agent['daily_tokens']} tokens a day"
     if agent["daily_cost"] is not None and used.cost >= agent["daily_cost"]:
@@ -67,9 +70,8 @@ def _too_much(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
     return None
 
 
-def spent(connection: Connection | Tx, agent: Row, day_begins: int) -> Spent:
-    """What an agent has used up today, since the boss last let it go on."""
-    since = max(day_begins, agent["budget_from"] or 0)
+def spent(connection: Connection | Tx, agent: Row, since: int) -> Spent:
+    """What an agent has used up since a moment."""
     row = connection.execute(
         """
         SELECT sum(ifnull(tokens_in, 0) + ifnull(tokens_out, 0)), sum(ifnull(cost, 0))
@@ -80,9 +82,9 @@ def spent(connection: Connection | Tx, agent: Row, day_begins: int) -> Spent:
     return Spent(int(row[0] or 0), float(row[1] or 0.0))
 
 
-def _tell(tx: Tx, name: str, why: str, what: str, now: int) -> None:
+def _tell(tx: Tx, name: str, why: str, what: str, now: int, ending: str = "") -> None:
     command = f"hiboss agent resume --as boss --name {name}"
-    text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}"
+    text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}{ending}"
     notices.notify(tx, BOSS, text, now)
 
 

@@ -79,7 +79,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     conversation = int(rows[0]["conversation"])
     leading = next((one for one in rows if _is_said(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
-    if any(guards.stops(tx, row, one["trace"], one["hops"], start.bounds, now) for one in rows):
+    if any(guards.stops(tx, row, one, start.bounds, now) for one in rows):
         return None
     if state is not None:
         lanes.tried(tx, state, now)
@@ -216,7 +216,7 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     row = agents.thinking(tx, facts["sender"], any_mode=True)
     if row is None or row["paused_at"] is not None:
         return None
-    if guards.stops(tx, row, facts["trace"], facts["hops"], start.bounds, start.now):
+    if guards.stops(tx, row, facts, start.bounds, start.now):
         return None
     frame = _Frame(facts["conversation"], facts["message"])
     errand = (str(facts["trace"]), int(facts["hops"]))

@@ -131,7 +131,7 @@ def test_when_the_time_is_up_it_ends_with_4_and_says_where_the_answer_will_be(of
     assert (done.rc, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
         f"note: {name} has no provider; it answers when it fetches its mail",
-        "note: no answer within 0.1 s; it will still come into the inbox (hiboss inbox)",
+        "note: no answer within 0.1 s; what still comes lies in the inbox (hiboss inbox)",
     ]
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s", "--json")
     assert (done.rc, done.stderr) == (4, "")

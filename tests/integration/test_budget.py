@@ -112,11 +112,13 @@ async def test_let_go_on_by_the_boss_it_counts_anew_today(office: Office) -> Non
     assert (await office.ask("agent.resume", name="kai"))["changed"]
     await calm(office)
     now = await standing(office, "kai")
-    assert (now["state"], now["tokens_today"], now["due"]) == ("idle", 40, 0)
+    assert (now["state"], now["tokens_today"], now["due"]) == ("idle", 120, 0)
+    assert now["counted_since"] is not None  # of which 40 since then
     assert [await ask(office), await ask(office)] == ["done", "pending"]  # another 80, and no more
     assert len(await notices(office)) == 2
     await calm(office, hours=12)
-    assert (await standing(office, "kai"))["tokens_today"] == 40
+    tomorrow = await standing(office, "kai")
+    assert (tomorrow["tokens_today"], tomorrow["counted_since"]) == (40, None)
 
 
 @frozen()

@@ -185,7 +185,7 @@ def test_what_is_no_text_is_replaced_and_noted(ada: Boss, worker: Worker) -> Non
     number = ada.tell(worker)
     run = worker.settled()
     assert run["status"] == "completed"
-    assert run["note"] == "parts of its output were no UTF-8 and were replaced"
+    assert run["note"] == "parts of its output could not be kept as they are and were replaced"
     assert worker.answers_to(number) == ["caf\ufffd \ufffd\ufffd, said she"]
     goes_on(ada, worker)
 

@@ -113,7 +113,7 @@ class Listener:
         if text is None:
             text = "".join(self._plain).strip("\n") or "".join(self._deltas)
         if "\ufffd" in text:
-            self._notes.append("parts of its output were no UTF-8 and were replaced")
+            self._notes.append("parts of its output could not be kept as they are and were replaced")
         return Thought(text=text, note="; ".join(self._notes) or None, **self._usage)
 
     def _take(self, text: str) -> None:

@@ -271,7 +271,7 @@ def _thought(body: bytes, is_json: bool) -> Thought:
     usage, ignored = _usage(found.get("usage") if found else None)
     notes = [f"its {name} is no number and was left out" for name in ignored]
     if "\ufffd" in text:
-        notes.append("parts of its answer were no UTF-8 and were replaced")
+        notes.append("parts of its answer could not be kept as they are and were replaced")
     return Thought(text=text, note="; ".join(notes) or None, **usage)
 
 
