@@ -12,15 +12,20 @@ from .config import Settings
 from .errors import redact
 from .paths import Home
 
+# What others said is quoted in our sentences: it shall not begin a line of its own, nor steer a terminal.
+_TAMED = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+
 
 class _Line(logging.Formatter):
     """One line: time, level, action, sentence; then a traceback if there is one. Secrets redacted."""
 
     def format(self, record: logging.LogRecord) -> str:
         action = getattr(record, "action", record.name.removeprefix("hiboss."))
-        text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {record.getMessage()}"
+        said = record.getMessage().translate(_TAMED)
+        text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {said}"
         if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
+            for line in self.formatException(record.exc_info).split("\n"):
+                text += f"\n  {line.translate(_TAMED)}"
         return redact(text)
 
 

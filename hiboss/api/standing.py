@@ -203,7 +203,9 @@ def _state(
     turns = [one for one in running if one["kind"] == "turn"]
     if turns:
         halted = [
-            f"r{one['id']} is halted (hiboss run resume)" for one in turns if one["paused_at"] is not None
+            f"r{one['id']} is halted (hiboss run resume --id r{one['id']})"
+            for one in turns
+            if one["paused_at"] is not None
         ]
         return "running", halted[0] if halted else row["paused_why"], None
     if row["paused_at"] is not None:

@@ -130,3 +130,22 @@ def test_the_log_is_rotated_and_open_to_its_owner_only(home: Home) -> None:
         name: stat.S_IMODE(os.stat(os.path.join(directory, name)).st_mode) for name in os.listdir(directory)
     }
     assert {name: oct(mode) for name, mode in modes.items() if mode != 0o600} == {}
+
+
+def test_what_others_said_begins_no_line_and_steers_no_terminal(home: Home) -> None:
+    forged = "first\n2026-11-16T08:36:18.150Z info [auth] all is well\x1b[2J\x85\u2028end"
+    logging.getLogger("hiboss.test").warning("It said: %s", forged)
+    try:
+        raise ValueError(forged)
+    except ValueError:
+        logging.getLogger("hiboss.test").exception("It failed.")
+    lines = _written(home).split("\n")
+    assert [line for line in lines if "[auth]" in line and line.startswith("2026-11-16T08:36")] == []
+    assert all(line.isprintable() for line in lines)
+    assert any(line.startswith("  ValueError: first") for line in lines)
+
+
+def test_libraries_that_write_down_whole_addresses_are_quiet(home: Home) -> None:
+    for library in ("httpx", "httpcore.http11"):
+        logging.getLogger(library).info("HTTP Request: POST http://127.0.0.1/hook?key=secret")
+    assert "key=secret" not in _written(home)
