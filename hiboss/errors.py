@@ -82,7 +82,7 @@ class BadDuration(InvalidParams):
 
 
 class NoProvider(InvalidParams):
-    """{name} has no provider to think with; right would be: hiboss agent set --name {name} --provider command --command "python agent.py" (or webhook, or demo)"""
+    """{name} has no provider to think with; right would be: hiboss agent set --as boss --name {name} --provider command --command "python agent.py" (or webhook, or demo)"""
 
     code = "no_provider"
 
@@ -124,7 +124,7 @@ class BadText(InvalidParams):
 
 
 class EmptyMessage(InvalidParams):
-    """there is nothing to send: give a text, a file to attach (--attachment), or both"""
+    """there is nothing to send: give a text (of envelope send: --text), a file to attach (--attachment), or both"""
 
     code = "empty_message"
 

@@ -90,9 +90,7 @@ def _check_talk(timeout: str | None, attachment: list[str] | None) -> None:
             detail=f'{given[0]} goes with --once: hiboss chat nex --once "hello" {given[0]} …'
         )
     if not output.on_terminal(sys.stdout) or os.environ.get("TERM", "dumb") == "dumb":
-        detail = (
-            'a conversation needs a terminal that can move its cursor; else: hiboss chat nex --once "hello"'
-        )
+        detail = 'a conversation needs a terminal, also for its output, that can move its cursor; else: hiboss chat nex --once "hello"'
         raise InvalidParams(detail=detail)
 
 

@@ -83,7 +83,7 @@ def state(line: Line) -> str:
 
 
 def fetches(line: Line) -> str:
-    return f"{line.other.name} has no provider; it answers when it fetches its mail"
+    return f"{line.other.name} is given no turns; it answers when it fetches its mail"
 
 
 def working(live: Live, name: str, cells: int) -> list[str]:

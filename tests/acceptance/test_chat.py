@@ -51,7 +51,7 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
         assert [len(line) for line in terminal.lines[start + 1 : end - 1]] == [columns] * (150 // columns)
         note = " ".join(" ".join(terminal.lines[end + 1 :]).split())
         assert note == (
-            f"{name} has no provider; it answers when it fetches its mail "
+            f"{name} is given no turns; it answers when it fetches its mail "
             f"Talking with {name}. Enter sends; /help says the rest. >"
         )
 

@@ -85,7 +85,7 @@ def test_files_go_along_and_come_back_as_lines(office: Office, tmp_path: Path) -
         done = question.done()
     path = office.envelope(number)["attachments"][0]["path"]
     assert (done.rc, done.stdout) == (0, f"better\n- [file] better.txt ({path})\n")
-    assert done.stderr == f"note: {name} has no provider; it answers when it fetches its mail\n"
+    assert done.stderr == f"note: {name} is given no turns; it answers when it fetches its mail\n"
 
 
 def test_the_answer_to_an_earlier_question_is_not_taken_for_this_one(office: Office, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_when_the_time_is_up_it_ends_with_4_and_says_where_the_answer_will_be(of
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s")
     assert (done.rc, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
-        f"note: {name} has no provider; it answers when it fetches its mail",
+        f"note: {name} is given no turns; it answers when it fetches its mail",
         "note: no answer within 0.1 s; what still comes lies in the inbox (hiboss inbox)",
     ]
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s", "--json")

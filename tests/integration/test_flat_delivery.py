@@ -64,7 +64,11 @@ def with_the_fresh_in_hand(connection: Connection, size: int) -> None:
     with_a_lane(connection, size)
     connection.execute("UPDATE counter SET value = ? WHERE name = 'boot'", (BOOT,))
     connection.execute(
-        "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = 1 WHERE id > ?", (BOOT, NEXT_START, size)
+        """
+        UPDATE envelope SET recipient = ?, binding = ?, held_by = ?, wake_at = ?, handovers = 1
+        WHERE id > ?
+        """,
+        (PLACE_ID, MINE, BOOT, NEXT_START, size),
     )
 
 

@@ -372,7 +372,7 @@ def test_a_flood_is_heard_to_its_limit_and_ended(program: Program, script: str) 
         hand = Hand(program, room=50_000)
         ended = await hand.ends()
         assert ended.flooded
-        assert ended.status < 0
+        assert ended.status != 0
         assert hand.output == b"flood\n" * 8333 + b"fl"
         assert process.members(hand.pid) == []
 
