@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -46,7 +47,9 @@ class Follow(With):
     )
     run: str | None = Field(None, description="the `id` of the run seen last")
     parts: int = Field(0, ge=0, le=LARGEST, description="the `next` of that run")
-    state: str | None = Field(None, description="the `state` seen last; another one is news")
+    state: Literal["running", "idle", "retrying", "paused", "waiting"] | None = Field(
+        None, description="the `state` seen last; another one is news"
+    )
     timeout: str = Field("55s", description="how long to wait for more, like 55s")
 
 

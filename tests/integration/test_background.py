@@ -267,7 +267,7 @@ def test_an_agent_without_a_provider_is_told_how_to_get_one(ada: Chief, way: str
     else:
         error = refused(kai, "envelope.send", to=BACKGROUND, text="task")
     assert error.stable_code == "no_provider"
-    assert f"hiboss agent set --name {kai.name} --provider command" in str(error)
+    assert f"hiboss agent set --as boss --name {kai.name} --provider command" in str(error)
 
 
 def test_a_person_has_no_provider(ada: Chief) -> None:
