@@ -295,7 +295,7 @@ async def test_schedules_without_a_zone_follow_the_boss_and_the_others_do_not(of
     assert slots(office, follows) == [(19 * HOUR, "fired"), (25 * HOUR, "fired")]
 
 
-@frozen()
+@frozen(heartbeat_seconds=1)
 async def test_a_zone_changed_while_a_slot_is_due_does_not_lose_it(office: Office) -> None:
     number = await create(office, cron="0 13 * * *")
     office.tick(hours=1)
@@ -362,7 +362,7 @@ async def test_what_was_due_while_disabled_is_not_made_up_for(office: Office) ->
     assert slots(office, number) == [(6 * HOUR, "fired")]
 
 
-@frozen()
+@frozen(heartbeat_seconds=1)
 async def test_a_schedule_set_while_it_is_due_fires_that_slot_and_goes_on_as_set(office: Office) -> None:
     number = await create(office, cron="0 13 * * *", text="old")
     office.tick(hours=1)  # nobody has noticed yet
