@@ -1,4 +1,4 @@
-"""What most tests of the operations begin with: a daemon for the module, and two agents."""
+"""What most tests begin with: a daemon for the module, two agents, a team of those who think, and the boss."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from hiboss.testing import RunningDaemon
 from tests.integration.office import Party, agents, open_office
+from tests.integration.thinkers import Chief, Team
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +21,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 def two(daemon: RunningDaemon) -> tuple[Party, Party]:
     ada, bob = agents(daemon, 2)
     return ada, bob
+
+
+@pytest.fixture(scope="module")
+def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Team:
+    return Team(daemon, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module")
+def ada(daemon: RunningDaemon) -> Chief:
+    return Chief(daemon)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hiboss.testing import Answered, RunningDaemon
+from hiboss.testing import Answered
 from tests.integration.daemons import wait_until
 from tests.integration.office import Envelope, Party, agent, stored
 from tests.integration.thinkers import Chief, Run, Team, Thinker, rest, texts
@@ -15,16 +15,6 @@ DOER = """
 if "task" in TEXTS[0] and "result" not in TEXTS[0]: print("result of " + TEXTS[0])
 else: note(TEXTS)
 """
-
-
-@pytest.fixture(scope="module")
-def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Team:
-    return Team(daemon, tmp_path_factory.mktemp("programs"))
-
-
-@pytest.fixture(scope="module")
-def ada(daemon: RunningDaemon) -> Chief:
-    return Chief(daemon)
 
 
 def background(who: Thinker) -> list[Run]:

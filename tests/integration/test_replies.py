@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hiboss.testing import RunningDaemon
 from tests.integration.daemons import wait_until
 from tests.integration.office import Party, agent
 from tests.integration.thinkers import Chief, Team, Thinker, rest, texts
-
-
-@pytest.fixture(scope="module")
-def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Team:
-    return Team(daemon, tmp_path_factory.mktemp("programs"))
-
-
-@pytest.fixture(scope="module")
-def ada(daemon: RunningDaemon) -> Chief:
-    return Chief(daemon)
 
 
 def answered(ada: Chief, who: Thinker, text: str = "hello") -> list[str]:

@@ -21,16 +21,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Team:
-    return Team(daemon, tmp_path_factory.mktemp("programs"))
-
-
-@pytest.fixture(scope="module")
-def ada(daemon: RunningDaemon) -> Chief:
-    return Chief(daemon)
-
-
 def test_what_is_asked_on_a_platform_is_answered_there(team: Team, ada: Chief, tmp_path: Path) -> None:
     kai = team.hire('print("you said: " + TEXTS[-1])')
     place = Place(tmp_path).bound(ada.daemon, kai)
