@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ..errors import InvalidParams
-from .session import call_in_person, read_file
+from .envelope import SEND_AS_FILE, WHEN, absolute
+from .session import call_in_person, flag, read_file
 
-SEND_AS_FILE = "; send it with --attachment"
+Text = Annotated[str | None, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")]
+Files = Annotated[list[str] | None, flag("--attachment", "FILE", "A file to send along; may be repeated.")]
+When = Annotated[str | None, flag("--deliver-at", "TIME", WHEN)]
 
 
 def own_address(token: str | None, profile: str | None) -> str:
@@ -21,13 +26,25 @@ def addressed(name: str) -> str:
     return name if ":" in name else f"agent:{name}"
 
 
-def say(params: dict[str, Any], token: str | None, profile: str | None) -> Any:
+def say(
+    where: dict[str, Any],
+    text: str | None,
+    files: list[str] | None,
+    deliver_at: str | None,
+    token: str | None,
+    profile: str | None,
+) -> Any:
     """Send in one's own name."""
-    own = {"from": own_address(token, profile)}
-    return call_in_person("envelope.send", params | own, token=token, profile=profile)
+    params = where | {
+        "text": _spoken(text, bool(files)),
+        "attachments": [absolute(path) for path in files or []],
+        "deliver_at": deliver_at,
+    }
+    params["from"] = own_address(token, profile)
+    return call_in_person("envelope.send", params, token=token, profile=profile)
 
 
-def spoken(text: str | None, has_files: bool) -> str:
+def _spoken(text: str | None, has_files: bool) -> str:
     """The text as given; `-` reads standard input."""
     if text == "-":
         return read_file("-", SEND_AS_FILE)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from .envelope import WHEN, absolute, show_sent
-from .everyday import say, spoken
-from .session import As, Json, Token, flag
+from .envelope import show_sent
+from .everyday import Files, Text, When, say
+from .session import As, Json, Token
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -16,13 +16,9 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 @app.command()
 def reply(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The envelope to answer, like e81.")],
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")
-    ] = None,
-    attachment: Annotated[
-        list[str] | None, flag("--attachment", "FILE", "A file to send along; may be repeated.")
-    ] = None,
-    deliver_at: Annotated[str | None, flag("--deliver-at", "TIME", WHEN)] = None,
+    text: Text = None,
+    attachment: Files = None,
+    deliver_at: When = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -31,10 +27,4 @@ def reply(
 
     Example: hiboss reply e81 "yes, do it"
     """
-    params = {
-        "reply_to": id_,
-        "text": spoken(text, bool(attachment)),
-        "attachments": [absolute(path) for path in attachment or []],
-        "deliver_at": deliver_at,
-    }
-    show_sent(say(params, token, as_))
+    show_sent(say({"reply_to": id_}, text, attachment, deliver_at, token, as_))

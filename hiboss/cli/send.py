@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from .envelope import WHEN, absolute, show_sent
-from .everyday import addressed, say, spoken
-from .session import As, Json, Token, flag
+from .envelope import show_sent
+from .everyday import Files, Text, When, addressed, say
+from .session import As, Json, Token
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -18,13 +18,9 @@ def send(
     to: Annotated[
         str, typer.Argument(metavar="TO", help="nex, or an address like user:ann; several: nex,kai.")
     ],
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="The text; - reads standard input.")
-    ] = None,
-    attachment: Annotated[
-        list[str] | None, flag("--attachment", "FILE", "A file to send along; may be repeated.")
-    ] = None,
-    deliver_at: Annotated[str | None, flag("--deliver-at", "TIME", WHEN)] = None,
+    text: Text = None,
+    attachment: Files = None,
+    deliver_at: When = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -33,10 +29,5 @@ def send(
 
     Example: hiboss send nex "hello". Everything else that can be said: hiboss envelope send --help
     """
-    params = {
-        "to": [addressed(name.strip()) for name in to.split(",")],
-        "text": spoken(text, bool(attachment)),
-        "attachments": [absolute(path) for path in attachment or []],
-        "deliver_at": deliver_at,
-    }
-    show_sent(say(params, token, as_))
+    where = {"to": [addressed(name.strip()) for name in to.split(",")]}
+    show_sent(say(where, text, attachment, deliver_at, token, as_))
