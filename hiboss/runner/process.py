@@ -18,6 +18,7 @@ KILLS = 50  # rounds of KILL, for those who multiply
 HALTS = 20
 READ_BYTES = 1 << 16
 COMPLAINT_BYTES = 4_000  # of standard error, its end is kept
+PROC = "/proc"  # Linux's; elsewhere what a crashed daemon left behind is not found
 MARK = "HIBOSS_RUN"  # in the environment of every process of a run
 
 
@@ -179,6 +180,9 @@ def _to_end(session: int, mark: str | None) -> list[int]:
 
 def halt(session: int) -> None:
     """Stop every process of a session where it is, also those born while we do."""
+    if not os.path.isdir(PROC):
+        signal_all(_group(session), signal.SIGSTOP)
+        return
     for _ in range(HALTS):
         going = [
             pid for pid in members(session) if (stat := _stat(pid)) is not None and stat.state not in "Tt"
@@ -197,7 +201,9 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 
 
 def members(session: int) -> list[int]:
-    """The live processes of a session."""
+    """The live processes of a session; where there is no /proc, its group as a whole."""
+    if not os.path.isdir(PROC):
+        return _group(session)
     found = []
     for pid in _processes():
         stat = _stat(pid)
@@ -206,13 +212,22 @@ def members(session: int) -> list[int]:
     return found
 
 
+def _group(leader: int) -> list[int]:
+    """The process group of a leader, as the system takes it for one that is signalled: a negative number."""
+    try:
+        os.kill(-leader, 0)
+    except (ProcessLookupError, PermissionError):  # macOS says the latter of a group of zombies
+        return []
+    return [-leader]
+
+
 def marked(marks: frozenset[str]) -> list[int]:
     """The live processes whose environment carries one of these marks."""
     wanted = {f"{MARK}={mark}".encode() for mark in marks}
     found = []
     for pid in _processes():
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
+            with open(f"{PROC}/{pid}/environ", "rb") as file:
                 variables = file.read().split(b"\0")
         except OSError:  # gone, or somebody else's
             continue
@@ -235,15 +250,12 @@ class _Stat:
 
 
 def _processes() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:  # no /proc: macOS; what a daemon there left behind is not found
-        return []
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()] if os.path.isdir(PROC) else []
 
 
 def _stat(pid: int) -> _Stat | None:
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"{PROC}/{pid}/stat") as file:
             # The name, in brackets, may hold anything; after it there are only words.
             words = file.read().rpartition(")")[2].split()
     except OSError:

@@ -391,3 +391,29 @@ def test_of_complaints_the_end_is_kept_and_each_is_a_sign_of_life(program: Progr
         assert set(hand.heard) == {b""}
 
     tell(story())
+
+
+def test_where_there_is_no_proc_a_group_ends_as_a_whole(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As on macOS: found by nothing but its group."""
+
+    async def story() -> None:
+        program.does("trap '' INT TERM\nsleep 1000 &\nsleep 1000 &\necho began\nwait")
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: b"began" in hand.output)
+        born = psutil.Process(hand.pid).children()
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(process, "PROC", str(tmp_path / "none"))
+            assert process.members(hand.pid) == [-hand.pid]
+            assert process.started_at(hand.pid) is None
+            process.halt(hand.pid)
+            under_way.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await under_way
+            await until(lambda: process.members(hand.pid) == [])  # whoever ended is there until waited for
+        assert len(born) == 2
+        assert [one for one in born if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
+
+    tell(story())
