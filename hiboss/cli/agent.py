@@ -111,9 +111,9 @@ def set_(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Change what is said of an agent.
+    """Change how an agent thinks and what is said of it. An empty text ('') takes a word away.
 
-    An empty text ('') takes a word away.
+    Example: hiboss agent set --as boss --name nex --provider command --command "python agent.py"
     """
     params = given(locals()) | {"name": name}
     result = call("agent.set", params, token=token, profile=as_)
