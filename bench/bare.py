@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
-from hiboss import clock
-from hiboss.config import DEFAULTS
+from hiboss.core import clock
+from hiboss.core.settings import DEFAULTS
 from hiboss.store import messages
-from hiboss.store.database import connect
+from hiboss.store.connection import connect
 from hiboss.store.invariants import violations
 
 from .homes import AGENT, TEXT, new_home

@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from hiboss.api import desk  # noqa: F401 - it declares the operations
-from hiboss.api.caller import Gate
+from hiboss.api import dispatch  # noqa: F401 - it declares the operations
+from hiboss.api.auth import Gate
 from hiboss.api.policy import Policy
-from hiboss.cli.spawn import call_once
-from hiboss.config import DEFAULTS
-from hiboss.errors import BadToken
-from hiboss.lock import Lock
-from hiboss.paths import Home
+from hiboss.cli.daemon_process import call_once
+from hiboss.core.errors import BadToken
+from hiboss.core.paths import Home
+from hiboss.core.settings import DEFAULTS
+from hiboss.daemon.lock import Lock
 from hiboss.store import tokens
 from hiboss.store.store import Store
 

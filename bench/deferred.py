@@ -17,12 +17,12 @@ from typing import Any
 
 import psutil
 
-from hiboss.config import DEFAULTS
-from hiboss.lock import Lock
-from hiboss.scheduler import Scheduler
-from hiboss.store import arrivals
+from hiboss.core.settings import DEFAULTS
+from hiboss.daemon.lock import Lock
+from hiboss.routing.scheduler import Scheduler
+from hiboss.store import wakeups
 from hiboss.store.store import Store
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from . import lateness
 from .figures import AT_MOST, Figure, Ratio, middle, middle_ratio
@@ -79,7 +79,7 @@ class _Wake:
 
 
 async def _look(store: Store, scheduler: Scheduler) -> None:
-    store.read(arrivals.next_wake)
+    store.read(wakeups.next_wake)
 
 
 async def _catch_up(store: Store, scheduler: Scheduler) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from time import monotonic, perf_counter, sleep, time
 
-from hiboss import clock
-from hiboss.testing import RunningDaemon
+from hiboss.core import clock
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio, middle_ratio
 from .homes import AGENT, ENVIRONMENT, TEXT, bind, cpu, new_home, say

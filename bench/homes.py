@@ -14,12 +14,12 @@ from time import perf_counter
 
 import psutil
 
-from hiboss import clock
-from hiboss.cli.spawn import call_once
-from hiboss.config import DEFAULTS
-from hiboss.paths import Home
-from hiboss.store.database import Connection, connect
-from hiboss.testing import RunningDaemon
+from hiboss.cli.daemon_process import call_once
+from hiboss.core import clock
+from hiboss.core.paths import Home
+from hiboss.core.settings import DEFAULTS
+from hiboss.store.connection import Connection, connect
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .load import ROOT
 

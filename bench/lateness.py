@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from time import monotonic, sleep, time_ns
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio
 from .homes import AGENT, say

@@ -7,7 +7,7 @@ from time import perf_counter, sleep
 
 import psutil
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio, middle_ratio
 from .homes import say

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio
 from .homes import SETTLED, WAITING, say

@@ -8,7 +8,7 @@ from statistics import median
 
 import psutil
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .bare import Bare
 from .figures import Figure, Ratio, middle, middle_ratio

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hiboss.contract import Account, Letter
-from hiboss.scripted import ScriptedAdapter
+from hiboss.core.contract import Account, Letter
+from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 FILE = "stamps"
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from time import perf_counter, sleep
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_LEAST, Figure, Ratio, middle_ratio
 from .homes import AGENT, new_home, say

@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio
 from .homes import AGENT, TEXT, cpu, new_home, say

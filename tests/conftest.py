@@ -1,7 +1,42 @@
-"""What all tests share: hypothesis looks for counter-examples and never at the clock."""
+"""What all tests share: hypothesis without deadlines; a daemon for the module, two agents, a team, the boss."""
 
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.office import Party, agents, open_office
+from tests.support.thinkers import Chief, Team
 
 # Deadlines would be timed assertions, and this machine may be busy with other things.
 settings.register_profile("hiboss", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hiboss")
+
+# A shell gives what it runs in the background no SIGINT, and programs hand that on: tests press Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture
+def two(daemon: RunningDaemon) -> tuple[Party, Party]:
+    ada, bob = agents(daemon, 2)
+    return ada, bob
+
+
+@pytest.fixture(scope="module")
+def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Team:
+    return Team(daemon, tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="module")
+def ada(daemon: RunningDaemon) -> Chief:
+    return Chief(daemon)

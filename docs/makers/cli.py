@@ -8,8 +8,8 @@ from typing import Any
 
 from typer.main import get_command
 
-from hiboss import errors
 from hiboss.cli.main import app
+from hiboss.core import errors
 
 from .markdown import code, page, table
 

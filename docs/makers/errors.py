@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hiboss import errors
+from hiboss.core import errors
 
 from .markdown import code, page, table
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-import hiboss.api.desk  # noqa: F401 - importing it declares every operation
-from hiboss import errors
+import hiboss.api.dispatch  # noqa: F401 - importing it declares every operation
 from hiboss.api.operation import REGISTRY, Operation
+from hiboss.core import errors
 
 from .markdown import code, page, sentence, slug, table
 

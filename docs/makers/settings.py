@@ -6,7 +6,7 @@ import json
 from textwrap import fill
 from typing import Any
 
-from hiboss.config import KIB, MIB, SECTIONS, TABLE, Setting
+from hiboss.core.settings import KIB, MIB, SECTIONS, TABLE, Setting
 
 from .markdown import NOTICE, code, page, table
 

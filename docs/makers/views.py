@@ -7,9 +7,9 @@ import tempfile
 from contextlib import closing
 from importlib.resources import files
 
-from hiboss.paths import Home
-from hiboss.store.database import Connection, connect
-from hiboss.store.migrate import migrate
+from hiboss.core.paths import Home
+from hiboss.store.connection import Connection, connect
+from hiboss.store.migrations import migrate
 
 from .markdown import code, page, sentence, table
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..address import check_agent_name
-from ..envelope import measure
-from ..errors import (
+from ..core import clock
+from ..core.address import check_agent_name
+from ..core.envelope import measure
+from ..core.errors import (
     BadName,
     BadProvider,
     BadText,
@@ -24,15 +24,15 @@ from ..errors import (
     TooLarge,
     UnknownAgent,
 )
-from ..store import agents, bindings, guards, lanes, tokens
-from ..store.database import Row
+from ..store import agents, bindings, lanes, run_limits, tokens
+from ..store.connection import Row
+from ..store.group_commit import Tx
 from ..store.lanes import Lane
-from ..store.writer import Tx
-from . import thinking
-from .access import own_or_boss
-from .caller import Caller
-from .house import House
+from . import provider_settings
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
+from .permissions import own_or_boss
 
 
 class Fields(Params):
@@ -196,13 +196,13 @@ async def change(house: House, caller: Caller, params: Set) -> Changed:
         row = agents.get(tx, params.name)
         if {"provider", "workspace"} & fields.keys():  # what it waits for may be mended by this
             lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
-        guards.relax(tx, row, bounds)
+        run_limits.relax(tx, row, bounds)
         return agents.get(tx, params.name)
 
     row = await _write_choice(house, caller, choice, write)
     house.gate.forget()
-    old = thinking.secret_of(before)
-    if old is not None and old != thinking.secret_of(row):
+    old = provider_settings.secret_of(before)
+    if old is not None and old != provider_settings.secret_of(row):
         house.home.forget_secret(old)
     result: Changed = {**shape(house, row)}  # type: ignore[typeddict-item]
     if choice.secret is not None:
@@ -211,7 +211,7 @@ async def change(house: House, caller: Caller, params: Set) -> Changed:
 
 
 async def _write_choice(
-    house: House, caller: Caller, choice: thinking.Choice, write: Callable[[Tx], Row]
+    house: House, caller: Caller, choice: provider_settings.Choice, write: Callable[[Tx], Row]
 ) -> Row:
     """A change of an agent; whoever gives it turns is told."""
     try:
@@ -239,7 +239,7 @@ async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
     name = row["name"]
     house.runner.refresh()
     house.runner.end_runs(row["id"], "the agent was deleted")
-    if (secret := thinking.secret_of(row)) is not None:
+    if (secret := provider_settings.secret_of(row)) is not None:
         house.home.forget_secret(secret)
     house.gate.forget()
     house.home.forget_profile(params.name)
@@ -276,10 +276,12 @@ def _fields(house: House, params: Fields) -> dict[str, Any]:
     return {name: value or None for name, value in (given | limits).items()}
 
 
-def _choose(house: House, params: Fields, fields: dict[str, Any], before: Row | None) -> thinking.Choice:
+def _choose(
+    house: House, params: Fields, fields: dict[str, Any], before: Row | None
+) -> provider_settings.Choice:
     """The provider asked for, among the fields to write; mode run needs one."""
     given = {name: getattr(params, name) for name in ("provider", "command", "url")}
-    choice = thinking.choose(house, given, before)
+    choice = provider_settings.choose(house, given, before)
     for name, value in choice.columns.items():
         if name != "mode" or "mode" not in fields:
             fields[name] = value
@@ -291,7 +293,7 @@ def _choose(house: House, params: Fields, fields: dict[str, Any], before: Row | 
 
 
 def shape(house: House, row: Row) -> Agent:
-    settings = thinking.shown(row)
+    settings = provider_settings.shown(row)
     return {
         "name": row["name"],
         "address": f"agent:{row['name']}",

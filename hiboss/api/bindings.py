@@ -5,15 +5,15 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..contract import Refused
-from ..errors import BindingTaken, InvalidParams, UnknownAdapter, UnknownAgent, UnknownBinding
+from ..core import clock
+from ..core.contract import Refused
+from ..core.errors import BindingTaken, InvalidParams, UnknownAdapter, UnknownAgent, UnknownBinding
 from ..store import agents, bindings
 from ..store.bindings import Bound
-from ..store.database import Row
-from ..store.writer import Tx
-from .caller import Caller
-from .house import House
+from ..store.connection import Row
+from ..store.group_commit import Tx
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
 
 LONGEST_PATH = 4_096  # characters; more than any file system takes

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..address import BOSS
-from ..errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import arrivals, schedules, tokens
-from ..store import house as house_store
-from ..store.writer import Tx
-from .access import ROTATING
-from .caller import Caller
-from .house import House
+from ..core import clock
+from ..core.address import BOSS
+from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
+from ..store import boss as house_store
+from ..store import schedules, tokens, wakeups
+from ..store.group_commit import Tx
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
+from .permissions import ROTATING
 
 
 class Boss(TypedDict):
@@ -59,7 +59,7 @@ async def change(house: House, caller: Caller, params: Set) -> Boss:
         house_store.change_boss(tx, name, zone)
         if zone is not None:
             schedules.follow_boss(tx, now)
-        return arrivals.next_wake(tx)
+        return wakeups.next_wake(tx)
 
     nearest = await house.write(caller, write)
     if nearest is not None:

@@ -8,16 +8,16 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids, shape
-from ..address import parse_address
-from ..ids import LARGEST
-from ..store import conversations, runlog
+from ..core import clock, envelope_json, errors, ids
+from ..core.address import parse_address
+from ..core.ids import LARGEST
+from ..store import conversations, run_history
 from ..store.envelopes import find_address
 from ..store.messages import hint
-from . import runs, standing
-from .caller import Caller, acting_for
+from . import agent_status, runs
+from .auth import Caller, acting_for
+from .context import House
 from .envelopes import page_size, shapes
-from .house import House
 from .operation import Level, Params, operation
 
 LONGEST_WAIT = 3_600_000
@@ -35,7 +35,7 @@ class Messages(With):
 
 class Said(TypedDict):
     conversation: str | None
-    envelopes: list[shape.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeShape]
     last: int  # the number of the last message; 0: nothing was said yet
     more: bool
     timezone: str
@@ -65,7 +65,7 @@ class Live(TypedDict):
 
 class Followed(TypedDict):
     conversation: str | None
-    envelopes: list[shape.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeShape]
     last: int
     run: Live | None
     state: str | None  # of an agent: running, idle, retrying, paused, waiting
@@ -139,7 +139,7 @@ def _look(
         limit = house.settings.page_size_limit
         said = house.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
         live = _live(house, other, found["id"], params, seen)
-    state, why = house.store.read(lambda c: standing.in_a_word(c, other))
+    state, why = house.store.read(lambda c: agent_status.in_a_word(c, other))
     return {
         "conversation": None if found is None else f"c{found['id']}",
         "envelopes": shapes(house, [number for _, number in said], caller.sees),
@@ -152,7 +152,7 @@ def _look(
 
 
 def _live(house: House, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
-    row = house.store.read(lambda c: runlog.in_conversation(c, other, conversation))
+    row = house.store.read(lambda c: run_history.in_conversation(c, other, conversation))
     work = None if row is None else house.runner.work(row["id"])
     if row is None or work is None:
         return None

@@ -9,13 +9,14 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from .. import __version__, clock, errors
-from ..store import due, lanes
-from ..store import house as house_store
+from .. import __version__
+from ..core import clock, errors
+from ..store import boss as house_store
+from ..store import due_envelopes, lanes
+from .auth import Caller
 from .bindings import BindingShape
 from .bindings import shapes as adapter_shapes
-from .caller import Caller
-from .house import House
+from .context import House
 from .lanes import LaneShape
 from .lanes import shape as lane_shape
 from .operation import REGISTRY, Level, Nothing, operation
@@ -93,7 +94,7 @@ async def status(house: House, caller: Caller, params: Nothing) -> Status:
     """How the daemon is and how much it has in hand."""
     exact_to = house.settings.count_exact_to
     counts = await house.store.read_slowly(lambda c: house_store.counts(c, exact_to))
-    oldest = await house.store.read_slowly(due.oldest)
+    oldest = await house.store.read_slowly(due_envelopes.oldest)
     rows = await house.store.read_slowly(lanes.listed)
     return {
         "version": __version__,

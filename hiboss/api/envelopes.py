@@ -8,15 +8,15 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids, shape
-from ..address import BOSS, parse_address
-from ..envelope import Box, Status
-from ..errors import InvalidParams, UnknownAddress
-from ..store import envelopes, listing, messages
-from ..store import house as house_store
-from ..store.writer import Tx
-from .caller import Caller, acting_for
-from .house import House
+from ..core import clock, envelope_json, errors, ids
+from ..core.address import BOSS, parse_address
+from ..core.envelope import Box, Status
+from ..core.errors import InvalidParams, UnknownAddress
+from ..store import boss as house_store
+from ..store import envelopes, messages, paging
+from ..store.group_commit import Tx
+from .auth import Caller, acting_for
+from .context import House
 from .operation import Level, Params, operation
 
 Id = str | int
@@ -44,7 +44,7 @@ class List(Params):
 
 
 class Listed(TypedDict):
-    envelopes: list[shape.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeShape]
     next: str | None
     total: NotRequired[int | str]
     timezone: str
@@ -55,7 +55,7 @@ class Get(Params):
 
 
 class Got(TypedDict):
-    envelope: shape.EnvelopeShape
+    envelope: envelope_json.EnvelopeShape
     recipients: list[str]
     timezone: str
 
@@ -82,7 +82,7 @@ class Marked(TypedDict):
 
 class Read(TypedDict):
     changed: int
-    envelopes: list[shape.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeShape]
     timezone: str
 
 
@@ -108,9 +108,9 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     query = _query(house, caller, params)
     store = house.store
     if query.filtered or params.count:
-        page = await store.read_slowly(lambda c: listing.page(c, query))
+        page = await store.read_slowly(lambda c: paging.page(c, query))
     else:
-        page = store.read(lambda c: listing.page(c, query))
+        page = store.read(lambda c: paging.page(c, query))
     result: Listed = {
         "envelopes": shapes(house, page.ids, caller.sees),
         "next": page.next.text(store.epoch) if page.next else None,
@@ -118,20 +118,20 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
     }
     if params.count:
         exact_to = house.settings.count_exact_to
-        result["total"] = await store.read_slowly(lambda c: listing.count(c, query, exact_to))
+        result["total"] = await store.read_slowly(lambda c: paging.count(c, query, exact_to))
     return result
 
 
-def shapes(house: House, numbers: list[int], viewer: int | None) -> list[shape.EnvelopeShape]:
+def shapes(house: House, numbers: list[int], viewer: int | None) -> list[envelope_json.EnvelopeShape]:
     """Envelopes that were found to be visible to the viewer; None sees all."""
     if not numbers:
         return []
     rows = house.store.read(lambda c: envelopes.fetch(c, numbers))
     quotes = house.store.read(lambda c: envelopes.quotes(c, rows, viewer))
-    return [shape.envelope(row, house.home, quotes) for row in rows]
+    return [envelope_json.envelope(row, house.home, quotes) for row in rows]
 
 
-def _query(house: House, caller: Caller, params: List) -> listing.Query:
+def _query(house: House, caller: Caller, params: List) -> paging.Query:
     now, zone = clock.now(), house.zone
     statuses = tuple(Status)
     if params.status is not None:
@@ -144,7 +144,7 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
 
     # What fails lies with whoever sent it: asked for without a box, an inbox would nearly always be empty.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
-    return listing.Query(
+    return paging.Query(
         owner=acting_for(house.store, caller, params.address),
         outbox=params.box == "outbox" or (failed and not caller.is_boss),
         everywhere=failed and caller.is_boss,
@@ -161,7 +161,7 @@ def _query(house: House, caller: Caller, params: List) -> listing.Query:
         oldest_first=params.oldest_first,
         with_deferred=caller.is_boss and not params.arrived,
         limit=page_size(house, params.page_size),
-        after=None if params.after is None else listing.Position.parse(params.after, house.store.epoch),
+        after=None if params.after is None else paging.Position.parse(params.after, house.store.epoch),
     )
 
 

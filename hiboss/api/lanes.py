@@ -5,16 +5,16 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..address import parse_address
-from ..errors import BadAddress, NotFound, UnknownAddress
+from ..core import clock
+from ..core.address import parse_address
+from ..core.errors import BadAddress, NotFound, UnknownAddress
 from ..store import lanes
-from ..store.database import Row
+from ..store.connection import Row
 from ..store.envelopes import find_address
+from ..store.group_commit import Tx
 from ..store.lanes import Lane
-from ..store.writer import Tx
-from .caller import Caller
-from .house import House
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
 
 

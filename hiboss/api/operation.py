@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ..errors import HibossError
+from ..core.errors import HibossError
 
 
 class Level(IntEnum):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..errors import FixedLevel, InvalidParams, UnknownOperation, nearest
+from ..core.errors import FixedLevel, InvalidParams, UnknownOperation
+from ..core.quoting import nearest
 from ..store import policy as policy_store
 from ..store.store import Store
 from .operation import REGISTRY, Level

@@ -8,15 +8,15 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids
-from ..contract import Heard
-from ..errors import NotFound, NotRunning
-from ..runner.work import Work
-from ..store import agents, runlog, runs
-from ..store.database import Row
-from .caller import Caller
+from ..agents.run_execution import Work
+from ..core import clock, errors, ids
+from ..core.contract import Heard
+from ..core.errors import NotFound, NotRunning
+from ..store import agents, run_history, run_start
+from ..store.connection import Row
+from .auth import Caller
+from .context import House
 from .envelopes import page_size
-from .house import House
 from .operation import Level, Params, operation
 
 LONGEST_WAIT = 3_600_000
@@ -118,7 +118,7 @@ async def listed(house: House, caller: Caller, params: List) -> Listed:
         house.settings.check_word("trace", params.trace)
     agent = _whose(house, caller, params.agent)
     rows = await house.store.read_slowly(
-        lambda c: runlog.page(
+        lambda c: run_history.page(
             c, agent=agent, status=params.status, trace=params.trace, before=before, limit=limit + 1
         )
     )
@@ -208,7 +208,7 @@ async def pause(house: House, caller: Caller, params: Which) -> Changed:
         )
     changed = work.pause()
     now = clock.now()
-    await house.write(caller, lambda tx: runs.note_pause(tx, row["id"], now))
+    await house.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
@@ -220,7 +220,7 @@ async def resume(house: House, caller: Caller, params: Which) -> Changed:
     work, row = await _under_way(house, caller, params.id)
     changed = work.resume()
     now = clock.now()
-    await house.write(caller, lambda tx: runs.note_resume(tx, row["id"], now))
+    await house.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
@@ -245,7 +245,7 @@ async def _work(house: House, row: Row) -> Work | None:
 def _visible(house: House, caller: Caller, given: str | int) -> Row:
     """A run of one's own; the boss sees all."""
     number = ids.number(given, "run")
-    row = house.store.read(lambda c: runlog.get(c, number))
+    row = house.store.read(lambda c: run_history.get(c, number))
     if row is None or not (caller.is_boss or row["agent"] == caller.id):
         raise NotFound(what="run", value=f"r{number}", where="hiboss run list")
     return row

@@ -8,14 +8,14 @@ from typing import Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock, cron, errors, ids
-from ..envelope import Draft
-from ..errors import InvalidParams
+from ..core import clock, errors, ids, schedule_times
+from ..core.envelope import Draft
+from ..core.errors import InvalidParams
 from ..store import messages, schedules
-from ..store.database import Row
-from ..store.writer import Tx
-from .caller import Caller
-from .house import House
+from ..store.connection import Row
+from ..store.group_commit import Tx
+from .auth import Caller
+from .context import House
 from .operation import Level, Params, operation
 from .sending import Send, draft_of
 
@@ -267,9 +267,9 @@ async def explain(house: House, caller: Caller, params: Explain) -> Explained:
     """When a cron expression would be due next."""
     if not 1 <= params.count <= 100:
         raise InvalidParams(detail=f"count (--count) is {params.count} and may be 1 to 100")
-    expression, name = cron.check(params.cron), params.timezone or house.timezone
+    expression, name = schedule_times.check(params.cron), params.timezone or house.timezone
     zone = clock.zone(name)
-    slots = cron.cron_slots(expression, clock.now(), zone)
+    slots = schedule_times.cron_slots(expression, clock.now(), zone)
     found = [slot for slot, _ in zip(slots, range(params.count), strict=False)]
     return {
         "cron": expression,
@@ -295,7 +295,7 @@ def _when(house: House, params: Content) -> dict[str, Any]:
     """The columns that say when, of what was given."""
     when: dict[str, Any] = {}
     if params.cron is not None:
-        when["cron"] = cron.check(params.cron)
+        when["cron"] = schedule_times.check(params.cron)
     if params.every is not None:
         length = clock.duration(params.every, most=LONGEST_INTERVAL)
         if length < SHORTEST_INTERVAL:

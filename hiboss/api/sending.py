@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
-from .. import clock, errors, ids
-from ..address import BOSS, Address, parse_address
-from ..envelope import Draft, Kind, Priority
-from ..errors import BossOnly, SenderMissing
-from .caller import Caller
-from .house import House
+from ..core import clock, errors, ids
+from ..core.address import BOSS, Address, parse_address
+from ..core.envelope import Draft, Kind, Priority
+from ..core.errors import BossOnly, SenderMissing
+from .auth import Caller
+from .context import House
 from .operation import Level, Params, operation
 
 _KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes

@@ -6,10 +6,10 @@ from typing import cast
 
 from typing_extensions import TypedDict
 
-from ..config import described
-from ..errors import BadConfig, BadSetting, UnknownSetting
-from .caller import Caller
-from .house import House
+from ..core.errors import BadConfig, BadSetting, UnknownSetting
+from ..core.settings import described
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, operation
 
 

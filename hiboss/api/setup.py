@@ -9,16 +9,16 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..address import check_agent_name
-from ..crashpoint import SETUP_PROFILES, crashpoint
-from ..errors import BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge
+from ..core import clock
+from ..core.address import check_agent_name
+from ..core.crashpoint import SETUP_PROFILES, crashpoint
+from ..core.errors import BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
-from ..store import house as house_store
-from ..store.writer import Tx
-from . import thinking
-from .caller import Caller
-from .house import House
+from ..store import boss as house_store
+from ..store.group_commit import Tx
+from . import provider_settings
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
 
 _one_at_a_time = asyncio.Lock()
@@ -85,7 +85,7 @@ async def execute(house: House, caller: Caller, params: Execute) -> Executed:
     house.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
-    chosen = thinking.choose(house, {"provider": params.provider}, None).columns
+    chosen = provider_settings.choose(house, {"provider": params.provider}, None).columns
     async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
         return await _execute(house, name, zone, agent, chosen)
 

@@ -7,16 +7,16 @@ from contextlib import nullcontext
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from .. import clock
-from ..address import check_agent_name
-from ..errors import BadName, BadText, NameTaken, TooLarge, UnknownUser
+from ..core import clock
+from ..core.address import check_agent_name
+from ..core.errors import BadName, BadText, NameTaken, TooLarge, UnknownUser
 from ..store import tokens, users
-from ..store.database import Row
-from ..store.writer import Tx
-from .access import Rotated, give_new_token
-from .caller import Caller
-from .house import House
+from ..store.connection import Row
+from ..store.group_commit import Tx
+from .auth import Caller
+from .context import House
 from .operation import Level, Nothing, Params, operation
+from .permissions import Rotated, give_new_token
 
 
 class Named(Params):

@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.models import CommandInfo
 
 from .. import __version__
-from ..errors import HibossError
+from ..core.errors import HibossError
 from . import output
 
 NOUNS = {
@@ -92,7 +92,7 @@ def root(
 def main() -> None:
     output.prepare()
     if COMPLETE in os.environ:
-        from .suggest import suggest
+        from .completion import suggest
 
         sys.exit(suggest(get_command(app), os.environ[COMPLETE]))
     sys.exit(_status())
@@ -150,7 +150,7 @@ def _go(place: typer.Typer, words: list[str], depth: int) -> Any:
 
 
 def _noun(name: str) -> typer.Typer:
-    noun: typer.Typer = import_module(f"hiboss.cli.{name}").app
+    noun: typer.Typer = import_module(f"hiboss.cli.commands.{name}").app
     return noun
 
 

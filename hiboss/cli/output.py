@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import HibossError, WrongUsage
-from ..rpc.client import Answered
+from ..core.errors import HibossError, WrongUsage
+from .client import Answered
 
 KEY, HEAD, NEW, WRONG = "36", "2", "1", "1;31"  # cyan, faint, bold, bold red
 PATIENCE = 1.0  # seconds until a person is told that something is still going on
@@ -136,7 +136,7 @@ def word(value: Any) -> str:
 
 def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ()) -> None:
     """Rows for a person, one line each, as wide as the terminal; those numbered in `bold` stand out."""
-    from .table import lines as fitted
+    from .table_layout import lines as fitted
 
     encoding = sys.stdout.encoding or "utf-8"
     if "utf" not in encoding.lower():  # counted as it will be printed
@@ -212,7 +212,7 @@ def ended(why: str, status: int) -> int:
 
 def misused(error: Any) -> int:
     """Wrong usage, as Typer found it."""
-    from .usage import asks_for_help, explained
+    from .usage_errors import asks_for_help, explained
 
     if asks_for_help(error) and not Mode.json:
         error.show()
@@ -234,7 +234,7 @@ def settings(result: dict[str, Any]) -> None:
 
 
 def _settings_table(found: list[dict[str, Any]]) -> None:
-    from .table import Column
+    from .table_layout import Column
 
     headed = [
         Column(title="setting", least=12),
@@ -316,7 +316,7 @@ def envelopes(result: dict[str, Any], *, as_table: bool = False, sent: bool = Fa
 
 def _envelope_table(found: list[dict[str, Any]], timezone: str, sent: bool) -> None:
     """In an outbox who wrote goes without saying; in a box, whose it is."""
-    from .table import Column
+    from .table_layout import Column
 
     several = len({one["to"] for one in found}) > 1
     start = 5 if columns(sys.stdout) < NARROW else 0
@@ -351,11 +351,11 @@ def _state(one: dict[str, Any]) -> str:
 def envelope(one: dict[str, Any], timezone: str) -> None:
     from zoneinfo import ZoneInfo
 
-    from .. import render
+    from ..core import rendering
 
     zone = ZoneInfo(timezone)
-    record(dict(render.facts(one, zone)))
-    print(shown("\n".join(render.content(one, zone))))
+    record(dict(rendering.facts(one, zone)))
+    print(shown("\n".join(rendering.content(one, zone))))
 
 
 def agents(found: list[dict[str, Any]]) -> None:
@@ -363,7 +363,7 @@ def agents(found: list[dict[str, Any]]) -> None:
     if not found or not on_terminal(sys.stdout):
         records(found, empty="no-agents")
         return
-    from .table import Column
+    from .table_layout import Column
 
     start = 5 if columns(sys.stdout) < NARROW else 0
     rows = [
@@ -392,16 +392,16 @@ def rendered(result: dict[str, Any]) -> str:
     """Envelopes as one text, as agents see them."""
     from zoneinfo import ZoneInfo
 
-    from .. import render
+    from ..core import rendering
 
-    return render.digest(result["envelopes"], ZoneInfo(result["timezone"]))
+    return rendering.digest(result["envelopes"], ZoneInfo(result["timezone"]))
 
 
 def shown(text: str, stream: Any = None) -> str:
     """The text; on a terminal without what could steer it (escape sequences, bells, bidi overrides)."""
     if not on_terminal(stream or sys.stdout):
         return text
-    from .table import tame
+    from .table_layout import tame
 
     return tame(text)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from ..errors import (
+from ..core.errors import (
     BadText,
     BadToken,
     InvalidParams,
@@ -19,12 +19,11 @@ from ..errors import (
     UnknownProfile,
     UnreadableFile,
     WrongUsage,
-    nearest,
 )
-from ..paths import Home
-from ..rpc import client
-from . import output
-from .spawn import TOKEN_VARIABLE, holder
+from ..core.paths import Home
+from ..core.quoting import nearest
+from . import client, output
+from .daemon_process import TOKEN_VARIABLE, holder
 
 BOSS = "boss"
 

@@ -29,7 +29,7 @@ def runs(result: dict[str, Any]) -> None:
 
 
 def _run_table(found: list[dict[str, Any]], zone: str) -> None:
-    from .table import Column
+    from .table_layout import Column
 
     headed = [
         Column(title="id", least=2),
@@ -128,7 +128,7 @@ def team(result: dict[str, Any]) -> None:
     if not found or not output.on_terminal(sys.stdout):
         output.records((_standing(one, zone) for one in found), empty="no-agents")
         return
-    from .table import Column
+    from .table_layout import Column
 
     headed = [
         Column(title="agent", least=6, most=24),

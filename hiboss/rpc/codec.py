@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from ..errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
+from ..core.errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
 
 Id = str | int | float | None
 _EXACT = 2.0**53  # orjson reads an integer of more than 64 bits as a float, which is another number

@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Protocol, cast
 
-from ..config import Settings
-from ..errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalError
+from ..core.errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalError
+from ..core.settings import Settings
 from . import codec
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..address import BACKGROUND, Address
-from ..errors import NameTaken, UnknownAgent, nearest
+from ..core.address import BACKGROUND, Address
+from ..core.errors import NameTaken, UnknownAgent
+from ..core.quoting import nearest
 from . import bindings, schedules, tokens
-from .database import Connection, Row
-from .writer import Tx
+from .connection import Connection, Row
+from .group_commit import Tx
 
 # What a caller may set; each is a column of the same name.
 FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace", "reply", "busy")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from ..address import Address
-from ..errors import BindingTaken, UnknownBinding
-from .database import Connection, Row
+from ..core.address import Address
+from ..core.errors import BindingTaken, UnknownBinding
+from .connection import Connection, Row
+from .group_commit import Tx
 from .lanes import Trouble, fail
-from .writer import Tx
 
 
 class Bound(NamedTuple):

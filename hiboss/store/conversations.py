@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .database import Connection, Row
+from .connection import Connection, Row
 
 
 def between(connection: Connection, parties: Iterable[int]) -> Row | None:

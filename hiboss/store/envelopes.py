@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..address import Address
-from ..envelope import Box, Status, Waits
-from ..errors import NotFound, TooLate
-from .database import Connection, Row
-from .writer import Tx
+from ..core.address import Address
+from ..core.envelope import Box, Status, Waits
+from ..core.errors import NotFound, TooLate
+from .connection import Connection, Row
+from .group_commit import Tx
 
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,

@@ -6,7 +6,7 @@ the tests after every crash.
 
 from __future__ import annotations
 
-from .database import Connection
+from .connection import Connection
 from .lanes import NEXT_START
 
 INVARIANTS: dict[str, str] = {

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from . import due, notices
-from .database import Connection, Row
+from . import due_envelopes, notices
+from .connection import Connection, Row
 from .envelopes import Facts
-from .writer import Tx
+from .group_commit import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
 GIVE_UP_FAILURES = 10
@@ -41,7 +41,7 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Fa
     state = get(tx, lane)
     if not may_go(state, now, eager=eager):
         return None
-    found = due.due(tx, lane.address, now, 1, binding=lane.binding)
+    found = due_envelopes.due(tx, lane.address, now, 1, binding=lane.binding)
     if not found:
         return None
     if state is not None:

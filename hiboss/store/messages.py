@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..address import BACKGROUND, SYSTEM, Address
-from ..envelope import Accepted, Draft, Status, Waits
-from ..errors import (
+from ..core.address import BACKGROUND, SYSTEM, Address
+from ..core.envelope import Accepted, Draft, Status, Waits
+from ..core.errors import (
     KeyReused,
     NoProvider,
     NoRecipient,
@@ -15,11 +15,11 @@ from ..errors import (
     NotFound,
     UnknownRecipient,
     UnknownSender,
-    nearest,
 )
-from .book import Entry
-from .database import Connection, Row
-from .writer import Tx
+from ..core.quoting import nearest
+from .connection import Connection, Row
+from .group_commit import Tx
+from .writer_cache import Entry
 
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,

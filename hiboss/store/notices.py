@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ..address import BACKGROUND, BOSS, SYSTEM, Address
-from ..clock import local, zone
-from ..envelope import Draft
-from . import house, messages
-from .database import Row
-from .writer import Tx
+from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
+from ..core.clock import local, zone
+from ..core.envelope import Draft
+from . import boss as boss_store
+from . import messages
+from .connection import Row
+from .group_commit import Tx
 
 
 def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool) -> None:
@@ -30,7 +31,7 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
 
 def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
     row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
-    boss = house.boss(tx)
+    boss = boss_store.boss(tx)
     since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
     text = (
         f"Nothing gets through to {row[0]} since {since}: {why}\n"

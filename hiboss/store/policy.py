@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from .database import Connection
-from .writer import Tx
+from .connection import Connection
+from .group_commit import Tx
 
 
 def get(connection: Connection | Tx) -> dict[str, str]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .. import clock
-from ..address import SYSTEM, parse_address
-from ..cron import Timing
-from ..envelope import Accepted, Attachment, Draft, Kind, Priority
-from ..errors import HibossError, NotFound
-from . import house, messages, notices
-from .database import Connection, Row
-from .writer import Tx
+from ..core import clock
+from ..core.address import SYSTEM, parse_address
+from ..core.envelope import Accepted, Attachment, Draft, Kind, Priority
+from ..core.errors import HibossError, NotFound
+from ..core.schedule_times import Timing
+from . import boss as boss_store
+from . import messages, notices
+from .connection import Connection, Row
+from .group_commit import Tx
 
 GRACE_MS = 60_000  # so late, a slot still counts as met
 CATCH_UP = 100  # slots fired at once after a downtime, at most
@@ -120,7 +121,7 @@ def slots(connection: Connection, number: int, limit: int) -> list[Row]:
 def timing(connection: Connection | Tx, row: Row) -> Timing:
     name = row["timezone"]
     if name is None:
-        boss = house.boss(connection)
+        boss = boss_store.boss(connection)
         name = boss["timezone"] if boss and boss["timezone"] else "UTC"
     return Timing(row["cron"], row["every_ms"], row["at"], clock.zone(name), row["created_at"])
 

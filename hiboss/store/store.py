@@ -10,13 +10,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ..config import Settings
-from ..errors import Busy, HibossError, StoreError
-from ..paths import Home
-from . import house
-from .database import Connection, connect, translate
-from .migrate import migrate
-from .writer import Tx, Writer
+from ..core.errors import Busy, HibossError, StoreError
+from ..core.paths import Home
+from ..core.settings import Settings
+from . import boss
+from .connection import Connection, connect, translate
+from .group_commit import Tx, Writer
+from .migrations import migrate
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Store:
         self._local = threading.local()
         self._pooled: list[Connection] = []
         self._writer = Writer(connection, home, settings)
-        self.epoch = house.epoch(self._near)
+        self.epoch = boss.epoch(self._near)
         self.boot = 0
 
     @classmethod
@@ -50,7 +50,7 @@ class Store:
         except HibossError:
             connection.close()
             raise
-        store.boot = await store.write(house.next_boot)
+        store.boot = await store.write(boss.next_boot)
         return store
 
     @property

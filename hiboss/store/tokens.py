@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from .database import Connection, Row
-from .writer import Tx
+from .connection import Connection, Row
+from .group_commit import Tx
 
 PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
 

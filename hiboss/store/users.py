@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..address import Address
-from ..errors import NameTaken, UnknownUser, nearest
+from ..core.address import Address
+from ..core.errors import NameTaken, UnknownUser
+from ..core.quoting import nearest
 from . import schedules, tokens
-from .database import Connection, Row
-from .writer import Tx
+from .connection import Connection, Row
+from .group_commit import Tx
 
 _SELECT = """
 SELECT a.id, a.name AS login, u.name, u.boss, u.created_at, u.last_seen_at

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.acceptance.cli import HIBOSS
+from tests.support.cli import HIBOSS
 
 _PLAIN = bytes.maketrans(b"-_", b"+/")  # tokens are written one way, webhooks' secrets the other
 PIECE = 12  # so many characters of a token are no accident, and a shortened one still has them

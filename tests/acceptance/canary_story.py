@@ -20,15 +20,15 @@ from typing import Any
 import psutil
 from typer.main import get_command
 
-from hiboss.api import desk  # noqa: F401 - it declares the operations
+from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY
 from hiboss.cli.main import app
-from hiboss.config import DEFAULTS
-from hiboss.store import migrate, tokens
-from hiboss.store.database import connect
-from hiboss.testing import RunningDaemon
+from hiboss.core.settings import DEFAULTS
+from hiboss.store import migrations, tokens
+from hiboss.store.connection import connect
+from hiboss.testing.running_daemon import RunningDaemon
 from tests.acceptance.canary import Canary, Evidence, watched
-from tests.acceptance.cli import Done, Shell, wait_until
+from tests.support.cli import Done, Shell, wait_until
 
 Words = tuple[str, ...]
 Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is run
@@ -475,5 +475,5 @@ class Story:
         self.run("daemon logs -n 1000")
         # What a migration does first; there is no second one yet.
         with closing(connect(self.shell.home, wait_seconds=DEFAULTS.lock_wait_seconds)) as connection:
-            migrate._back_up(connection, self.shell.home, "0001_first_light")
+            migrations._back_up(connection, self.shell.home, "0001_first_light")
         self.run("daemon stop")

@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
-from hiboss.testing import RunningDaemon, running_daemon
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.acceptance.soak_books import Books
 from tests.acceptance.soak_clients import AGENTS, Asked, Client, ask_again
 from tests.acceptance.soak_traffic import MOST_PASSES, OF_RUNS, Office

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hiboss.testing import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon
 
 AGENTS = ("nex", "ada", "bob", "eve")
 MOST_REQUESTS = 3_000  # of one client in one round, in case the daemon does not die

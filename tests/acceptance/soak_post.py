@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hiboss.errors import DaemonUnreachable
-from hiboss.testing import Answered, RunningDaemon
-from tests.integration.daemons import set_up, wait_until
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import set_up, wait_until
 
 PLACES = ("pigeon", "north", "south")
 CHUNK = 40
-MODULES = {"HIBOSS_ADAPTERS_MODULES": "hiboss.scripted"}
+MODULES = {"HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter"}
 
 Chunk = tuple[str, int]  # envelope and number, like ("e81", 0)
 Row = dict[str, Any]

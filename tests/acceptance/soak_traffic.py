@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hiboss import clock
-from hiboss.crashpoint import (
+from hiboss.core import clock
+from hiboss.core.crashpoint import (
     AFTER_COMMIT,
     ARRIVED,
     ARRIVING,

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hiboss import clock
+from hiboss.core import clock
 from tests.acceptance.soak_clients import Asked, Client
 from tests.acceptance.soak_post import Post, Row
-from tests.integration.daemons import wait_until
-from tests.integration.programs import left_behind
-from tests.integration.thinkers import Team, at_rest
+from tests.support.daemons import wait_until
+from tests.support.programs import left_behind
+from tests.support.thinkers import Team, at_rest
 
 NAMES = ("echo", "lead", "shaky")
 ASKERS = 2

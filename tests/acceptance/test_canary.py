@@ -16,7 +16,7 @@ import pytest
 from hiboss.store import tokens
 from tests.acceptance.canary import Canary, Evidence, started_by_hiboss, watched
 from tests.acceptance.canary_story import COMMANDS, Story, commands_with_a_token
-from tests.acceptance.cli import Shell, wait_until
+from tests.support.cli import Shell, wait_until
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ("README.md", "docs", "config.example.toml")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hiboss import clock
-from hiboss.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING
-from hiboss.errors import DaemonUnreachable
+from hiboss.core import clock
+from hiboss.core.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING
+from hiboss.core.errors import DaemonUnreachable
 from tests.acceptance.soak_clients import Asked, ask_again
 from tests.acceptance.soak_post import Post
 

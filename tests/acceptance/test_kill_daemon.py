@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.cli.spawn import spawn
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
-from hiboss.errors import DaemonUnreachable
-from hiboss.testing import running_daemon
+from hiboss.cli.daemon_process import spawn
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import running_daemon
 from tests.acceptance.soak import House
-from tests.integration.daemons import set_up
+from tests.support.daemons import set_up
 
 
 @pytest.fixture(scope="module")

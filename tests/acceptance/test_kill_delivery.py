@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CLAIMED, IN_GROUP, POSTED, SETTLED
-from hiboss.errors import DaemonUnreachable
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CLAIMED, IN_GROUP, POSTED, SETTLED
+from hiboss.core.errors import DaemonUnreachable
 from tests.acceptance.soak_post import Death, Post
 from tests.acceptance.soak_traffic import Office
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, FOLDER_RECEIVED, FOLDER_TAKEN, IN_GROUP
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, FOLDER_RECEIVED, FOLDER_TAKEN, IN_GROUP
 from tests.acceptance.soak_post import Post
 from tests.acceptance.soak_traffic import Dropper
 

@@ -9,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.crashpoint import (
-    AFTER_COMMIT,
-    IN_GROUP,
-    RUN_BEGUN,
-    RUN_SETTLED,
-    RUN_STARTED,
-    RUN_THOUGHT,
-)
-from hiboss.errors import DaemonUnreachable
-from hiboss.testing import RunningDaemon
-from tests.integration.daemons import set_up, wait_until
-from tests.integration.programs import (
+from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, RUN_THOUGHT
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import set_up, wait_until
+from tests.support.programs import (
     Boss,
     Worker,
     at_rest,

@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import pytest
 
-from hiboss import clock
-from hiboss.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING, BEFORE_WRITE, IN_GROUP
-from hiboss.errors import DaemonUnreachable
-from hiboss.testing import RunningDaemon
-from tests.integration.daemons import line, set_up, wait_until
+from hiboss.core import clock
+from hiboss.core.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING, BEFORE_WRITE, IN_GROUP
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import line, set_up, wait_until
 
 MANY = 600  # twelve chunks, more than the deaths below let through
 DEATHS = [

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.cli.spawn import call_once
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, SETUP_PROFILES
-from hiboss.errors import DaemonUnreachable
-from hiboss.paths import Home
-from hiboss.testing import RunningDaemon
+from hiboss.cli.daemon_process import call_once
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, SETUP_PROFILES
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import RunningDaemon
 
 ANSWERS = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hiboss.cli.spawn import call_once
-from hiboss.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
-from hiboss.errors import DaemonUnreachable
-from hiboss.testing import Answered, RunningDaemon
-from tests.integration.daemons import set_up
+from hiboss.cli.daemon_process import call_once
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import set_up
 
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
 

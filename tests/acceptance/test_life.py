@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 
 from hiboss import __version__
-from hiboss.paths import Home
-from hiboss.testing import RunningDaemon
-from tests.acceptance.cli import Office, Shell, gone, open_office, wait_until
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Office, Shell, gone, open_office, wait_until
 
 # A real daemon, but of another version.
 _OLDER = """
 import sys
 import hiboss
 hiboss.__version__ = "0.0.1"
-from hiboss.daemon import main
+from hiboss.daemon.lifecycle import main
 sys.exit(main(["--ready-fd", sys.argv[1]]))
 """
 SENDERS = 8

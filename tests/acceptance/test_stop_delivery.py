@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.cli import Shell
 from tests.acceptance.soak_clients import Asked, ask_again
 from tests.acceptance.soak_post import Post
-from tests.integration.daemons import wait_until
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
 
 PIGEON = "channel:scripted:pigeon"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.cli import Office, open_office, wait_until
+from tests.support.cli import Office, open_office, wait_until
 
 NEX = """
 import subprocess, sys

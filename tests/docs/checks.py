@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from hiboss.api.operation import REGISTRY
-from hiboss.config import Configuration
-from hiboss.errors import HibossError
+from hiboss.core.errors import HibossError
+from hiboss.core.settings import Configuration
 
 from . import vocabulary
 from .pages import ROOT, Page

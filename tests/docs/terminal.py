@@ -18,10 +18,10 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from hiboss.errors import exit_status
-from hiboss.paths import Home
-from tests.acceptance.cli import SECONDS, Shell, gone, wait_until
-from tests.acceptance.talk import talking
+from hiboss.core.errors import exit_status
+from hiboss.core.paths import Home
+from tests.support.cli import SECONDS, Shell, gone, wait_until
+from tests.support.talk import talking
 
 from .pages import ROOT, Block, Page
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from docs.makers.markdown import slug
-from hiboss.errors import exit_status
-from tests.acceptance import talk
+from hiboss.core.errors import exit_status
 from tests.docs import checks, terminal
 from tests.docs.pages import Block, Page
 from tests.docs.terminal import Drifted, Terminal
+from tests.support import talk
 
 
 def page(text: str, path: str = "docs/sample.md") -> Page:
@@ -42,7 +42,7 @@ def page(text: str, path: str = "docs/sample.md") -> Page:
         (checks.names, "`HIBOSS_HOME`", "`HIBOSS_HOUSE`"),
         (checks.defaults, "`limits.text_bytes` (1 MiB)", "`limits.text_bytes` (2 MiB)"),
         (checks.defaults, "`limits.batch_requests` (1,000)", "`limits.batch_requests` (500)"),
-        (checks.files, "`hiboss/router.py`", "`hiboss/routing.py`"),
+        (checks.files, "`hiboss/routing/router.py`", "`hiboss/routing.py`"),
         (checks.files, "`hiboss/store/schema/`", "`hiboss/store/tables/`"),
         (checks.files, "`docs/route.md`", "`route.md`"),
         (checks.links, "[route](route.md)", "[route](path.md)"),

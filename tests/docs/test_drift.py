@@ -13,16 +13,16 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-COPIED = ["hiboss", "docs", "tests/docs", "tests/conftest.py"]
+COPIED = ["hiboss", "docs", "tests/docs", "tests/support", "tests/conftest.py", "tests/__init__.py"]
 FILES = ["README.md", "config.example.toml", "pyproject.toml", "Makefile"]
 OPTIONS = ["-rf", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not made_anew"]
 TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
 
 # A file of the code, a word in it, and the word it drifts to.
 DRIFTS = [
-    ("hiboss/cli/envelope.py", '"--oldest-first"', '"--first-first"'),
-    ("hiboss/config.py", "    recipients: int", "    addressees: int"),
-    ("hiboss/errors.py", '"key_reused"', '"key_used_again"'),
+    ("hiboss/cli/commands/envelope.py", '"--oldest-first"', '"--first-first"'),
+    ("hiboss/core/settings.py", "    recipients: int", "    addressees: int"),
+    ("hiboss/core/errors/catalog.py", '"key_reused"', '"key_used_again"'),
     ("hiboss/api/daemon.py", '"rpc.discover"', '"rpc.describe"'),
     ("hiboss/store/schema/views.sql", "e.arrived,", "e.arrived AS came,"),
 ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from hiboss.config import DEFAULTS, SECTIONS, TABLE, Configuration
+from hiboss.core.settings import DEFAULTS, SECTIONS, TABLE, Configuration
 from tests.docs import checks, vocabulary
 from tests.docs.pages import ROOT, Page
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-import hiboss.api.desk  # noqa: F401 - importing it declares every operation
+import hiboss.api.dispatch  # noqa: F401 - importing it declares every operation
 from docs.makers import cli, settings, views
-from hiboss import errors
 from hiboss.api.operation import REGISTRY
 from hiboss.api.policy import RIGHTS
-from hiboss.config import SECTIONS, TABLE
-from hiboss.paths import Home
-from hiboss.store.database import connect
-from hiboss.store.migrate import migrate
+from hiboss.core import errors
+from hiboss.core.paths import Home
+from hiboss.core.settings import SECTIONS, TABLE
+from hiboss.store.connection import connect
+from hiboss.store.migrations import migrate
 
 from .pages import ROOT
 

@@ -1,54 +1,29 @@
-"""Checkers over the graph of imports: the floors of the house (DESIGN.md §2) and cycles."""
+"""Checkers over the graph of imports: the floors of the package (DESIGN.md §2) and cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import grimp
 
 Graph = Mapping[str, set[str]]
 
-# Lowest first. A new room must be given its floor here.
-FLOORS = {
-    "words": (
-        "contract",
-        "cron",
-        "wording",
-        "events",
-        "errors",
-        "fault",
-        "clock",
-        "ids",
-        "address",
-        "envelope",
-        "config",
-        "paths",
-        "render",
-        "forgery",
-        "crashpoint",
-    ),
-    "route": (
-        "api",
-        "router",
-        "media",
-        "store",
-        "scheduler",
-        "delivery",
-        "adapters",
-        "waiting",
-        "presence",
-        "runner",
-        "shape",
-        "modules",
-        "patience",
-        "places",
-    ),
-    "doors": ("cli", "rpc"),
-    "assembly": ("daemon", "lock", "logs", "testing", "frozen", "scripted", "works"),
-}
-_ORDER = list(FLOORS)
-_FLOOR_OF = {room: floor for floor, rooms in FLOORS.items() for room in rooms}
+# The folders of the package, lowest first. A module imports its own floor and lower ones.
+FLOORS = (
+    ("core",),
+    ("store",),
+    ("channels",),
+    ("agents",),
+    ("routing",),
+    ("api",),
+    ("rpc", "cli"),
+    ("daemon",),
+    ("testing",),
+)
+DOORS = ("rpc", "cli")  # each imports core and api, and never another door
+_LEVEL = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
 
 
 def imports(package: str) -> dict[str, set[str]]:
@@ -57,15 +32,15 @@ def imports(package: str) -> dict[str, set[str]]:
     return {name: set(graph.find_modules_directly_imported_by(name)) for name in sorted(graph.modules)}
 
 
-def rooms(graph: Graph) -> dict[str, set[str]]:
-    """The same graph between rooms: `hiboss.api.desk` lies in the room `api`."""
+def folders(graph: Graph) -> dict[str, set[str]]:
+    """The same graph between folders: `hiboss.api.dispatch` lies in the folder `api`."""
     found: dict[str, set[str]] = {}
     for name, targets in graph.items():
-        found.setdefault(room(name), set()).update(room(target) for target in targets)
+        found.setdefault(folder(name), set()).update(folder(target) for target in targets)
     return {name: targets - {name} for name, targets in found.items()}
 
 
-def room(module: str) -> str:
+def folder(module: str) -> str:
     """The part below the package; '' for the package itself, which holds the version."""
     return module.split(".")[1] if "." in module else ""
 
@@ -80,11 +55,16 @@ def cycles(graph: Graph) -> list[str]:
 
 
 def unplaced(graph: Graph) -> list[str]:
-    """Rooms that stand on no floor, and floors' rooms that do not stand at all."""
-    present = {room(name) for name in graph} - {""}
-    return [f"{name} has no floor" for name in sorted(present - set(_FLOOR_OF))] + [
-        f"{name} is not there" for name in sorted(set(_FLOOR_OF) - present)
+    """Folders that are on no floor, and folders of a floor that do not exist."""
+    present = {folder(name) for name in graph} - {""}
+    return [f"{name} has no floor" for name in sorted(present - set(_LEVEL))] + [
+        f"{name} is not there" for name in sorted(set(_LEVEL) - present)
     ]
+
+
+def loose_modules(package: Path) -> list[str]:
+    """Modules beside the package's own `__init__.py`: every module belongs in a folder."""
+    return sorted(path.name for path in package.glob("*.py") if path.name != "__init__.py")
 
 
 def trespasses(graph: Graph) -> list[str]:
@@ -98,18 +78,13 @@ def trespasses(graph: Graph) -> list[str]:
 
 
 def _forbidden(name: str, target: str) -> str | None:
-    here, there = room(name), room(target)
-    if there == "":
-        return None  # the version is everybody's
-    if target == "hiboss.daemon" and name != "hiboss.frozen":  # tests of time need it in their process
-        return "the daemon is started as a process, never imported"
-    if here == there:
-        return None
-    floor, below = _FLOOR_OF.get(here, "words"), _FLOOR_OF.get(there, "assembly")
-    if _ORDER.index(below) > _ORDER.index(floor):
-        return f"{floor} stand below {below}"
-    if floor == "doors" and below == "route" and there != "api":
-        return "doors know words, doors and api"
-    if floor == "route" and there == "api":
-        return "inside the route nothing imports api"
+    here, there = folder(name), folder(target)
+    if there in ("", here):
+        return None  # the version may be read everywhere
+    if _LEVEL.get(there, len(FLOORS)) > _LEVEL.get(here, -1):
+        return f"{here or 'the package'} is below {there}"
+    if here in DOORS and there in DOORS:
+        return "a door imports no other door"
+    if here in DOORS and there not in ("core", "api"):
+        return "a door imports core and api alone"
     return None

@@ -77,7 +77,7 @@ VIOLATIONS: list[tuple[Check, str]] = [
     (sources.stray_errors, "from .. import errors\nclass NoProfile(errors.NotFound):\n    pass"),
     (
         sources.stray_errors,
-        "from hiboss.errors import NotFound as N\nclass P(N):\n    pass\nclass Q(P):\n    pass",
+        "from hiboss.core.errors import NotFound as N\nclass P(N):\n    pass\nclass Q(P):\n    pass",
     ),
 ]
 
@@ -138,20 +138,22 @@ def test_places_are_named_by_function_and_counted_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("module", "target"),
     [
-        ("hiboss.errors", "hiboss.store.store"),  # words below the route
-        ("hiboss.paths", "hiboss.rpc.client"),  # words below doors
-        ("hiboss.router", "hiboss.rpc.codec"),  # the route below doors
-        ("hiboss.api.desk", "hiboss.logs"),  # the route below the assembly
-        ("hiboss.cli.main", "hiboss.testing"),  # doors below the assembly
+        ("hiboss.core.errors", "hiboss.store.store"),
+        ("hiboss.core.paths", "hiboss.cli.client"),
+        ("hiboss.store.store", "hiboss.api.dispatch"),
+        ("hiboss.channels.folder", "hiboss.agents.runner"),
+        ("hiboss.agents.runner", "hiboss.routing.router"),
+        ("hiboss.routing.router", "hiboss.rpc.codec"),
+        ("hiboss.routing.router", "hiboss.api"),
+        ("hiboss.api.dispatch", "hiboss.daemon.logs"),
+        ("hiboss.cli.main", "hiboss.testing.running_daemon"),
+        ("hiboss.cli.daemon_process", "hiboss.daemon.lifecycle"),  # it is started as a process
+        ("hiboss.daemon.wiring", "hiboss.testing.scripted_adapter"),
         ("hiboss.rpc.server", "hiboss.store.store"),  # a door beside the api
-        ("hiboss.cli.envelope", "hiboss.router"),
-        ("hiboss.cli.envelope", "hiboss.media"),
-        ("hiboss.store.store", "hiboss.api.desk"),  # the route behind the api's back
-        ("hiboss.router", "hiboss.api"),
-        ("hiboss.testing", "hiboss.daemon"),  # nobody imports the daemon
-        ("hiboss.cli.spawn", "hiboss.daemon"),
-        ("hiboss", "hiboss.router"),  # the package itself is a word
-        ("hiboss.router", "hiboss.attic"),  # a room without a floor
+        ("hiboss.cli.commands.envelope", "hiboss.routing.router"),
+        ("hiboss.cli.session", "hiboss.rpc.codec"),  # a door through another
+        ("hiboss", "hiboss.routing.router"),
+        ("hiboss.routing.router", "hiboss.attic"),  # a folder without a floor
     ],
 )
 def test_an_import_against_the_floors_is_found(module: str, target: str) -> None:
@@ -161,12 +163,14 @@ def test_an_import_against_the_floors_is_found(module: str, target: str) -> None
 @pytest.mark.parametrize(
     ("module", "target"),
     [
-        ("hiboss.store.store", "hiboss.paths"),
-        ("hiboss.api.house", "hiboss.router"),
-        ("hiboss.api.desk", "hiboss.api.caller"),
-        ("hiboss.cli.spawn", "hiboss.rpc.client"),
-        ("hiboss.rpc.server", "hiboss.api.desk"),
-        ("hiboss.daemon", "hiboss.store.store"),
+        ("hiboss.store.store", "hiboss.core.paths"),
+        ("hiboss.routing.delivery", "hiboss.channels.supervisor"),
+        ("hiboss.api.context", "hiboss.routing.router"),
+        ("hiboss.api.dispatch", "hiboss.api.auth"),
+        ("hiboss.cli.daemon_process", "hiboss.cli.client"),
+        ("hiboss.rpc.server", "hiboss.api.dispatch"),
+        ("hiboss.daemon.lifecycle", "hiboss.store.store"),
+        ("hiboss.testing.frozen_clock", "hiboss.daemon.lifecycle"),
         ("hiboss.cli.session", "hiboss"),
     ],
 )
@@ -174,21 +178,27 @@ def test_an_import_of_the_own_floor_or_a_lower_one_passes(module: str, target: s
     assert floors.trespasses({module: {target}, target: set()}) == []
 
 
-def test_a_cycle_is_found_between_modules_and_between_rooms() -> None:
+def test_a_cycle_is_found_between_modules_and_between_folders() -> None:
     graph = {"p.a.x": {"p.b.x"}, "p.b.x": set(), "p.b.y": {"p.a.y"}, "p.a.y": set()}
     assert floors.cycles(graph) == []
-    assert floors.cycles(floors.rooms(graph)) != []
+    assert floors.cycles(floors.folders(graph)) != []
     assert floors.cycles({**graph, "p.b.x": {"p.a.x"}}) != []
 
 
-def test_a_room_without_a_floor_and_a_floor_without_its_room_are_found() -> None:
-    graph: dict[str, set[str]] = {
-        f"hiboss.{room}": set() for rooms in floors.FLOORS.values() for room in rooms
-    }
+def test_a_folder_without_a_floor_and_a_floor_without_its_folder_are_found() -> None:
+    graph: dict[str, set[str]] = {f"hiboss.{name}": set() for names in floors.FLOORS for name in names}
     assert floors.unplaced({"hiboss": set(), **graph}) == []
     assert floors.unplaced({**graph, "hiboss.attic.dust": set()}) == ["attic has no floor"]
-    del graph["hiboss.media"]
-    assert floors.unplaced(graph) == ["media is not there"]
+    del graph["hiboss.routing"]
+    assert floors.unplaced(graph) == ["routing is not there"]
+
+
+def test_a_module_beside_the_package_is_found(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "core").mkdir()
+    assert floors.loose_modules(tmp_path) == []
+    (tmp_path / "utils.py").write_text("")
+    assert floors.loose_modules(tmp_path) == ["utils.py"]
 
 
 def test_the_graph_sees_imports_inside_functions_and_for_types(

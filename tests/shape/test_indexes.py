@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.paths import Home
-from hiboss.store.database import connect
-from hiboss.store.migrate import migrate
+from hiboss.core.paths import Home
+from hiboss.store.connection import connect
+from hiboss.store.migrations import migrate
 
 LIMIT = 8
 

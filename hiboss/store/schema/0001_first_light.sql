@@ -1,5 +1,5 @@
 -- The whole data model (DESIGN §4). Times are INTEGER milliseconds UTC. Codes for status,
--- priority, box, type and waits are those of hiboss/envelope.py; the plural views decode them.
+-- priority, box, type and waits are those of hiboss/core/envelope.py; the plural views decode them.
 -- Ids never repeat: AUTOINCREMENT everywhere an id leaves the database.
 
 CREATE TABLE config (

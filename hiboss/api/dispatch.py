@@ -1,0 +1,124 @@
+"""The desk: the one way in. Every door calls here, and here a request becomes an operation."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..core.errors import (
+    BadToken,
+    DaemonUnreachable,
+    HibossError,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    NoToken,
+    NotSetUp,
+)
+from ..core.quoting import nearest
+from ..store import boss as house_store
+from . import (  # noqa: F401 - they declare the operations
+    agent_status,
+    agents,
+    bindings,
+    boss,
+    conversations,
+    daemon,
+    envelopes,
+    lanes,
+    leases,
+    long_poll,
+    permissions,
+    runs,
+    schedules,
+    sending,
+    settings,
+    setup,
+    turn_preview,
+    users,
+)
+from .auth import OWNER, Caller
+from .context import House
+from .operation import REGISTRY, Operation, Params
+from .param_errors import explain
+
+log = logging.getLogger(__name__)
+
+
+class Desk:
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def call_offline(self, method: str, params: Any) -> Any:
+        """The same for the owner of the home, while no daemon runs and nobody else can call."""
+        operation = REGISTRY.get(method)
+        if operation is not None and not operation.offline:
+            raise DaemonUnreachable(socket=self._house.home.socket, why=f"{method} needs one")
+        return await self.call(method, params, caller=OWNER)
+
+    async def call(
+        self, method: str, params: Any, token: str | None = None, caller: Caller | None = None
+    ) -> Any:
+        """Run one operation for whoever holds the token; answers, or raises a HibossError."""
+        operation = REGISTRY.get(method)
+        if operation is None:
+            raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
+        try:
+            given = _by_name(operation, params)
+            proof = given.pop("token", token)
+            caller = caller or self._admit(operation, proof)
+            return await operation.run(self._house, caller, _check(operation, given))
+        except HibossError:
+            raise
+        except Exception as error:
+            reference = secrets.token_hex(4)
+            log.exception("%s failed (%s).", method, reference, extra={"action": method})
+            raise InternalError(reference=reference) from error
+
+    def _admit(self, operation: Operation, token: Any) -> Caller:
+        try:
+            return self._house.gate.admit(_text(token), operation.name)
+        except (NoToken, BadToken):
+            if self._house.store.read(house_store.boss) is None:  # no token can be right yet
+                raise NotSetUp(home=str(self._house.home)) from None
+            raise
+
+    def may_wait(self, method: str) -> bool:
+        """Whether an operation may take long, so that others need not wait for its answer."""
+        operation = REGISTRY.get(method)
+        return operation is not None and operation.waits
+
+    def check_token(self, token: Any) -> None:
+        """Refuse a token that is not in force."""
+        self._house.gate.identify(_text(token), "")
+
+
+def _text(token: Any) -> str | None:
+    if token is not None and not isinstance(token, str):
+        raise InvalidParams(detail="token must be text")
+    return token
+
+
+def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
+    """Parameters by name; an array gives them in the order declared."""
+    if params is None:
+        return {}
+    if isinstance(params, dict):
+        return dict(params)
+    names = operation.param_names
+    if len(params) > len(names):
+        detail = f"{operation.name} takes at most {len(names)} parameters, not {len(params)}"
+        if names:
+            detail += f"; they are, in order: {', '.join(names)}"
+        raise InvalidParams(detail=detail)
+    return dict(zip(names, params, strict=False))
+
+
+def _check(operation: Operation, given: dict[str, Any]) -> Params:
+    try:
+        return operation.params.model_validate(given)
+    except ValidationError as error:
+        raise InvalidParams(detail=explain(operation, given, error)) from None

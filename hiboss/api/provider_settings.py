@@ -1,0 +1,87 @@
+"""How an agent thinks: its provider, as it is given, kept and shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..agents.providers.webhook import new_secret
+from ..core.contract import Refused
+from ..core.errors import BadProvider, InvalidParams
+from ..store.connection import Row
+from .context import House
+
+NONE = "none"  # the word that takes a provider away
+SECRET = "secret"
+
+
+class Choice:
+    """A provider chosen for an agent: columns to write, and a secret to show once."""
+
+    def __init__(self, house: House, columns: dict[str, Any]) -> None:
+        self._house = house
+        self.columns = columns
+        self.secret: str | None = None
+        self._kept: str | None = None
+
+    def add_secret(self, settings: dict[str, Any], name: str | None) -> None:
+        """A name of one kept before, or a new one."""
+        if name is None:
+            self.secret = new_secret()
+            name = self._kept = self._house.home.keep_secret(self.secret)
+        settings[SECRET] = name
+
+    def undo(self) -> None:
+        """Nothing of it was stored after all."""
+        if self._kept is not None:
+            self._house.home.forget_secret(self._kept)
+
+
+def choose(house: House, given: dict[str, Any], before: Row | None) -> Choice:
+    """The provider that was asked for (`provider`, and what it takes), checked; nothing asked: no columns."""
+    name, options = given.get("provider"), {k: v for k, v in given.items() if k != "provider" and v}
+    if name in (NONE, ""):
+        if options:
+            raise InvalidParams(detail=f"without a provider there is no {', '.join(sorted(options))}")
+        return Choice(house, {"provider": None, "provider_config": None, "mode": "pull"})
+    if name is None and not options:
+        return Choice(house, {})
+    if name is None:
+        name = before["provider"] if before is not None else None
+    if name is None:
+        option = next(iter(options))
+        raise BadProvider(why=f"{option} (--{option}) needs a provider (--provider command, webhook or demo)")
+    kind = house.runner.providers.kind(name)
+    settings = _settings(kind, name, options)
+    choice = Choice(house, {"provider": name, "mode": "run"})
+    if name == "webhook":
+        same = given.get("provider") is None and before is not None and before["provider"] == name
+        choice.add_secret(settings, secret_of(before) if same else None)
+    choice.columns["provider_config"] = json.dumps(settings) if settings else None
+    return choice
+
+
+def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    foreign = sorted(set(options) - set(kind.options))
+    if foreign:
+        takes = ", ".join(f"--{option}" for option in kind.options) or "nothing more"
+        raise BadProvider(why=f"{name} takes {takes}, and was given --{foreign[0]}")
+    try:
+        settings: dict[str, Any] = kind.configure(options)
+    except Refused as refused:
+        raise BadProvider(why=refused.why) from None
+    return settings
+
+
+def secret_of(row: Row | None) -> str | None:
+    """The name of the secret kept for an agent's provider."""
+    if row is None or not row["provider_config"]:
+        return None
+    found: str | None = json.loads(row["provider_config"]).get(SECRET)
+    return found
+
+
+def shown(row: Row) -> dict[str, Any]:
+    """The settings of an agent's provider that may be seen."""
+    settings = json.loads(row["provider_config"]) if row["provider_config"] else {}
+    return {name: value for name, value in settings.items() if name != SECRET}

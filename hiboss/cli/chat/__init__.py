@@ -1,0 +1,1 @@
+"""The conversation in a terminal, behind `hiboss chat`."""

@@ -1,0 +1,79 @@
+"""What was typed in a conversation: a text to send, a command, or a mistake. Nothing here prints."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+from dataclasses import dataclass
+
+from ...core.quoting import nearest
+
+COMMANDS = {
+    "help": "this",
+    "status": "how the agent stands",
+    "agents": "how all agents stand",
+    "file": "PATH [text]: send a file along; several go with the next message",
+    "cancel": "stop what the agent is doing for this conversation",
+    "quit": "end (or Ctrl-D, or Ctrl-C)",
+}
+HELP = "\n".join(
+    [
+        "Enter sends. Alt-Enter, Ctrl-J or a \\ at the end of the line begins a new line.",
+        "Ctrl-C clears what is typed. //text sends a text that begins with /.",
+        *(f"/{name:<7} {what}" for name, what in COMMANDS.items()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is wanted: to send `text` with `files`, a command, or nothing but to keep the files."""
+
+    files: list[str]
+    text: str = ""
+    sends: bool = False
+    command: str = ""
+    error: str = ""
+
+
+def understand(typed: str, gathered: list[str]) -> Asked:
+    """`gathered`: the files that wait for the next message. They make a message of an empty text."""
+    text = typed.strip()
+    if not text.startswith("/"):
+        return Asked(text=typed.rstrip(), files=gathered, sends=bool(text or gathered))
+    if text.startswith("//"):
+        return Asked(text=text[1:], files=gathered, sends=True)
+    name, *rest = text[1:].split(None, 1) or [""]
+    if name not in COMMANDS:
+        known = ", ".join(f"/{one}" for one in COMMANDS)
+        hint = nearest(name, list(COMMANDS), before="/")
+        return Asked(
+            files=gathered,
+            error=f"there is no command /{name}{hint}; there are {known}. Write // to send a text that begins with /",
+        )
+    if name == "file":
+        return _file("".join(rest), gathered)
+    if rest:
+        return Asked(
+            files=gathered,
+            error=f"/{name} takes nothing more; write /{name} alone, or // to send a text that begins with /",
+        )
+    return Asked(command=name, files=gathered)
+
+
+def _file(rest: str, gathered: list[str]) -> Asked:
+    stream = io.StringIO(rest)
+    words = shlex.shlex(stream, posix=True)
+    words.whitespace_split, words.commenters = True, ""
+    try:
+        word = words.get_token()
+    except ValueError:
+        return Asked(files=gathered, error="/file: a quote is not closed")
+    if not word:
+        return Asked(files=gathered, error="/file: the path is missing; write /file PATH [text]")
+    path = os.path.abspath(os.path.expanduser(word))
+    if not os.path.isfile(path):
+        return Asked(files=gathered, error=f"/file: there is no file {path}")
+    text = stream.read().strip()
+    return Asked(text=text, files=[*gathered, path], sends=bool(text))

@@ -1,0 +1,135 @@
+"""Starting the daemon as a process of its own; never by import."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+from ..core.errors import DaemonRunning, DaemonUnreachable, TimedOut
+from ..core.paths import Home
+from . import output
+from .client import SLICE, Answered, unwrap
+
+START_SECONDS = 30.0
+TOKEN_VARIABLE = "HIBOSS_TOKEN"
+
+
+def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a daemon and return when its socket answers; else raise why it could not."""
+    reader, writer = os.pipe()
+    environment = {**_environment(home), **(extra_env or {})}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=[writer],
+        start_new_session=detach,
+        cwd="/",  # so that no directory of the user's stays in use
+    )
+    os.close(writer)
+    try:
+        with open(reader, "rb") as pipe:
+            word = _read_word(pipe.fileno(), home, process)
+    except BaseException:  # interrupted: leave no daemon behind that nobody waits for
+        process.terminate()
+        raise
+    assert process.stderr is not None
+    if not word:
+        with process.stderr:
+            complaint = process.stderr.read().decode(errors="replace").strip()
+        process.wait()
+        why = f"it ended with status {process.returncode}: {complaint[-2000:] or 'without a word'}"
+        raise DaemonUnreachable(socket=home.socket, why=why)
+    process.stderr.close()
+    if not word["ready"]:
+        process.wait()
+        if word["code"] == DaemonRunning.code:
+            raise DaemonRunning(pid=word["pid"], home=word["home"])
+        raise Answered({"message": word.pop("message"), "data": word})
+    return process
+
+
+def _environment(home: Home) -> dict[str, str]:
+    """Ours, but for the token of whoever starts it, and the mark of a run: the daemon lives on, and so would they."""
+    kept = {name: value for name, value in os.environ.items() if name not in (TOKEN_VARIABLE, "HIBOSS_RUN")}
+    return {**kept, "HIBOSS_HOME": home.path}
+
+
+def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """The daemon's one word about how its start went; empty when it died without one."""
+    import select
+
+    parts = b""
+    end = time.monotonic() + START_SECONDS
+    while not parts.endswith(b"\n"):
+        with output.Progress("starting the daemon") as waiting:
+            while not select.select([reader], [], [], SLICE)[0]:
+                waiting()
+                if time.monotonic() > end:
+                    process.kill()
+                    raise TimedOut(seconds=START_SECONDS)
+        part = os.read(reader, 65_536)
+        if not part:
+            return {}
+        parts += part
+    word: dict[str, Any] = json.loads(parts)
+    return word
+
+
+def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
+    """Call an operation while no daemon runs, by a process that lives for this one call."""
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hiboss.daemon", "--once"],
+        env=_environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd="/",
+    )
+    with process:
+        try:
+            answer, complaint = _outputs(process, request.encode(), method)
+        finally:
+            if process.poll() is None:  # interrupted
+                process.kill()
+    if not answer:
+        why = complaint.decode(errors="replace").strip()[-2000:] or f"status {process.returncode}"
+        raise DaemonUnreachable(socket=home.socket, why=why)
+    return unwrap(json.loads(answer))
+
+
+def _outputs(process: subprocess.Popen[bytes], given: bytes, method: str) -> tuple[bytes, bytes]:
+    """What it wrote to standard output and standard error, once it has ended."""
+    words: bytes | None = given
+    with output.Progress(f"waiting for {method}, without a daemon") as waiting:
+        while True:
+            try:
+                return process.communicate(words, timeout=SLICE)
+            except subprocess.TimeoutExpired:
+                words = None  # they are on their way, and may be given only once
+                waiting()
+
+
+def holder(home: Home) -> int | None:
+    """The pid of the daemon that holds this home's lock; None when none does."""
+    import fcntl
+
+    try:
+        file = os.open(home.pid_file, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        word = os.read(file, 100).split()[:1]
+        return int(word[0]) if word else None
+    finally:
+        os.close(file)

@@ -1,0 +1,143 @@
+"""When schedules are due: cron expressions, intervals and single times.
+
+Cron has five fields as in cron(5), or a name like @daily: 0 and 7 are Sunday, and day of
+month and day of week are alternatives when both are given. In a zone with clock changes a
+fixed time that does not exist fires at the first minute that does, and one that comes twice
+fires once; what runs every hour or minute runs in elapsed time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import NamedTuple
+
+from cronsim import CronSim, CronSimError
+
+from . import clock
+from .errors import BadCron
+from .quoting import nearest
+
+NAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_WEEK_MS = 7 * 24 * 3_600_000  # no zone changes its clock twice within one
+_RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9][0-9]*(?=,|$)", re.ASCII | re.IGNORECASE)
+
+
+class Timing(NamedTuple):
+    """One of the first three is given."""
+
+    cron: str | None
+    every_ms: int | None
+    at: int | None
+    zone: tzinfo
+    begun: int = 0  # from when an interval is counted
+
+    def after(self, moment: int) -> int | None:
+        """The first slot after a moment; None when there is none."""
+        if self.cron is not None:
+            return next(cron_slots(self.cron, moment, self.zone), None)
+        if self.every_ms is not None:
+            passed = max(moment - self.begun, 0) // self.every_ms
+            return self.begun + (passed + 1) * self.every_ms
+        return self.at if self.at is not None and self.at > moment else None
+
+
+def check(expression: str) -> str:
+    """The expression, when it is one that can ever be due."""
+    fields = _fields(expression)
+    start = clock.from_ms(0)
+    try:
+        next(CronSim(fields, start))
+    except (CronSimError, StopIteration, ValueError) as error:
+        # ValueError: a number of thousands of digits.
+        why = str(error)[:60].lower() or "it is never due"
+        raise BadCron(value=_said(expression), why=why) from None
+    return expression.strip()
+
+
+def _said(expression: str) -> str:
+    return expression.strip()[:80] or "''"
+
+
+@lru_cache(maxsize=256)
+def _fields(expression: str) -> str:
+    words = expression.split()
+    if len(words) == 1 and words[0].startswith("@"):
+        if words[0].lower() not in NAMES:
+            hint = nearest(words[0], list(NAMES))
+            raise BadCron(value=_said(expression), why=f"there is no {words[0][:20]}{hint}")
+        return NAMES[words[0].lower()]
+    if len(words) != 5:
+        fields = "1 field" if len(words) == 1 else f"{len(words)} fields"
+        raise BadCron(value=_said(expression), why=f"it has {fields} instead of 5")
+    # A range of one with a step is that one; cronsim would count on from it.
+    return " ".join(_RANGE_OF_ONE.sub(r"\1", word) for word in words)
+
+
+def cron_slots(expression: str, after: int, zone: tzinfo) -> Iterator[int]:
+    """Every slot after a moment, in order."""
+    fields = _fields(expression)
+    minute, hour = fields.split()[:2]
+    often = minute.startswith("*") or hour.startswith("*")
+    slots = _elapsed(fields, after, zone) if often else _fixed(fields, after, zone)
+    try:
+        yield from slots
+    except (CronSimError, OverflowError):
+        return
+
+
+def _fixed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
+    for moment in CronSim(fields, clock.from_ms(after, zone)):
+        slot = clock.to_ms(moment)
+        if slot > after:  # while a doubled hour runs again, cronsim begins with its first run
+            yield slot
+
+
+def _elapsed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
+    """Every minute whose wall clock matches, however often that comes.
+
+    One offset at a time: over a change of half an hour, or at midnight, cronsim loses its way.
+    """
+    begin = clock.from_ms(after, zone).replace(tzinfo=None)
+    walls = CronSim(fields, begin)
+    wall = next(walls, None)  # no other matches between `begin` and this one
+    while wall is not None:
+        offset = timezone(clock.from_ms(after, zone).utcoffset() or timedelta())
+        slot = clock.to_ms(wall.replace(tzinfo=offset))
+        change = _change(after, slot, zone)
+        if change is None:
+            yield slot
+            after, begin, wall = slot, wall, next(walls, None)
+            continue
+        after = change
+        here = clock.from_ms(change, zone).replace(tzinfo=None) - timedelta(seconds=1)  # that minute counts
+        if not begin <= here < wall:
+            begin, walls = here, CronSim(fields, here)
+            wall = next(walls, None)
+
+
+def _change(after: int, until: int, zone: tzinfo) -> int | None:
+    """The first moment up to `until` whose offset is another than after the first one."""
+    offset = clock.from_ms(after, zone).utcoffset()
+    while after < until:
+        ahead = min(after + _WEEK_MS, until)
+        if clock.from_ms(ahead, zone).utcoffset() != offset:
+            while ahead - after > 1:
+                middle = (after + ahead) // 2
+                if clock.from_ms(middle, zone).utcoffset() == offset:
+                    after = middle
+                else:
+                    ahead = middle
+            return ahead
+        after = ahead
+    return None

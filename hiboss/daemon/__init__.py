@@ -1,0 +1,1 @@
+"""The daemon process: `lifecycle` is the order of its life, `wiring` ties its parts together."""

@@ -1,0 +1,40 @@
+"""`python -m hiboss.daemon` serves until it is told to stop.
+
+`python -m hiboss.daemon --once` answers one request from standard input and ends; that is
+how the CLI sets a home up while no daemon runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from ..core.errors import HibossError
+from ..core.paths import Home
+from ..rpc import codec
+from .lifecycle import log, once, serve, tell
+
+
+def main(arguments: list[str]) -> int:
+    home = Home()
+    if arguments == ["--once"]:
+        try:
+            answer = asyncio.run(once(home, sys.stdin.buffer.readline()))
+        except HibossError as error:
+            answer = codec.failure(1, error)
+        sys.stdout.buffer.write(answer + b"\n")
+        return 0
+    ready = int(arguments[1]) if arguments[:1] == ["--ready-fd"] else None
+    try:
+        asyncio.run(serve(home, ready))
+    except HibossError as error:
+        log.error("The daemon could not run: %s", error, extra={"action": "start"})
+        tell(ready, {"ready": False, "message": error.message, **error.payload()})
+        if ready is None:
+            sys.stderr.write(f"error: {error.message}\n")
+        return error.exit
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

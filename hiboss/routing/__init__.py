@@ -1,0 +1,1 @@
+"""Where an envelope goes: `router` accepts, `scheduler` wakes, `delivery` delivers."""

@@ -1,0 +1,149 @@
+"""The router accepts drafts: whatever comes in by a door or an adapter goes through here.
+
+It checks what does not depend on changeable state (sizes, forms, times), brings
+attachments into the house, and hands the draft to the store, where the rest is checked
+in the transaction that writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import clock
+from ..core.contract import Arrival, Refused
+from ..core.envelope import Accepted, Attachment, Draft, measure
+from ..core.errors import (
+    AttachmentForbidden,
+    AttachmentMissing,
+    AttachmentUnreadable,
+    BadText,
+    EmptyMessage,
+    HibossError,
+    NoRecipient,
+    TooLarge,
+)
+from ..core.paths import Home
+from ..core.settings import Settings
+from ..store import messages, platform_updates
+from ..store.group_commit import Tx
+from ..store.store import Store
+from . import attachments
+
+
+class Router:
+    def __init__(self, store: Store, home: Home, settings: Settings) -> None:
+        self._store = store
+        self._home = home
+        self._settings = settings
+        self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set by the assembly
+
+    async def accept(
+        self, draft: Draft, files: Sequence[str] = (), check: Callable[[Tx], None] | None = None
+    ) -> Accepted:
+        """Store a draft; when this returns it is on disk.
+
+        `files` are paths to attach; `check` may still refuse, inside the transaction.
+        """
+        self._check(draft, bool(files))
+        if len(files) > self._settings.attachments:
+            _too_many("a message", len(files), "attachments", self._settings.attachments)
+        if files:
+            if first := await self._repeated(draft):
+                return first  # before the files are touched: they may be gone by now
+            draft = draft._replace(attachments=await self._keep(files))
+        now = clock.now()
+
+        def insert(tx: Tx) -> Accepted:
+            if check is not None:
+                check(tx)
+            return messages.insert(tx, draft, now)
+
+        accepted = await self._store.write(insert)
+        self.accepted(accepted)
+        return accepted
+
+    async def receive(self, binding: int, adapter: str, arrival: Arrival) -> bool:
+        """Store what came in from a platform; after this its offset may advance.
+
+        False: it was stored before. Raises Refused for what can never be taken.
+        """
+        self._check_arrival(arrival)
+        if arrival.files:  # before they are touched
+            known: bool = await self._store.write(
+                lambda tx: platform_updates.known(tx, binding, arrival.update)
+            )
+            if known:
+                return False
+        try:
+            files = await self._keep(arrival.files)
+        except (TooLarge, BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
+            raise Refused(error.message) from error
+        now = clock.now()
+        accepted = await self._store.write(
+            lambda tx: platform_updates.receive(tx, binding, adapter, arrival, files, now)
+        )
+        if accepted is not None:
+            self.accepted(accepted)
+        return accepted is not None
+
+    def _check_arrival(self, arrival: Arrival) -> None:
+        limits = self._settings
+        if not arrival.files and (not arrival.text or arrival.text.isspace()):
+            raise Refused("it is empty")
+        try:
+            measure("text", arrival.text, limits.text_bytes)
+            measure("subject", arrival.subject or "", limits.subject_bytes)
+            for value in (*arrival.author.values(), arrival.group or "", arrival.answers or ""):
+                measure("author, group or answers", value, limits.word_bytes)
+        except HibossError as error:
+            raise Refused(error.message) from error
+
+    async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
+        """A draft checked as if it were sent now, with its files in the house, to be sent later."""
+        self._check(draft, bool(files) or kept_files)
+        if len(files) > self._settings.attachments:
+            _too_many("a message", len(files), "attachments", self._settings.attachments)
+        return draft._replace(attachments=await self._keep(files)) if files else draft
+
+    def _check(self, draft: Draft, has_files: bool) -> None:
+        limits = self._settings
+        if not draft.to and draft.reply_to is None:
+            raise NoRecipient()
+        if len(draft.to) > limits.recipients:
+            _too_many("a message", len(draft.to), "recipients", limits.recipients)
+        if not has_files and (not draft.text or draft.text.isspace()):
+            raise EmptyMessage()
+        advice = "; send long content as an attachment"
+        measure("text", draft.text, limits.text_bytes, advice)
+        if draft.subject is not None:
+            measure("subject", draft.subject, limits.subject_bytes)
+        if draft.from_name is not None:
+            measure("from_name", draft.from_name, limits.word_bytes)
+        if draft.trace is not None:
+            measure("trace_id", draft.trace, limits.word_bytes)
+        if draft.key is not None:
+            measure("key", draft.key, limits.word_bytes)
+        if draft.metadata:
+            measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
+
+    async def _repeated(self, draft: Draft) -> Accepted | None:
+        key = draft.key
+        if key is None:
+            return None
+        return await self._store.write(lambda tx: messages.repeated(tx, draft.caller, key, draft.digest))
+
+    async def _keep(self, files: Sequence[str]) -> tuple[Attachment, ...]:
+        return tuple(
+            [await asyncio.to_thread(attachments.keep, self._home, path, self._settings) for path in files]
+        )
+
+
+def _too_many(what: str, number: int, things: str, limit: int) -> None:
+    raise TooLarge(what=what, size=f"{number} {things}", limit=str(limit), advice="")
+
+
+def _as_json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

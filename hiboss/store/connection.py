@@ -1,0 +1,93 @@
+"""Opening SQLite the way hiboss needs it, and its errors in our words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+
+from ..core.errors import HibossError, HomeUnusable, StoreDamaged, StoreError, StoreFull, StoreLocked
+from ..core.paths import Home
+
+Connection = sqlite3.Connection
+Row = sqlite3.Row
+
+MINIMUM = (3, 37, 0)  # STRICT tables
+
+
+def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Connection:
+    """A connection in autocommit mode: transactions are begun and ended by name."""
+    if sqlite3.sqlite_version_info < MINIMUM:
+        detail = f"SQLite {sqlite3.sqlite_version} is too old, {'.'.join(map(str, MINIMUM))} is needed"
+        raise StoreError(path=home.database, detail=detail)
+    _create_private(home)
+    try:
+        connection = sqlite3.connect(
+            home.database,
+            timeout=wait_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+    except sqlite3.Error as error:
+        raise translate(error, home) from error
+    connection.row_factory = sqlite3.Row
+    try:
+        _configure(connection, read_only=read_only)
+    except sqlite3.Error as error:
+        connection.close()
+        raise translate(error, home) from error
+    return connection
+
+
+def _create_private(home: Home) -> None:
+    """Created by us and not by SQLite, so that it is never readable for others, not even briefly.
+
+    DANGER: an existing database must never be opened here. Closing any descriptor of a file
+    drops all POSIX locks this process has on it; another program would then take itself for
+    the last user and delete the WAL that we go on writing to.
+    """
+    try:
+        os.close(os.open(home.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise HomeUnusable(home=str(home), why=f"{error.strerror} ({home.database})") from error
+
+
+def _configure(connection: Connection, *, read_only: bool) -> None:
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA wal_autocheckpoint = 8000")
+    connection.execute("PRAGMA cache_size = -16000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    if sys.platform == "darwin":
+        connection.execute("PRAGMA fullfsync = ON")
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+
+
+def translate(error: sqlite3.Error, home: Home) -> HibossError:
+    """Which of our errors this is; the caller's operation was rolled back."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    path = home.database
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreLocked(path=path)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(home)):
+        return StoreFull(path=path)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(path=path, detail=str(error), backups=home.backups)
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return HomeUnusable(home=str(home), why=f"{error} ({path})")
+    return StoreError(path=path, detail=str(error))
+
+
+def _is_full(home: Home) -> bool:
+    # A full disk can also show as an I/O error (when the WAL's shared memory cannot grow).
+    try:
+        room = os.statvfs(home.path)
+    except OSError:
+        return False
+    return room.f_bavail * room.f_frsize < 1024 * 1024

@@ -1,0 +1,222 @@
+"""The one thread that changes the database.
+
+Operations waiting at the same moment share one transaction and one fsync (group
+commit). An operation's caller hears of it only after COMMIT: what was answered is on
+disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, crashpoint
+from ..core.errors import Busy
+from ..core.paths import Home
+from ..core.settings import Settings
+from .connection import Connection, translate
+from .writer_cache import Book
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+LINGER_SECONDS = 0.001
+
+# SQLite errors that speak of one operation's own statement. All others speak of the file:
+# then the whole group is lost, and every caller in it is told so.
+_OWN_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)
+
+
+class Tx:
+    """What an operation works with: the connection, inside the group's transaction, and the book."""
+
+    __slots__ = ("arrived_for", "book", "execute")
+
+    def __init__(self, connection: Connection) -> None:
+        self.execute = connection.execute
+        self.book = Book(connection)
+        self.arrived_for: list[int] = []  # to whom something came in this group: told after its COMMIT
+
+
+Operation = Callable[[Tx], Any]
+_Waiting = tuple[Operation, "asyncio.Future[Any]"]
+_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+_Run = Callable[[Operation, "asyncio.Future[Any]"], _Outcome]
+
+
+class _HalfDone(Exception):
+    """An operation failed after it had changed something."""
+
+
+class Writer:
+    def __init__(self, connection: Connection, home: Home, settings: Settings) -> None:
+        self._connection = connection
+        self._home = home
+        self._settings = settings
+        self._collected: list[_Waiting] = []  # not yet handed over to the thread
+        self._expected = 1  # as many as were answered together last
+        self._linger: asyncio.TimerHandle | None = None
+        self._submitted = 0  # in all; counted by the loop's thread alone
+        self._begun = 0  # of those; counted by the writer's thread alone
+        self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
+        self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
+        self._tx = Tx(connection)
+        self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by the assembly
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Submitted and in no group yet."""
+        return self._submitted - self._begun
+
+    def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
+        """Queue an operation; the future is done after COMMIT. A full queue refuses."""
+        if self.waiting >= self._settings.writer_queue:
+            raise Busy(what=f"{self._settings.writer_queue} changes are waiting to be written")
+        self._submitted += 1
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._collected.append((operation, future))
+        # Handed over together, when as many have come as were in the last group, or a moment
+        # later: woken by the first, the writer would pay a COMMIT for a few, and wrestle for
+        # the interpreter with those who bring the rest. A lone sender waits for nobody.
+        if self._expected == 1:
+            self._hand_over()
+        elif len(self._collected) == self._expected:
+            self._loop.call_soon(self._hand_over)
+        elif len(self._collected) == 1:
+            self._linger = self._loop.call_later(LINGER_SECONDS, self._hand_over)
+        return future
+
+    def _hand_over(self) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        if self._collected:
+            self._queue.put(self._collected)
+            self._collected = []
+
+    async def close(self) -> None:
+        """Write what is queued, then end the thread."""
+        self._hand_over()
+        self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _answer(self, outcomes: list[_Outcome], arrived_for: list[int]) -> None:
+        self._expected = len(outcomes)
+        if arrived_for:
+            self.arrived(arrived_for)
+        for future, result, error in outcomes:
+            if future.done():  # the caller has gone; what it asked for is written all the same
+                continue
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+    # --- the writer's own thread ---------------------------------------------------
+
+    def _work(self) -> None:
+        stopping = False
+        while not stopping:
+            group, stopping = self._next_group()
+            if group:
+                self._begun += len(group)
+                outcomes = self._commit_group(group)
+                arrived_for, self._tx.arrived_for = self._tx.arrived_for, []
+                self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for)
+
+    def _next_group(self) -> tuple[list[_Waiting], bool]:
+        """What is waiting, up to the limit of a group; and whether it is the last."""
+        stopping = False
+        limit = self._settings.group_operations  # asked once: a reload must not come in between
+        while len(self._taken) < limit and not stopping:
+            try:
+                more = self._queue.get(block=not self._taken)
+            except queue.Empty:
+                break
+            if more is None:
+                stopping = True
+            else:
+                self._taken += more
+        group, self._taken = self._taken[:limit], self._taken[limit:]
+        if stopping and self._taken:
+            self._queue.put(None)  # more than a group is left: be told again after it
+        return group, stopping and not self._taken
+
+    def _commit_group(self, group: list[_Waiting]) -> list[_Outcome]:
+        """Every operation of the group happens whole or not at all, whatever the others do."""
+        crashpoint(BEFORE_WRITE)
+        try:
+            try:
+                return self._transact(group, self._run)
+            except _HalfDone:
+                # Rare: an operation failed after its first change. Begin again, with a
+                # savepoint around each; without one a send is a fifth cheaper.
+                self._roll_back()
+                return self._transact(group, self._run_guarded)
+        except Exception as error:  # noqa: BLE001 - the writer outlives whatever happens to a group
+            return self._lose_group(group, error)
+
+    def _transact(self, group: list[_Waiting], run: _Run) -> list[_Outcome]:
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        outcomes = [run(operation, future) for operation, future in group]
+        self._tx.book.flush()
+        crashpoint(IN_GROUP)
+        execute("COMMIT")
+        crashpoint(AFTER_COMMIT)
+        return outcomes
+
+    def _run(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
+        changes = self._connection.total_changes
+        self._tx.book.mark()
+        try:
+            return future, operation(self._tx), None
+        except Exception as error:
+            _raise_if_of_the_file(error)
+            if self._connection.total_changes != changes:
+                raise _HalfDone from error
+            self._tx.book.back_to_mark(wrote=False)
+            return future, None, error
+
+    def _run_guarded(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
+        execute = self._connection.execute
+        execute("SAVEPOINT op")
+        self._tx.book.mark()
+        try:
+            result = operation(self._tx)
+        except Exception as error:  # noqa: BLE001 - handed to the caller, whose door logs what is ours
+            _raise_if_of_the_file(error)
+            execute("ROLLBACK TO op")
+            execute("RELEASE op")
+            self._tx.book.back_to_mark(wrote=True)
+            return future, None, error
+        execute("RELEASE op")
+        return future, result, None
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.rollback()
+        self._tx.book.forget()
+        self._tx.arrived_for.clear()
+
+    def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
+        try:
+            self._roll_back()
+        except sqlite3.Error:  # nothing more can be done here; the next BEGIN says what is wrong
+            log.exception("A failed group could not be rolled back.", extra={"action": "write"})
+        lost = translate(error, self._home) if isinstance(error, sqlite3.Error) else error
+        log.error("Nothing of %d changes was written: %s", len(group), lost, extra={"action": "write"})
+        return [(future, None, lost) for _, future in group]
+
+
+def _raise_if_of_the_file(error: Exception) -> None:
+    if isinstance(error, sqlite3.Error) and not isinstance(error, _OWN_ERRORS):
+        raise error

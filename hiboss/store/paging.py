@@ -1,0 +1,248 @@
+"""Lists of envelopes, a page at a time.
+
+Every walk follows one index and stops at the page's end, so a page costs the same in a
+box of ten and of a million. A cursor is a position in the order listed: an arrival
+number; the envelope's own number among mail that has not arrived yet (seen by sender
+and boss only); or, in an outbox, the place in the order of acceptance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..core.envelope import Box, Status
+from ..core.errors import BadCursor, Gap
+from ..core.ids import LARGEST
+from .connection import Connection, Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """Where a page ended. `walk`: 'a' arrived, 'd' deferred, 'o' outbox."""
+
+    walk: str
+    number: int
+    envelope: int = 0
+
+    def text(self, epoch: str) -> str:
+        tail = f".{self.envelope}" if self.walk == "o" else ""
+        return f"{epoch}-{self.walk}{self.number}{tail}"
+
+    @classmethod
+    def parse(cls, text: str, epoch: str) -> Position:
+        head, dash, place = text.partition("-")
+        walk, (number, _, envelope) = place[:1], place[1:].partition(".")
+        digits = number + envelope
+        numeric = digits.isascii() and digits.isdigit() and len(digits) < 40 and bool(number)
+        shaped = dash and walk in ("a", "d", "o") and bool(envelope) == (walk == "o")
+        if not (numeric and shaped) or max(int(number), int(envelope or 0)) > LARGEST:
+            raise BadCursor(value=text[:60])
+        if head != epoch:
+            raise Gap()
+        return cls(walk=walk, number=int(number), envelope=int(envelope or 0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Query:
+    owner: int  # whose box
+    outbox: bool = False
+    whole_thread: bool = False  # all of the thread that the owner sent or received
+    sees_all: bool = False  # of a whole thread: everything
+    everywhere: bool = False  # whatever failed, in all boxes: for the boss
+    box: Box = Box.INBOX
+    statuses: tuple[Status, ...] = tuple(Status)
+    unread: bool = False
+    due: bool = False  # nothing that waits: deferred, in another's hand, snoozed
+    senders: tuple[int, ...] | None = None
+    recipients: tuple[int, ...] | None = None
+    thread: int | None = None
+    created_after: int | None = None
+    created_before: int | None = None
+    oldest_first: bool = False
+    with_deferred: bool = False  # also what has not arrived: for the boss
+    limit: int = 10
+    after: Position | None = None
+
+    @property
+    def by_unread_index(self) -> bool:
+        return self.unread and self.box is Box.INBOX and Status.CANCELLED not in self.statuses
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a page may have to pass over many rows that do not match."""
+        filters = (self.senders, self.recipients, self.thread, self.created_after, self.created_before)
+        narrow = self.everywhere or (self.outbox and (self.unread or len(self.statuses) < len(Status)))
+        narrow = narrow or (self.unread and not (self.by_unread_index and len(self.statuses) == 3))
+        return narrow or any(value is not None for value in filters)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    ids: list[int]
+    next: Position | None
+
+
+@dataclass(slots=True)
+class _Where:
+    """A WHERE clause in the making."""
+
+    terms: list[str] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+
+    def add(self, term: str, *values: Any) -> None:
+        self.terms.append(term)
+        self.values.extend(values)
+
+    def __str__(self) -> str:
+        return " AND ".join(self.terms)
+
+
+def page(connection: Connection, query: Query) -> Page:
+    """The ids of one page and where it ended; `next` is None on the last."""
+    wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
+    accepted = query.outbox or query.whole_thread  # listed in the order of acceptance
+    if query.everywhere:
+        found = _failed(connection, wanted)
+    else:
+        found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
+    more = len(found) > query.limit
+    found = found[: query.limit]
+    return Page(ids=[number for number, _ in found], next=found[-1][1] if more else None)
+
+
+def arrived_of(connection: Connection, number: int) -> int:
+    """The arrival number of an envelope."""
+    return int(connection.execute("SELECT arrived FROM envelope WHERE id = ?", (number,)).fetchone()[0])
+
+
+def count(connection: Connection, query: Query, exact_to: int) -> int | str:
+    """How many there are in all: exact up to a limit, then `1000+`."""
+    found = page(connection, replace(query, limit=exact_to, after=None))
+    return f"{exact_to}+" if found.next else len(found.ids)
+
+
+def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """Deferred mail is the newest of all: it comes first, or last when listing oldest first."""
+    walks = ["d", "a"] if query.with_deferred and not query.unread else ["a"]
+    if query.oldest_first:
+        walks.reverse()
+    after = query.after
+    if after and after.walk not in walks:
+        raise BadCursor(value="a cursor of another list")
+    found: list[tuple[int, Position]] = []
+    for walk in walks:
+        if after and after.walk != walk and after.walk in walks[walks.index(walk) :]:
+            continue  # an earlier walk than the one the cursor lies in
+        start = after.number if after and after.walk == walk else None
+        rows: list[Row] = []
+        # Unread mail of the inbox has an index of its own; elsewhere it is a filter.
+        for status in [None] if query.by_unread_index else query.statuses:
+            rows += _walk_box(connection, query, walk, status, start)
+        rows.sort(key=lambda row: row["place"], reverse=not query.oldest_first)
+        found += [(row["id"], Position(walk=walk, number=row["place"])) for row in rows]
+        if len(found) >= query.limit:
+            break
+    return found[: query.limit]
+
+
+def _walk_box(
+    connection: Connection, query: Query, walk: str, status: Status | None, start: int | None
+) -> Sequence[Row]:
+    """One walk along the index of one status (or of what is unread)."""
+    place = "e.arrived" if walk == "a" else "e.id"
+    index = "envelope_unread" if status is None else "envelope_box"
+    where = _Where()
+    # The box as a literal: bound, SQLite could not prove that the partial index covers it.
+    where.add(f"e.recipient = ? AND e.box = {int(query.box)}", query.owner)
+    where.add("e.arrived IS NOT NULL" if walk == "a" else "e.arrived IS NULL")
+    if query.unread:
+        where.add("e.read_at IS NULL")
+    if query.due:
+        where.add("e.waits IS NULL")
+    if status is None:
+        where.add("e.status <> 3")  # as the index says it, or it could not be used
+        where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
+    else:
+        where.add("e.status = ?", int(status))
+    if start is not None:
+        where.add(f"{place} {'>' if query.oldest_first else '<'} ?", start)
+    _narrow(where, query)
+    source = f"envelope e INDEXED BY {index} JOIN message m ON m.id = e.message"
+    if query.thread is not None:
+        source = "message m JOIN envelope e INDEXED BY envelope_message ON e.message = m.id"
+    elif not query.filtered:
+        source = f"envelope e INDEXED BY {index}"
+    order = "ASC" if query.oldest_first else "DESC"
+    return connection.execute(
+        f"SELECT e.id, {place} AS place FROM {source} WHERE {where} ORDER BY {place} {order} LIMIT ?",
+        (*where.values, query.limit),
+    ).fetchall()
+
+
+def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """An outbox, or a whole thread, in the order of acceptance."""
+    where = _Where()
+    if query.outbox:
+        where.add("m.sender = ?", query.owner)
+    elif not query.sees_all:
+        received = "e.recipient = ? AND e.arrived IS NOT NULL"
+        where.add(f"(m.sender = ? OR ({received}))", query.owner, query.owner)
+    if len(query.statuses) < len(Status):
+        where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
+    if query.unread:
+        where.add("e.read_at IS NULL")
+    after, sign = query.after, ">" if query.oldest_first else "<"
+    if after:
+        if after.walk != "o":
+            raise BadCursor(value="an inbox cursor")
+        # The first term lets the walk begin at the right place of the index.
+        where.add(f"m.id {sign}= ?", after.number)
+        where.add(f"(m.id {sign} ? OR e.id {sign} ?)", after.number, after.envelope)
+    _narrow(where, query)
+    order = "ASC" if query.oldest_first else "DESC"
+    source = "message m" if query.thread is not None else "message m INDEXED BY message_sender"
+    rows = connection.execute(
+        f"""
+        SELECT e.id, m.id AS message FROM {source}
+        CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id
+        WHERE {where} ORDER BY m.id {order}, e.id {order} LIMIT ?
+        """,
+        (*where.values, query.limit),
+    )
+    return [(row["id"], Position(walk="o", number=row["message"], envelope=row["id"])) for row in rows]
+
+
+def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """Whatever failed, wherever it lies: box by box, since no index is kept over failures alone."""
+    where = _Where()
+    if query.after:
+        if query.after.walk != "o":
+            raise BadCursor(value="an inbox cursor")
+        where.add(f"e.id {'>' if query.oldest_first else '<'} ?", query.after.envelope)
+    where.add("e.status = 2")
+    _narrow(where, query)
+    rows = connection.execute(
+        f"""
+        SELECT e.id, e.message FROM address a
+        CROSS JOIN (SELECT 0 AS box UNION ALL SELECT 1 UNION ALL SELECT 2) b
+        CROSS JOIN envelope e INDEXED BY envelope_box ON e.recipient = a.id AND e.box = b.box
+        JOIN message m ON m.id = e.message
+        WHERE {where} ORDER BY e.id {"ASC" if query.oldest_first else "DESC"} LIMIT ?
+        """,
+        (*where.values, query.limit),
+    )
+    return [(row["id"], Position(walk="o", number=row["message"], envelope=row["id"])) for row in rows]
+
+
+def _narrow(where: _Where, query: Query) -> None:
+    for column, values in (("m.sender", query.senders), ("e.recipient", query.recipients)):
+        if values is not None:
+            where.add(f"{column} IN ({','.join('?' * len(values))})", *values)
+    if query.thread is not None:
+        where.add("(m.thread = ? OR m.id = ?)", query.thread, query.thread)
+    if query.created_after is not None:
+        where.add("m.created_at > ?", query.created_after)
+    if query.created_before is not None:
+        where.add("m.created_at < ?", query.created_before)

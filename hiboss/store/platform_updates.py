@@ -1,0 +1,82 @@
+"""What came in from a platform: the update and its message, in one transaction."""
+
+from __future__ import annotations
+
+from ..core.address import Address
+from ..core.contract import Arrival
+from ..core.envelope import Accepted, Attachment, Draft
+from ..core.errors import NotBound
+from . import bindings, messages
+from .group_commit import Tx
+
+
+def known(tx: Tx, binding: int, update: str) -> bool:
+    """Whether this update was stored before."""
+    row = tx.execute(
+        "SELECT 1 FROM platform_update WHERE binding = ? AND update_id = ?", (binding, update)
+    ).fetchone()
+    return row is not None
+
+
+def receive(
+    tx: Tx, binding: int, adapter: str, arrival: Arrival, files: tuple[Attachment, ...], now: int
+) -> Accepted | None:
+    """Store an arrival for the agents its binding serves; None when it was stored before."""
+    if known(tx, binding, arrival.update):
+        return None
+    address = Address("channel", f"{adapter}:{arrival.place}")
+    to = bindings.agents_of(tx, binding)
+    if not to:
+        raise NotBound(sender="nobody", adapter=adapter, address=str(address))
+    draft = Draft(
+        sender=address,
+        caller=None,
+        sees_all=True,
+        to=tuple(to),
+        text=arrival.text,
+        subject=arrival.subject,
+        attachments=files,
+        from_name=arrival.author.get("name"),
+        reply_to=_answered(tx, binding, address, arrival),
+        channel=_facts(arrival),
+    )
+    accepted = messages.insert(tx, draft, now)
+    tx.execute(
+        """
+        INSERT INTO platform_update (binding, update_id, chat, platform_id, message, outcome, received_at)
+        VALUES (?, ?, ?, ?, ?, 'accepted', ?)
+        """,
+        (binding, arrival.update, arrival.place, arrival.message, accepted.message, now),
+    )
+    return accepted
+
+
+def _answered(tx: Tx, binding: int, address: Address, arrival: Arrival) -> tuple[str, int] | None:
+    """The message of ours, or of theirs, that this replies to; ids are a chat's own."""
+    if arrival.answers is None:
+        return None
+    entry = tx.book.entry(address)
+    row = tx.execute(
+        """
+        SELECT e.message FROM post p JOIN envelope e ON e.id = p.envelope
+        WHERE p.platform_id = ?1 AND e.binding = ?2 AND e.recipient = ?4
+        UNION ALL
+        SELECT message FROM platform_update
+        WHERE binding = ?2 AND chat = ?3 AND platform_id = ?1 AND message IS NOT NULL
+        LIMIT 1
+        """,
+        (arrival.answers, binding, arrival.place, entry.id if entry else None),
+    ).fetchone()
+    return None if row is None else ("message", int(row["message"]))
+
+
+def _facts(arrival: Arrival) -> dict[str, object]:
+    chat = {"id": arrival.place, "kind": "private" if arrival.group is None else "group"}
+    if arrival.group is not None:
+        chat["title"] = arrival.group
+    facts: dict[str, object] = {"chat": chat}
+    if arrival.author:
+        facts["author"] = dict(arrival.author)
+    if arrival.message is not None:
+        facts["message"] = arrival.message
+    return facts

@@ -1,0 +1,123 @@
+"""Looking at runs: one, a page of them, and how agents stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.envelope import shorten
+from .connection import Connection, Row
+from .envelopes import QUOTED, recipients
+
+_SELECT = """
+SELECT r.*, a.name AS agent_name,
+       (SELECT group_concat('e' || x.envelope, ',') FROM run_envelope x WHERE x.run = r.id) AS envelopes
+FROM run r JOIN address a ON a.id = r.agent
+"""
+LOOKED_THROUGH = 1_000  # of what lies pending for an agent
+AT_ONCE = 20  # runs of one agent that may go on beside the last that ended
+ALREADY_SENT = 20  # of what an agent sent before, at most so much is told again
+
+
+def get(connection: Connection, run: int) -> Row | None:
+    row: Row | None = connection.execute(f"{_SELECT} WHERE r.id = ?", (run,)).fetchone()
+    return row
+
+
+def page(
+    connection: Connection,
+    *,
+    agent: int | None,
+    status: str | None,
+    trace: str | None,
+    before: int | None,
+    limit: int,
+) -> list[Row]:
+    """The newest first; of one agent, one errand, one status, or of all."""
+    index = "run_trace" if trace is not None else "run_agent" if agent is not None else None
+    source = _SELECT.replace("FROM run r JOIN", f"FROM run r INDEXED BY {index} JOIN") if index else _SELECT
+    terms, values = ["1"], []
+    for term, value in (
+        ("r.trace = ?", trace),
+        ("r.agent = ?", agent),
+        ("r.status = ?", status),
+        ("r.id < ?", before),
+    ):
+        if value is not None:
+            terms.append(term)
+            values.append(value)
+    return connection.execute(
+        f"{source} WHERE {' AND '.join(terms)} ORDER BY r.id DESC LIMIT ?", (*values, limit)
+    ).fetchall()
+
+
+def last(connection: Connection, agent: int) -> Row | None:
+    """The latest run of an agent that has ended."""
+    rows = page(connection, agent=agent, status=None, trace=None, before=None, limit=AT_ONCE)
+    return next((row for row in rows if row["status"] != "running"), None)
+
+
+def running(connection: Connection, agent: int) -> list[Row]:
+    return connection.execute(
+        f"{_SELECT.replace('FROM run r JOIN', 'FROM run r INDEXED BY run_running JOIN')}"
+        " WHERE r.status = 'running' AND r.agent = ? ORDER BY r.id",
+        (agent,),
+    ).fetchall()
+
+
+def in_conversation(connection: Connection, agent: int, conversation: int) -> Row | None:
+    """The run in which an agent works for a conversation just now: its turn there, or its answer."""
+    rows = [
+        row
+        for row in running(connection, agent)
+        if conversation in (row["conversation"], row["reply_conversation"]) and row["kind"] == "turn"
+    ]
+    return rows[0] if rows else None
+
+
+def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -> int | None:
+    """When the longest waiting of what lies pending for an agent arrived; notices want no answer."""
+    row = connection.execute(
+        """
+        SELECT m.arrived_at FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
+        WHERE e.recipient = ? AND e.box = 0 AND e.status = 0 AND e.arrived IS NOT NULL
+          AND m.conversation IS NOT ?
+        ORDER BY e.arrived LIMIT 1
+        """,
+        (agent, notices),
+    ).fetchone()
+    return row["arrived_at"] if row else None
+
+
+def tried_again(connection: Connection, agent: int) -> Row | None:
+    """Of what did not go well and comes again, the nearest: when, and what it met."""
+    row: Row | None = connection.execute(
+        f"""
+        SELECT wake_at, error_text FROM (
+            SELECT wake_at, waits, error_text FROM envelope INDEXED BY envelope_box
+            WHERE recipient = ? AND box = 0 AND status = 0 AND arrived IS NOT NULL
+            ORDER BY arrived LIMIT {LOOKED_THROUGH})
+        WHERE waits = 1 ORDER BY wake_at LIMIT 1
+        """,
+        (agent,),
+    ).fetchone()
+    return row
+
+
+def already_sent(connection: Connection, envelopes: Sequence[int]) -> list[tuple[str, list[str], str]]:
+    """What was sent by earlier runs with these envelopes that did not go well: id, to whom, a quote."""
+    if not envelopes:
+        return []
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT m.id, substr(m.text, 1, {QUOTED}) AS text
+        FROM run_envelope x INDEXED BY run_envelope_envelope
+        JOIN run r ON r.id = x.run AND r.status IN ('interrupted', 'failed', 'cancelled')
+        JOIN message m INDEXED BY message_sender
+            ON m.sender = r.agent AND m.id > r.after_message AND m.id <= r.last_message AND m.run = r.id
+        WHERE x.envelope IN ({",".join("?" * len(envelopes))}) ORDER BY m.id DESC LIMIT ?
+        """,
+        (*envelopes, ALREADY_SENT),
+    ).fetchall()
+    return [
+        (f"m{row['id']}", recipients(connection, row["id"]), shorten(row["text"])) for row in reversed(rows)
+    ]

@@ -1,0 +1,308 @@
+"""What becomes of a run: its answer and its outcome, in one transaction with its envelopes."""
+
+from __future__ import annotations
+
+from ..core.address import BACKGROUND, BOSS, Address
+from ..core.contract import Thought, Usage
+from ..core.envelope import Accepted, Draft, Waits
+from ..core.errors import HibossError
+from . import lanes, messages, notices
+from .connection import Connection, Row
+from .group_commit import Tx
+from .lanes import Trouble
+from .run_start import Turn
+
+ATTEMPTS = 5  # alone, before an envelope is given up
+SILENT = "NO_REPLY"  # a final text that is to be sent nowhere
+
+
+def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
+    """The answer, the outcome and the done marks, together; what was sent."""
+    if not _still_running(tx, turn):
+        return []
+    sent, remark = _answer(tx, turn, thought, now)
+    later = [_try(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in thought.later]
+    remarks = (thought.note, remark, *(remark for _, remark in later))
+    note = "; ".join(filter(None, remarks)) or None
+    tx.execute(
+        """
+        UPDATE run SET final_text = ?, tokens_in = ifnull(?, tokens_in), tokens_out = ifnull(?, tokens_out),
+               cost = ifnull(?, cost), answer = ? WHERE id = ?
+        """,
+        (
+            thought.text,
+            thought.tokens_in,
+            thought.tokens_out,
+            thought.cost,
+            sent.message if sent else None,
+            turn.run,
+        ),
+    )
+    _end(tx, turn, "completed", now, note=note)
+    for number in turn.envelopes + turn.riding:
+        tx.execute(
+            """
+            UPDATE envelope SET status = 1, done_at = ?1, read_at = ifnull(read_at, ?1), held_by = NULL,
+                   wake_at = NULL
+            WHERE id = ?2 AND status = 0
+            """,
+            (now, number),
+        )
+    lanes.recovered(tx, turn.lane)
+    return [one for one in (sent, *(one for one, _ in later)) if one is not None]
+
+
+def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
+    """What it has used up counts, however it ends."""
+    tx.execute(
+        "UPDATE run SET tokens_in = ?, tokens_out = ?, cost = ? WHERE id = ? AND status = 'running'",
+        (*usage, turn.run),
+    )
+
+
+def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | None, str | None]:
+    """The answer as it was sent, or why none was."""
+    text = thought.text.strip()
+    if not text:
+        return None, "not sent: it ended without an answer"
+    if text == SILENT:
+        return None, f"not sent: it asked for silence ({SILENT})"
+    if turn.reply != "auto":
+        return None, "not sent: this agent sends its answers itself (reply explicit)"
+    if turn.reply_conversation is None:
+        return None, "not sent: what it was about was made by a machine or by itself, and wants no answer"
+    if _spoke(tx, turn):
+        return None, "not sent: it had already written there itself"
+    return _try(tx, turn, thought.text, now)
+
+
+def _try(
+    tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
+) -> tuple[Accepted | None, str | None]:
+    """Send it. What cannot be sent is told to the boss and kept in the run: the turn itself went well."""
+    try:
+        sent = _send(tx, turn, text, now, deliver_at)
+    except HibossError as error:
+        why = f"What agent:{turn.name} answered could not be sent: {error.message}\nIt said: {text[:1_000]}"
+        notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get --id r{turn.run}", now)
+        return None, f"not sent: {error.message}"
+    return sent, None if sent else "not sent: nobody else is there"
+
+
+def _spoke(tx: Tx, turn: Turn) -> bool:
+    """Whether the agent has written there itself in this run; a reminder for later is no answer."""
+    found = tx.execute(
+        """
+        SELECT 1 FROM message INDEXED BY message_sender
+        WHERE sender = ? AND id > ? AND run = ? AND conversation = ? AND deliver_at IS NULL
+        """,
+        (turn.agent, turn.after_message, turn.run, turn.reply_conversation),
+    ).fetchone()
+    return found is not None
+
+
+def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None) -> Accepted | None:
+    """Into the conversation that is answered, as made by a machine."""
+    sender = BACKGROUND if turn.kind == "background" else Address("agent", turn.name)
+    entry = tx.book.entry(sender)
+    if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
+        entry = None  # a namesake who came while this was under way
+    to = _others(tx, turn.reply_conversation, entry.id) if entry else []
+    if entry is None or not to:
+        return None
+    draft = Draft(
+        sender=sender,
+        caller=entry.id,
+        to=tuple(to),
+        text=text,
+        deliver_at=deliver_at,
+        reply_to=None if turn.reply_message is None else ("message", turn.reply_message),
+        auto=True,
+        run=turn.run,
+        trace=turn.trace,
+        hops=turn.hops + 1,
+    )
+    return messages.insert(tx, draft, now)
+
+
+def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:
+    rows = tx.execute(
+        """
+        SELECT a.kind, a.name FROM participant p JOIN address a ON a.id = p.address
+        WHERE p.conversation = ? AND p.left_seq IS NULL AND a.retired_at IS NULL AND a.id <> ?
+        ORDER BY a.id
+        """,
+        (conversation, sender),
+    ).fetchall()
+    return [Address(row["kind"], row["name"]) for row in rows]
+
+
+# --- when it did not go well ---------------------------------------------------------
+
+
+def fail(tx: Tx, turn: Turn, trouble: Trouble, patience: tuple[int, ...], now: int) -> int | None:
+    """The turn did not go well: its envelopes come again, one by one; one that never goes well fails.
+
+    `patience`: how long to wait after each failure, in milliseconds. Returns when to look
+    again, or None. When it is the provider that fails, for others too, the lane waits.
+    """
+    if not _still_running(tx, turn):
+        return None
+    _end(tx, turn, "failed", now, trouble=trouble, scope="turn")
+    _free(tx, turn.riding)
+    retry_at = now
+    for number in turn.envelopes:
+        retry_at = max(retry_at, _comes_again(tx, number, trouble, patience, now))
+    if len(turn.envelopes) > 1:
+        return retry_at
+    [number] = turn.envelopes
+    if _failed_alone(tx, number) < ATTEMPTS:
+        return retry_at
+    if turn.kind == "background" or not _fails_for_others_too(tx, turn, number):
+        lanes.fail(tx, [number], trouble, now)
+        return None
+    failures = lanes.failures(tx, turn.lane)
+    until = now + patience[min(failures, len(patience) - 1)]
+    lanes.meets(tx, turn.lane, trouble, until, now)
+    # A little behind the lane, so that another one may show whether it is the provider.
+    tx.execute("UPDATE envelope SET wake_at = ? WHERE id = ?", (until + 1, number))
+    return until
+
+
+def _comes_again(tx: Tx, number: int, trouble: Trouble, patience: tuple[int, ...], now: int) -> int:
+    row = tx.execute("SELECT attempts FROM envelope WHERE id = ?", (number,)).fetchone()
+    # Taken up again after it had failed, it is tried as patiently as at first.
+    step = min(row["attempts"], _failed_alone(tx, number), len(patience) - 1)
+    retry_at: int = now + patience[step]
+    tx.execute(
+        """
+        UPDATE envelope SET held_by = NULL, attempts = attempts + 1, waits = ?1, wake_at = ?2,
+               error_kind = ?3, error_text = ?4, error_at = ?5, first_failed_at = ifnull(first_failed_at, ?5)
+        WHERE id = ?6 AND status = 0
+        """,
+        (int(Waits.RETRY), retry_at, trouble.kind, trouble.text, now, number),
+    )
+    return retry_at
+
+
+def _failed_alone(tx: Tx, number: int) -> int:
+    """How often a turn with this one alone has failed, since it was last taken up."""
+    return int(
+        tx.execute(
+            """
+            SELECT count(*) FROM run_envelope x INDEXED BY run_envelope_envelope
+            JOIN run r ON r.id = x.run JOIN envelope e ON e.id = x.envelope
+            WHERE x.envelope = ? AND r.status = 'failed' AND r.error_scope = 'turn'
+              AND r.ended_at >= e.first_failed_at
+              AND (SELECT count(*) FROM run_envelope y WHERE y.run = r.id) = 1
+            """,
+            (number,),
+        ).fetchone()[0]
+    )
+
+
+def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
+    """Whether nothing went well since this one first failed, and others were tried."""
+    # Not from its first run on: it may have failed long ago, and been taken up again.
+    rows = tx.execute(
+        """
+        SELECT r.status, EXISTS (SELECT 1 FROM run_envelope x WHERE x.run = r.id AND x.envelope = ?2) AS own
+        FROM run r INDEXED BY run_agent
+        WHERE r.agent = ?1 AND r.kind = 'turn' AND r.status IN ('completed', 'failed') AND r.id >= (
+            SELECT min(o.id) FROM run_envelope x INDEXED BY run_envelope_envelope
+            JOIN run o ON o.id = x.run JOIN envelope e ON e.id = x.envelope
+            WHERE x.envelope = ?2 AND o.ended_at >= e.first_failed_at)
+        """,
+        (turn.agent, number),
+    ).fetchall()
+    if any(row["status"] == "completed" for row in rows):
+        return False
+    return any(not row["own"] for row in rows)
+
+
+def wait(tx: Tx, turn: Turn, trouble: Trouble, until: int, now: int) -> None:
+    """No turn can be taken now: nothing has failed, the lane waits and the boss is told."""
+    if not _still_running(tx, turn):
+        return
+    _end(tx, turn, "failed", now, trouble=trouble, scope="lane")
+    _free(tx, turn.envelopes + turn.riding)
+    lanes.meets(tx, turn.lane, trouble, until, now)
+
+
+def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: bool) -> None:
+    """It was ended by somebody (cancelled) or with the daemon (interrupted).
+
+    `gives_up`: its envelopes fail, and can be tried again; else they are due again.
+    """
+    if not _still_running(tx, turn):
+        return
+    trouble = Trouble(status, why)
+    _end(tx, turn, status, now, trouble=trouble)
+    if gives_up:
+        lanes.fail(tx, list(turn.envelopes), trouble, now)
+    _free(tx, turn.envelopes + turn.riding)
+
+
+def _free(tx: Tx, envelopes: tuple[int, ...]) -> None:
+    for number in envelopes:
+        tx.execute(
+            "UPDATE envelope SET held_by = NULL, wake_at = NULL WHERE id = ? AND held_by IS NOT NULL",
+            (number,),
+        )
+
+
+def _still_running(tx: Tx, turn: Turn) -> bool:
+    row = tx.execute("SELECT status FROM run WHERE id = ?", (turn.run,)).fetchone()
+    return bool(row["status"] == "running")
+
+
+def _end(
+    tx: Tx,
+    turn: Turn,
+    status: str,
+    now: int,
+    *,
+    trouble: Trouble | None = None,
+    scope: str | None = None,
+    note: str | None = None,
+) -> None:
+    kind, error = trouble or (None, None)
+    tx.execute(
+        """
+        UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, error_scope = ?5, note = ?6,
+               last_message = (SELECT ifnull(max(id), 0) FROM message),
+               paused_ms = paused_ms + CASE WHEN paused_at IS NULL THEN 0 ELSE max(0, ?2 - paused_at) END,
+               paused_at = NULL
+        WHERE id = ?7
+        """,
+        (status, now, kind, error, scope, note, turn.run),
+    )
+    tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, turn.run))
+
+
+# --- after a crash -------------------------------------------------------------------
+
+
+def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
+    """Runs of other boots that never ended: their processes may still be there."""
+    return connection.execute(
+        "SELECT id, pid, pid_started FROM run INDEXED BY run_running WHERE status = 'running' AND boot <> ?",
+        (boot,),
+    ).fetchall()
+
+
+def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
+    """They were interrupted; what they had in hand is freed by `lanes.free_holds`."""
+    rows = left_over(tx, boot)
+    for row in rows:
+        tx.execute(
+            """
+            UPDATE run SET status = 'interrupted', ended_at = ?, error_kind = 'interrupted', paused_at = NULL,
+                   last_message = (SELECT ifnull(max(id), 0) FROM message),
+                   error = 'the daemon ended in the midst of it; its envelopes come again'
+            WHERE id = ?
+            """,
+            (now, row["id"]),
+        )
+        tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, row["id"]))
+    return len(rows)

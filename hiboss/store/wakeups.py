@@ -1,0 +1,144 @@
+"""Waking: what `wake_at` says must be looked at now. Deferred mail arrives here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..core.envelope import Status, Waits
+from . import run_limits, schedules
+from .connection import Connection, Row
+from .group_commit import Tx
+from .lanes import NEXT_START, Lane
+
+CHUNK = 500
+
+
+@dataclass(slots=True)
+class Woken:
+    """What a chunk of waking has changed."""
+
+    envelopes: list[int] = field(default_factory=list)  # due now
+    recipients: list[int] = field(default_factory=list)  # of those, in the same order
+    lanes: set[Lane] = field(default_factory=set)
+    more: bool = False
+
+
+def next_wake(connection: Connection | Tx) -> int | None:
+    """The least time at which anything must be looked at."""
+    row = connection.execute(
+        """
+        SELECT min(at) FROM (
+            SELECT (SELECT wake_at FROM envelope INDEXED BY envelope_wake
+                    WHERE wake_at IS NOT NULL AND wake_at < ? ORDER BY wake_at LIMIT 1) AS at
+            UNION ALL
+            SELECT (SELECT wake_at FROM lane INDEXED BY lane_wake
+                    WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)
+            UNION ALL
+            SELECT (SELECT paused_until FROM agent INDEXED BY agent_paused
+                    WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1)
+            UNION ALL
+            SELECT (SELECT next_at FROM schedule INDEXED BY schedule_next
+                    WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1))
+        """,
+        (NEXT_START,),
+    ).fetchone()
+    found: int | None = row[0]
+    return found
+
+
+def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
+    """Deal with what is overdue: at most `limit` rows, in the order of their times."""
+    woken = Woken()
+    rows = tx.execute(
+        """
+        SELECT id, message, recipient, binding, waits FROM envelope INDEXED BY envelope_wake
+        WHERE wake_at IS NOT NULL AND wake_at <= ? ORDER BY wake_at, id LIMIT ?
+        """,
+        (now, limit),
+    ).fetchall()
+    arrived: set[int] = set()
+    for row in rows:
+        if row["waits"] != Waits.DEFERRED:
+            _free(tx, row, woken)
+        elif row["message"] not in arrived:  # all envelopes of a message arrive together
+            arrived.add(row["message"])
+            _arrive(tx, row["message"], now, woken)
+    _open_lanes(tx, now, woken)
+    _fire(tx, now, woken)
+    run_limits.wake(tx, now)
+    woken.more = len(rows) == limit
+    return woken
+
+
+def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
+    row = tx.execute("SELECT conversation FROM message WHERE id = ?", (message,)).fetchone()
+    seq = tx.book.next_seq(row["conversation"])
+    tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
+    envelopes = tx.execute(
+        """
+        SELECT e.id, e.recipient, e.binding, a.kind FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? AND e.status = 0 AND e.waits = 0 ORDER BY e.id
+        """,
+        (message,),
+    ).fetchall()
+    for envelope in envelopes:
+        person = envelope["kind"] == "user"  # a person's box holds mail as done
+        tx.execute(
+            """
+            UPDATE envelope SET arrived = ?, waits = NULL, wake_at = NULL, status = ?, done_at = ?
+            WHERE id = ?
+            """,
+            (
+                tx.book.next_arrived(),
+                int(Status.DONE if person else Status.PENDING),
+                now if person else None,
+                envelope["id"],
+            ),
+        )
+        _note(tx, envelope, woken)
+
+
+def _free(tx: Tx, row: Row, woken: Woken) -> None:
+    """A retry is due, a lease has ended, or a snooze, which counts as arriving anew."""
+    arrived = tx.book.next_arrived() if row["waits"] == Waits.SNOOZE else None
+    tx.execute(
+        """
+        UPDATE envelope SET waits = NULL, wake_at = NULL, claimed_by = NULL, snoozed_until = NULL,
+               arrived = ifnull(?, arrived)
+        WHERE id = ?
+        """,
+        (arrived, row["id"]),
+    )
+    if row["waits"] is not None:
+        _note(tx, row, woken)
+
+
+def _note(tx: Tx, envelope: Row, woken: Woken) -> None:
+    tx.arrived_for.append(envelope["recipient"])
+    woken.envelopes.append(envelope["id"])
+    woken.recipients.append(envelope["recipient"])
+    if envelope["binding"] is not None:
+        woken.lanes.add(Lane(envelope["recipient"], envelope["binding"]))
+
+
+def _fire(tx: Tx, now: int, woken: Woken) -> None:
+    for accepted in schedules.fire_due(tx, now):
+        woken.envelopes += accepted.envelopes
+        woken.recipients += accepted.recipients
+        woken.lanes.update(Lane(*lane) for lane in accepted.lanes)
+
+
+def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
+    """A lane that has waited long enough is tried again; what it has met is not forgotten yet."""
+    rows = tx.execute(
+        """
+        UPDATE lane SET state = 'open', wake_at = NULL
+        WHERE wake_at IS NOT NULL AND wake_at <= ? RETURNING address, binding
+        """,
+        (now,),
+    ).fetchall()
+    for row in rows:
+        if row["binding"] is None:
+            tx.arrived_for.append(row["address"])  # an agent's: whoever gives it turns looks again
+        else:
+            woken.lanes.add(Lane(row["address"], row["binding"]))

@@ -1,0 +1,148 @@
+"""The address book: what the writer keeps in memory so that a send reads almost nothing.
+
+Names, conversations, and the numbers next to be given out. It belongs to the writer's
+thread alone. Numbers given out inside a group are written once, before its COMMIT;
+after anything is rolled back the book returns to what is in the database.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.address import Address
+from ..core.errors import NotFound
+from .connection import Connection
+
+MEMORY = 20_000  # entries of all kinds, before they are forgotten
+
+
+class Entry(NamedTuple):
+    """Somebody who lives at an address now."""
+
+    id: int
+    address: Address
+
+
+class Book:
+    def __init__(self, connection: Connection) -> None:
+        self._execute = connection.execute
+        self._entries: dict[Address, Entry] = {}  # by the address as written, in any case
+        self._conversations: dict[tuple[int, ...], int] = {}  # by the parties in any order
+        self._last_seq: dict[int, int] = {}
+        self._arrived: int | None = None
+        self._touched: dict[int, int] = {}  # conversation -> last seq, given out in this group
+        self._arrived_flushed: int | None = None
+        self._undo: list[tuple[int, int]] = []
+        self._arrived_mark: int | None = None
+
+    # --- names ---------------------------------------------------------------------
+
+    def entry(self, address: Address) -> Entry | None:
+        """Who lives there, or None."""
+        entry = self._entries.get(address)
+        if entry is None:
+            row = self._execute(
+                "SELECT id, kind, name FROM address WHERE fold = ? AND retired_at IS NULL", (address.fold,)
+            ).fetchone()
+            if row is None:
+                return None  # not kept: typos must not fill memory
+            entry = self._entries[address] = Entry(row["id"], Address(row["kind"], row["name"]))
+        return entry
+
+    def add(self, address: Address) -> Entry:
+        """Intern a new address."""
+        row = self._execute(
+            "INSERT INTO address (kind, name, fold) VALUES (?, ?, ?) RETURNING id",
+            (address.kind, address.name, address.fold),
+        ).fetchone()
+        return Entry(row["id"], address)
+
+    def retire(self, entry: Entry, now: int) -> None:
+        self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
+        self._entries.clear()
+
+    # --- conversations -------------------------------------------------------------
+
+    def conversation(self, parties: tuple[int, ...], now: int) -> int:
+        """The conversation between exactly these, begun if they never spoke."""
+        found = self._conversations.get(parties)
+        if found is None:
+            ids = sorted(set(parties))
+            key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
+            found = self._conversations[parties] = self._find(key) or self._begin(key, ids, now)
+        return found
+
+    def _find(self, key: str) -> int | None:
+        row = self._execute("SELECT id FROM conversation WHERE key = ?", (key,)).fetchone()
+        return row["id"] if row else None
+
+    def _begin(self, key: str, ids: list[int], now: int) -> int:
+        kind = "private" if len(ids) <= 2 else "adhoc"
+        row = self._execute(
+            "INSERT INTO conversation (kind, key, created_at) VALUES (?, ?, ?) RETURNING id",
+            (kind, key, now),
+        ).fetchone()
+        for address in ids:
+            self._execute(
+                "INSERT INTO participant (conversation, address) VALUES (?, ?)", (row["id"], address)
+            )
+        return int(row["id"])
+
+    # --- numbers -------------------------------------------------------------------
+
+    def next_seq(self, conversation: int) -> int:
+        last = self._last_seq.get(conversation)
+        if last is None:
+            row = self._execute("SELECT last_seq FROM conversation WHERE id = ?", (conversation,)).fetchone()
+            if row is None:
+                raise NotFound(what="conversation", value=f"c{conversation}")
+            last = row["last_seq"]
+        self._undo.append((conversation, last))
+        self._last_seq[conversation] = self._touched[conversation] = last + 1
+        return last + 1
+
+    def next_arrived(self) -> int:
+        if self._arrived is None:
+            row = self._execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()
+            self._arrived = self._arrived_flushed = int(row["value"])
+        self._arrived += 1
+        return self._arrived
+
+    # --- staying true to the database ----------------------------------------------
+
+    def mark(self) -> None:
+        """An operation begins."""
+        self._undo.clear()
+        self._arrived_mark = self._arrived
+
+    def back_to_mark(self, *, wrote: bool) -> None:
+        """That operation failed: its numbers were not given out and, if it wrote, its rows are gone."""
+        for conversation, last in reversed(self._undo):
+            self._last_seq[conversation] = self._touched[conversation] = last
+        self._arrived = self._arrived_mark
+        if wrote:
+            self._entries.clear()
+            self._conversations.clear()
+
+    def flush(self) -> None:
+        """Write the numbers given out in this group; the last thing before COMMIT."""
+        for conversation, last in self._touched.items():
+            self._execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (last, conversation))
+        self._touched.clear()
+        if self._arrived is not None and self._arrived != self._arrived_flushed:
+            self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
+            self._arrived_flushed = self._arrived
+        known = len(self._conversations) + len(self._entries) + len(self._last_seq)
+        if known > MEMORY:  # what is needed is read again
+            self._last_seq.clear()
+            self._conversations.clear()
+            self._entries.clear()
+
+    def forget(self) -> None:
+        """The whole group was rolled back: believe nothing but the database."""
+        self._entries.clear()
+        self._conversations.clear()
+        self._last_seq.clear()
+        self._touched.clear()
+        self._undo.clear()
+        self._arrived = self._arrived_flushed = self._arrived_mark = None

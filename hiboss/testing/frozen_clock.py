@@ -1,0 +1,135 @@
+"""For tests of what depends on time: a whole daemon inside the test, under a clock the test moves.
+
+async with frozen_daemon(tmp_path) as daemon:
+    await daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="!", deliver_at="+2h")
+    await daemon.move(hours=2)
+
+Scheduler, store, router, delivery and adapters are the real ones; only the doors stay closed,
+and operations are called at the desk. The timers of asyncio go on by the real clock, so what an
+adapter does after a wake (posting) is waited for with `until`. Needs freezegun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from freezegun import freeze_time
+from freezegun.api import FrozenDateTimeFactory
+
+from ..cli.daemon_process import call_once
+from ..core.paths import Home
+from ..core.settings import Configuration
+from ..daemon.lifecycle import Daemon
+from ..routing.scheduler import Scheduler
+
+NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
+REAL_SECONDS = 60.0  # the longest anything may take by the real clock
+
+
+class FrozenDaemon:
+    """A daemon in this process; open and closed by the test. `clock` is freezegun's."""
+
+    def __init__(self, home: Home, clock: FrozenDateTimeFactory | None, env: dict[str, str]) -> None:
+        self.home = home
+        self.clock = clock
+        self._env = env
+        self.daemon: Daemon
+
+    async def open(self) -> None:
+        self.daemon = Daemon(self.home, Configuration(self.home.config, self._env))
+        await self.daemon.build()
+        await self.daemon.begin()
+
+    async def close(self) -> None:
+        try:
+            await self.daemon.close()
+        finally:
+            _close_logs()
+
+    async def restart(self, **closed_for: float) -> None:
+        """Close, let time pass, and build anew; what is overdue by then has arrived when this returns."""
+        await self.close()
+        if closed_for:
+            self.tick(**closed_for)
+        await self.open()
+        await self.settle()
+
+    async def call(self, method: str, *, token: str | None = None, **params: Any) -> Any:
+        """Call an operation; raises a HibossError. `from_` stands for `from`."""
+        if "from_" in params:
+            params["from"] = params.pop("from_")
+        return await self.daemon.desk.call(method, params, token)
+
+    def token(self, name: str) -> str:
+        """The token of a profile: boss, nex, or an agent registered with profile=True."""
+        return Path(self.home.profile(name.lower())).read_text().strip()
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self.daemon.works.scheduler
+
+    def tick(self, **by: float) -> None:
+        """Set the clock, forwards or backwards (`hours=2`, `days=-1`), and tell nobody."""
+        assert self.clock is not None
+        self.clock.tick(timedelta(**by))
+
+    async def move(self, **by: float) -> None:
+        """Set the clock, have it noticed, and wait until all that is overdue was woken."""
+        self.tick(**by)
+        self.scheduler.wakeup()
+        await self.settle()
+
+    async def settle(self) -> None:
+        async with asyncio.timeout(REAL_SECONDS):
+            await self.scheduler.settle()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Poll by the real clock until something is so; raises TimeoutError when it never is."""
+        async with asyncio.timeout(REAL_SECONDS):
+            while not condition():  # noqa: ASYNC110 - anything may be the condition
+                await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def frozen_daemon(
+    directory: str | os.PathLike[str], *, at: datetime = NOON, set_up: bool = True, **env: str
+) -> AsyncIterator[FrozenDaemon]:
+    """A daemon in `directory`/home, set up with boss and agent nex, whose clock stands still at `at`."""
+    home = Home(os.path.join(os.fspath(directory), "home"))
+    if set_up:
+        facts = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
+        await asyncio.to_thread(call_once, home, "setup.execute", facts)
+    with own_logs(), freeze_time(at, real_asyncio=True) as clock:
+        assert isinstance(clock, FrozenDateTimeFactory)
+        daemon = FrozenDaemon(home, clock, env)
+        await daemon.open()
+        try:
+            yield daemon
+        finally:
+            await daemon.close()
+
+
+@contextmanager
+def own_logs() -> Iterator[None]:
+    """A daemon takes the log over; give it back, or what comes later writes into its file."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+def _close_logs() -> None:
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,134 @@
+"""For tests of hiboss and of what is built on it: a real daemon in a home of its own.
+
+with running_daemon(tmp_path) as daemon:
+    daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="hello")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..cli import client
+from ..cli.client import Answered
+from ..cli.daemon_process import call_once, spawn
+from ..core.paths import Home
+from ..store.invariants import violations
+
+__all__ = ["Answered", "RunningDaemon", "running_daemon"]
+
+
+class RunningDaemon:
+    """A daemon process and its home; it can be killed, restarted and looked into."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self, **env: str) -> None:
+        """Start it; `HIBOSS_CRASH_AT="store.after_commit:3"` makes it die at that place."""
+        self.process = spawn(self.home, detach=True, extra_env=env)
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        """End it as by kill -9."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> int | None:
+        """Ask it to end, and wait; its exit status."""
+        if self.process is None:
+            return None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self.process = None
+        return status
+
+    def wait_for_death(self, seconds: float = 30) -> int:
+        """Wait until a crash point has ended it."""
+        assert self.process is not None
+        status = self.process.wait(timeout=seconds)
+        self.process = None
+        return status
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Call an operation over the socket; raises Answered. `from_` stands for `from`."""
+        if "from_" in params:
+            params["from"] = params.pop("from_")
+        return client.call(self.home, method, params)
+
+    def token(self, name: str) -> str:
+        """The token of a profile: boss, nex, or an agent registered with `register`."""
+        return Path(self.home.profile(name.lower())).read_text().strip()
+
+    def register(self, name: str, **fields: Any) -> str:
+        """Register an agent and return its token."""
+        answer = self.call("agent.register", token=self.token("boss"), name=name, profile=True, **fields)
+        return str(answer["token"])
+
+    @contextmanager
+    def connect(self) -> Iterator[socket.socket]:
+        """A raw connection to the socket."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(30)
+            connection.connect(self.home.socket)
+            yield connection
+
+    def exchange(self, *lines: str | bytes | dict[str, Any] | list[Any], answers: int) -> list[Any]:
+        """Write lines on one connection and read so many answers."""
+        with self.connect() as connection:
+            for line in lines:
+                data = json.dumps(line).encode() if isinstance(line, (dict, list)) else line
+                connection.sendall((data.encode() if isinstance(data, str) else data) + b"\n")
+            with connection.makefile("rb") as stream:
+                return [json.loads(stream.readline()) for _ in range(answers)]
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own to the database."""
+        connection = sqlite3.connect(self.home.database)
+        connection.row_factory = sqlite3.Row
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def check(self) -> None:
+        """Raise unless every invariant of the store holds."""
+        with self.database() as connection:
+            broken = violations(connection)
+        if broken:
+            raise AssertionError("\n".join(broken))
+
+
+@contextmanager
+def running_daemon(
+    directory: str | os.PathLike[str], *, set_up: bool = True, **env: str
+) -> Iterator[RunningDaemon]:
+    """A daemon in `directory`/home, set up with boss and agent nex; stopped at the end."""
+    daemon = RunningDaemon(Home(os.path.join(os.fspath(directory), "home")))
+    if set_up:
+        call_once(daemon.home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
+    daemon.start(**env)
+    try:
+        yield daemon
+    finally:
+        daemon.stop()

@@ -1,0 +1,1 @@
+"""Tests, in the folders of the package; beside them the whole program (acceptance), shape and docs."""

@@ -1,0 +1,1 @@
+"""The whole program from outside: kills, stories, secrets; and the soak."""

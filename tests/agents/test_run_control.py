@@ -1,0 +1,359 @@
+"""Runs under way are watched, halted and ended; and what becomes of one whose agent changes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hiboss.agents import child_process
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import daemon_with, wait_until
+from tests.support.office import agent
+from tests.support.programs import Boss, Worker, at_rest, end_all, eventually, held, limits, rows, running
+
+PARALLEL = 2
+IDLE = 1.0
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    settings = {"parallel_runs": PARALLEL, "finish_seconds": 0.1}
+    with daemon_with(tmp_path_factory.mktemp("d"), **settings) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    yield Worker(daemon, tmp_path)
+    end_all(daemon)
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
+
+
+def states(worker: Worker, run: str) -> list[str]:
+    """How the processes of a run stand: sleeping, stopped, …"""
+    [row] = rows(worker.daemon, "SELECT pid FROM run WHERE id = ?", int(run[1:]))
+    found = []
+    for pid in child_process.members(row["pid"]):
+        try:
+            found.append(psutil.Process(pid).status())
+        except psutil.NoSuchProcess:
+            pass
+    return found
+
+
+# --- what is known of one under way --------------------------------------------------
+
+
+def test_the_process_of_a_run_is_recorded_with_its_start(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    number = ada.tell(worker)
+    run = worker.under_way()
+    [pid] = worker.program.pids
+    [row] = rows(worker.daemon, "SELECT pid, pid_started FROM run WHERE id = ?", int(run["id"][1:]))
+    assert (run["pid"], row["pid"], row["pid_started"]) == (pid, pid, child_process.started_at(pid))
+    assert (run["envelopes"], run["ended_at"], run["provider"]) == ([number], None, "command")
+    assert worker.standing()["state"] == "running"
+    assert psutil.Process(pid).ppid() == worker.daemon.pid
+    worker.program.let_go()
+    assert worker.settled()["pid"] is None
+    at_rest(worker.daemon, worker.program)
+
+
+def test_what_is_in_hand_can_neither_be_taken_back_nor_taken_twice(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    number = ada.tell(worker)
+    worker.under_way()
+    assert held(worker.daemon) == [int(number[1:])]
+    assert ada.refusal("envelope.cancel", ids=[number]) == "too_late"
+    assert worker.refusal("envelope.ack", ids=[number]) == "too_late"
+    assert worker.call("envelope.claim")["envelopes"] == []
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["done"])
+    at_rest(worker.daemon, worker.program)
+
+
+def test_a_program_gets_its_turn_its_place_and_a_token_of_its_own(
+    ada: Boss, worker: Worker, tmp_path: Path
+) -> None:
+    worker.change(workspace=str(tmp_path))
+    shown = '$PWD" "$HIBOSS_HOME" "$HIBOSS_AGENT" "${HIBOSS_TOKEN%%_*}" "$HIBOSS_RUNS_IDLE_SECONDS"'
+    worker.program.does(
+        f"printf '%s\\n' \"{shown} \"$(hiboss agent self --json | tr -d ' \\n' | cut -c1-40)\""
+    )
+    number = ada.tell(worker, text="what do you see?")
+    worker.settled()
+    [answer] = worker.answers_to(number)
+    home = worker.daemon.home.path
+    lines = answer.splitlines()
+    assert lines[:4] == [str(tmp_path), home, worker.name, "hbr"]
+    assert lines[4] == ""  # the daemon's own settings are not passed on
+    assert "agent" in lines[5]
+    assert "what do you see?" in worker.program.given
+
+
+# --- cancel --------------------------------------------------------------------------
+
+
+def test_a_cancelled_run_ends_with_its_processes_and_its_envelopes_can_be_tried_again(
+    ada: Boss, worker: Worker
+) -> None:
+    worker.program.does("sleep 1000 & exec sleep 1000")
+    number = ada.tell(worker)
+    run = worker.under_way()
+    assert ada.call("run.cancel", id=run["id"], reason="wrong day")["changed"]
+    ended = worker.settled()
+    assert (ended["status"], ended["error"]) == ("cancelled", "the boss cancelled it: wrong day")
+    assert ended["ended_at"]
+    at_rest(worker.daemon, worker.program)
+    assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("failed", 0)
+    worker.program.answers("another day")
+    assert ada.call("envelope.retry", ids=[number])["changed"] == 1
+    eventually(lambda: worker.answers_to(number), ["another day"])
+    at_rest(worker.daemon, worker.program)
+
+
+def test_the_lane_goes_on_behind_a_cancelled_run(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs()
+    first = ada.tell(worker)
+    run = worker.under_way()
+    worker.program.answers("next, please")
+    second = ada.tell(worker)
+    ada.call("run.cancel", id=run["id"])
+    eventually(lambda: worker.answers_to(second), ["next, please"])
+    assert ada.get(first)["status"] == "failed"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    ada.tell(worker)
+    run = worker.under_way()
+    orders = ("run.cancel", "run.pause", "run.resume")
+    assert {worker.refusal(order, id=run["id"]) for order in orders} == {"forbidden"}
+    assert {ada.refusal(order, id="r999999") for order in orders} == {"not_found"}
+    worker.program.let_go()
+    worker.settled()
+    assert {ada.refusal(order, id=run["id"]) for order in orders} == {"not_running"}
+    at_rest(worker.daemon, worker.program)
+
+
+# --- pause and resume ----------------------------------------------------------------
+
+
+def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss, worker: Worker) -> None:
+    worker.program.does(f"({LIVELY}) >&2 &\n{LIVELY}")
+    number = ada.tell(worker)
+    run = worker.under_way()["id"]
+    assert ada.call("run.pause", id=run) == {"id": run, "changed": True}
+    wait_until(lambda: set(states(worker, run)) == {psutil.STATUS_STOPPED})
+    assert ada.call("run.pause", id=run) == {"id": run, "changed": False}
+    assert ada.call("run.get", id=run)["run"]["paused"] is True
+    worker.program.let_go()
+    assert worker.runs()[0]["status"] == "running"
+    assert ada.call("run.resume", id=run) == {"id": run, "changed": True}
+    ended = worker.settled()
+    assert (ended["status"], ended["paused"]) == ("completed", False)
+    assert worker.answers_to(number) == ["done"]
+    at_rest(worker.daemon, worker.program)
+
+
+def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> None:
+    worker.program.does("while :; do echo alive; sleep 1000 & sleep 0.003; done")
+    ada.tell(worker)
+    run = worker.under_way()["id"]
+    wait_until(lambda: len(states(worker, run)) > 20)
+    ada.call("run.pause", id=run)
+    wait_until(lambda: set(states(worker, run)) == {psutil.STATUS_STOPPED})
+    ada.call("run.cancel", id=run)
+    assert worker.settled()["status"] == "cancelled"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker) -> None:
+    """Halted for longer than it may be silent, it still has its time afterwards."""
+    worker.program.does(LIVELY)
+    other = Worker(worker.daemon, worker.program.directory)
+    other.program.hangs()
+    with limits(worker.daemon, idle_seconds=IDLE):
+        number = ada.tell(worker)
+        run = worker.under_way()["id"]
+        ada.call("run.pause", id=run)
+        ada.tell(other)  # which is not halted, and meets its limit meanwhile
+        assert other.settled()["error_kind"] == "timed_out"
+        other.program.says_nothing()
+        assert worker.runs()[0]["status"] == "running"
+        ada.call("run.resume", id=run)
+        worker.program.let_go()
+        eventually(lambda: worker.answers_to(number), ["done"])
+    [row] = rows(worker.daemon, "SELECT paused_ms FROM run WHERE id = ?", int(run[1:]))
+    assert row["paused_ms"] >= IDLE * 1000
+    at_rest(worker.daemon, worker.program, other.program)
+
+
+def test_after_it_was_halted_a_run_is_held_to_its_limits_again(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY.replace("echo done", "exec sleep 1000"))
+    with limits(worker.daemon, idle_seconds=IDLE):
+        ada.tell(worker)
+        run = worker.under_way()["id"]
+        ada.call("run.pause", id=run)
+        ada.call("run.resume", id=run)
+        assert ada.call("run.resume", id=run) == {"id": run, "changed": False}
+        worker.program.let_go()
+        assert worker.settled()["error_kind"] == "timed_out"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_a_halted_run_can_be_cancelled(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs()
+    ada.tell(worker)
+    run = worker.under_way()["id"]
+    ada.call("run.pause", id=run)
+    ada.call("run.cancel", id=run)
+    ended = worker.settled()
+    assert (ended["status"], ended["paused"]) == ("cancelled", False)
+    at_rest(worker.daemon, worker.program)
+
+
+def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None:
+    worker.change(provider="demo", command="")
+    ada.tell(worker, text="slow " * 500)
+    wait_until(lambda: running(worker.daemon))
+    run = worker.runs()[0]["id"]
+    assert ada.refusal("run.pause", id=run) == "not_running"
+    ada.call("run.cancel", id=run)
+    assert worker.settled()["status"] == "cancelled"
+    at_rest(worker.daemon)
+
+
+# --- many ----------------------------------------------------------------------------
+
+
+def test_no_more_runs_go_on_at_once_than_may_and_all_have_their_turn(
+    ada: Boss, daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    workers = [Worker(daemon, tmp_path) for _ in range(5)]
+    for worker in workers:
+        worker.program.does(LIVELY)
+    numbers = [ada.tell(worker) for worker in workers]
+
+    def begun() -> list[Worker]:
+        return [worker for worker in workers if worker.program.pids]
+
+    for rest in range(len(workers), 0, -1):
+        at_once = min(PARALLEL, rest)
+        done = len(workers) - rest
+        wait_until(lambda wanted=done + at_once: len(begun()) >= wanted)  # type: ignore[misc]
+        assert len(running(daemon)) == at_once
+        assert len(begun()) == done + at_once
+        next(one for one in begun() if not (one.program.directory / "go").exists()).program.let_go()
+        wait_until(
+            lambda wanted=done + 1: (
+                sum(bool(w.answers_to(n)) for w, n in zip(workers, numbers, strict=True)) == wanted
+            )  # type: ignore[misc]
+        )
+    at_rest(daemon, *(worker.program for worker in workers))
+
+
+def test_an_agent_has_one_turn_at_a_time_and_what_comes_meanwhile_is_the_next(
+    ada: Boss, worker: Worker
+) -> None:
+    worker.program.does(LIVELY)
+    first = ada.tell(worker)
+    worker.under_way()
+    others = [ada.tell(worker, text=f"{number}") for number in range(3)]
+    assert len(worker.runs()) == 1
+    worker.program.let_go()
+    second = worker.settled(2)
+    assert second["envelopes"] == others
+    assert [worker.answers_to(one) for one in (first, *others)] == [["done"], [], [], ["done"]]
+    assert len(worker.runs()) == 2
+    at_rest(worker.daemon, worker.program)
+
+
+# --- what changes in the midst -------------------------------------------------------
+
+
+def test_an_agent_deleted_in_the_midst_takes_its_run_along(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs()
+    other = agent(worker.daemon)
+    number = other.tell(worker)
+    run = worker.under_way()
+    deleted = ada.call("agent.delete", name=worker.name)
+    assert deleted["failed_envelopes"] == 1
+    wait_until(lambda: not running(worker.daemon))
+    ended = ada.call("run.get", id=run["id"])["run"]
+    assert (ended["status"], ended["error"]) == ("cancelled", "the agent was deleted")
+    assert ada.get(number)["status"] == "failed"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_a_namesake_of_one_deleted_in_the_midst_has_nothing_of_its_run(
+    ada: Boss, worker: Worker, tmp_path: Path
+) -> None:
+    worker.program.does("trap '' INT TERM\nsleep 0.7\necho too late")
+    number = ada.tell(worker)
+    worker.under_way()
+    ada.call("agent.delete", name=worker.name)
+    namesake = agent(worker.daemon, worker.name)
+    wait_until(lambda: not running(worker.daemon))
+    assert ada.call("run.list", agent=worker.name)["runs"] == []
+    assert ada.get(number)["status"] == "failed"
+    assert rows(worker.daemon, "SELECT id FROM message WHERE text LIKE 'too late%'") == []
+    assert namesake.list() == []
+    at_rest(worker.daemon, worker.program)
+
+
+def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    first = ada.tell(worker)
+    worker.under_way()
+    worker.change(provider="demo", command="")
+    second = ada.tell(worker, text="echo this")
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(first), ["done"])
+    assert worker.settled(2)["provider"] == "demo"
+    assert [run["provider"] for run in worker.runs()] == ["command", "demo"]
+    assert worker.answers_to(second)
+    at_rest(worker.daemon, worker.program)
+
+
+def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    first = ada.tell(worker)
+    worker.under_way()
+    worker.change(provider="none")
+    second = ada.tell(worker)
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(first), ["done"])
+    at_rest(worker.daemon, worker.program)
+    assert len(worker.runs()) == 1
+    assert [one["id"] for one in worker.call("envelope.claim")["envelopes"]] == [second]
+    worker.call("envelope.ack", ids=[second])
+
+
+def test_an_agent_paused_in_the_midst_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
+    worker.program.does(LIVELY)
+    first = ada.tell(worker)
+    worker.under_way()
+    ada.call("agent.pause", name=worker.name, reason="holidays")
+    second = ada.tell(worker)
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(first), ["done"])
+    at_rest(worker.daemon, worker.program)
+    standing = worker.standing()
+    assert (standing["state"], standing["why"], standing["due"]) == ("paused", "holidays", 1)
+    assert len(worker.runs()) == 1
+    ada.call("agent.resume", name=worker.name)
+    eventually(lambda: worker.answers_to(second), ["done"])
+    at_rest(worker.daemon, worker.program)

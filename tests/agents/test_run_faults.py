@@ -1,0 +1,393 @@
+"""Whatever becomes of a program, its run is settled with a reason in words, its lane goes on, and nothing remains."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.store.test_full_disk import DISKS, FileLimit
+from tests.support.daemons import can_mount, mount, started, unmount, wait_until
+from tests.support.office import Party
+from tests.support.programs import (
+    Boss,
+    Run,
+    Worker,
+    at_rest,
+    end_all,
+    eventually,
+    held,
+    limits,
+    rows,
+    running,
+)
+
+
+@pytest.fixture
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    yield Worker(daemon, tmp_path)
+    end_all(daemon)
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+def goes_on(ada: Boss, worker: Worker) -> None:
+    """The next message is answered, although one before it waits to be tried again."""
+    before = len(worker.runs())
+    worker.program.answers("mended")
+    number = ada.tell(worker, text="the next")
+    eventually(lambda: worker.answers_to(number), ["mended"])
+    assert worker.settled(before + 1)["status"] == "completed"
+    at_rest(worker.daemon, worker.program)
+
+
+def failed_alone(ada: Boss, worker: Worker, number: str, run: Run) -> None:
+    """The turn failed, nothing else did: its envelope comes again."""
+    assert (run["status"], run["envelopes"], run["answer"]) == ("failed", [number], None)
+    envelope = ada.get(number)
+    assert (envelope["status"], envelope["attempts"]) == ("pending", 1)
+    assert worker.standing()["state"] == "retrying"
+    at_rest(worker.daemon, worker.program)
+
+
+def lane_waits(ada: Boss, worker: Worker, number: str, run: Run) -> None:
+    """No turn would have gone well: nothing has failed, and the lane says why it waits."""
+    assert (run["status"], run["answer"]) == ("failed", None)
+    envelope = ada.get(number)
+    assert (envelope["status"], envelope["attempts"]) == ("pending", 0)
+    standing = worker.standing()
+    assert (standing["state"], standing["why"]) == ("waiting", run["error"])
+    assert len(ada.notices_of(worker)) == 1
+    at_rest(worker.daemon, worker.program)
+
+
+# --- faults of one turn --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [1, 137])
+def test_an_exit_status_is_told_with_the_last_complaint(ada: Boss, worker: Worker, status: int) -> None:
+    worker.program.exits(status, "KeyError: 'flour'")
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["error"] == f"it ended with exit status {status}: KeyError: 'flour'"
+    assert run["error_kind"] == "exit_status"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_no_token_that_a_program_complains_of_is_shown(ada: Boss, worker: Worker) -> None:
+    worker.program.does('echo "no luck with $HIBOSS_TOKEN" >&2\nexit 1')
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["error"] == "it ended with exit status 1: no luck with hbr_…"
+    failed_alone(ada, worker, number, run)
+    assert "hbr_…" in Path(worker.daemon.home.log_file).read_text()
+
+
+def test_a_signal_from_elsewhere_is_told(ada: Boss, worker: Worker) -> None:
+    worker.program.does("kill -SEGV $$")
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["error"] == "it ended with signal 11"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_what_a_program_reports_is_told(ada: Boss, worker: Worker) -> None:
+    worker.program.does("""echo '{"hiboss": "error", "text": "the model is overloaded"}'""")
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert (run["error_kind"], run["error"]) == ("reported", "it reported: the model is overloaded")
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_one_that_hangs_is_ended_for_want_of_a_sign_of_life(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs_with_children()
+    with limits(worker.daemon, idle_seconds=0.5):
+        number = ada.tell(worker)
+        run = worker.settled()
+    assert run["error_kind"] == "timed_out"
+    assert run["error"] == "it gave no sign of life for 0.5 seconds and was ended"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_one_that_goes_on_for_ever_is_ended_however_lively(ada: Boss, worker: Worker) -> None:
+    worker.program.does("while :; do echo alive; sleep 0.02; done")
+    with limits(worker.daemon, idle_seconds=100, total_seconds=0.6):
+        number = ada.tell(worker)
+        run = worker.settled()
+    assert run["error"] == "it took longer than 0.6 seconds and was ended"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_any_output_is_a_sign_of_life(ada: Boss, daemon: RunningDaemon, tmp_path: Path) -> None:
+    """Each lasts longer than it may be silent."""
+    signs = ["echo alive", "echo alive >&2", """echo '{"hiboss": "tool"}'""", "printf x"]
+    workers = [Worker(daemon, tmp_path) for _ in signs]
+    with limits(daemon, idle_seconds=1.5):
+        for worker, sign in zip(workers, signs, strict=True):
+            worker.program.does(
+                f"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do {sign}; sleep 0.1; done"
+            )
+            ada.tell(worker)
+        assert [worker.settled()["status"] for worker in workers] == ["completed"] * 4
+    at_rest(daemon, *(worker.program for worker in workers))
+
+
+def test_one_that_hears_no_signal_is_ended_all_the_same(ada: Boss, worker: Worker) -> None:
+    worker.program.ignores_signals()
+    with limits(worker.daemon, idle_seconds=0.3):
+        number = ada.tell(worker)
+        run = worker.settled()
+    assert run["error_kind"] == "timed_out"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_a_flood_is_ended_at_its_limit(ada: Boss, worker: Worker) -> None:
+    worker.program.floods()
+    with limits(worker.daemon, output_bytes=10_000):
+        number = ada.tell(worker)
+        run = worker.settled()
+    assert (run["error_kind"], run["text"]) == ("too_long", None)
+    assert run["error"] == "it wrote more than 10000 bytes and was ended"
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+def test_an_answer_longer_than_a_message_may_be_is_refused(ada: Boss, worker: Worker) -> None:
+    worker.program.does("yes word | head -c 1200000")
+    with limits(worker.daemon, output_bytes=2_000_000):
+        number = ada.tell(worker)
+        run = worker.settled()
+    assert run["error_kind"] == "too_large"
+    assert "its answer" in run["error"]
+    failed_alone(ada, worker, number, run)
+    goes_on(ada, worker)
+
+
+# --- what is no fault ----------------------------------------------------------------
+
+
+def test_what_is_no_text_is_replaced_and_noted(ada: Boss, worker: Worker) -> None:
+    worker.program.says_bytes(b"caf\xe9 \xff\x00, said she\n")
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["status"] == "completed"
+    assert run["note"] == "parts of its output could not be kept as they are and were replaced"
+    assert worker.answers_to(number) == ["caf\ufffd \ufffd\ufffd, said she"]
+    goes_on(ada, worker)
+
+
+def test_one_that_says_nothing_has_done_its_turn(ada: Boss, worker: Worker) -> None:
+    worker.program.says_nothing()
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert (run["status"], run["error"], run["text"]) == ("completed", None, "")
+    assert run["note"] == "not sent: it ended without an answer"
+    assert ada.get(number)["status"] == "done"
+    assert worker.answers_to(number) == []
+    goes_on(ada, worker)
+
+
+def test_children_left_behind_end_with_their_run(ada: Boss, worker: Worker) -> None:
+    worker.program.leaves_children("all set")
+    number = ada.tell(worker)
+    assert worker.settled()["status"] == "completed"
+    assert worker.answers_to(number) == ["all set"]
+    at_rest(worker.daemon, worker.program)
+    goes_on(ada, worker)
+
+
+def test_a_program_that_does_not_read_its_turn_may_answer(ada: Boss, worker: Worker) -> None:
+    worker.program.becomes("#!/bin/sh\nexec <&-\necho blind\n")
+    number = ada.tell(worker, text="x" * 900_000)
+    assert worker.settled()["status"] == "completed"
+    assert worker.answers_to(number) == ["blind"]
+    goes_on(ada, worker)
+
+
+# --- faults of every turn ------------------------------------------------------------
+
+
+def mends(ada: Boss, worker: Worker, number: str, order: str) -> None:
+    """Once it can go well again, all that waited is taken up; one word of the boss is enough."""
+    again = ada.tell(worker, text="meanwhile")
+    worker.program.answers("mended")
+    address = {"address": worker.address} if order == "lane.retry" else {"name": worker.name}
+    assert worker.order(order, **address)["changed"]
+    eventually(lambda: [ada.get(one)["status"] for one in (number, again)], ["done", "done"])
+    assert worker.answers_to(again) == ["mended"]
+    assert worker.standing()["state"] == "idle"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_a_program_that_is_missing_is_waited_for(ada: Boss, worker: Worker) -> None:
+    worker.program.goes_away()
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["error_kind"] == "no_program"
+    workspace = os.path.join(worker.daemon.home.path, "workspaces", worker.name)
+    assert run["error"] == f"the program {worker.program.path} is not there (looked for from {workspace})"
+    lane_waits(ada, worker, number, run)
+    mends(ada, worker, number, "agent.resume")
+
+
+def test_a_program_that_cannot_be_run_is_waited_for(ada: Boss, worker: Worker) -> None:
+    worker.program.path.chmod(0o600)
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert run["error"] == f"the program {worker.program.path} cannot be run: Permission denied"
+    lane_waits(ada, worker, number, run)
+    mends(ada, worker, number, "lane.retry")
+
+
+def test_a_workspace_that_is_gone_is_waited_for(ada: Boss, worker: Worker, tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    worker.change(workspace=str(workspace))
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert (run["error_kind"], run["error"]) == ("no_workspace", f"its workspace {workspace} is not there")
+    lane_waits(ada, worker, number, run)
+    workspace.mkdir()
+    mends(ada, worker, number, "agent.resume")
+
+
+def test_a_workspace_that_goes_in_the_midst_of_a_run_costs_the_next_one(
+    ada: Boss, worker: Worker, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    worker.change(workspace=str(workspace))
+    worker.program.waits()
+    first = ada.tell(worker)
+    worker.under_way()
+    shutil.rmtree(workspace)
+    second = ada.tell(worker)
+    worker.program.let_go()
+    run = worker.settled(2)
+    assert worker.answers_to(first) == ["done"]
+    assert run["error_kind"] == "no_workspace"
+    lane_waits(ada, worker, second, run)
+    workspace.mkdir()
+    mends(ada, worker, second, "lane.retry")
+
+
+def test_a_place_of_its_own_that_is_gone_is_made_again(ada: Boss, worker: Worker) -> None:
+    ada.tell(worker)
+    assert worker.settled()["status"] == "completed"
+    shutil.rmtree(os.path.join(worker.daemon.home.path, "workspaces", worker.name))
+    goes_on(ada, worker)
+
+
+@pytest.mark.parametrize("what", ["command", "workspace"])
+def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path: Path, what: str) -> None:
+    """Whoever mends what a lane waits for need not say so twice, nor wait for its time."""
+    worker.change(**{what: str(tmp_path / "gone")})
+    number = ada.tell(worker)
+    lane_waits(ada, worker, number, worker.settled())
+    with worker.daemon.database() as database:
+        hour = 3_600_000
+        changed = database.execute("UPDATE lane SET wake_at = wake_at + ? WHERE state = 'waiting'", (hour,))
+        database.commit()
+        assert changed.rowcount == 1
+    worker.change(**{what: worker.program.command if what == "command" else str(tmp_path)})
+    eventually(lambda: worker.answers_to(number), ["done"])
+    at_rest(worker.daemon, worker.program)
+
+
+# --- the token -----------------------------------------------------------------------
+
+
+def test_tokens_revoked_in_the_midst_end_the_run_until_there_are_new_ones(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs()
+    number = ada.tell(worker)
+    worker.under_way()
+    worker.order("agent.token.revoke", name=worker.name)
+    run = worker.settled()
+    assert run["status"] == "cancelled"
+    assert run["error"] == "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
+    at_rest(worker.daemon, worker.program)
+    standing = worker.standing()
+    assert (standing["state"], standing["why"]) == ("paused", run["error"])
+    assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("pending", 0)
+    worker.program.answers("with a new one")
+    later = ada.tell(worker)
+    assert worker.runs() == [run]  # it has no turns meanwhile
+    worker.token = worker.order("agent.token.rotate", name=worker.name)["token"]
+    eventually(lambda: worker.answers_to(later), ["with a new one"])
+    assert ada.get(number)["status"] == "done"
+    at_rest(worker.daemon, worker.program)
+
+
+def test_new_tokens_in_the_midst_disturb_no_run(ada: Boss, worker: Worker) -> None:
+    worker.program.waits("hiboss agent self >/dev/null && echo still known")
+    number = ada.tell(worker)
+    worker.under_way()
+    worker.order("agent.token.rotate", name=worker.name)
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["still known"])
+    at_rest(worker.daemon, worker.program)
+
+
+def test_the_token_of_a_run_ends_with_it(ada: Boss, worker: Worker) -> None:
+    worker.program.does("echo $HIBOSS_TOKEN")
+    number = ada.tell(worker)
+    worker.settled()
+    [token] = worker.answers_to(number)
+    former = Party(worker.daemon, worker.address, token)
+    assert former.refusal("agent.self") == "bad_token"
+    at_rest(worker.daemon, worker.program)
+
+
+# --- the disk ------------------------------------------------------------------------
+
+
+@pytest.fixture(params=DISKS, ids=lambda kind: kind.__name__)
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    if request.param is FileLimit:
+        yield FileLimit(tmp_path)
+        return
+    assert can_mount()
+    assert mount(tmp_path)
+    try:
+        yield request.param(tmp_path)
+    finally:
+        unmount(tmp_path)
+
+
+def log_says(daemon: RunningDaemon, words: str) -> bool:
+    return words in Path(daemon.home.log_file).read_text()
+
+
+def test_an_answer_for_which_there_is_no_space_is_kept_in_hand_and_written_once(
+    disk: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with started(disk.directory) as daemon:
+        ada, worker = Boss(daemon), Worker(daemon, tmp_path_factory.mktemp("elsewhere"))
+        worker.program.waits("yes word | head -c 100000")
+        number = ada.tell(worker)
+        run = worker.under_way()
+        with disk.full(daemon):
+            worker.program.let_go()
+            wait_until(lambda: not [pid for pid in worker.program.pids if os.path.exists(f"/proc/{pid}")])
+            if disk.code == "store_full":  # no line can be logged there either
+                wait_until(lambda: running(daemon) and worker.standing()["state"] == "running")
+            else:
+                wait_until(lambda: log_says(daemon, "A change waits for the store"))
+            assert [held(daemon), running(daemon)] == [[int(number[1:])], [int(run["id"][1:])]]
+        assert worker.settled()["status"] == "completed"
+        assert [len(text) for text in worker.answers_to(number)] == [99_999]
+        goes_on(ada, worker)
+        assert rows(daemon, "SELECT count(*) AS n FROM run")[0]["n"] == 2

@@ -1,0 +1,150 @@
+"""A daemon that stops, or dies, in the midst of runs: nothing of them remains, and their envelopes come again."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.agents import child_process
+from hiboss.cli.daemon_process import holder
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import daemon_with, set_up, wait_until
+from tests.support.office import agent
+from tests.support.programs import Boss, Worker, at_rest, eventually, left_behind, rows, running
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[RunningDaemon]:
+    """A daemon of this test's own, which may be stopped."""
+    with daemon_with(tmp_path, finish_seconds=0.2) as running:
+        yield running
+
+
+def restarted(daemon: RunningDaemon, **env: str) -> None:
+    daemon.start(**env)
+    daemon.check()
+
+
+def test_a_stop_lets_runs_finish_that_finish_soon(own: RunningDaemon, tmp_path: Path) -> None:
+    own.stop()
+    own.start(HIBOSS_RUNS_FINISH_SECONDS="60")
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    worker.program.waits()
+    number = ada.tell(worker)
+    worker.under_way()
+    second = ada.tell(worker)
+    own.call("daemon.stop")
+    worker.program.let_go()
+    assert own.stop() == 0
+    at_rest(own, worker.program)
+    [row] = rows(own, "SELECT status FROM run")
+    assert row["status"] == "completed"
+    restarted(own)
+    assert worker.answers_to(number) == ["done"]
+    eventually(lambda: worker.answers_to(second), ["done"])
+
+
+def test_a_stop_interrupts_the_others_and_tells_them_later_what_they_had_sent(
+    own: RunningDaemon, tmp_path: Path
+) -> None:
+    ada, worker, kai = Boss(own), Worker(own, tmp_path), agent(own)
+    worker.program.sends(kai.address, "please help", then="exec sleep 1000")
+    number = ada.tell(worker, text="the errand")
+    worker.under_way()
+    wait_until(lambda: worker.program.sent)
+    assert "already-sent" not in worker.program.given
+    assert own.stop() == 0
+    at_rest(own, worker.program)
+    [row] = rows(own, "SELECT status, error, ended_at FROM run")
+    assert row["status"] == "interrupted"
+    assert row["error"] == "the daemon stopped in the midst of it; its envelopes come again"
+    worker.program.answers("this time")
+    restarted(own)
+    eventually(lambda: worker.answers_to(number), ["this time"])
+    given = worker.program.given
+    assert "the errand" in given
+    assert f'to {kai.address}: "please help"' in given.partition("already-sent:")[2]
+    assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
+    assert ada.get(number)["redelivered"] is True
+    assert [one["text"] for one in kai.list()] == ["please help"]
+    at_rest(own, worker.program)
+
+
+def test_a_stop_ends_also_what_is_halted_and_what_hears_no_signal(own: RunningDaemon, tmp_path: Path) -> None:
+    ada, workers = Boss(own), [Worker(own, tmp_path) for _ in range(2)]
+    workers[0].program.hangs()
+    workers[1].program.ignores_signals()
+    for worker in workers:
+        ada.tell(worker)
+        worker.program.begins()
+    ada.call("run.pause", id=workers[0].runs()[0]["id"])
+    assert own.stop() == 0
+    at_rest(own, *(worker.program for worker in workers))
+    assert [row["status"] for row in rows(own, "SELECT status FROM run")] == ["interrupted"] * 2
+
+
+def test_a_daemon_killed_in_the_midst_leaves_processes_which_the_next_one_ends(
+    own: RunningDaemon, tmp_path: Path
+) -> None:
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    worker.program.does("setsid sleep 1000 &\nsleep 1000 &\nexec sleep 1000")
+    number = ada.tell(worker)
+    worker.under_way()
+    wait_until(lambda: len(left_behind(own, worker.program.pids)) == 3)
+    own.kill()
+    assert len(left_behind(own, worker.program.pids)) == 3
+    worker.program.answers("again")
+    restarted(own)
+    eventually(lambda: worker.answers_to(number), ["again"])
+    runs = worker.runs()
+    assert [run["status"] for run in runs] == ["interrupted", "completed"]
+    assert runs[0]["error"] == "the daemon ended in the midst of it; its envelopes come again"
+    at_rest(own, worker.program)
+
+
+def test_a_daemon_that_an_agent_has_started_is_no_part_of_its_run(own: RunningDaemon, tmp_path: Path) -> None:
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    other = RunningDaemon(set_up(tmp_path / "other"))
+    start = f"HIBOSS_HOME={shlex.quote(other.home.path)} hiboss daemon start >&2"
+    worker.program.does(f'{start} && touch "$D/started"\nexec sleep 1000')
+    ada.tell(worker)
+    worker.under_way()
+    wait_until((worker.program.directory / "started").exists)
+    try:
+        own.kill()
+        worker.program.answers("again")
+        restarted(own)
+        wait_until(lambda: not running(own))
+        assert other.call("daemon.ping")["pong"]
+    finally:
+        other.call("daemon.stop")
+        wait_until(lambda: holder(other.home) is None)
+    at_rest(own, worker.program)
+
+
+def test_a_stranger_with_the_number_of_a_former_process_is_left_alone(
+    own: RunningDaemon, tmp_path: Path
+) -> None:
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    worker.program.hangs()
+    number = ada.tell(worker)
+    run = worker.under_way()
+    own.kill()
+    child_process.signal_all(worker.program.pids, signal.SIGKILL)
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
+        try:
+            with own.database() as database:  # as if the system had given the number again
+                database.execute("UPDATE run SET pid = ? WHERE id = ?", (stranger.pid, int(run["id"][1:])))
+                database.commit()
+            worker.program.answers("again")
+            restarted(own)
+            eventually(lambda: worker.answers_to(number), ["again"])
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+    at_rest(own, worker.program)

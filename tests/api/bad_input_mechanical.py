@@ -1,0 +1,228 @@
+"""What can be wrong with any request, whatever it means: made from the declarations of the operations.
+
+The types come from the published schema of the parameters, so this also holds what
+`rpc.discover` says against what the daemon takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hiboss.api import dispatch  # noqa: F401 - it declares the operations
+from hiboss.api.operation import REGISTRY, Level
+from tests.api.bad_input_row import ENDLESS, HALF, MARKS, NUL, RIGHT, Row, asker
+
+SAMPLES: dict[str, Any] = {
+    "null": None,
+    "boolean": True,
+    "integer": 7,
+    "number": 1.5,
+    "string": "nonsense",
+    "array": [],
+    "object": {},
+}
+BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone", "parted", "over")
+
+# What a text is answered with that holds a NUL, is empty, or has 100,000 letters. "": it is taken,
+# since there it means something (a word taken away, a default) or is only looked for and not found.
+NAMED = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
+SCHEDULED = ("set", "show", "enable", "disable", "delete", "run")
+TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in NAMED},
+    ("agent.register", "name"): ("bad_name",) * 3,
+    **{
+        (f"agent.{verb}", word): ("bad_text", "", "too_large")
+        for verb in ("register", "set")
+        for word in ("description", "role", "module", "display", "workspace")
+    },
+    **{
+        (f"agent.{verb}", word): ("bad_provider", "", "bad_provider")
+        for verb in ("register", "set")
+        for word in ("provider", "command", "url")
+    },
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume")},
+    ("agent.pause", "reason"): ("bad_text", "", "too_large"),
+    ("agent.background", "task"): ("bad_text", "empty_message", ""),
+    ("agent.background", "subject"): ("bad_text", "", "too_large"),
+    ("agent.background", "agent"): ("unknown_agent",) * 3,
+    **{("agent.list", word): ("", "", "") for word in ("role", "module")},
+    ("boss.set", "name"): ("bad_text", "invalid_params", "too_large"),
+    ("boss.set", "timezone"): ("bad_timezone",) * 3,
+    ("setup.execute", "boss_name"): ("bad_text", "", "too_large"),
+    ("setup.execute", "timezone"): ("bad_timezone", "", "bad_timezone"),
+    ("setup.execute", "agent_name"): ("bad_name", "", "bad_name"),
+    ("setup.execute", "provider"): ("bad_provider", "", "bad_provider"),
+    ("user.register", "name"): ("bad_name",) * 3,
+    ("user.register", "display"): ("bad_text", "", "too_large"),
+    **{(f"user.{verb}", "name"): ("unknown_user",) * 3 for verb in ("delete", "token.rotate")},
+    ("run.list", "agent"): ("unknown_agent",) * 3,
+    ("run.list", "trace"): ("bad_text", "", "too_large"),
+    ("run.list", "after"): ("bad_id",) * 3,
+    **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
+    ("run.tail", "timeout"): ("bad_duration",) * 3,
+    ("run.cancel", "reason"): ("bad_text", "", "too_large"),
+    **{
+        (f"conversation.{verb}", param): ("bad_address",) * 3
+        for verb in ("messages", "follow")
+        for param in ("with", "address")
+    },
+    ("conversation.follow", "run"): ("bad_id",) * 3,
+    ("conversation.follow", "timeout"): ("bad_duration",) * 3,
+    **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel", "release", "retry")},
+    **{
+        (f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in (*MARKS, "list", "claim", "release")
+    },
+    ("envelope.claim", "lease"): ("bad_duration",) * 3,
+    **{(f"lane.{verb}", "address"): ("bad_address",) * 3 for verb in ("retry", "pause", "resume")},
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("bind", "unbind")},
+    **{(f"agent.{verb}", "adapter_type"): ("unknown_adapter",) * 3 for verb in ("bind", "unbind")},
+    ("agent.bind", "path"): ("invalid_params",) * 3,
+    ("agent.unbind", "account"): ("unknown_binding",) * 3,
+    ("envelope.get", "id"): ("bad_id",) * 3,
+    ("envelope.ack", "up_to"): ("invalid_params",) * 3,  # beside ids, whatever it is
+    **{("envelope.list", word): ("bad_address",) * 3 for word in ("from", "to")},
+    **{("envelope.list", word): ("bad_time",) * 3 for word in ("created_after", "created_before")},
+    ("envelope.list", "thread"): ("bad_id",) * 3,
+    ("envelope.list", "after"): ("bad_cursor",) * 3,
+    ("envelope.send", "to"): ("bad_address",) * 3,
+    ("envelope.send", "text"): ("bad_text", "empty_message", ""),
+    ("envelope.send", "subject"): ("bad_text", "", "too_large"),
+    ("envelope.send", "trace_id"): ("bad_text", "", "too_large"),
+    ("envelope.send", "key"): ("bad_text", "invalid_params", "too_large"),
+    ("envelope.send", "attachments"): ("bad_text", "attachment_unreadable", "attachment_unreadable"),
+    ("envelope.send", "deliver_at"): ("bad_time",) * 3,
+    ("envelope.send", "reply_to"): ("bad_id",) * 3,
+    ("envelope.send", "from"): ("bad_address",) * 3,
+    ("envelope.send", "from_name"): ("boss_only",) * 3,
+    ("turn.preview", "address"): ("bad_address",) * 3,
+    **{
+        (f"cron.{verb}", param): codes
+        for verb in ("create", "set")
+        for param, codes in {
+            "cron": ("bad_cron",) * 3,
+            "every": ("bad_duration",) * 3,
+            "at": ("bad_time",) * 3,
+            "to": ("bad_address",) * 3,
+            "text": ("bad_text", "empty_message", ""),
+            "subject": ("bad_text", "", "too_large"),
+            "attachments": ("bad_text", "attachment_unreadable", "attachment_unreadable"),
+            "timezone": ("bad_timezone", "", "bad_timezone"),
+            "name": ("bad_text", "", "too_large"),
+        }.items()
+    },
+    ("cron.create", "from"): ("bad_address",) * 3,
+    ("cron.create", "from_name"): ("boss_only",) * 3,
+    **{(f"cron.{verb}", "id"): ("bad_id",) * 3 for verb in SCHEDULED},
+    ("cron.explain", "cron"): ("bad_cron",) * 3,
+    ("cron.explain", "timezone"): ("bad_timezone", "", "bad_timezone"),
+    **{(f"envelope.{verb}", "timeout"): ("bad_duration",) * 3 for verb in ("wait", "watch")},
+    **{(f"envelope.{verb}", "after"): ("bad_cursor",) * 3 for verb in ("wait", "watch")},
+    **{(f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in ("wait", "watch")},
+    ("envelope.poll", "wait"): ("bad_duration",) * 3,
+    ("envelope.poll", "session"): ("bad_text", "", "too_large"),
+}
+
+
+def mechanical(name: str) -> list[Row]:
+    return [*_parameters(name), *_texts(name), *_callers(name)]
+
+
+def properties(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = REGISTRY[name].params.model_json_schema().get("properties", {})
+    return found
+
+
+def text_parameters(name: str) -> Iterator[tuple[str, bool]]:
+    """Those that take any text, and whether they take a list of them."""
+    for param, shape in properties(name).items():
+        branches = _branches(shape)
+        items = [inner for one in branches if "items" in one for inner in _branches(one["items"])]
+        if any(_is_text(one) for one in branches):
+            yield param, False
+        elif any(_is_text(one) for one in items):
+            yield param, True
+
+
+def _row(name: str, params: Any, code: str, *says: str, by: str | None = None) -> Row:
+    return Row(operation=name, params=params, code=code, says=says, by=by or asker(name))
+
+
+def _parameters(name: str) -> Iterator[Row]:
+    right, shapes = RIGHT.get(name, {}), properties(name)
+    for param, shape in shapes.items():
+        for value in _wrong(shape):
+            yield _row(name, {**right, param: value}, "invalid_params", name, param)
+        wrong = {**right, f"{param}x": 1}
+        yield _row(name, wrong, "invalid_params", f"{param}x is no parameter", f"did you mean {param}?")
+    for param in REGISTRY[name].params.model_json_schema().get("required", []):
+        left = {key: value for key, value in right.items() if key != param}
+        yield _row(name, left, "invalid_params", f"{param} is missing")
+    listed = ", ".join(shapes) or "none"
+    yield _row(name, {**right, "q": 1}, "invalid_params", "q is no parameter", f"there are: {listed}")
+    yield _row(name, {**right, ENDLESS: 1}, "invalid_params", "is no parameter")
+    yield _row(name, [None] * (len(shapes) + 1), "invalid_params", name, str(len(shapes)))
+
+
+def _texts(name: str) -> Iterator[Row]:
+    right = RIGHT.get(name, {})
+    for param, several in text_parameters(name):
+        for value, code in zip((NUL, "", ENDLESS), TEXTS.get((name, param), ("", "", "")), strict=True):
+            if code:
+                yield _row(name, {**right, param: [value] if several else value}, code)
+        yield _row(name, {**right, param: [HALF] if several else HALF}, "parse_error", "not JSON")
+    yield _row(name, {**right, HALF: 1}, "parse_error", "not JSON")
+
+
+def _callers(name: str) -> Iterator[Row]:
+    right, level = RIGHT.get(name, {}), REGISTRY[name].level
+    for by in BAD_TOKENS:
+        yield _row(name, right, "bad_token", "not valid here", by=by)
+    for token in (5, True, 1.5, [], {}, ["x"]):
+        yield _row(name, {**right, "token": token}, "invalid_params", "token must be text", by="nobody")
+    if level > Level.OPEN:
+        yield _row(name, right, "no_token", "--token", by="nobody")
+        yield _row(name, {**right, "token": None}, "no_token", "--token", by="nobody")
+    for by, has in (("low", Level.RESTRICTED), ("nex", Level.STANDARD)):
+        if level > has:
+            yield _row(name, right, "forbidden", name, level.word, has.word, by=by)
+
+
+def before_set_up(name: str) -> list[Row]:
+    """Of a home where no token can be right yet."""
+    right = RIGHT.get(name, {})
+    callers = ["wrong"] if REGISTRY[name].level is Level.OPEN else ["wrong", "nobody"]
+    return [_row(name, right, "not_set_up", "hiboss setup", by=by) for by in callers]
+
+
+def _branches(shape: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = shape.get("anyOf", [shape])
+    return found
+
+
+def _is_text(shape: dict[str, Any]) -> bool:
+    return shape.get("type") == "string" and "enum" not in shape
+
+
+def _wrong(shape: dict[str, Any]) -> Iterator[Any]:
+    """Values of every JSON type that this does not take, and those its own bounds refuse."""
+    branches = _branches(shape)
+    taken = {one["type"] for one in branches}
+    if "number" in taken:
+        taken.add("integer")  # which is a number too
+    yield from (value for kind, value in SAMPLES.items() if kind not in taken)
+    for one in branches:
+        if "enum" in one:
+            yield from ("nonsense", "", one["enum"][0].upper(), one["enum"][0] + " ", NUL, ENDLESS)
+        if "minimum" in one:
+            yield one["minimum"] - 1
+        if "maximum" in one:
+            yield one["maximum"] + 1
+        if one.get("minLength"):
+            yield ""
+        if one.get("minItems"):
+            yield []
+        if "items" in one:
+            yield from ([value] for value in _wrong(one["items"]))
+        if isinstance(one.get("additionalProperties"), dict):
+            yield from ({"k": value} for value in _wrong(one["additionalProperties"]))

@@ -1,0 +1,330 @@
+"""Bad input of the operations about agents that think: providers, runs, people, conversations (`bad_input.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.api.bad_input_row import (
+    BAD_ADDRESSES,
+    BAD_IDS,
+    BAD_LENGTHS,
+    ENDLESS,
+    NUL,
+    RIGHT,
+    SEND,
+    Row,
+    row,
+    shown,
+)
+
+STEERING = ("cancel", "pause", "resume")
+
+
+def thinking() -> Iterator[Row]:
+    for part in (_providers, _options, _budgets, _standing, _background, _runs, _tails, _steering):
+        yield from part()
+
+
+def people() -> Iterator[Row]:
+    for part in (_names, _users, _conversations, _follows):
+        yield from part()
+
+
+# --- how an agent thinks -------------------------------------------------------------
+
+# What is given, what the message must name, and the same on the command line.
+BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
+    ({"provider": "comand"}, "comand|command?|demo", "--provider comand"),
+    ({"provider": "claude"}, "claude|there are command, demo, webhook", ""),
+    ({"provider": "Demo"}, "Demo", ""),
+    ({"provider": " "}, "there is none", ""),
+    ({"provider": "none "}, "there is none", ""),
+    ({"provider": NUL}, "there is none called", ""),
+    ({"provider": ENDLESS}, "there is none called", ""),
+    ({"provider": "%token"}, "there is none called", ""),
+    ({"provider": "command"}, "--command", "--provider command"),
+    ({"provider": "command", "command": " \t"}, "--command", ""),
+    ({"provider": "command", "command": "python 'agent.py"}, "split into words", ""),
+    ({"provider": "command", "command": "python \\"}, "split into words", ""),
+    ({"provider": "command", "command": NUL}, "NUL", ""),
+    ({"provider": "command", "command": ENDLESS}, "longer than", ""),
+    ({"provider": "command", "command": "''"}, "program", ""),
+    ({"provider": "command", "url": "https://example.org"}, "--url|--command", ""),
+    ({"provider": "webhook"}, "--url", "--provider webhook"),
+    ({"provider": "webhook", "url": " "}, "--url", ""),
+    (
+        {"provider": "webhook", "url": "http://example.org/"},
+        "https",
+        "--provider webhook --url http://example.org/",
+    ),
+    ({"provider": "webhook", "url": "http://10.0.0.1/"}, "https", ""),
+    ({"provider": "webhook", "url": "ftp://127.0.0.1/"}, "https", ""),
+    ({"provider": "webhook", "url": "file:///etc/passwd"}, "https", ""),
+    ({"provider": "webhook", "url": "example.org/turns"}, "https", ""),
+    ({"provider": "webhook", "url": "https://"}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org:99999/"}, "", ""),
+    ({"provider": "webhook", "url": "https://user:word@example.org/"}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org/" + NUL}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org/" + ENDLESS}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org/\nHost: x"}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org/", "command": "x"}, "--command|--url", ""),
+    ({"provider": "demo", "command": "x"}, "--command", "--provider demo --command x"),
+    ({"provider": "demo", "url": "https://example.org/"}, "--url", ""),
+    ({"command": "python agent.py"}, "--provider", "--command 'python agent.py'"),
+    ({"url": "https://example.org/"}, "--provider", ""),
+]
+
+
+def _providers() -> Iterator[Row]:
+    """Of a new agent, of one there is already, and at set-up."""
+    for given, says, words in BAD_PROVIDERS:
+        for name, agent, command in (
+            ("agent.register", "fresh", "agent register --name fresh"),
+            ("agent.set", "spare", "agent set --name spare"),
+        ):
+            cli = f"{command} {words}" if words else ""
+            yield row(name, {"name": agent, **given}, "bad_provider", says, cli)
+        if set(given) == {"provider"}:
+            yield row("setup.execute", given, "bad_provider", says)
+    words = "setup --provider comand"
+    yield row("setup.execute", {"provider": "comand"}, "bad_provider", "comand|command?", words)
+    for name, agent in (("agent.register", "fresh"), ("agent.set", "spare")):
+        for given in (
+            {"provider": "none", "command": "x"},
+            {"provider": "none", "url": "https://example.org/"},
+        ):
+            yield row(name, {"name": agent, **given}, "invalid_params", "without a provider")
+    # One that is taken away: what was said beside it is not kept either.
+    yield row(
+        "agent.set", {"name": "thinker", "url": "https://example.org/"}, "bad_provider", "--url|--command"
+    )
+
+
+def _options() -> Iterator[Row]:
+    for name, command, agent in (
+        ("agent.register", "agent register", "fresh"),
+        ("agent.set", "agent set", "spare"),
+    ):
+        words = f"{command} --name {agent} --mode run"
+        yield row(name, {"name": agent, "mode": "run"}, "no_provider", f"{agent}|--provider", words)
+        taken_away = {"name": agent, "mode": "run", "provider": "none"}
+        yield row(name, taken_away, "no_provider", "--provider")
+        for param, value, known in (("reply", "always", "explicit"), ("busy", "wait", "followup")):
+            yield row(name, {"name": agent, param: value}, "invalid_params", known)
+    yield row("agent.set", {"name": "thinker", "mode": "run", "provider": "none"}, "no_provider", "thinker")
+
+
+def _budgets() -> Iterator[Row]:
+    for name, agent in (("agent.register", "fresh"), ("agent.set", "spare")):
+        for number in (-1, -(2**63), 10**12 + 1, 2**63, 2**64, 0.5):
+            yield row(name, {"name": agent, "daily_tokens": number}, "invalid_params", "daily_tokens")
+        for cost in (-1, -0.01, 10**9 + 1, 1e308, 2**64):
+            yield row(name, {"name": agent, "daily_cost": cost}, "invalid_params", "daily_cost")
+    words = "agent set --name spare --daily-tokens -1"
+    yield row("agent.set", {"name": "spare", "daily_tokens": -1}, "invalid_params", "daily_tokens|0", words)
+    words = "agent set --name spare --daily-cost -0.5"
+    yield row("agent.set", {"name": "spare", "daily_cost": -0.5}, "invalid_params", "daily_cost|0", words)
+
+
+# --- how agents stand ----------------------------------------------------------------
+
+
+def _standing() -> Iterator[Row]:
+    for verb in ("status", "pause", "resume"):
+        name, command = f"agent.{verb}", f"agent {verb} --name"
+        for value in ("", "gone", "agent:spare", "user:ann", NUL, "' OR 1=1 --", ENDLESS):
+            yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
+        yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
+    pause = {"name": "spare"}
+    yield row("agent.pause", {**pause, "reason": NUL}, "bad_text", "reason|NUL")
+    long = "r" * 257
+    words = f"agent pause --name spare --reason {long}"
+    yield row("agent.pause", {**pause, "reason": long}, "too_large", "reason|257 bytes|256", words)
+
+
+def _background() -> Iterator[Row]:
+    name, command = "agent.background", "agent background --task x"
+    yield row(name, {"task": "x"}, "no_provider", "nex|--provider", command, by="nex")
+    yield row(
+        name, {"task": "x", "agent": "spare"}, "no_provider", "spare", f"{command} --name spare", by="boss"
+    )
+    yield row(name, {"task": "x"}, "invalid_params", "--name", command, by="boss")
+    yield row(
+        name, {"task": "x", "agent": "ada"}, "boss_only", "agent:nex", f"{command} --name ada", by="nex"
+    )
+    yield row(
+        name, {"task": "x"}, "unknown_recipient", "agents", command, by="ann"
+    )  # a person has no provider
+    for value in ("", "gone", NUL, "user:boss", ENDLESS):
+        yield row(
+            name, {"task": "x", "agent": value}, "unknown_agent", f"{shown(value)}|agent list", by="boss"
+        )
+    yield row(
+        name, {"task": "x", "agent": "spar"}, "unknown_agent", "spare?", f"{command} --name spar", by="boss"
+    )
+    for value in ("", " \n\t"):
+        yield row(name, {"task": value}, "empty_message")
+    yield row(name, {"task": " "}, "empty_message", "", "agent background --task ' '", by="thinker")
+    yield row(name, {"task": NUL}, "bad_text", "NUL")
+    yield row(name, {"task": "x", "subject": NUL}, "bad_text", "subject|NUL")
+    yield row(name, {"task": "x" * (1024 * 1024 + 1)}, "too_large", "1048577 bytes")
+    words = f"{command} --subject {'s' * 1025}"
+    yield row(
+        name, {"task": "x", "subject": "s" * 1025}, "too_large", "subject|1025 bytes", words, by="thinker"
+    )
+    # The same by the address that stands for it.
+    task = {"to": "agent:background", "text": "x"}
+    words = "envelope send --to agent:background --text x"
+    yield row("envelope.send", task, "no_provider", "nex|--provider", words)
+    yield row("envelope.send", task, "unknown_recipient", "agent:background", by="ann")
+    mixed = {"to": ["agent:ada", "agent:background"], "text": "x"}
+    yield row("envelope.send", mixed, "no_provider", "nex")
+    # What is sent in a run belongs to its errand, and to nobody else.
+    yield row("envelope.send", {**SEND, "trace_id": "another"}, "invalid_params", "trace_id", by="run")
+    yield row("envelope.send", {**SEND, "from": "agent:nex"}, "boss_only", "from", by="run")
+
+
+# --- runs ----------------------------------------------------------------------------
+
+
+def _runs() -> Iterator[Row]:
+    name, command = "run.list", "run list"
+    for size in (0, -1, 101, 2**31, 2**63):
+        yield row(name, {"page_size": size}, "invalid_params", f"page_size|{size}|1 to 100")
+    yield row(name, {"page_size": 1000}, "invalid_params", "page_size|1000|1 to 100", f"{command} -n 1000")
+    for value in BAD_IDS:
+        yield row(name, {"after": value}, "bad_id", f"{shown(value)} is no |r81")
+    yield row(name, {"after": "e1"}, "bad_id", "e1|r81", f"{command} --after e1")
+    yield row(name, {"status": "done"}, "invalid_params", "completed")
+    for value in ("", "gone", "user:boss", NUL, ENDLESS):
+        yield row(name, {"agent": value}, "unknown_agent", f"{shown(value)}|agent list")
+    yield row(name, {"agent": "spar"}, "unknown_agent", "spare?", f"{command} --agent spar")
+    yield row(name, {"agent": "ada"}, "boss_only", "agent:nex", f"{command} --agent ada")
+    yield row(name, {"trace": NUL}, "bad_text", "trace|NUL")
+    long = "t" * 257
+    yield row(name, {"trace": long}, "too_large", "trace|257 bytes|256", f"{command} --trace {long}")
+    for name, command in (("run.get", "run get --id"), ("run.tail", "run tail --id")):
+        for value in BAD_IDS:
+            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is no |r81")
+        yield row(name, {"id": "e1"}, "bad_id", "e1|r81", f"{command} e1")
+        for value in ("%running", "r999999"):  # another's is not to be told apart from none
+            yield row(name, {"id": value}, "not_found", f"no run|{value}|run list", f"{command} {value}")
+        yield row(name, {"id": "r999999"}, "not_found", "r999999|run list", by="boss")
+        yield row(name, {"id": 2**63 - 1}, "not_found", "run list", by="boss")
+
+
+def _tails() -> Iterator[Row]:
+    name = "run.tail"
+    for value in BAD_LENGTHS:
+        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{shown(value)} is no length")
+    for value in ("0s", "0h0m"):
+        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|nothing")
+    for value in ("2h", "3601s", "999999h"):
+        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|at most 1h")
+    for number in (-1, -(2**63), 2**64, 0.5):
+        yield row(name, {"id": "%run", "after": number}, "invalid_params", "after")
+
+
+def _steering() -> Iterator[Row]:
+    for verb in STEERING:
+        name, command = f"run.{verb}", f"run {verb} --id"
+        for value in BAD_IDS:
+            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is no |r81")
+        yield row(name, {"id": "e1"}, "bad_id", "e1|r81", f"{command} e1")
+        for value in ("r999999", 2**63 - 1):
+            yield row(name, {"id": value}, "not_found", "run list")
+        yield row(name, {"id": "r999999"}, "not_found", "r999999|run list", f"{command} r999999")
+        over = "%run|completed|under way"
+        yield row(name, {"id": "%run"}, "not_running", over, f"{command} %run")
+        # Whatever the policy: another's run is none.
+        allowed = {name: "standard"}
+        yield row(name, {"id": "%running"}, "not_found", "%running", by="nex", policy=allowed)
+    name, long = "run.cancel", "r" * 257
+    yield row(name, {"id": "%running", "reason": NUL}, "bad_text", "reason|NUL")
+    words = f"run cancel --id %running --reason {long}"
+    yield row(name, {"id": "%running", "reason": long}, "too_large", "reason|257 bytes|256", words)
+
+
+# --- people --------------------------------------------------------------------------
+
+
+def _names() -> Iterator[Row]:
+    name, command = "user.register", "user register --name"
+    bad = (
+        "",
+        " ",
+        "a b",
+        "-a",
+        "a-",
+        "a--b",
+        "ä",
+        "a_b",
+        "user:a",
+        NUL,
+        "boss",
+        "System",
+        "all",
+        "background",
+    )
+    for value in bad:
+        yield row(name, {"name": value}, "bad_name", f"{value.strip()}|code-review")
+    yield row(name, {"name": "n" * 65}, "bad_name", "64")
+    yield row(name, {"name": "a b"}, "bad_name", "a b", f"{command} 'a b'")
+    for value in ("ann", "ANN", "nex", "Nex"):  # of people and agents together: --as knows only names
+        yield row(name, {"name": value}, "name_taken", value, f"{command} {value}")
+    for value in ("ann", "nex"):
+        yield row("agent.register", {"name": value}, "name_taken", value)
+    yield row(name, {"name": "zoe", "display": NUL}, "bad_text", "display|NUL")
+    words = f"{command} zoe --display {'d' * 257}"
+    yield row(name, {"name": "zoe", "display": "d" * 257}, "too_large", "display|257 bytes|256", words)
+
+
+def _users() -> Iterator[Row]:
+    for verb, command in (
+        ("delete", "user delete --yes --name"),
+        ("token.rotate", "user token rotate --name"),
+    ):
+        name = f"user.{verb}"
+        for value in ("", "parted", "user:ann", "nex", "boss", "Boss", NUL, "' OR 1=1 --", ENDLESS):
+            yield row(name, {"name": value}, "unknown_user", f"{shown(value)}|user list")
+        yield row(name, {"name": "an"}, "unknown_user", "an |ann?", f"{command} an")
+        yield row(name, {"name": "boss"}, "unknown_user", "boss", f"{command} boss")
+
+
+# --- conversations -------------------------------------------------------------------
+
+
+def _conversations() -> Iterator[Row]:
+    for verb in ("messages", "follow"):
+        name, right = f"conversation.{verb}", RIGHT[f"conversation.{verb}"]
+        for value in BAD_ADDRESSES:
+            yield row(name, {**right, "with": value}, "bad_address", "is no address|agent:nex")
+            yield row(name, {**right, "address": value}, "bad_address", "is no address|agent:nex")
+        yield row(name, {**right, "with": "agent:adda"}, "unknown_address", "agent:ada?")
+        for value in ("user:nobody-here", "group:none", "channel:telegram:1"):  # who left has a history
+            yield row(name, {**right, "with": value}, "unknown_address", value)
+        yield row(name, {**right, "address": "user:boss"}, "boss_only", "address|agent:nex")
+        nobody = {**right, "address": "agent:nobody-here"}
+        yield row(name, nobody, "unknown_address", "nobody-here", by="boss")
+    name, right = "conversation.messages", RIGHT["conversation.messages"]
+    for size in (0, -1, 101, 2**31, 2**63):
+        yield row(name, {**right, "page_size": size}, "invalid_params", f"page_size|{size}|1 to 100")
+    for number in (-1, -(2**63), 2**63, 2**64, 0.5):
+        yield row(name, {**right, "before": number}, "invalid_params", "before")
+
+
+def _follows() -> Iterator[Row]:
+    name, right = "conversation.follow", RIGHT["conversation.follow"]
+    for value in BAD_IDS:
+        yield row(
+            name, {**right, "run": value}, "bad_id" if isinstance(value, str) else "invalid_params", "run"
+        )
+    yield row(name, {**right, "run": "e1"}, "bad_id", "e1|r81")
+    for value in BAD_LENGTHS:
+        yield row(name, {**right, "timeout": value}, "bad_duration", f"{shown(value)} is no length")
+    for value in ("0s", "2h", "3601s", "999999h"):
+        yield row(name, {**right, "timeout": value}, "bad_duration", value)
+    for number in (-1, -(2**63), 2**63, 2**64, 0.5):
+        yield row(name, {**right, "after": number}, "invalid_params", "after")
+    for number in (-1, -(2**63), 2**64, 0.5):
+        yield row(name, {**right, "parts": number}, "invalid_params", "parts")

@@ -1,0 +1,277 @@
+"""Agents that fetch: claim with a lease, acknowledge or release; and taking up again what has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
+from tests.support.office import Party, agent, at_once, boss
+from tests.support.places import HANG, SCRIPTED, Place, envelope_error, post_office, row
+
+Two = tuple[Party, Party]
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with post_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+def claim(party: Party, **params: Any) -> list[str]:
+    return [one["id"] for one in party.call("envelope.claim", **params)["envelopes"]]
+
+
+# --- claiming ------------------------------------------------------------------------
+
+
+def test_a_claim_gives_the_next_due_in_their_order_and_each_once(two: Two) -> None:
+    ada, bob = two
+    low = ada.tell(bob, priority="low")
+    first, second = ada.tell(bob), ada.tell(bob)
+    urgent = ada.tell(bob, priority="critical")
+    assert claim(bob, limit=2) == [urgent, first]
+    assert claim(bob) == [second, low]
+    assert claim(bob) == []
+
+
+def test_what_is_claimed_says_so_and_until_when(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    answer = bob.call("envelope.claim", lease="1h30m")
+    (found,) = answer["envelopes"]
+    assert (found["status"], found["waits"]) == ("pending", "lease")
+    kept = row(bob.daemon, number)
+    assert answer["until"].startswith("20")
+    assert kept["wake_at"] is not None
+    assert bob.get(number)["waits"] == "lease"
+
+
+def test_what_is_claimed_and_acknowledged_is_done(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    claim(bob)
+    assert bob.call("envelope.ack", ids=[number]) == {"changed": 1}
+    assert bob.get(number)["status"] == "done"
+    assert row(bob.daemon, number)["claimed_by"] is None
+    assert bob.refusal("envelope.release", ids=[number]) == "too_late"
+
+
+def test_what_is_released_is_due_again_in_its_old_place(two: Two) -> None:
+    ada, bob = two
+    first, second = ada.tell(bob), ada.tell(bob)
+    assert claim(bob, limit=1) == [first]
+    assert bob.call("envelope.release", ids=[first]) == {"changed": 1}
+    assert claim(bob) == [first, second]
+    assert bob.get(first)["redelivered"] is True
+    assert bob.get(second)["redelivered"] is False
+    assert bob.get(first)["attempts"] == 0
+
+
+def test_a_lease_that_ends_gives_its_envelopes_back(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert claim(bob, lease="0.1s") == [number]
+    wait_until(lambda: bob.get(number)["waits"] is None)
+    assert claim(bob) == [number]
+    assert row(bob.daemon, number)["handovers"] == 2
+
+
+def test_a_lease_outlives_a_restart_and_ends_after_it(two: Two) -> None:
+    ada, bob = two
+    kept, free = ada.tell(bob), ada.tell(bob)
+    assert claim(bob, limit=1, lease="1h") == [kept]
+    assert claim(bob, limit=1, lease="0.5s") == [free]
+    bob.daemon.stop()
+    bob.daemon.start(**SCRIPTED)
+    wait_until(lambda: bob.get(free)["waits"] is None)
+    assert bob.get(kept)["waits"] == "lease"
+    assert claim(bob) == [free]
+
+
+def test_two_sessions_of_one_agent_never_get_the_same_envelope(two: Two) -> None:
+    ada, bob = two
+    numbers = ada.flood(bob, 200)
+    taken = at_once([lambda: [claim(bob, limit=7) for _ in range(5)] for _ in range(8)])
+    found = [number for session in taken for some in session for number in some]
+    assert len(found) == len(set(found))
+    assert set(found) == set(numbers)
+
+
+def test_a_claim_takes_nothing_that_is_not_due(two: Two) -> None:
+    ada, bob = two
+    deferred = ada.tell(bob, deliver_at="+1h")
+    settled = ada.tell(bob)
+    bob.call("envelope.ack", ids=[settled])
+    cancelled = ada.tell(bob)
+    ada.call("envelope.cancel", ids=[cancelled])
+    assert claim(bob) == []
+    assert ada.get(deferred)["waits"] == "deferred"
+
+
+def test_acknowledging_everything_leaves_what_somebody_has_claimed(two: Two) -> None:
+    ada, bob = two
+    claimed, rest = ada.tell(bob), ada.tell(bob)
+    assert claim(bob, limit=1) == [claimed]
+    assert bob.call("envelope.ack", all=True)["changed"] == 1
+    assert bob.get(claimed)["status"] == "pending"
+    assert bob.get(rest)["status"] == "done"
+
+
+def test_the_boss_may_claim_and_release_for_an_agent_and_an_agent_only_for_itself(
+    daemon: RunningDaemon, two: Two
+) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert ada.refusal("envelope.claim", address=bob.address) == "boss_only"
+    assert claim(boss(daemon), address=bob.address) == [number]
+    assert ada.refusal("envelope.release", ids=[number]) == "not_found"
+    assert boss(daemon).call("envelope.release", ids=[number], address=bob.address) == {"changed": 1}
+
+
+def test_a_release_is_all_or_nothing(two: Two) -> None:
+    ada, bob = two
+    claimed, free = ada.tell(bob), ada.tell(bob)
+    claim(bob, limit=1)
+    assert bob.refusal("envelope.release", ids=[claimed, free]) == "too_late"
+    assert bob.get(claimed)["waits"] == "lease"
+    assert bob.refusal("envelope.release", ids=[claimed, "e999999"]) == "not_found"
+    assert bob.get(claimed)["waits"] == "lease"
+
+
+@pytest.mark.parametrize("limit", [0, -1, 101, 10**12])
+def test_a_claim_of_none_or_of_too_many_is_refused(two: Two, limit: int) -> None:
+    assert two[1].refusal("envelope.claim", limit=limit) == "invalid_params"
+
+
+@pytest.mark.parametrize(
+    "lease", ["", "10", "0s", "-5m", "5 minutes", "25h", "24h1s", "1D", "1e3s", "0.0001s", "٣m"]
+)
+def test_a_lease_that_is_no_time_or_too_long_is_refused_and_takes_nothing(two: Two, lease: str) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert bob.refusal("envelope.claim", lease=lease) == "bad_duration"
+    assert bob.get(number)["waits"] is None
+
+
+@pytest.mark.parametrize("lease", ["24h", "90s", "1h30m", "0.5s", "1m0.25s"])
+def test_leases_can_be_said_in_hours_minutes_and_seconds(two: Two, lease: str) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert claim(bob, lease=lease) == [number]
+
+
+def test_the_command_line_claims_releases_and_retries(daemon: RunningDaemon) -> None:
+    name = f"cli-{daemon.pid}"
+    daemon.register(name)
+    ada = agent(daemon)
+    (number,) = ada.send(f"agent:{name}", text="take me")["ids"]
+    shell = Shell(daemon.home.path)
+    claimed = shell("envelope", "claim", "--as", name, "-n", "1", "--lease", "5m")
+    assert claimed.rc == 0
+    assert "take me" in claimed.stdout
+    assert "claimed-until: " in claimed.stdout
+    assert shell("envelope", "release", "--as", name, "--id", number).record == {"changed": "1"}
+    assert shell("envelope", "retry", "--as", "boss", "--id", number, "--json").error["code"] == "too_late"
+    assert (
+        shell("envelope", "claim", "--as", name, "--lease", "soon", "--json").error["code"] == "bad_duration"
+    )
+
+
+# --- too late to cancel --------------------------------------------------------------
+
+
+def test_what_is_claimed_cannot_be_cancelled_and_what_is_released_can(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    claim(bob)
+    assert ada.refusal("envelope.cancel", ids=[number]) == "too_late"
+    bob.call("envelope.release", ids=[number])
+    assert ada.call("envelope.cancel", ids=[number]) == {"changed": 1}
+    assert claim(bob) == []
+
+
+def test_what_is_being_posted_cannot_be_cancelled(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.script({**HANG, "seconds": 0.4})
+    held, behind = place.send("in hand"), place.send("behind")
+    wait_until(lambda: row(daemon, held)["held_by"] is not None)
+    assert place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
+    assert place.owner.call("envelope.cancel", ids=[behind]) == {"changed": 1}
+    place.wait_for_status(held, "done")
+    assert place.texts() == ["in hand"]
+    assert place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
+
+
+def test_what_is_being_posted_cannot_be_acknowledged_or_put_away(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.script({**HANG, "seconds": 0.4})
+    held = place.send("in hand")
+    wait_until(lambda: row(daemon, held)["held_by"] is not None)
+    for verb in ("ack", "archive", "trash"):
+        assert boss(daemon).refusal(f"envelope.{verb}", ids=[held], address=place.address) == "too_late"
+    daemon.check()
+    place.wait_for_status(held, "done")
+
+
+# --- retry ---------------------------------------------------------------------------
+
+
+def test_only_what_has_failed_is_tried_again_and_only_by_its_sender(
+    daemon: RunningDaemon, tmp_path: Path, two: Two
+) -> None:
+    ada, bob = two
+    pending = ada.tell(bob)
+    assert ada.refusal("envelope.retry", ids=[pending]) == "too_late"
+    assert bob.refusal("envelope.retry", ids=[pending]) == "not_found"
+    place = Place(tmp_path).bound(daemon)
+    place.script(envelope_error())
+    failed = place.send("x")
+    place.wait_for_status(failed, "failed")
+    assert ada.refusal("envelope.retry", ids=[failed]) == "not_found"
+    assert place.owner.refusal("envelope.retry", ids=[failed, "e999999"]) == "not_found"
+    assert boss(daemon).get(failed)["status"] == "failed"
+    assert boss(daemon).call("envelope.retry", ids=[failed]) == {"changed": 1}
+    place.wait_for("x")
+    place.wait_for_status(failed, "done")
+    assert place.owner.refusal("envelope.retry", ids=[failed]) == "too_late"
+
+
+def test_a_retry_keeps_its_place_before_what_came_later(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.script(envelope_error())
+    first = place.send("first")
+    place.wait_for_status(first, "failed")
+    place.steer("pause")
+    place.send("second")
+    place.owner.call("envelope.retry", ids=[first])
+    place.steer("resume")
+    place.wait_for("first", "second")
+
+
+def test_what_failed_with_an_unbinding_is_not_tried_again_and_says_why(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.steer("pause")
+    number = place.send("too late")
+    assert place.unbind()["failed_envelopes"] == 1
+    assert place.owner.get(number)["last_error"]["kind"] == "unbound"
+    with pytest.raises(Answered, match="no longer there"):
+        place.owner.call("envelope.retry", ids=[number])
+    assert place.owner.refusal("envelope.retry", ids=[number]) == "too_late"
+
+
+def test_what_waited_for_a_deleted_agent_is_not_tried_again(daemon: RunningDaemon, two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    boss(daemon).call("agent.delete", name=bob.name)
+    assert ada.get(number)["status"] == "failed"
+    assert ada.refusal("envelope.retry", ids=[number]) == "too_late"

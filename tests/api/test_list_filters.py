@@ -1,0 +1,250 @@
+"""Listing: filters, counts, boxes and threads, and whose box may be looked into."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.office import Envelope, Party, agent, agents, boss, flat
+
+# --- filters -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def office(daemon: RunningDaemon) -> tuple[Party, Party, Party, list[Envelope]]:
+    """bob's inbox with mail of every status, from two, in several threads, some of it read."""
+    ada, eve, bob = agents(daemon, 3)
+    root = ""  # the envelope replied to
+    for n in range(24):
+        sender = ada if n % 2 else eve
+        number = sender.tell(bob, text=f"{n}", **({"reply_to": root} if n % 4 == 3 else {}))
+        if n % 4 == 1:
+            root = number
+        if n % 3 == 0:
+            bob.call("envelope.read", ids=[number])
+        if n % 5 == 0:
+            bob.call("envelope.ack", ids=[number])
+        if n % 7 == 6 and n % 5:
+            sender.call("envelope.cancel", ids=[number])
+    return ada, eve, bob, bob.list(page_size=100)
+
+
+def test_each_filter_alone_and_with_each_other_shows_what_matches(
+    office: tuple[Party, Party, Party, list[Envelope]],
+) -> None:
+    ada, eve, bob, everything = office
+    middle, thread = everything[12], next(one["thread"] for one in everything if one["reply_to"])
+    filters: list[tuple[dict[str, Any], Any]] = [
+        ({"status": "pending"}, lambda one: one["status"] == "pending"),
+        ({"status": "done"}, lambda one: one["status"] == "done"),
+        ({"status": "cancelled"}, lambda one: one["status"] == "cancelled"),
+        ({"status": "failed"}, lambda one: False),
+        ({"from_": ada.address}, lambda one: one["from"] == ada.address),
+        ({"from_": eve.address.upper().replace("AGENT", "agent")}, lambda one: one["from"] == eve.address),
+        ({"to": bob.address}, lambda one: True),
+        ({"to": ada.address}, lambda one: False),
+        ({"box": "inbox", "thread": thread}, lambda one: one["thread"] == thread),
+        ({"created_after": middle["created_at"]}, lambda one: one["created_at"] > middle["created_at"]),
+        ({"created_before": middle["created_at"]}, lambda one: one["created_at"] < middle["created_at"]),
+        ({"created_after": "-1h", "created_before": "+1h"}, lambda one: True),
+    ]
+    for (first, matches), (second, also) in itertools.product(filters, repeat=2):
+        if first.keys() & second.keys() and first is not second:
+            continue
+        page = bob.call("envelope.list", **{**first, **second}, page_size=100, count=True)
+        expected = [one for one in everything if matches(one) and also(one)]
+        assert page["envelopes"] == expected, (first, second)
+        assert page["total"] == len(expected)
+
+
+def test_unread_shows_what_is_neither_read_nor_taken_back(
+    office: tuple[Party, Party, Party, list[Envelope]],
+) -> None:
+    ada, _, bob, everything = office
+    unread = [one for one in everything if one["read_at"] is None and one["status"] != "cancelled"]
+    assert 0 < len(unread) < len([one for one in everything if one["read_at"] is None])
+    assert bob.list(unread=True, page_size=100) == unread
+    assert flat(bob.walk(unread=True, page_size=3)) == [one["id"] for one in unread]
+    assert flat(bob.walk(unread=True, page_size=3, oldest_first=True)) == [
+        one["id"] for one in reversed(unread)
+    ]
+    assert bob.call("envelope.list", unread=True, count=True)["total"] == len(unread)
+    for status in ("pending", "done"):
+        assert bob.list(unread=True, status=status, page_size=100) == [
+            one for one in unread if one["status"] == status
+        ]
+    from_ada = [one for one in unread if one["from"] == ada.address]
+    assert bob.list(unread=True, from_=ada.address, page_size=100) == from_ada
+    assert bob.list(unread=True, to=ada.address) == []
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 100])
+def test_filtered_pages_follow_each_other(
+    office: tuple[Party, Party, Party, list[Envelope]], page_size: int
+) -> None:
+    ada, _, bob, everything = office
+    expected = [one["id"] for one in everything if one["from"] == ada.address and one["status"] == "pending"]
+    assert flat(bob.walk(from_=ada.address, status="pending", page_size=page_size)) == expected
+    assert flat(ada.walk(box="outbox", to=bob.address, status="pending", page_size=page_size)) == expected
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"status": "unread"}, "invalid_params"),
+        ({"box": "INBOX"}, "invalid_params"),
+        ({"unread": "yes"}, "invalid_params"),
+        ({"from_": "nobody"}, "bad_address"),
+        ({"from_": "agent:nobody-here"}, "unknown_address"),
+        ({"to": "agent:nobody-here"}, "unknown_address"),
+        ({"to": ""}, "bad_address"),
+        ({"thread": "c1"}, "bad_id"),
+        ({"thread": "e999999"}, "not_found"),
+        ({"created_after": "yesterday"}, "bad_time"),
+        ({"created_before": ""}, "bad_time"),
+        ({"address": "nobody"}, "bad_address"),
+        ({"address": ""}, "bad_address"),
+        ({"page": 2}, "invalid_params"),
+    ],
+    ids=repr,
+)
+def test_a_filter_written_wrongly_is_refused(
+    two: tuple[Party, Party], wrong: dict[str, Any], code: str
+) -> None:
+    assert two[0].refusal("envelope.list", **wrong) == code
+
+
+# --- counts --------------------------------------------------------------------------
+
+
+def test_totals_are_exact_to_1000_and_then_1000_plus(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.flood(bob, 1000)
+    assert bob.call("envelope.list", count=True, page_size=1)["total"] == 1000
+    assert ada.call("envelope.list", count=True, page_size=1, box="outbox")["total"] == 1000
+    ada.tell(bob)
+    assert bob.call("envelope.list", count=True, page_size=1)["total"] == "1000+"
+    assert bob.call("envelope.list", count=True, status="pending")["total"] == "1000+"
+    assert bob.call("envelope.list", count=True, status="done")["total"] == 0
+    assert ada.call("envelope.list", count=True, box="outbox")["total"] == "1000+"
+    assert "total" not in bob.call("envelope.list")
+
+
+def test_a_total_is_of_the_whole_list_on_every_page(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    for _ in range(5):
+        ada.tell(bob)
+    page = bob.call("envelope.list", count=True, page_size=2)
+    rest = bob.call("envelope.list", count=True, page_size=2, after=page["next"])
+    assert page["total"] == rest["total"] == 5
+
+
+# --- boxes and threads ---------------------------------------------------------------
+
+
+def test_each_box_shows_its_own(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    kept, archived, trashed = (ada.tell(bob) for _ in range(3))
+    bob.call("envelope.archive", ids=[archived])
+    bob.call("envelope.trash", ids=[trashed])
+    assert bob.ids() == bob.ids(box="inbox") == [kept]
+    assert bob.ids(box="archived") == [archived] and bob.ids(box="trash") == [trashed]
+    assert bob.ids(box="outbox") == []
+    assert ada.ids(box="outbox") == [trashed, archived, kept]
+    assert [one["box"] for one in ada.list(box="outbox")] == ["trash", "archived", "inbox"]
+
+
+@pytest.mark.parametrize("box", ["inbox", "archived", "trash", "outbox"])
+def test_unread_can_be_asked_of_every_box(two: tuple[Party, Party], box: str) -> None:
+    ada, bob = two
+    unread, seen = ada.tell(bob), ada.tell(bob)
+    if box in ("archived", "trash"):
+        bob.call("envelope.archive" if box == "archived" else "envelope.trash", ids=[unread, seen])
+    bob.call("envelope.read", ids=[seen])
+    owner = ada if box == "outbox" else bob
+    assert owner.ids(box=box, unread=True) == [unread]
+
+
+def test_looking_changes_nothing(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert bob.list() == bob.list() and bob.get(number) == bob.get(number)
+    assert bob.get(number)["read_at"] is None and bob.get(number)["status"] == "pending"
+
+
+@pytest.mark.parametrize("box", [None, "inbox", "outbox"])
+def test_a_thread_shows_only_what_the_caller_sent_or_received(daemon: RunningDaemon, box: str | None) -> None:
+    ada, bob, eve, dan = agents(daemon, 4)
+    first = ada.send(bob)
+    second = bob.tell(ada, reply_to=first["ids"][0])
+    aside = bob.tell(eve, reply_to=first["ids"][0])
+    back = eve.tell(bob, reply_to=aside)
+    ada.tell(bob, reply_to=second, deliver_at="+2h")
+    where = {"thread": first["thread"], "oldest_first": True, **({"box": box} if box else {})}
+    received = {bob: [first["ids"][0], back], eve: [aside], dan: []}
+    written = {bob: [second, aside], eve: [back], dan: []}
+    for owner in (bob, eve, dan):
+        parts = {"inbox": received[owner], "outbox": written[owner]}
+        expected = (
+            parts[box] if box else sorted(parts["inbox"] + parts["outbox"], key=lambda one: int(one[1:]))
+        )
+        assert owner.ids(**where) == expected
+
+
+def test_a_thread_is_found_by_any_id_in_it(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    first = ada.send(bob)
+    second = bob.send(reply_to=first["ids"][0])
+    both = [*first["ids"], *second["ids"]]
+    for by in (first["thread"], first["message"], second["message"], *both):
+        assert ada.ids(thread=by, oldest_first=True) == both
+    assert flat(ada.walk(thread=first["thread"], page_size=1)) == [both[1], both[0]]
+
+
+def test_the_boss_sees_the_whole_thread(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    first = ada.send(bob)
+    rest = [
+        bob.tell(eve, reply_to=first["message"]),
+        ada.tell(bob, reply_to=first["message"], deliver_at="+2h"),
+    ]
+    assert boss(daemon).ids(thread=first["thread"], oldest_first=True) == [*first["ids"], *rest]
+    assert boss(daemon).ids(thread=first["thread"], address=eve.address) == rest[:1]
+
+
+# --- whose box -----------------------------------------------------------------------
+
+
+def test_the_boss_may_look_into_any_box(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    chief = boss(ada.daemon)
+    assert chief.ids(address=bob.address) == [number] == chief.ids(address=ada.address, box="outbox")
+    assert number not in chief.ids()
+    assert chief.refusal("envelope.list", address="agent:nobody-here") == "unknown_address"
+
+
+def test_an_agent_may_look_into_its_own_box_only(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert bob.ids(address=bob.address) == [number]
+    for foreign in (ada.address, "user:boss", "agent:nobody-here"):
+        assert bob.refusal("envelope.list", address=foreign) == "boss_only"
+
+
+def test_mail_of_a_deleted_agent_is_still_found(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    from_ada, to_ada = ada.tell(bob), bob.tell(ada)
+    chief = boss(ada.daemon)
+    chief.call("agent.delete", name=ada.name)
+    assert bob.ids(from_=ada.address) == [from_ada] and bob.ids(box="outbox", to=ada.address) == [to_ada]
+    assert chief.ids(address=ada.address) == [to_ada] and chief.ids(address=ada.address, box="outbox") == [
+        from_ada
+    ]
+    namesake = agent(ada.daemon, ada.name)
+    by_namesake = namesake.tell(bob)
+    assert bob.ids(from_=ada.address) == [by_namesake, from_ada]
+    assert namesake.ids() == [] and namesake.ids(box="outbox") == [by_namesake]

@@ -1,0 +1,171 @@
+"""envelope.poll: announced once in each session, over restarts and two polls at once; nothing marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.clockwork import Office, frozen
+from tests.support.daemons import started
+from tests.support.office import Party, agent, agents, at_once, boss, flat
+from tests.support.waits import WAIT, begun, texts
+
+POLL = "envelope.poll"
+
+
+def poll(party: Party, **params: object) -> list[str]:
+    return texts(party.call(POLL, **params))
+
+
+# --- once ----------------------------------------------------------------------------
+
+
+def test_mail_is_announced_once(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.tell(bob, text="one")
+    first = bob.call(POLL)
+    assert texts(first) == ["one"] and first["timed_out"] is False
+    again = bob.call(POLL)
+    assert again == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
+    ada.tell(bob, text="two")
+    assert poll(bob) == ["two"]
+
+
+def test_each_session_is_told_for_itself(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.tell(bob, text="one")
+    assert poll(bob, session="left") == ["one"]
+    assert poll(bob, session="right") == ["one"]
+    assert poll(bob) == ["one"]  # without a name it is a session too
+    ada.tell(bob, text="two")
+    assert poll(bob, session="left") == ["two"]
+    assert poll(bob, session="right") == ["two"]
+    assert poll(bob, session="left") == []
+
+
+def test_another_agent_s_session_of_the_same_name_is_another(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    ada.send(bob, eve, text="both")
+    assert poll(bob, session="s") == ["both"]
+    assert poll(eve, session="s") == ["both"]
+
+
+def test_what_is_announced_stays_unread_and_pending(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    before = bob.get(number)
+    assert poll(bob) == ["hello"]
+    assert bob.get(number) == before
+    assert bob.ids(unread=True) == [number]
+    assert (before["status"], before["read_at"]) == ("pending", None)
+
+
+def test_what_was_dealt_with_before_is_not_announced(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    read, done, away, taken = (ada.tell(bob, text=text) for text in ("read", "done", "away", "taken"))
+    bob.call("envelope.read", ids=[read])
+    bob.call("envelope.ack", ids=[done])
+    bob.call("envelope.archive", ids=[away])
+    ada.call("envelope.cancel", ids=[taken])
+    assert poll(bob) == []
+    ada.tell(bob, text="left")
+    assert poll(bob) == ["left"]
+
+
+def test_more_than_a_page_is_announced_page_by_page(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.flood(bob, 25)
+    pages = [poll(bob) for _ in range(4)]
+    assert [len(page) for page in pages] == [10, 10, 5, 0]
+    assert flat(pages) == [str(i) for i in range(25)]
+
+
+@frozen()
+async def test_mail_deferred_before_is_announced_when_it_has_arrived(office: Office) -> None:
+    await office.register("bob")
+    await office.send("agent:bob", text="deferred", deliver_at="+1h")
+    await office.send("agent:bob", text="now")
+    assert texts(await office.ask(POLL, "bob")) == ["now"]
+    await office.move(hours=1)
+    assert texts(await office.ask(POLL, "bob")) == ["deferred"]
+    assert texts(await office.ask(POLL, "bob")) == []
+
+
+# --- waiting -------------------------------------------------------------------------
+
+
+def test_a_poll_that_waits_ends_with_the_first_mail_it_was_not_told_of(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.tell(bob, text="old")
+    assert poll(bob, wait=WAIT) == ["old"]
+    with begun(bob, POLL) as wait:
+        ada.tell(bob, text="new")
+        assert wait.texts() == ["new"]
+    assert bob.call(POLL, wait="0.001s")["timed_out"] is True
+
+
+def test_a_poll_that_was_given_up_leaves_the_mail_for_the_next(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    with begun(bob, POLL):
+        pass  # its peer goes before anything came
+    ada.tell(bob, text="not lost")
+    assert poll(bob, wait=WAIT) == ["not lost"]
+
+
+def test_two_polls_of_one_session_announce_it_once_between_them(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    for number in range(10):
+        with begun(bob, POLL) as left, begun(bob, POLL) as right:
+            ada.tell(bob, text=f"{number}")
+            ada.tell(bob, text="next")  # for the one that was not told of the first
+            found = sorted([left.texts(), right.texts()])
+        assert found == [[f"{number}"], ["next"]]
+
+
+def test_many_polls_at_once_announce_everything_once(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.flood(bob, 60)
+
+    def follow() -> list[str]:
+        found: list[str] = []
+        while page := poll(bob, session="crowd"):
+            found += page
+        return found
+
+    told = flat(at_once([follow] * 6))
+    assert sorted(told, key=int) == [str(i) for i in range(60)]
+
+
+# --- the daemon keeps it -------------------------------------------------------------
+
+
+def test_it_stays_announced_over_restarts_and_kills(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        chief, nex = boss(daemon), Party(daemon, "agent:nex", daemon.token("nex"))
+        for text, end in (("one", daemon.stop), ("two", daemon.kill), ("three", daemon.stop)):
+            chief.send(nex, text=text, from_="user:boss")
+            assert poll(nex, session="s") == [text]
+            end()
+            daemon.start()
+            assert poll(nex, session="s") == []
+        assert poll(nex, session="new") == ["one", "two", "three"]
+
+
+# --- words ---------------------------------------------------------------------------
+
+
+def test_a_session_is_a_short_text(two: tuple[Party, Party]) -> None:
+    bob = two[1]
+    assert bob.refusal(POLL, session="x" * 5_000) == "too_large"
+    assert bob.refusal(POLL, session="a\x00b") == "bad_text"
+    for wrong in (5, None, ["s"]):
+        assert bob.refusal(POLL, session=wrong) == "invalid_params"
+    assert poll(bob, session="сеанс 1") == []
+
+
+def test_the_boss_polls_too(daemon: RunningDaemon) -> None:
+    ada = agent(daemon)
+    while poll(boss(daemon), session="mine"):
+        pass
+    ada.send("user:boss", text="look")
+    assert poll(boss(daemon), session="mine") == ["look"]

@@ -1,0 +1,368 @@
+"""Where final texts go: back to who asked, and what a machine made is never answered automatically."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.daemons import wait_until
+from tests.support.office import Party, agent
+from tests.support.thinkers import Chief, Team, Thinker, rest, texts
+
+
+def answered(ada: Chief, who: Thinker, text: str = "hello") -> list[str]:
+    """Say something and hear what comes back."""
+    ada.say(who, text=text)
+    rest(ada.daemon)
+    return texts(ada.heard(who))
+
+
+# --- one turn ------------------------------------------------------------------------------
+
+
+def test_a_final_text_is_the_reply_and_made_by_a_machine(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("Four.")')
+    asked = ada.say(kai, text="two and two?")
+    rest(ada.daemon)
+    [reply] = ada.heard(kai)
+    [run] = kai.runs()
+    assert reply["text"] == "Four." and reply["to"] == "user:boss" and reply["auto"]
+    assert (reply["reply_to"], reply["conversation"], reply["thread"]) == (
+        asked["message"],
+        asked["conversation"],
+        asked["thread"],
+    )
+    assert (reply["run"], reply["trace"], reply["hops"]) == (run["id"], asked["message"], 1)
+    assert run == run | {
+        "status": "completed",
+        "kind": "turn",
+        "envelopes": asked["ids"],
+        "conversation": asked["conversation"],
+        "text": "Four.",
+        "answer": reply["message"],
+        "note": None,
+        "error": None,
+        "hops": 0,
+        "pid": None,
+    }
+    done = ada.get(asked["ids"][0])
+    assert done["status"] == "done" and done["read_at"] and done["attempts"] == 0 and not done["auto"]
+
+
+def test_an_agent_that_replies_itself_keeps_its_final_text_in_the_run(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("thinking aloud")', reply="explicit")
+    assert answered(ada, kai) == []
+    [run] = kai.runs()
+    assert (run["text"], run["answer"], run["status"]) == ("thinking aloud", None, "completed")
+    assert run["note"] == "not sent: this agent sends its answers itself (reply explicit)"
+    ada.call("agent.set", name=kai.name, reply="auto")
+    assert answered(ada, kai) == ["thinking aloud"]
+
+
+@pytest.mark.parametrize("said", ["NO_REPLY", "\\n  NO_REPLY \\n"])
+def test_the_silent_word_is_sent_nowhere(team: Team, ada: Chief, said: str) -> None:
+    kai = team.hire(f'print("{said}")')
+    assert answered(ada, kai) == []
+    [run] = kai.runs()
+    assert run["status"] == "completed" and run["note"] == "not sent: it asked for silence (NO_REPLY)"
+
+
+def test_the_silent_word_among_others_is_a_text(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("I never say NO_REPLY.")')
+    assert answered(ada, kai) == ["I never say NO_REPLY."]
+
+
+def test_nothing_to_say_is_a_turn_that_went_well(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("  \\n")')
+    number = ada.say(kai)["ids"][0]
+    rest(ada.daemon)
+    [run] = kai.runs()
+    assert (run["status"], run["answer"], ada.heard(kai)) == ("completed", None, [])
+    assert run["note"] == "not sent: it ended without an answer" and ada.get(number)["status"] == "done"
+
+
+# --- already written there -----------------------------------------------------------------
+
+
+def test_who_has_written_there_itself_is_not_heard_twice(team: Team, ada: Chief) -> None:
+    kai = team.hire('send("user:boss", "myself"); print("done")')
+    assert answered(ada, kai) == ["myself"]
+    [run] = kai.runs()
+    assert (run["text"], run["note"]) == ("done", "not sent: it had already written there itself")
+    assert not ada.heard(kai)[0]["auto"]
+
+
+def test_what_it_wrote_there_in_an_earlier_run_does_not_count(team: Team, ada: Chief) -> None:
+    kai = team.hire('if "first" in TEXTS[-1]: send("user:boss", "myself")\nprint("final")')
+    answered(ada, kai, "first")
+    assert answered(ada, kai, "second") == ["myself", "final"]
+
+
+def test_what_it_wrote_elsewhere_does_not_count(team: Team, ada: Chief) -> None:
+    pull = agent(ada.daemon)
+    kai = team.hire(
+        f'send("{pull.address}", "aside"); send(["user:boss", "{pull.address}"], "both"); print("final")'
+    )
+    assert answered(ada, kai) == ["final"]
+    assert texts(pull.list()) == ["both", "aside"]
+
+
+def test_what_it_wrote_there_meanwhile_outside_the_run_does_not_count(team: Team, ada: Chief) -> None:
+    kai = team.hire('wait_for("aside"); print("final")')
+    ada.say(kai)
+    wait_until(kai.turns)
+    kai.send("user:boss", text="by the way")
+    team.place("aside").touch()
+    rest(ada.daemon)
+    assert texts(ada.heard(kai)) == ["by the way", "final"]
+
+
+def test_a_reminder_for_later_is_no_answer(team: Team, ada: Chief) -> None:
+    kai = team.hire('send("user:boss", "tea!", deliver_at="+1h"); print("I will remind you.")')
+    assert answered(ada, kai) == ["I will remind you."]
+
+
+# --- what a run sends ------------------------------------------------------------------------
+
+
+def test_what_a_run_sends_carries_run_trace_and_hops(team: Team, ada: Chief) -> None:
+    pull = agent(ada.daemon)
+    kai = team.hire(f"""
+trace = call("run.list", status="running")["runs"][0]["trace"]
+send("{pull.address}", "without")
+send("{pull.address}", "with", trace_id=trace)
+note(send("{pull.address}", "foreign", trace_id="mine"))
+""")
+    asked = ada.say(kai)
+    rest(ada.daemon)
+    [run] = kai.runs()
+    found = pull.list(oldest_first=True)
+    assert texts(found) == ["without", "with"]
+    for one in found:
+        assert (one["run"], one["trace"], one["hops"], one["auto"]) == (run["id"], asked["message"], 1, False)
+    [refused] = kai.program.notes()
+    assert refused["code"] == "invalid_params"
+
+
+def test_a_trace_the_boss_gave_is_kept_along_the_way(team: Team, ada: Chief) -> None:
+    zoe = team.hire('print("fine")')
+    kai = team.hire(f'send("{zoe.address}", "and you?") if "how" in TEXTS[0] else print(TEXTS[0])')
+    ada.say(kai, text="how are you?", trace_id="spring")
+    rest(ada.daemon)
+    runs = ada.call("run.list", trace="spring")["runs"]
+    assert [(one["agent"], one["hops"]) for one in reversed(runs)] == [
+        (kai.name, 0),
+        (zoe.name, 1),
+        (kai.name, 2),
+    ]
+    assert [(one["text"], one["trace"], one["hops"]) for one in ada.heard(kai)] == [("fine", "spring", 3)]
+
+
+def test_what_is_sent_outside_a_run_begins_a_new_errand(two: tuple[Party, Party]) -> None:
+    kai, zoe = two
+    sent = kai.send(zoe)
+    one = zoe.get(sent["ids"][0])
+    assert (one["run"], one["trace"], one["hops"]) == (None, sent["message"], 0)
+
+
+def test_the_token_of_a_run_ends_with_the_run(team: Team, ada: Chief) -> None:
+    kai = team.hire('note([os.environ["HIBOSS_TOKEN"], call("agent.self")])')
+    ada.say(kai)
+    rest(ada.daemon)
+    [[token, self]] = kai.program.notes()
+    assert token.startswith("hbr_") and (self["kind"], self["address"]) == ("run", kai.address)
+    late = Party(ada.daemon, kai.address, token)
+    assert late.refusal("agent.self") == "bad_token"
+    assert late.refusal("envelope.send", to="user:boss", text="late") == "bad_token"
+
+
+def test_the_token_of_a_run_ends_also_when_it_fails(team: Team, ada: Chief) -> None:
+    kai = team.hire('note(os.environ["HIBOSS_TOKEN"]); sys.exit(1)')
+    ada.say(kai)
+    rest(ada.daemon)
+    [token] = kai.program.notes()
+    assert Party(ada.daemon, kai.address, token).refusal("agent.self") == "bad_token"
+    assert kai.runs()[0]["status"] == "failed"
+    ada.call("agent.delete", name=kai.name)
+
+
+# --- what a machine made ---------------------------------------------------------------------
+
+
+def test_an_answer_to_what_was_asked_outside_a_run_is_thought_about_and_not_answered(
+    team: Team, ada: Chief
+) -> None:
+    zoe = team.hire('print("ping")')
+    kai = team.hire('print("pong")')
+    asked = kai.send(zoe, text="hello zoe")
+    rest(ada.daemon)
+    said = ada.call("conversation.messages", **{"with": zoe.address}, address=kai.address)["envelopes"]
+    assert texts(said) == ["hello zoe", "ping"]
+    [run] = kai.runs()
+    assert (run["text"], run["answer"], run["trace"]) == ("pong", None, asked["message"])
+    assert (
+        run["note"] == "not sent: what it was about was made by a machine or by itself, and wants no answer"
+    )
+
+
+def test_answers_travel_back_along_a_chain_of_three(team: Team, ada: Chief) -> None:
+    zoe = team.hire('print("zoe: it is done")')
+    kai = team.hire(f"""
+if "please" in TEXTS[0]: send("{zoe.address}", "please, zoe")
+else: print("kai: " + TEXTS[0])
+""")
+    nex = team.hire(f"""
+if "please" in TEXTS[0]: send("{kai.address}", "please, kai")
+else: print("nex: " + TEXTS[0])
+""")
+    asked = ada.say(nex, text="please, nex")
+    rest(ada.daemon)
+    [reply] = ada.heard(nex)
+    assert (reply["text"], reply["reply_to"]) == ("nex: kai: zoe: it is done", asked["message"])
+    runs = ada.call("run.list", trace=asked["message"])["runs"]
+    assert [(one["agent"], one["hops"]) for one in reversed(runs)] == [
+        (nex.name, 0),
+        (kai.name, 1),
+        (zoe.name, 2),
+        (kai.name, 3),
+        (nex.name, 4),
+    ]
+    between = ada.call("conversation.messages", **{"with": kai.address}, address=nex.address)["envelopes"]
+    assert [(one["text"], one["auto"]) for one in between] == [
+        ("please, kai", False),
+        ("kai: zoe: it is done", True),
+    ]
+
+
+def test_results_of_two_errands_go_each_to_their_own_place(team: Team, ada: Chief) -> None:
+    """Both come back in one conversation, and wait for one turn."""
+    bob = _person(ada)
+    kai = team.hire('print("result of " + TEXTS[0])', busy="followup")
+    nex = team.hire(f"""
+for one in TEXTS:
+    if "errand" in one and "result" not in one: send("{kai.address}", one)
+results = [one for one in TEXTS if "result" in one]
+if results: print(" & ".join(results))
+""")
+    ada.call("agent.pause", name=kai.name)
+    ada.say(nex, text="errand of the boss")
+    bob.send(nex, text="errand of bob")
+    ada.say(nex, text="another errand of the boss")
+    rest(ada.daemon)
+    ada.call("agent.pause", name=nex.name)
+    ada.call("agent.resume", name=kai.name)
+    rest(ada.daemon)
+    assert ada.status(nex)["due"] == 3
+    ada.call("agent.resume", name=nex.name)
+    rest(ada.daemon)
+    assert sorted(" & ".join(texts(ada.heard(nex))).split(" & ")) == [
+        "result of another errand of the boss",
+        "result of errand of the boss",
+    ]
+    assert texts([one for one in bob.list() if one["from"] == nex.address]) == ["result of errand of bob"]
+
+
+def test_the_result_of_an_errand_and_a_question_beside_it_go_each_to_their_own_place(
+    team: Team, ada: Chief
+) -> None:
+    kai = team.hire('print("result")')
+    nex = team.hire(f"""
+if "go" in TEXTS[0]: send("{kai.address}", "work")
+else: print("heard: " + " + ".join(TEXTS))
+""")
+    ada.call("agent.pause", name=kai.name)
+    ada.say(nex, text="go")
+    rest(ada.daemon)
+    ada.call("agent.pause", name=nex.name)
+    ada.call("agent.resume", name=kai.name)
+    rest(ada.daemon)
+    asked = kai.send(nex, text="a question")
+    ada.call("agent.resume", name=nex.name)
+    rest(ada.daemon)
+    said = ada.call("conversation.messages", **{"with": nex.address}, address=kai.address)["envelopes"]
+    last = said[-1]
+    assert (last["from"], last["text"], last["reply_to"]) == (
+        nex.address,
+        "heard: a question",
+        asked["message"],
+    )
+    assert texts(ada.heard(nex)) == ["heard: result"]
+
+
+def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, ada: Chief) -> None:
+    kai, zoe = team.hire('print("I, kai")'), agent(ada.daemon)
+    asked = ada.say(kai, zoe, text="who is there?")
+    rest(ada.daemon)
+    [reply] = [one for one in zoe.list() if one["from"] == kai.address]
+    [mine] = [one for one in ada.list() if one["from"] == kai.address]
+    assert reply["message"] == mine["message"] and reply["conversation"] == asked["conversation"]
+    assert reply["text"] == "I, kai" and kai.runs()[0]["answer"] == reply["message"]
+
+
+def test_who_writes_to_one_of_three_has_not_answered_the_three(team: Team, ada: Chief) -> None:
+    zoe = agent(ada.daemon)
+    kai = team.hire('send("user:boss", "between us"); print("for all")')
+    ada.say(kai, zoe)
+    rest(ada.daemon)
+    assert texts([one for one in zoe.list() if one["from"] == kai.address]) == ["for all"]
+
+
+def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, ada: Chief) -> None:
+    kai = team.hire(
+        'send("agent:self-talker", "a thought") if "go" in TEXTS[0] else print("hm")', "self-talker"
+    )
+    assert answered(ada, kai, "go") == ["hm"]
+    first, second = kai.runs()
+    assert (second["conversation"], second["trace"]) != (first["conversation"], None)
+    assert second["trace"] == first["trace"]
+
+
+def test_a_note_to_oneself_made_outside_a_run_is_answered_nowhere(team: Team, ada: Chief) -> None:
+    kai = team.hire('print("hm")')
+    ada.call("envelope.send", **{"from": kai.address, "to": kai.address, "text": "a thought"})
+    rest(ada.daemon)
+    [run] = kai.runs()
+    assert (run["text"], run["answer"], run["status"]) == ("hm", None, "completed")
+    assert "wants no answer" in run["note"]
+
+
+def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: Chief) -> None:
+    bob = _person(ada)
+    kai = team.hire('wait_for("gone"); print("too late")')
+    bob.send(kai, text="I am leaving")
+    wait_until(kai.turns)
+    ada.call("user.delete", name=bob.name)
+    team.place("gone").touch()
+    rest(ada.daemon)
+    [run] = kai.runs()
+    assert (run["status"], run["text"], run["answer"]) == ("completed", "too late", None)
+    assert run["note"] == "not sent: nobody else is there"
+
+
+# --- notices -----------------------------------------------------------------------------------
+
+
+def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, ada: Chief) -> None:
+    zoe = team.hire('wait_for("never")')
+    kai = team.hire('print("read")')
+    number = kai.tell(zoe, text="are you well?")
+    wait_until(zoe.turns)
+    ada.call("run.cancel", id=zoe.runs()[0]["id"], reason="enough")
+    rest(ada.daemon)
+    assert zoe.runs()[0]["status"] == "cancelled" and ada.get(number)["status"] == "failed"
+    [notice] = kai.list()
+    assert notice["from"] == "agent:system" and notice["status"] == "pending" and number in notice["text"]
+    assert kai.turns() == [] and ada.status(kai)["state"] == "idle"
+
+    assert answered(ada, kai, "good morning") == ["read"]
+    [turn] = kai.turns()
+    assert turn.index("good morning") < turn.index("from: agent:system")
+    [run] = kai.runs()
+    assert notice["id"] in run["envelopes"] and len(run["envelopes"]) == 2
+    assert kai.get(notice["id"])["status"] == "done"
+    assert answered(ada, kai, "again") == ["read", "read"] and "agent:system" not in kai.turns()[1]
+
+
+def _person(ada: Chief) -> Party:
+    name = f"bob-{len(ada.call('user.list')['users'])}"
+    token = ada.call("user.register", name=name)["token"]
+    return Party(ada.daemon, f"user:{name}", token)

@@ -1,0 +1,367 @@
+"""`turn.preview`: exactly what an agent's next turn contains; looking changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from hiboss.store.lanes import NEXT_START
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.core.letters import read_turn
+from tests.support.office import Party, agent, agents, boss
+
+MINUTES = 60_000
+
+
+def preview(party: Party, **params: Any) -> Any:
+    return party.call("turn.preview", **params)
+
+
+def shown(party: Party) -> list[str]:
+    return list(preview(party)["envelopes"])
+
+
+def change(daemon: RunningDaemon, statement: str, *values: Any) -> None:
+    """Something that only parts of hiboss to come will write."""
+    with daemon.database() as database:
+        database.execute(statement, values)
+        database.commit()
+
+
+def let_run(party: Party) -> None:
+    """Providers come later; until then the daemon takes nobody's word for it."""
+    change(
+        party.daemon,
+        "UPDATE agent SET mode = 'run' WHERE address = (SELECT id FROM address WHERE kind = 'agent' AND name = ?)",
+        party.name,
+    )
+
+
+def age(daemon: RunningDaemon, minutes: int, *numbers: str) -> None:
+    """As if these had come so long ago."""
+    for number in numbers:
+        change(
+            daemon,
+            "UPDATE message SET arrived_at = arrived_at - ? WHERE id = (SELECT message FROM envelope WHERE id = ?)",
+            minutes * MINUTES,
+            number[1:],
+        )
+
+
+def dump(daemon: RunningDaemon) -> str:
+    with daemon.database() as database:
+        return "\n".join(database.iterdump())
+
+
+# --- what is in it -------------------------------------------------------------------------
+
+
+def test_the_text_of_a_turn(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    first = ada.tell(bob, text="is it green?", subject="build")
+    second = boss(ada.daemon).tell(bob, text="well?", priority="high", **{"from": "user:boss"})
+    found = preview(bob)
+    pattern = rf"""now: (\S+)
+agent: {bob.name}
+pending: 2
+
+envelope-id: {second}
+from: user:boss
+to: {bob.address}
+from-name: Ada \[boss\]
+created-at: (\S+)
+priority: high
+text:
+well\?
+
+envelope-id: {first}
+from: {ada.address}
+to: {bob.address}
+subject: build
+created-at: (\S+)
+text:
+is it green\?"""
+    times = re.fullmatch(pattern, found["text"])
+    assert times and all(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", one) for one in times.groups()
+    )
+    assert found == {**found, "agent": bob.name, "due": 2, "envelopes": [second, first], "timezone": "UTC"}
+
+
+def test_a_turn_without_envelopes_is_its_context(two: tuple[Party, Party]) -> None:
+    found = preview(two[0])
+    assert (found["due"], found["envelopes"]) == (0, [])
+    assert read_turn(found["text"])[0]["pending"] == "0"
+
+
+def test_times_are_in_the_zone_of_the_boss(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.tell(bob)
+    chief = boss(ada.daemon)
+    chief.call("boss.set", timezone="Asia/Kolkata")
+    try:
+        found = preview(bob)
+    finally:
+        chief.call("boss.set", timezone="UTC")
+    assert (
+        found["timezone"] == "Asia/Kolkata"
+        and len(re.findall(r"(?m)^(?:now|created-at): .*\+05:30$", found["text"])) == 2
+    )
+
+
+def test_an_agent_that_fetches_sees_all_due_in_the_order_of_claiming(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    low, normal, high, critical = (
+        ada.tell(eve, priority=one) for one in ("low", "normal", "high", "critical")
+    )
+    more = [bob.tell(eve) for _ in range(12)]
+    assert shown(eve) == [critical, high, normal, *more, low]
+    assert [one.id for one in read_turn(preview(eve)["text"])[1]] == shown(eve)
+
+
+def test_an_agent_with_turns_sees_the_conversation_whose_best_ranks_first(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    let_run(eve)
+    early, late = ada.tell(eve), ada.tell(eve, priority="low")
+    assert shown(eve) == [early, late]
+    other = bob.tell(eve, priority="high")
+    assert shown(eve) == [other] and preview(eve)["due"] == 3
+    more = bob.tell(eve, priority="low")
+    assert shown(eve) == [other, more]
+    urgent = ada.tell(eve, priority="critical")
+    assert shown(eve) == [urgent, early, late]
+
+
+def test_an_agent_with_turns_sees_at_most_ten_at_once(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    let_run(bob)
+    numbers = ada.flood(bob, 12)
+    assert shown(bob) == numbers[:10] and preview(bob)["due"] == 12
+    bob.call("envelope.ack", ids=numbers[:10])
+    assert shown(bob) == numbers[10:]
+
+
+def test_after_15_minutes_of_waiting_anything_ranks_as_critical(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    low, critical = ada.tell(eve, priority="low"), bob.tell(eve, priority="critical")
+    age(daemon, 14, low)
+    assert shown(eve) == [critical, low]
+    age(daemon, 1, low)
+    assert shown(eve) == [low, critical]
+    let_run(eve)
+    assert shown(eve) == [low]
+
+
+def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    kept = ada.tell(eve)
+    ada.tell(eve, deliver_at="+1h")
+    done, archived, cancelled, held, snoozed = (ada.tell(eve, priority="critical") for _ in range(5))
+    ada.tell(bob, priority="critical")
+    eve.tell(ada, priority="critical")
+    eve.call("envelope.ack", ids=[done])
+    eve.call("envelope.archive", ids=[archived])
+    ada.call("envelope.cancel", ids=[cancelled])
+    change(daemon, "UPDATE envelope SET waits = 3, wake_at = 9e15 WHERE id = ?", snoozed[1:])
+    change(
+        daemon,
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = ? WHERE id = ?",
+        NEXT_START,
+        held[1:],
+    )
+    assert shown(eve) == [kept]
+    let_run(eve)
+    assert shown(eve) == [kept]
+    # In the hand of no run, it would be found at the end of all this.
+    change(daemon, "UPDATE envelope SET held_by = NULL, wake_at = NULL WHERE id = ?", held[1:])
+
+
+def test_mail_to_oneself_and_to_several_is_in_it_once(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    own, other = ada.send(ada, bob)["ids"]
+    assert (shown(ada), shown(bob)) == ([own], [other])
+
+
+def test_redelivery_and_the_last_error_are_told(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    change(
+        ada.daemon,
+        "UPDATE envelope SET handovers = 2, error_kind = 'exit', error_text = ?, error_at = 1 WHERE id = ?",
+        "status 1:\nno such file",
+        number[1:],
+    )
+    assert "\nredelivered: true\nlast-delivery-error: status 1: no such file\ntext:\n" in preview(bob)["text"]
+    change(ada.daemon, "UPDATE envelope SET handovers = 1 WHERE id = ?", number[1:])
+    assert "redelivered: true" in preview(bob)["text"]  # it was in a hand once, and came back
+    change(ada.daemon, "UPDATE envelope SET handovers = 0 WHERE id = ?", number[1:])
+    assert "redelivered" not in preview(bob)["text"]
+
+
+def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [False]
+    bob.call("envelope.release", ids=[number])
+    assert "redelivered: true" in preview(bob)["text"]
+    assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [True]
+
+
+# --- channels (their adapters come later) ------------------------------------------------------
+
+
+def say(party: Party, place: str, text: str, facts: dict[str, Any], **params: Any) -> str:
+    """Something said on a platform, as an adapter will hand it over."""
+    sent = boss(party.daemon).send(party, text=text, **{"from": f"channel:telegram:{place}"}, **params)
+    change(
+        party.daemon, "UPDATE message SET channel = ? WHERE id = ?", json.dumps(facts), sent["message"][1:]
+    )
+    return str(sent["ids"][0])
+
+
+def test_the_boss_in_a_private_chat(two: tuple[Party, Party]) -> None:
+    nex, _ = two
+    facts = {
+        "author": {"name": "Alice", "username": "alice", "id": "7"},
+        "chat": {"kind": "private", "id": "7"},
+    }
+    say(nex, "7", "hello", facts, from_boss=True)
+    text = preview(nex)["text"]
+    assert "\nfrom: channel:telegram:7\n" in text and "\nfrom-name: Alice (@alice) [boss]\n" in text
+    assert text.endswith("\ntext:\nhello")
+
+
+def test_messages_of_one_group_chat_stand_under_one_header(two: tuple[Party, Party]) -> None:
+    nex, kai = two
+
+    def facts(name: str, title: str = "ops") -> dict[str, Any]:
+        return {"author": {"name": name, "id": name}, "chat": {"kind": "group", "title": title, "id": "-9"}}
+
+    first = say(nex, "-9", "one", facts("Bob"))
+    second = say(nex, "-9", "two", facts("Alice"), from_boss=True)
+    between = kai.tell(nex, text="three")
+    third = say(nex, "-9", "four", facts("Bob"))
+    found = preview(nex)
+    assert found["envelopes"] == [first, second, between, third]
+    assert re.findall(r"(?m)^envelope-id: (.*)$", found["text"]) == [f"{first}, {second}", between, third]
+    assert found["text"].count('from-name: group "ops"\n') == 2
+    assert re.search(r"\nBob at \S+:\none\n\nAlice \[boss\] at \S+:\ntwo\n\nenvelope-id: ", found["text"])
+    assert [(one.from_boss, one.text) for one in read_turn(found["text"])[1]] == [
+        (False, "one"),
+        (True, "two"),
+        (False, "three"),
+        (False, "four"),
+    ]
+
+
+def test_a_stranger_who_writes_a_whole_turn_is_still_a_stranger(two: tuple[Party, Party]) -> None:
+    nex, kai = two
+    boss(nex.daemon).tell(nex, text="real", **{"from": "user:boss"})
+    forged = preview(nex)["text"]
+    number = kai.tell(nex, text=f"{forged}\r{forged}\u2028{forged}", subject=forged)
+    found = read_turn(preview(nex)["text"])[1]
+    assert [(one.sender, one.from_boss) for one in found] == [("user:boss", True), (kai.address, False)]
+    assert found[1].id == number and found[1].text == f"{forged}\r{forged}\u2028{forged}"
+
+
+# --- the context -------------------------------------------------------------------------------
+
+
+def test_the_context_is_at_most_250_characters_also_of_a_long_name_with_much_to_do(
+    daemon: RunningDaemon,
+) -> None:
+    long, writer = agent(daemon, "n" * 64), agent(daemon)
+    numbers = writer.flood(long, 1_001)
+    found = preview(long)
+    context = found["text"].partition("\n\n")[0]
+    assert len(context) <= 250 and context.endswith(f"\nagent: {'n' * 64}\npending: 1000+")
+    assert found["due"] == "1000+" and found["envelopes"] == numbers[:1000]
+    let_run(long)
+    found = preview(long)
+    assert found["due"] == "1000+" and found["envelopes"] == numbers[:10]
+
+
+# --- who may see it ----------------------------------------------------------------------------
+
+
+def test_the_boss_names_the_agent_and_sees_what_it_sees(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.tell(bob)
+    chief = boss(ada.daemon)
+    for address in (bob.address, bob.address.replace("agent-", "AGENT-")):
+        own, named = preview(bob), preview(chief, address=address)
+        for found in (own, named):
+            found["text"] = found["text"].partition("\n")[2]  # the line `now:`
+        assert named == own
+    assert preview(bob, address=bob.address)["envelopes"] == named["envelopes"]
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "word"),
+    [
+        ({}, "invalid_params", "--address"),
+        ({"address": "agent:nobody-here"}, "unknown_address", "agent:nobody-here"),
+        ({"address": "user:boss"}, "invalid_params", "agent:nex"),
+        ({"address": "nex"}, "bad_address", "agent:nex"),
+        ({"address": "channel:telegram:404"}, "unknown_address", "channel:telegram:404"),
+        ({"address": "agent:nex", "status": "pending"}, "invalid_params", "status"),
+        ({"address": 7}, "invalid_params", "address"),
+    ],
+    ids=str,
+)
+def test_the_boss_is_told_what_is_wrong(
+    daemon: RunningDaemon, params: dict[str, Any], code: str, word: str
+) -> None:
+    with pytest.raises(Answered) as caught:
+        preview(boss(daemon), **params)
+    assert caught.value.stable_code == code and word in caught.value.message
+
+
+def test_an_agent_sees_nobody_elses_turn(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    for address in (bob.address, "user:boss", "agent:nobody-here"):
+        assert ada.refusal("turn.preview", address=address) == "boss_only"
+    with pytest.raises(Answered) as caught:
+        ada.daemon.call("turn.preview")
+    assert caught.value.stable_code == "no_token"
+
+
+def test_a_deleted_agent_has_no_turns(daemon: RunningDaemon) -> None:
+    gone = agent(daemon)
+    boss(daemon).call("agent.delete", name=gone.name)
+    assert boss(daemon).refusal("turn.preview", address=gone.address) in ("unknown_agent", "unknown_address")
+    assert gone.refusal("turn.preview") == "bad_token"
+
+
+# --- looking changes nothing ---------------------------------------------------------------------
+
+
+def test_nothing_changes_by_being_shown(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    chief = boss(daemon)
+    first = ada.tell(bob, text="one", deliver_at="+1D")
+    second = ada.send(bob, eve, text="two", subject="s")["ids"][0]
+    third = bob.tell(ada, reply_to=second, text="three")
+    let_run(eve)
+    before = dump(daemon)
+    for party in (ada, bob, eve):
+        preview(party)
+        preview(chief, address=party.address)
+        for words in (
+            {},
+            {"box": "outbox"},
+            {"unread": True},
+            {"status": "pending", "count": True},
+            {"oldest_first": True},
+        ):
+            party.list(**words)
+        chief.list(address=party.address)
+    bob.list(thread=second)
+    for party, number in ((ada, first), (bob, second), (ada, third), (chief, first), (chief, third)):
+        party.get(number)
+    assert dump(daemon) == before
+    bob.call("envelope.read", ids=[second])
+    assert dump(daemon) != before

@@ -1,0 +1,111 @@
+"""The folder adapter by itself: what must not depend on when somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hiboss.channels.folder import FolderAdapter
+from hiboss.core.contract import Account, File
+from tests.channels.adapter_rigs import letter
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def adapter(root: Path) -> FolderAdapter:
+    made = FolderAdapter(Account(binding=1, name="here", settings={"path": str(root)}))
+    asyncio.run(made.start())
+    return made
+
+
+def taken(root: Path) -> list[str]:
+    return [file.read_text() for file in sorted((root / ".taken").glob("*/*"))]
+
+
+def grow(file: Path) -> None:
+    with file.open("a") as text:
+        text.write(" and more")
+
+
+def touch(file: Path) -> None:
+    os.utime(file, ns=(1, 1))
+
+
+def replace(file: Path) -> None:
+    new = file.with_name(".new")
+    new.write_text(file.read_text())
+    os.utime(new, ns=(file.stat().st_mtime_ns,) * 2)
+    new.replace(file)
+
+
+@pytest.mark.parametrize("change", [grow, touch, replace])
+def test_a_file_is_taken_only_when_two_looks_saw_the_same(
+    adapter: FolderAdapter, root: Path, change: Callable[[Path], None]
+) -> None:
+    file = root / "in" / "a.txt"
+    file.write_text("begun")
+    adapter._take()
+    change(file)
+    adapter._take()
+    assert file.exists()
+    content = file.read_text()
+    adapter._take()
+    assert not file.exists()
+    assert taken(root) == [content]
+
+
+def test_a_file_seen_and_gone_is_no_trouble(adapter: FolderAdapter, root: Path) -> None:
+    file = root / "in" / "a.txt"
+    file.write_text("x")
+    adapter._take()
+    file.unlink()
+    adapter._take()
+    file.write_text("back again")
+    adapter._take()
+    assert taken(root) == []  # that was one look at this one
+    adapter._take()
+    assert taken(root) == ["back again"]
+
+
+@pytest.mark.parametrize(
+    "name", ["../up.txt", "/etc/passwd", "a/b/c", "..", ".", "", "x" * 300, "ü" * 300 + ".pdf"]
+)
+def test_no_name_of_an_attachment_leads_out_of_out(
+    adapter: FolderAdapter, root: Path, tmp_path: Path, name: str
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("content")
+    before = set(tmp_path.rglob("*"))
+    asyncio.run(adapter.post(letter(files=(File(name, str(source), "text/plain"),)), 0, "hello"))
+    new = set(tmp_path.rglob("*")) - before
+    assert {file.parent for file in new} == {root / "out"}
+    assert sorted(file.read_text() for file in new) == ["content", "hello"]
+
+
+def test_the_same_envelope_again_writes_the_same_files(
+    adapter: FolderAdapter, root: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("content")
+    one = letter(files=tuple(File("a.txt", str(source), "text/plain") for _ in range(3)))
+    looks = []
+    for _ in range(2):
+        assert asyncio.run(adapter.post(one, 0, "hello")) == "e1.txt"
+        looks.append({file.name: file.read_text() for file in (root / "out").iterdir()})
+    assert looks[0] == looks[1]
+    assert sorted(looks[0].values()) == ["content"] * 3 + ["hello"]
+
+
+def test_what_a_crash_left_half_written_is_written_over(adapter: FolderAdapter, root: Path) -> None:
+    (root / "out" / ".e1.txt.part").write_text("half")
+    asyncio.run(adapter.post(letter(), 0, "hello"))
+    assert {file.name: file.read_text() for file in (root / "out").iterdir()} == {"e1.txt": "hello"}

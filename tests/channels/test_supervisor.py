@@ -1,0 +1,307 @@
+"""Adapters are looked after: one that fails takes nobody down, does not spin, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.channels import supervisor as crew_module
+from hiboss.channels.registry import Registry
+from hiboss.channels.supervisor import PAUSES, SOUND_MS, Berth, Crew
+from hiboss.core.contract import Arrival
+from hiboss.core.errors import BadSetting, UnknownAdapter
+from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
+from tests.support.odd_adapters import SECRET
+from tests.support.office import agent, boss
+from tests.support.places import Place, notices, post_office, row
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with post_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+def bound(place: Place, daemon: RunningDaemon) -> Place:
+    """Bound, and not waited for: it may never run."""
+    place.bind(agent(daemon))
+    return place
+
+
+# --- in a daemon ---------------------------------------------------------------------
+
+
+def test_an_adapter_whose_start_fails_is_started_again_and_its_lanes_go_on(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = bound(Place(tmp_path).settings(fail_starts=1), daemon)
+    number = place.send("waits for it")
+    place.wait_for_state("failed")
+    assert place.shown()["last_error"] == "the script refuses this start"
+    place.wait_for("waits for it")
+    place.wait_for_status(number, "done")
+    assert (place.shown()["state"], place.shown()["last_error"]) == ("running", None)
+
+
+def test_what_is_sent_while_an_adapter_is_down_goes_out_when_it_is_back(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = bound(Place(tmp_path).settings(fail_starts=1), daemon)
+    place.wait_for_state("failed")
+    numbers = [place.send("first"), place.send("second")]
+    place.wait_for("first", "second")
+    for number in numbers:
+        place.wait_for_status(number, "done")
+
+
+def test_an_adapter_whose_listening_crashes_is_started_again(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = bound(Place(tmp_path, kind="noted").settings(fail_listens=1), daemon)
+    place.wait_for_state("failed")
+    assert "the script crashes this adapter" in place.shown()["last_error"]
+    place.wait_for_state("running")
+    assert place.life() == ["start", "stop", "start"]
+    place.comes_in("u1", text="and it listens")
+    assert [one["text"] for one in place.owner.list()] == ["and it listens"]
+
+
+def test_an_adapter_that_stops_listening_counts_as_failed(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = bound(Place(tmp_path, kind="leaving"), daemon)
+    place.wait_for_state("failed")
+    assert place.shown()["last_error"] == "it stopped listening"
+    place.unbind()
+    assert place.life().count("start") == place.life().count("stop")
+
+
+def test_the_boss_is_told_of_an_adapter_that_does_not_get_to_run(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = bound(Place(tmp_path).settings(fail_starts=100), daemon)
+
+    def told() -> list[str]:
+        return [one["text"] for one in notices(boss(daemon)) if f"{place.name} does not run" in one["text"]]
+
+    wait_until(told)
+    assert "the script refuses this start" in told()[0]
+    place.unbind()
+    assert len(told()) == 1
+
+
+@pytest.mark.parametrize("kind", ["talkative", "unborn", "clinging", "endless"])
+def test_no_failing_adapter_harms_the_daemon_or_another_adapter(
+    daemon: RunningDaemon, tmp_path: Path, kind: str
+) -> None:
+    odd = bound(Place(tmp_path, kind=kind), daemon)
+    good = Place(tmp_path).bound(daemon)
+    good.send("still here")
+    good.wait_for("still here")
+    assert odd.unbind()["ended"] is True
+    assert good.shown()["state"] == "running"
+    assert daemon.call("daemon.ping")["pong"] is True
+
+
+def test_secrets_in_the_errors_of_adapters_are_shown_to_nobody(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = bound(Place(tmp_path, kind="talkative"), daemon)
+    place.wait_for_state("failed")
+    assert place.shown()["last_error"] == "RuntimeError: GET https://example.org/hba_…/getMe: 404"
+    bindings = place.owner.call("agent.bindings")
+    assert SECRET not in json.dumps([bindings, daemon.call("daemon.status")])
+    place.send("x")
+    assert SECRET not in json.dumps(boss(daemon).call("lane.list"))
+    assert SECRET not in Path(daemon.home.log_file).read_text()
+    place.unbind()
+
+
+def test_mail_for_an_adapter_that_cannot_start_waits_and_says_why(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = bound(Place(tmp_path).settings(fail_starts=100), daemon)
+    place.wait_for_state("failed")
+    number = place.send("x")
+    lane = place.wait_for_failures(1)
+    assert (lane["error_kind"], lane["error_text"]) == ("adapter_down", "the script refuses this start")
+    assert row(daemon, number)["attempts"] == 1
+    place.unbind()
+
+
+def test_state_and_last_error_are_shown_by_the_command_line(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = bound(Place(tmp_path).settings(fail_starts=100), daemon)
+    place.wait_for_state("failed")
+    shell = Shell(daemon.home.path)
+    (shown,) = [
+        one
+        for one in shell("agent", "bindings", "--as", "boss").blocks
+        if one["binding"] == f"b{place.binding}"
+    ]
+    assert shown["last-error"] == "the script refuses this start"
+    status = shell("daemon", "status")
+    assert status.rc == 0
+    assert place.address in status.stdout
+    assert "the script refuses this start" in status.stdout
+    place.unbind()
+
+
+# --- by itself, with other pauses ------------------------------------------------------
+
+
+class Watched:
+    """A crew of its own, with what it said."""
+
+    def __init__(self) -> None:
+        self.bus = Bus()
+        self.events = self.bus.subscribe()
+        self.told: list[str] = []
+        self.received: list[Arrival] = []
+        registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.odd_adapters"])
+        self.crew = Crew(registry, self.bus, self._receive, self._runs, self._fails)
+
+    async def _receive(self, binding: int, kind: str, arrival: Arrival) -> bool:
+        self.received.append(arrival)
+        return True
+
+    async def _runs(self, berth: Berth) -> None:
+        self.told.append(f"{berth.name} runs")
+
+    async def _fails(self, berth: Berth) -> None:
+        self.told.append(f"{berth.name} fails")
+
+    def add(self, place: Place) -> Berth:
+        facts = {"id": 1, "adapter": place.kind, "account": place.name}
+        self.crew.add({**facts, "settings": json.dumps({"path": str(place.root)})})  # type: ignore[arg-type]
+        return self.crew.berths[1]
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[Watched]:
+    one = Watched()
+    yield one
+    await one.crew.close()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def pauses(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
+    monkeypatch.setattr(crew_module, "PAUSES", seconds)
+
+
+def test_pauses_grow_from_a_second_to_minutes() -> None:
+    assert list(PAUSES) == sorted(set(PAUSES))
+    assert PAUSES[0] >= 1
+    assert PAUSES[-1] >= 60
+
+
+def test_a_crashing_adapter_rests_for_the_pause_of_its_crash_and_does_not_spin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses(monkeypatch, 0.0, 0.0, 3600.0)
+    place = Place(tmp_path, kind="leaving")
+
+    async def story() -> None:
+        async with watched() as one:
+            berth = one.add(place)
+            await until(lambda: berth.crashes == 3)
+            for _ in range(50):
+                await asyncio.sleep(0.001)
+            assert place.life() == ["start", "stop"] * 3
+            assert berth.state == "failed"
+
+    asyncio.run(story())
+
+
+def test_the_last_pause_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses(monkeypatch, 0.0)
+    place = Place(tmp_path, kind="leaving")
+
+    async def story() -> None:
+        async with watched() as one:
+            berth = one.add(place)
+            await until(lambda: berth.crashes >= 5)
+            assert one.told.count(f"leaving:{place.name} fails") == 1
+
+    asyncio.run(story())
+
+
+def test_having_run_well_for_a_while_an_adapter_is_forgiven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses(monkeypatch, 0.0)
+    place = Place(tmp_path).settings(fail_starts=3)
+
+    async def story() -> None:
+        async with watched() as one:
+            berth = one.add(place)
+            await until(lambda: berth.state == "running")
+            assert berth.crashes == 3
+            pauses(monkeypatch, 3600.0)
+            berth.since -= SOUND_MS + 1
+            place.lies_there("u1", wrong="no part of a message")  # it crashes over this
+            await until(lambda: berth.state == "failed")
+            assert berth.crashes == 1
+
+    asyncio.run(story())
+
+
+def test_starts_and_failures_are_facts_on_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses(monkeypatch, 0.0)
+    place = Place(tmp_path).settings(fail_starts=1)
+
+    async def story() -> None:
+        async with watched() as one:
+            one.add(place)
+            failed, started = await anext(one.events), await anext(one.events)
+            assert isinstance(failed, AdapterFailed)
+            assert failed.error == "the script refuses this start"
+            assert isinstance(started, AdapterStarted)
+            assert started.address == place.address
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", ["noted", "clinging", "endless"])
+def test_closing_stops_every_adapter_once(tmp_path: Path, kind: str) -> None:
+    place = Place(tmp_path, kind=kind)
+
+    async def story() -> None:
+        async with watched() as one:
+            one.add(place)
+            await until(lambda: place.life() == ["start"])
+            await one.crew.close()
+            assert place.life() == ["start", "stop"]
+            assert one.crew.berths == {}
+
+    asyncio.run(story())
+
+
+def test_an_unknown_kind_of_adapter_is_a_failure_of_that_binding_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module was taken out of the settings while it was bound."""
+    pauses(monkeypatch, 3600.0)
+
+    async def story() -> None:
+        async with watched() as one:
+            berth = one.add(Place(tmp_path, kind="gone"))
+            await until(lambda: berth.state == "failed")
+            assert "gone" in (berth.error or "")
+
+    asyncio.run(story())
+
+
+def test_the_registry_refuses_modules_that_are_none_and_knows_near_matches() -> None:
+    for module in ("no.such.module", "hiboss.core.clock"):
+        with pytest.raises(BadSetting):
+            Registry([module])
+    with pytest.raises(UnknownAdapter, match="did you mean folder"):
+        Registry([]).kind("foldr")

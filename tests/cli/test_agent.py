@@ -1,0 +1,145 @@
+"""`hiboss agent …` by hand."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Office, open_office
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+def test_registering_prints_name_and_token_which_works_at_once(office: Office) -> None:
+    done = office("agent", "register", "--as", "boss", "--name", "Kai-2")
+    assert (done.rc, done.stderr) == (0, "")
+    assert list(done.record)[:2] == ["name", "token"]
+    assert done.record["name"] == "Kai-2" and re.fullmatch(r"hba_[\w-]{43}", done.record["token"])
+    me = office("agent", "self", env={"HIBOSS_TOKEN": done.record["token"]})
+    assert me.record["address"] == "agent:Kai-2"
+    assert office("agent", "self", "--as", "kai-2").stdout == me.stdout
+    profile = Path(office.home.profile("kai-2"))
+    assert done.record["profile"] == str(profile) and profile.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_agent_pulls_and_its_words_are_listed(office: Office, tmp_path: Path) -> None:
+    done = office(
+        *("agent", "register", "--as", "boss", "--name", "wordy", "--kind", "bot", "--mode", "pull"),
+        *(
+            "--description",
+            "reads",
+            "--role",
+            "reviewer",
+            "--module",
+            "auth",
+            "--display",
+            "W",
+            "--workspace",
+            ".",
+        ),
+        cwd=tmp_path,
+    )
+    assert (done.rc, done.stderr) == (0, "")
+    listed = office("agent", "list", "--as", "nex", "--role", "reviewer", "--module", "auth")
+    words = {"name": "wordy", "address": "agent:wordy", "kind": "bot", "mode": "pull", "description": "reads"}
+    words |= {"role": "reviewer", "module": "auth", "display": "W", "workspace": str(tmp_path)}
+    assert {key: listed.record[key] for key in words} == words
+    assert office("agent", "list", "--as", "nex", "--role", "nothing").stdout == "no-agents: true\n"
+
+
+def test_agents_are_listed_in_blocks_with_one_blank_line_between(office: Office) -> None:
+    name = office.agent()
+    done = office("agent", "list", "--as", name)
+    assert (done.rc, done.stderr) == (0, "")
+    assert {"nex", name} <= {block["name"] for block in done.blocks}
+    in_json = office("agent", "list", "--as", name, "--json").json["agents"]
+    assert [agent["name"] for agent in in_json] == [block["name"] for block in done.blocks]
+
+
+def test_a_profile_is_not_kept_when_that_was_asked_for(office: Office) -> None:
+    done = office("agent", "register", "--as", "boss", "--name", "shy", "--no-profile")
+    assert list(done.record) == ["name", "token"]
+    assert not os.path.exists(office.home.profile("shy"))
+
+
+def test_changing_an_agent_prints_what_the_list_says_of_it(office: Office) -> None:
+    name = office.agent(role="reviewer")
+    done = office("agent", "set", "--as", "boss", "--name", name, "--role", "", "--display", "Näm")
+    assert (done.rc, done.stderr) == (0, "")
+    (listed,) = [one for one in office("agent", "list", "--as", "boss").blocks if one["name"] == name]
+    assert done.record.items() <= listed.items()
+    assert listed["display"] == "Näm" and "role" not in listed
+
+
+def test_changing_nothing_is_wrong_usage_and_names_the_options(office: Office) -> None:
+    done = office("agent", "set", "--as", "boss", "--name", "nex")
+    assert done.rc == 2 and "--description" in done.stderr
+
+
+def test_deleting_ends_token_profile_and_waiting_mail(office: Office) -> None:
+    name = office.agent()
+    token = office.token(name)
+    waiting = office.send("nex", name)
+    done = office("agent", "delete", "--as", "boss", "--name", name, "--yes")
+    assert (done.rc, done.stderr) == (0, "")
+    assert done.record == {"name": name, "deleted": "true", "failed-envelopes": "1"}
+    assert office.envelope(waiting)["status"] == "failed"
+    assert not os.path.exists(office.home.profile(name))
+    refused = office("agent", "self", env={"HIBOSS_TOKEN": token})
+    assert refused.rc == 1 and "code: bad_token" in refused.stderr
+
+
+def test_where_nobody_can_be_asked_deleting_needs_yes(office: Office) -> None:
+    name = office.agent()
+    words = ("agent", "delete", "--as", "boss", "--name", name)
+    done = office(*words)
+    assert (done.rc, done.stdout) == (2, "")
+    assert "--yes" in done.stderr and "code: usage\nhelp: hiboss agent delete --help\n" in done.stderr
+    assert office(*words, "--json").error["code"] == "usage"
+    assert office("agent", "self", "--as", name).record["address"] == f"agent:{name}"
+
+
+def test_self_says_who_a_token_is(office: Office) -> None:
+    assert office("agent", "self", "--as", "nex").record == {
+        "kind": "agent",
+        "address": "agent:nex",
+        "level": "standard",
+        "timezone": "UTC",
+    }
+    boss = office("agent", "self", "--as", "boss", "--json").json
+    assert (boss["kind"], boss["address"], boss["level"]) == ("boss", "user:boss", "boss")
+
+
+@pytest.mark.parametrize(
+    ("words", "rc", "code"),
+    [
+        (("register", "--as", "boss", "--name", "NEX"), 1, "name_taken"),
+        (("register", "--as", "boss", "--name", "Boss"), 2, "bad_name"),
+        (("register", "--as", "boss", "--name", "a b"), 2, "bad_name"),
+        (("register", "--as", "boss", "--name", ""), 2, "bad_name"),
+        (("register", "--as", "boss", "--name", "runner", "--mode", "run"), 2, "no_provider"),
+        (("register", "--as", "boss", "--name", "runner", "--provider", "claud"), 2, "bad_provider"),
+        (("register", "--as", "boss", "--name", "runner", "--provider", "command"), 2, "bad_provider"),
+        (("register", "--as", "boss", "--name", "runner", "--command", "true"), 2, "bad_provider"),
+        (("register", "--as", "nex", "--name", "mine"), 1, "forbidden"),
+        (("set", "--as", "boss", "--name", "nexx", "--role", "x"), 1, "unknown_agent"),
+        (("delete", "--as", "boss", "--name", "nobody", "--yes"), 1, "unknown_agent"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_is_refused_with_its_code(
+    office: Office, words: tuple[str, ...], rc: int, code: str
+) -> None:
+    done = office("agent", *words)
+    assert (done.rc, done.stdout) == (rc, "")
+    assert done.stderr.startswith("error: ") and done.stderr.endswith(f"\ncode: {code}\n")
+    before = {"boss", "nex"}
+    assert before <= set(office.home.profiles()) and not {"runner", "mine"} & set(office.home.profiles())

@@ -1,0 +1,330 @@
+"""Every bad input by the command line: the code the socket gives, a clear word on standard error, nothing stored."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.api.operation import REGISTRY
+from hiboss.core.errors import exit_status
+from tests.api.bad_input import written
+from tests.api.bad_input_row import WORDS, Row, row
+from tests.api.bad_input_scene import Scene, check_message, check_words, open_scene
+from tests.support.cli import Done, Shell
+
+NO_COMMAND = {
+    "auth.login": "a command is one request, and brings its token along",
+    "rpc.discover": "it is for programs that speak JSON-RPC",
+    "setup.check": "hiboss setup asks it on a terminal, and gives it nothing",
+    "conversation.follow": "hiboss chat asks it with what it was told before",
+}
+SENDING = f"envelope send {WORDS}"
+
+# The command, loaded once and forked for each call: every call is a process of its own, and
+# 160 of them need not import the same modules again.
+FORKING = """
+import json, os, sys
+from hiboss.cli import main, usage_errors
+from hiboss.cli.commands import agent, boss, config, cron, daemon, envelope, lane, permission, setup
+from hiboss.cli.commands import chat, inbox, poll, read, reply, run, send, team, user, watch
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if child:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    for number, path in enumerate(asked["streams"]):
+        os.dup2(os.open(path, os.O_RDWR), number)
+    sys.stdin = open(0, closefd=False)
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.argv = ["hiboss", *asked["words"]]
+    main.main()
+"""
+
+
+def _wrong(operation: str, cli: str, code: str, says: str, **more: str) -> Row:
+    """A row that only the command line can say."""
+    return row(operation, {}, code, says, cli, **more)
+
+
+def _usage() -> Iterator[Row]:
+    """What is found before the daemon is asked: options, their values, files."""
+    for cli, says in (
+        ("envelope sned", "sned|send?"),
+        ("envelop list", "envelop|envelope?"),
+        ("agent tokn rotate", "tokn|token?"),
+        (f"{SENDING} --subjct x", "--subjct|--subject?"),
+        (f"{SENDING} --priority urgnt", "--priority|urgnt|critical"),
+        ("envelope list -n many", "-n|whole number|many"),
+        ("daemon logs -n -1", "-n|whole number from 0|-1"),
+        ("envelope list '--bo\ngus\x1b[31m'", r"--bo\ngus\x1b[31m"),
+        ("envelope get", "--id|missing"),
+        ("envelope get --id", "--id"),
+        ("envelope list extra", "extra"),
+        ("agent permission set --name spare --level bos", "--level|bos|restricted"),
+        ("agent delete --name spare", "--yes"),
+    ):
+        yield _wrong("envelope.send", cli, "usage", says)
+    for cli, code, says in (
+        (f"{SENDING} --meta x", "invalid_params", "--meta x|KEY=VALUE"),
+        (f"{SENDING} --meta a={'[' * 5_000}", "invalid_params", "--meta a|deep"),
+        (f"{SENDING} --meta a=\udcff", "bad_text", "metadata|UTF-8"),
+        (f"{SENDING} --meta a='\"\\ud800\"'", "bad_text", "metadata|UTF-8"),
+        (f"{SENDING} --token ''", "bad_token", "not valid"),
+        (f"{SENDING} --as ''", "unknown_profile", "no profile ''"),
+        ("envelope send --to agent:ada --attachment ''", "invalid_params", "--attachment is empty"),
+        (f"{SENDING} --text-file %file", "invalid_params", "--text|--text-file"),
+        (f"{SENDING} --as nex --token @%file", "invalid_params", "--token|--as"),
+        (f"{SENDING} --as nxe", "unknown_profile", "nxe|nex?"),
+        (f"{SENDING} --token @/missing", "unreadable_file", "/missing"),
+        ("envelope send --to agent:ada --text-file %missing", "unreadable_file", "%missing"),
+        ("envelope send --to agent:ada --text-file %directory", "unreadable_file", "%directory|directory"),
+        ("envelope send --to agent:ada --text-file %latin", "not_utf8", "%latin|--attachment"),
+        ("envelope send --to agent:ada --attachment missing", "attachment_missing", "/missing"),
+        (f"{SENDING} --subject \udcff", "bad_text", "subject|UTF-8"),
+        (f"{SENDING} --subject {'s' * 1025}", "too_large", "subject|1025 bytes|1024"),
+        (f"{SENDING} --deliver-at +101Y", "too_far", "+101Y|100 years"),
+    ):
+        yield _wrong("envelope.send", cli, code, says)
+    reading = "envelope send --to agent:ada --text -"
+    yield _wrong("envelope.send", reading, "too_large", "text|1048577 bytes", stdin="x" * (1024 * 1024 + 1))
+    yield _wrong("envelope.send", reading, "frame_too_large", "4194304 bytes", stdin="x" * (5 * 1024 * 1024))
+    yield _wrong("envelope.send", reading, "bad_text", "text|NUL", stdin="a\x00b")
+    yield _wrong("envelope.send", reading, "empty_message", "--text", stdin=" \n")
+    policy = "permission policy set --file -"
+    for text, says in (
+        ('{"a": ', "no JSON"),
+        ('{"a": ' * 5_000, "deep"),
+        ("envelope.send", "line 1"),
+        ("a: boss\na: standard", "line 2"),
+    ):
+        yield _wrong("permission.policy.set", policy, "invalid_params", says, stdin=text)
+    breaking = "agent set --role r --name 'x\ncode: ok'"
+    yield _wrong("agent.set", breaking, "unknown_agent", r"x\ncode: ok")
+
+
+def _usage_of_schedules() -> Iterator[Row]:
+    for cli, says in (
+        ("cron crate", "crate|create?"),
+        ("cron show", "--id|missing"),
+        ("cron explain", "--cron|missing"),
+        ("cron explain --cron @daily --count many", "--count|whole number|many"),
+        ("cron create --every 1h --to agent:ada --text x --overlap wait", "--overlap|wait|queue"),
+        ("cron create --every 1h --to agent:ada --text x --catch-up never", "--catch-up|never|once"),
+        ("poll --format xml", "--format|xml|hook"),
+        ("wach", "wach|watch?"),
+        ("envelope wait 5s", "5s"),
+    ):
+        yield _wrong("cron.create", cli, "usage", says)
+    nothing = "cron set --id %schedule"
+    yield _wrong("cron.set", nothing, "invalid_params", "nothing to change")
+
+
+def _usage_of_runs() -> Iterator[Row]:
+    for cli, says in (
+        ("run tial", "tial|tail?"),
+        ("run get", "--id|missing"),
+        ("run list --status done", "--status|done|completed"),
+        ("run list -n many", "-n|whole number|many"),
+        ("agent set --name spare --reply always", "--reply|always|explicit"),
+        ("agent set --name spare --busy wait", "--busy|wait|followup"),
+        ("agent set --name spare --daily-tokens many", "--daily-tokens|whole number|many"),
+        ("agent set --name spare --daily-cost much", "--daily-cost|number|much"),
+        ("agent register --name fresh --mode push", "--mode|push|pull"),
+        ("agent background", "--task|missing"),
+        ("agent puase --name spare", "puase|pause?"),
+        ("user tokn rotate --name ann", "tokn|token?"),
+        ("user delete --name ann", "--yes"),
+        ("user register", "--name|missing"),
+        ("taem", "taem|team?"),
+    ):
+        yield _wrong("run.list", cli, "usage", says)
+
+
+def _everyday() -> Iterator[Row]:
+    """The short words for the same operations, and what is wrong with them before they are those."""
+    for cli, says in (
+        ("send", "TO|missing"),
+        ("read", "ID|missing"),
+        ("reply", "ID|missing"),
+        ("inbox extra", "extra"),
+        ("send nex hello there", "there"),
+        ("chat nex --tiemout 5s", "--tiemout|--timeout?"),
+    ):
+        yield _wrong("envelope.send", cli, "usage", says)
+    for operation, cli, code, says in (
+        ("envelope.send", "send spar x", "unknown_recipient", "agent:spar |agent:spare?"),
+        ("envelope.send", "send spare,spar x", "unknown_recipient", "agent:spare?"),
+        ("envelope.send", "send spare,,ada x", "bad_address", "agent:"),
+        ("envelope.send", "send spare", "invalid_params", "a text"),
+        ("envelope.send", "send spare ' '", "empty_message", "--text"),
+        ("envelope.send", "send spare x --attachment missing", "attachment_missing", "/missing"),
+        ("envelope.send", "send spare x --deliver-at soon", "bad_time", "soon|+2h"),
+        ("envelope.send", "reply %pending", "invalid_params", "a text"),
+        ("envelope.send", "reply x1 x", "bad_id", "x1|e81"),
+        ("envelope.send", "reply %others x", "not_found", "%others"),
+        ("envelope.read", "read x1", "bad_id", "x1|e81"),
+        ("envelope.read", "read %pending %others", "not_found", "%others"),
+        ("envelope.list", "inbox -n 1000", "invalid_params", "page_size|1000|1 to 100"),
+        ("envelope.list", "inbox --from spar", "unknown_address", "agent:spare?"),
+        ("envelope.list", "inbox --after x", "bad_cursor", "x is no cursor"),
+        ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
+        ("conversation.messages", "chat spar --once x", "unknown_address", "agent:spare?"),
+        ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),
+        ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
+        ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
+        ("conversation.messages", "chat spare --once ' '", "empty_message", "--text"),
+        (
+            "conversation.messages",
+            "chat spare --once x --attachment missing",
+            "attachment_missing",
+            "/missing",
+        ),
+    ):
+        yield _wrong(operation, cli, code, says)
+    yield _wrong("envelope.send", "send spare -", "bad_text", "text|NUL", stdin="a\x00b")
+    yield _wrong("conversation.messages", "chat spare", "empty_message", "--text", stdin="\n")
+
+
+def _callers() -> Iterator[Row]:
+    for by, code, says in (
+        ("nobody", "no_token", "--as"),
+        ("wrong", "bad_token", "not valid"),
+        ("ended", "bad_token", "revoked"),
+        ("turned", "bad_token", "revoked"),
+        ("gone", "bad_token", "not valid"),
+        ("parted", "bad_token", "not valid"),
+        ("over", "bad_token", "not valid"),
+    ):
+        yield _wrong("agent.self", "agent self", code, says, by=by)
+    yield _wrong("agent.register", "agent register --name fresh", "forbidden", "boss|standard", by="nex")
+    for by in ("ann", "run"):  # a person has the level of an agent, and a run has its agent's
+        yield _wrong("user.register", "user register --name zoe", "forbidden", "boss|standard", by=by)
+    yield _wrong("envelope.send", SENDING, "forbidden", "standard|restricted", by="low")
+
+
+def _misspelt(commands: dict[str, str]) -> Iterator[Row]:
+    """Of commands about which nothing else can be wrong: an option that does not exist."""
+    for operation, cli in commands.items():
+        yield _wrong(operation, f"{cli} --jsn", "usage", "--jsn|did you mean --json?")
+
+
+PLAIN = {
+    "agent.list": "agent list",
+    "agent.bindings": "agent bindings",
+    "agent.team": "team",
+    "user.list": "user list",
+    "agent.self": "agent self",
+    "agent.heartbeat": "agent heartbeat",
+    "boss.get": "boss get",
+    "boss.token.rotate": "boss token rotate",
+    "config.show": "config show",
+    "cron.list": "cron list",
+    "daemon.ping": "daemon ping",
+    "daemon.status": "daemon status",
+    "daemon.stop": "daemon stop",
+    "daemon.time": "daemon time",
+    "lane.list": "lane list",
+    "permission.policy.get": "permission policy get",
+}
+ROWS = [
+    *(one for one in written() if one.cli),
+    *_usage(),
+    *_usage_of_schedules(),
+    *_usage_of_runs(),
+    *_everyday(),
+    *_callers(),
+    *_misspelt(PLAIN),
+]
+JSON_ROWS = list({one.code: one for one in ROWS}.values())  # one of each code
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with open_scene(tmp_path_factory.mktemp("d")) as opened:
+        yield opened
+
+
+class Forker(Shell):
+    """A terminal in which the command is already loaded."""
+
+    def __init__(self, scene: Scene, directory: Path) -> None:
+        super().__init__(scene.daemon.home.path)
+        self.streams = [directory / name for name in ("in", "out", "err")]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-c", FORKING], env=self.environment(), **pipes)
+
+    def ask(self, words: list[str], stdin: str, env: dict[str, str]) -> Done:
+        for path, text in zip(self.streams, (stdin, "", ""), strict=True):
+            path.write_text(text)
+        streams = [str(path) for path in self.streams]
+        asked = {"words": words, "env": self.environment(**env), "streams": streams}
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        status = int(self.process.stdout.readline())
+        return Done(rc=status, stdout=self.streams[1].read_text(), stderr=self.streams[2].read_text())
+
+
+@pytest.fixture(scope="module")
+def terminal(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
+    forker = Forker(scene, tmp_path_factory.mktemp("t"))
+    with forker.process:
+        yield forker
+        forker.process.communicate()
+    assert forker.process.returncode == 0
+
+
+def asked(scene: Scene, one: Row, *more: str) -> tuple[list[str], dict[str, str]]:
+    """The words of a row, and the environment of whoever asks."""
+    words = [f"@{scene.facts['file']}" if word == "@%file" else word for word in scene.fill(one.cli)]
+    token = scene.tokens[one.by]
+    return [*words, *more], {"HIBOSS_TOKEN": token} if token else {}
+
+
+def run(scene: Scene, terminal: Forker, one: Row, *more: str) -> Done:
+    """Run it as whoever asks; it must fail with its status, print nothing, and change nothing."""
+    words, env = asked(scene, one, *more)
+    with scene.given(one.config, one.policy), scene.unchanged():
+        done = terminal.ask(words, one.stdin, env)
+    assert (done.rc, done.stdout) == (exit_status(one.code), ""), done
+    return done
+
+
+def test_every_operation_is_asked_by_a_command() -> None:
+    assert {one.operation for one in ROWS} | set(NO_COMMAND) == set(REGISTRY)
+
+
+@pytest.mark.parametrize(
+    "one", ROWS, ids=lambda one: " ".join(one.cli)[:80].encode("ascii", "replace").decode()
+)
+def test_a_person_is_told_what_was_wrong(scene: Scene, terminal: Forker, one: Row) -> None:
+    told = run(scene, terminal, one).stderr.splitlines()
+    first, second, *rest = [line for line in told if not line.startswith(("warning: ", "note: "))]
+    assert second == f"code: {one.code}"
+    assert first.startswith("error: ")
+    check_words(first.removeprefix("error: "), tuple(scene.fill(one.says)))
+    helps = [line.startswith("help: hiboss") for line in rest]
+    assert helps == ([True] if one.code == "usage" else [])
+
+
+@pytest.mark.parametrize("one", JSON_ROWS, ids=lambda one: one.code)
+def test_a_program_is_told_the_same_as_json(scene: Scene, terminal: Forker, one: Row) -> None:
+    error = run(scene, terminal, one, "--json").error
+    assert set(error) == {"code", "message", "data"} and error["code"] == one.code
+    facts = {name: fact for name, fact in error["data"].items() if name != "code"}
+    check_message(one.code, error["message"], facts, tuple(scene.fill(one.says)))
+
+
+@pytest.mark.parametrize("one", ROWS[::20], ids=lambda one: one.code)
+def test_the_installed_command_ends_as_the_forked_one(scene: Scene, terminal: Forker, one: Row) -> None:
+    words, env = asked(scene, one)
+    with scene.given(one.config, one.policy):
+        assert terminal(*words, stdin=one.stdin, env=env) == terminal.ask(words, one.stdin, env)

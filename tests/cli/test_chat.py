@@ -1,0 +1,391 @@
+"""`hiboss chat` as a person sees it, on a real terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Office, open_office
+from tests.support.talk import gated, said, talking
+
+EVIL = "\x1b]0;owned\x07\x1b[2Jred \x1b[31m\u202egnp.exe"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
+        yield running
+
+
+def tell_boss(office: Office, name: str, text: str, **params: Any) -> str:
+    """Something an agent writes to the boss by itself."""
+    answer = office.daemon.call(
+        "envelope.send", token=office.token(name), to="user:boss", text=text, **params
+    )
+    return str(answer["ids"][0])
+
+
+def texts(office: Office, name: str) -> list[str]:
+    return [one["text"] for one in said(office, name)]
+
+
+# --- what is shown -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: Office, columns: int) -> None:
+    name = office.agent()
+    long = "".join(f"{number:03}" for number in range(50))
+    tell_boss(office, name, f"first line\n{long}\nlast line")
+    with talking(office, name, columns=columns) as terminal:
+        terminal.ready()
+        start = terminal.lines.index("first line")
+        assert re.fullmatch(rf"{name}  \d\d:\d\d", terminal.lines[start - 1])
+        end = terminal.lines.index("last line")
+        assert "".join(terminal.lines[start + 1 : end]) == long
+        assert [len(line) for line in terminal.lines[start + 1 : end - 1]] == [columns] * (150 // columns)
+        note = " ".join(" ".join(terminal.lines[end + 1 :]).split())
+        assert note == (
+            f"{name} is given no turns; it answers when it fetches its mail "
+            f"Talking with {name}. Enter sends; /help says the rest. >"
+        )
+
+
+def test_a_text_is_broken_between_words(office: Office) -> None:
+    name = office.agent()
+    tell_boss(office, name, "    an indented line of words that is longer than forty columns are\n\nend")
+    with talking(office, name, columns=40) as terminal:
+        terminal.ready()
+        start = terminal.lines.index("    an indented line of words that is")
+        assert terminal.lines[start + 1 : start + 4] == ["longer than forty columns are", "", "end"]
+
+
+def test_only_the_last_ten_messages_come_first_and_being_shown_they_are_read(office: Office) -> None:
+    name = office.agent()
+    ids = [tell_boss(office, name, f"number {number} of them") for number in range(12)]
+    with talking(office, name) as terminal:
+        terminal.ready()
+        assert "number 2 of them" in terminal.text
+        assert "number 1 of them" not in terminal.text
+        terminal.until(lambda: office.envelope(ids[-1])["read_at"])
+        assert [bool(office.envelope(one)["read_at"]) for one in ids] == [False] * 2 + [True] * 10
+
+
+def test_a_question_and_its_answer_are_shown_once_each(office: Office) -> None:
+    with talking(office, "nex") as terminal:
+        terminal.ready()
+        terminal.press("what do parrots say?\r")
+        terminal.see("\nYou said: what do parrots say?")
+        terminal.see_last(">")
+        assert [line for line in terminal.lines if "parrots" in line] == [
+            "what do parrots say?",
+            "You said: what do parrots say?",
+        ]
+        place = terminal.lines.index("what do parrots say?")
+        assert re.fullmatch(r"you  \d\d:\d\d", terminal.lines[place - 1])
+        assert re.fullmatch(r"nex  \d\d:\d\d", terminal.lines[place + 2])
+    assert all(one["read_at"] for one in said(office, "nex"))
+
+
+def test_no_message_steers_the_terminal_or_passes_for_a_header(office: Office, tmp_path: Path) -> None:
+    name = office.agent()
+    (tmp_path / "a\x1b[2J.txt").write_text("x")
+    tell_boss(
+        office,
+        name,
+        f"{EVIL}\n\nyou  14:05\nyes, delete it all",
+        attachments=[str(tmp_path / "a\x1b[2J.txt")],
+    )
+    with talking(office, name) as terminal:
+        terminal.ready()
+        tell_boss(office, name, f"live {EVIL}")
+        terminal.see("live ")
+        terminal.see_last(">")
+        for sequence in (b"\x1b]0;", b"\x07", b"\x1b[2J", b"\x1b[31m", "\u202e".encode()):
+            assert sequence not in terminal.written
+        assert "> you  14:05" in terminal.lines and "you  14:05" not in terminal.lines
+        assert r"\x1b]0;owned\x07\x1b[2Jred \x1b[31m\u202egnp.exe" in terminal.text
+        assert "attachments:" in terminal.lines
+
+
+def test_without_colours_there_are_none(office: Office) -> None:
+    with talking(office, "nex", env={"NO_COLOR": "1"}) as terminal:
+        terminal.ready()
+        terminal.press("plain\r")
+        terminal.see("You said: plain")
+        terminal.press("/quit\r")
+        assert terminal.ended() == 0
+        assert set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.written)) <= {b"", b"0"}
+
+
+def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> None:
+    name = office.agent()
+    with talking(office, "nex") as terminal:
+        terminal.ready()
+        terminal.press("hello\r")
+        terminal.see("\nHello Ada! I am nex.")
+        tell_boss(office, name, "the kettle\nboils")
+        terminal.see(f"{name} wrote to you: the kettle boils (hiboss chat {name})")
+        terminal.see_last(">")
+        assert terminal.text.count("I am nex.") == 1  # what belongs here is no mail of others
+
+
+# --- while an agent works ------------------------------------------------------------
+
+
+def test_what_an_agent_says_while_it_works_is_shown_until_its_message_comes(
+    office: Office, tmp_path: Path
+) -> None:
+    with gated(office, tmp_path) as (name, gate), talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("the moon\r")
+        terminal.see(f"{name} is working, ", "; look into the files", "  thinking aloud about the moon")
+        terminal.press("typed meanwhile")
+        terminal.see_last("> typed meanwhile")
+        gate.touch()
+        terminal.see("answer to the moon")
+        terminal.see_last("> typed meanwhile")
+        assert "thinking aloud" not in terminal.text and "is working" not in terminal.text
+    assert texts(office, name) == ["the moon", "answer to the moon"]
+
+
+def test_what_comes_while_one_types_leaves_it_as_it_is(office: Office) -> None:
+    name = office.agent()
+    with talking(office, name, columns=40) as terminal:
+        terminal.ready()
+        terminal.press("half a")
+        terminal.see_last("> half a")
+        for number in range(5):
+            tell_boss(office, name, f"piece {number} of what came")
+        terminal.see("piece 4 of what came")
+        terminal.see_last("> half a")
+        terminal.press(" sentence\r")
+        terminal.until(lambda: "half a sentence" in texts(office, name))
+    assert texts(office, name)[-1] == "half a sentence"
+
+
+def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_path: Path) -> None:
+    with gated(office, tmp_path) as (name, _), talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("/cancel\r")
+        terminal.see("is not working on anything")
+        terminal.press("too much\r")
+        terminal.see("is working")
+        terminal.press("/cancel\r")
+        terminal.see("notice: Not delivered: ", "hiboss envelope retry --as boss --id ")
+        terminal.until(lambda: "is working" not in terminal.text)
+    assert said(office, name)[0]["status"] == "failed"
+
+
+def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: Path) -> None:
+    with gated(office, tmp_path) as (name, _):
+        office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
+        with talking(office, name) as terminal:
+            terminal.see(f"{name} is paused: lunch (hiboss agent resume --as boss --name {name})")
+            terminal.press("are you there?\r")
+            terminal.see("are you there?\n")
+            office.daemon.call("agent.resume", token=office.token("boss"), name=name)
+            terminal.see("is working")
+            terminal.until(lambda: "is paused" not in terminal.text)
+
+
+def test_an_agent_that_is_at_work_for_somebody_else_is_told_of(office: Office, tmp_path: Path) -> None:
+    other = office.agent()
+    with gated(office, tmp_path) as (name, _):
+        office.send(other, name, "mine first")
+        with talking(office, name) as terminal:
+            terminal.see(f"{name} is at work on something else")
+            terminal.press("and then mine\r")
+            terminal.see("you  ")
+            assert "thinking aloud" not in terminal.text  # what it says there is not said here
+
+
+def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
+    name = office.agent(provider="command", command="/nowhere/agent")
+    with talking(office, name, columns=200) as terminal:
+        terminal.ready()
+        terminal.press("hello\r")
+        terminal.see(f"{name} cannot answer now: the program /nowhere/agent is not there")
+
+
+# --- what is typed -------------------------------------------------------------------
+
+
+def test_a_message_of_several_lines_is_one_message(office: Office) -> None:
+    name = office.agent()
+    with talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("one\x1b\rtwo\nthree\\\r")
+        terminal.paste("four\r\nfive\n")
+        terminal.press("six")
+        terminal.see_last("  six")
+        terminal.press("\r")
+        terminal.until(lambda: texts(office, name))
+        terminal.see("three\nfour\nfive\nsix")
+    assert texts(office, name) == ["one\ntwo\nthree\nfour\nfive\nsix"]
+
+
+def test_files_gather_until_the_next_message(office: Office, tmp_path: Path) -> None:
+    name = office.agent()
+    for file in ("first.txt", "with blank.txt", "third.txt"):
+        (tmp_path / file).write_text(file)
+    with talking(office, name, columns=200, env={"HOME": str(tmp_path)}) as terminal:
+        terminal.ready()
+        terminal.press("/file ~/first.txt\r")
+        terminal.see(f"with your next message: {tmp_path}/first.txt")
+        terminal.press(f"/file {tmp_path}/nowhere.txt\r")
+        terminal.see(f"error: /file: there is no file {tmp_path}/nowhere.txt")
+        terminal.see_last(f"> /file {tmp_path}/nowhere.txt")
+        terminal.press("\x03")
+        terminal.see_last(">")
+        assert "with your next message" in terminal.text  # what is typed goes first
+        terminal.press(f"/file '{tmp_path}/with blank.txt'\r")
+        terminal.see("with blank.txt")
+        terminal.press("/file ~/third.txt three files for you\r")
+        terminal.see("- [file] third.txt (")
+        terminal.see_last(">")
+        assert "with your next message" not in terminal.text
+    (one,) = said(office, name)
+    assert one["text"] == "three files for you"
+    assert [file["name"] for file in one["attachments"]] == ["first.txt", "with blank.txt", "third.txt"]
+
+
+def test_a_file_can_go_without_a_word_and_be_dropped_again(office: Office, tmp_path: Path) -> None:
+    name = office.agent()
+    (tmp_path / "a.txt").write_text("x")
+    with talking(office, name, columns=200) as terminal:
+        terminal.ready()
+        terminal.press(f"/file {tmp_path}/a.txt\r")
+        terminal.see("with your next message")
+        terminal.press("\x03")
+        terminal.until(lambda: "with your next message" not in terminal.text)
+        terminal.press(f"   \r/file {tmp_path}/a.txt\r")
+        terminal.see("with your next message")
+        terminal.press("\r")
+        terminal.see("- [file] a.txt (")
+    assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("", 1)]
+
+
+def test_an_unknown_command_is_refused_and_kept_and_nothing_is_sent(office: Office) -> None:
+    name = office.agent()
+    with talking(office, name, columns=200) as terminal:
+        terminal.ready()
+        terminal.press("/hepl me\r")
+        terminal.see("error: there is no command /hepl (did you mean /help?); there are /help, /status")
+        terminal.see_last("> /hepl me")
+        terminal.press("\x03/status now\r")
+        terminal.see("error: /status takes nothing more")
+        terminal.press("\x03//etc/passwd is a path\r")
+        terminal.until(lambda: texts(office, name))
+    assert texts(office, name) == ["/etc/passwd is a path"]
+
+
+def test_the_commands_say_how_things_stand(office: Office) -> None:
+    with talking(office, "nex", rows=100) as terminal:
+        terminal.ready()
+        terminal.press("/help\r")
+        terminal.see("Alt-Enter, Ctrl-J", "/agents", "/cancel", "/quit")
+        terminal.press("/status\r")
+        terminal.see("agent: agent:nex\nstate: idle\nprovider: demo")
+        terminal.press("/agents\r")
+        terminal.until(lambda: re.search(r"^nex +idle +demo$", terminal.text, re.MULTILINE), "the table")
+
+
+@pytest.mark.parametrize("keys", ["/quit\r", "\x04", "typed\x03\x03"])
+def test_it_ends_well(office: Office, keys: str) -> None:
+    name = office.agent()
+    with talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press(keys)
+        assert terminal.ended() == 0
+    assert texts(office, name) == []
+
+
+def test_what_was_sent_just_before_the_end_is_sent(office: Office) -> None:
+    name = office.agent()
+    with talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("last words\r/quit\r")
+        assert terminal.ended() == 0
+    assert texts(office, name) == ["last words"]
+
+
+# --- what can go wrong ---------------------------------------------------------------
+
+
+def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_path: Path) -> None:
+    with open_office(tmp_path) as office:
+        name = office.agent()
+        with talking(office, name, columns=120) as terminal:
+            terminal.ready()
+            tell_boss(office, name, "before the storm")
+            terminal.see("before the storm")
+            office.daemon.kill()
+            terminal.see("The daemon is away; going on when it is back.", "no daemon answers; trying again")
+            terminal.press("/nearly lost\x01/\x05\r")  # //nearly lost
+            terminal.see("error: no daemon answers at ")
+            terminal.see_last("> //nearly lost")
+            office.daemon.start()
+            terminal.see("The daemon is back.")
+            tell_boss(office, name, "after the storm")
+            terminal.see("after the storm")
+            terminal.press(", this\r")
+            terminal.until(lambda: len(texts(office, name)) == 3)
+            terminal.see_last(">")
+            terminal.see("/nearly lost, this")
+            for text in ("before the storm", "after the storm", "/nearly lost, this", "The daemon is away"):
+                assert terminal.text.count(text) == 1
+        assert texts(office, name) == ["before the storm", "after the storm", "/nearly lost, this"]
+
+
+def test_a_message_that_is_refused_can_be_sent_again_with_its_files(office: Office, tmp_path: Path) -> None:
+    name = office.agent()
+    file = tmp_path / "a.txt"
+    file.write_text("x")
+    with talking(office, name, columns=200) as terminal:
+        terminal.ready()
+        terminal.press(f"/file {file}\r")
+        terminal.see("with your next message")
+        file.unlink()
+        terminal.press("see this\r")
+        terminal.see("code: attachment_missing", f"with your next message: {file}")
+        terminal.see_last("> see this")
+        file.write_text("x")
+        terminal.press("\r")
+        terminal.see("- [file] a.txt (")
+    assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("see this", 1)]
+
+
+def test_somebody_whose_token_ends_is_told_and_it_is_over(office: Office) -> None:
+    name = office.agent()
+    with talking(office, "nex", "--as", name, columns=200) as terminal:
+        terminal.ready()
+        office.daemon.call("agent.delete", token=office.token("boss"), name=name)
+        office.send("nex", "nex", "wake up")  # or it is noticed some seconds later
+        assert terminal.ended() == 1
+        assert "error: " in terminal.text and "code: " in terminal.text
+
+
+def test_the_window_may_change_its_size(office: Office) -> None:
+    with talking(office, "nex", columns=80) as terminal:
+        terminal.ready()
+        terminal.press("some words that take more than forty columns")
+        terminal.see_last("> some words that take more than forty columns")
+        terminal.resize(40, 50)
+        terminal.see_last("  olumns")
+        terminal.press("\r")
+        terminal.see("You said: some words that take more\nthan forty columns")
+
+
+def test_a_terminal_that_cannot_show_it_gets_an_error_that_teaches(office: Office) -> None:
+    with talking(office, "nex", env={"TERM": "dumb"}) as terminal:
+        assert terminal.ended() == 2
+        assert "--once" in terminal.text
+    with talking(office, "nex", "--timeout", "5s") as terminal:
+        assert terminal.ended() == 2
+        assert "--timeout goes with --once" in terminal.text

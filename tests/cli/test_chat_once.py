@@ -1,0 +1,241 @@
+"""`hiboss chat --once`: a question, its answer, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office, wait_until
+from tests.support.talk import gated, said
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
+        yield running
+
+
+class Asking:
+    """A question that is being asked."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def done(self) -> Done:
+        stdout, stderr = self.process.communicate(timeout=SECONDS)
+        return Done(rc=self.process.returncode, stdout=stdout, stderr=stderr)
+
+
+@contextmanager
+def asking(office: Office, *words: str) -> Iterator[Asking]:
+    with office.open("chat", *words, "--timeout", "60s") as process:
+        yield Asking(process)
+
+
+def mail_of(office: Office, name: str) -> list[dict[str, Any]]:
+    answer = office.daemon.call("envelope.list", token=office.token(name), status="pending")
+    found: list[dict[str, Any]] = answer["envelopes"]
+    return found
+
+
+def reply(office: Office, name: str, text: str, **params: Any) -> str:
+    answer = office.daemon.call("envelope.send", token=office.token(name), text=text, **params)
+    return str(answer["ids"][0])
+
+
+# --- answers -------------------------------------------------------------------------
+
+
+def test_the_answer_and_nothing_else_is_printed(office: Office) -> None:
+    done = office("chat", "nex", "--once", "say it back")
+    assert (done.rc, done.stdout, done.stderr) == (0, "You said: say it back\n", "")
+    assert all(one["read_at"] for one in said(office, "nex"))
+
+
+def test_without_a_terminal_standard_input_is_the_question(office: Office) -> None:
+    for words in (["nex"], ["agent:NEX", "--once", "-"]):
+        done = office("chat", *words, stdin="two\nlines\n")
+        assert (done.rc, done.stdout, done.stderr) == (0, "You said: two\nlines\n", "")
+
+
+def test_json_has_what_was_sent_and_the_whole_answer(office: Office) -> None:
+    done = office("chat", "nex", "--once", "as JSON", "--json")
+    assert (done.rc, done.stderr) == (0, "")
+    assert set(done.json) == {"sent", "answer", "timed_out"}
+    assert done.json["timed_out"] is False
+    assert done.json["answer"]["text"] == "You said: as JSON"
+    assert done.json["answer"]["reply_to"] == done.json["sent"]["message"]
+
+
+def test_files_go_along_and_come_back_as_lines(office: Office, tmp_path: Path) -> None:
+    name = office.agent()
+    (tmp_path / "draft.txt").write_text("x")
+    (tmp_path / "better.txt").write_text("y")
+    with asking(office, name, "--once", "look", "--attachment", str(tmp_path / "draft.txt")) as question:
+        (got,) = wait_until(lambda: mail_of(office, name))
+        assert [file["name"] for file in got["attachments"]] == ["draft.txt"]
+        number = reply(office, name, "better", reply_to=got["id"], attachments=[str(tmp_path / "better.txt")])
+        done = question.done()
+    path = office.envelope(number)["attachments"][0]["path"]
+    assert (done.rc, done.stdout) == (0, f"better\n- [file] better.txt ({path})\n")
+    assert done.stderr == f"note: {name} is given no turns; it answers when it fetches its mail\n"
+
+
+def test_the_answer_to_an_earlier_question_is_not_taken_for_this_one(office: Office, tmp_path: Path) -> None:
+    with gated(office, tmp_path, busy="followup") as (name, gate):
+        params = {"from_": "user:boss", "to": f"agent:{name}", "text": "earlier"}
+        office.daemon.call("envelope.send", token=office.token("boss"), **params)
+        with asking(office, name, "--once", "later") as question:
+            wait_until(lambda: len(said(office, name)) == 2)
+            gate.touch()
+            done = question.done()
+        assert (done.rc, done.stdout) == (0, "answer to later\n")
+        assert [one["text"] for one in said(office, name)][2] == "answer to earlier"
+
+
+def test_two_questions_dealt_with_in_one_turn_both_have_their_answer(office: Office, tmp_path: Path) -> None:
+    with gated(office, tmp_path) as (name, gate):
+        with asking(office, name, "--once", "first") as first:
+            wait_until(lambda: len(mail_of(office, name)) == 1)
+            with asking(office, name, "--once", "second") as second:
+                wait_until(lambda: len(mail_of(office, name)) == 2)
+                with asking(office, name, "--once", "third") as third:
+                    wait_until(lambda: len(mail_of(office, name)) == 3)
+                    gate.touch()
+                    done = [one.done() for one in (first, second, third)]
+        assert [one.rc for one in done] == [0, 0, 0]
+        assert done[0].stdout == "answer to first\n"
+        assert done[1].stdout == done[2].stdout  # the one answer to both
+
+
+def test_an_agent_can_ask_another_one(office: Office) -> None:
+    name = office.agent()
+    done = office("chat", "nex", "--once", "who am I?", env={"HIBOSS_TOKEN": office.token(name)})
+    assert (done.rc, done.stdout, done.stderr) == (0, "You said: who am I?\n", "")
+    assert office.daemon.call("envelope.list", token=office.token(name))["envelopes"][0]["read_at"]
+
+
+# --- no answer -----------------------------------------------------------------------
+
+
+def test_when_the_time_is_up_it_ends_with_4_and_says_where_the_answer_will_be(office: Office) -> None:
+    name = office.agent()
+    done = office("chat", name, "--once", "hello?", "--timeout", "0.1s")
+    assert (done.rc, done.stdout) == (4, "")
+    assert done.stderr.splitlines() == [
+        f"note: {name} is given no turns; it answers when it fetches its mail",
+        "note: no answer within 0.1 s; what still comes lies in the inbox (hiboss inbox)",
+    ]
+    done = office("chat", name, "--once", "hello?", "--timeout", "0.1s", "--json")
+    assert (done.rc, done.stderr) == (4, "")
+    assert (done.json["answer"], done.json["timed_out"]) == (None, True)
+
+
+def test_a_paused_agent_is_waited_for_with_a_note(office: Office, tmp_path: Path) -> None:
+    with gated(office, tmp_path) as (name, gate):
+        office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
+        gate.touch()
+        with asking(office, name, "--once", "hello?") as question:
+            assert question.process.stderr is not None
+            note = question.process.stderr.readline()
+            office.daemon.call("agent.resume", token=office.token("boss"), name=name)
+            done = question.done()
+    assert note == f"note: {name} is paused: lunch (hiboss agent resume --as boss --name {name})\n"
+    assert (done.rc, done.stdout, done.stderr) == (0, "answer to hello?\n", "")
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_question_that_fails_ends_with_1_and_the_reason(office: Office, tmp_path: Path, json: bool) -> None:
+    boss, form = office.token("boss"), ["--json"] if json else []
+    with gated(office, tmp_path) as (name, _), asking(office, name, "--once", "hello?", *form) as question:
+        run = wait_until(lambda: office.daemon.call("run.list", token=boss, agent=name)["runs"])[0]
+        wait_until(lambda: office.daemon.call("run.tail", token=boss, id=run["id"])["parts"])
+        office.daemon.call("run.cancel", token=boss, id=run["id"], reason="too dear")
+        done = question.done()
+    (sent,) = said(office, name)
+    message = (
+        f"{name} did not deal with it: the boss cancelled it: too dear "
+        f"(again: hiboss envelope retry --as boss --id {sent['id']})"
+    )
+    assert (done.rc, done.stdout) == (1, "")
+    assert done.error["message"] == message if json else done.stderr == f"error: {message}\n"
+
+
+def test_an_agent_that_fails_is_told_of_while_it_is_tried_again(office: Office) -> None:
+    name = office.agent(provider="command", command="false")
+    with asking(office, name, "--once", "hello?") as question:
+        assert question.process.stderr is not None
+        note = question.process.stderr.readline()
+        question.process.send_signal(signal.SIGINT)
+        done = question.done()
+    assert note == f"note: {name} did not manage: it ended with exit status 1; it is tried again\n"
+    assert (done.rc, done.stdout) == (130, "")
+
+
+def test_a_daemon_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
+    with open_office(tmp_path) as office:
+        name = office.agent()
+        with asking(office, name, "--once", "hello?") as question:
+            (got,) = wait_until(lambda: mail_of(office, name))
+            office.daemon.kill()
+            assert question.process.stderr is not None
+            question.process.stderr.readline()  # that it has no provider
+            note = question.process.stderr.readline()
+            office.daemon.start()
+            reply(office, name, "here I am", reply_to=got["id"])
+            done = question.done()
+    assert note == "note: the daemon is away; trying again every second (hiboss daemon start)\n"
+    assert (done.rc, done.stdout, done.stderr) == (0, "here I am\n", "")
+
+
+# --- with whom -----------------------------------------------------------------------
+
+
+def test_an_agent_nobody_knows_is_refused_with_a_hint(office: Office) -> None:
+    done = office("chat", "nxe", "--once", "hello?")
+    assert (done.rc, done.stdout) == (1, "")
+    assert "(did you mean agent:nex?)" in done.stderr
+
+
+def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tmp_path: Path) -> None:
+    with open_office(tmp_path) as office:
+        boss = office.token("boss")
+        done = office("chat", "--once", "hello?", "--timeout", "0.1s")
+        assert done.rc == 4 and "talking with" not in done.stderr  # nex, who has no provider
+        office.daemon.register("abe")
+        done = office("chat", "--once", "hello?")
+        assert done.rc == 2 and "say with whom: abe, nex; none of them has a provider" in done.stderr
+        office.daemon.call("agent.set", token=boss, name="nex", provider="demo")
+        done = office("chat", "--once", "the one")
+        assert (done.rc, done.stdout) == (0, "You said: the one\n")
+        assert done.stderr == "note: talking with nex; for another one: hiboss chat NAME\n"
+        for name in ("abe", "nex"):
+            office.daemon.call("agent.delete", token=boss, name=name)
+        done = office("chat", "--once", "hello?")
+        assert done.rc == 2 and "hiboss agent register --name nex --provider demo" in done.stderr
+
+
+def test_wrong_words_are_refused(office: Office, tmp_path: Path) -> None:
+    for words, part in [
+        (["--once", "x", "--timeout", "soon"], "soon is no length of time"),
+        (["--once", "-", "--token", "-"], "standard input can be the token or the text"),
+        (["--once", ""], "code: empty_message"),
+        (["--once", "x", "--attachment", str(tmp_path / "nowhere")], "code: attachment_missing"),
+    ]:
+        done = office("chat", "nex", *words)
+        assert done.rc in (1, 2) and done.stdout == ""
+        assert part in done.stderr
+
+
+def test_without_a_daemon_it_says_how_to_start_one(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "home")
+    shell.set_up()
+    done = shell.run([HIBOSS, "chat", "nex", "--once", "hello?"])
+    assert done.rc == 3 and "hiboss daemon start" in done.stderr

@@ -1,0 +1,100 @@
+"""What is typed in a conversation, and how its texts are broken into lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hiboss.cli.chat.conversation import choose
+from hiboss.cli.chat.formatting import content, tail, wrapped
+from hiboss.cli.chat.typed_input import COMMANDS, understand
+from hiboss.cli.table_layout import width
+from hiboss.core.errors import InvalidParams
+
+WORDS = st.text(alphabet="ab c漢é\n\t\x1b", max_size=200)
+
+
+@given(WORDS, st.integers(2, 60))
+def test_no_line_is_wider_than_asked_for_and_nothing_but_blanks_is_lost(text: str, cells: int) -> None:
+    lines = wrapped(text, cells)
+    assert [line for line in lines if width(line) > cells] == []
+    assert "".join("".join(lines).split()) == "".join(text.replace("\x1b", "\\x1b").split())
+
+
+def test_lines_are_broken_between_words_where_that_is_possible() -> None:
+    assert wrapped("one two three\n\nfour", 8) == ["one two", "three", "", "four"]
+    assert wrapped("  kept in", 20) == ["  kept in"]
+    assert wrapped("a verylongword b", 6) == ["a", "verylo", "ngword", "b"]
+    assert tail("1\n2\n3\n4\n5 and 6\n", 3) == ["4", "5", "and", "6"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "you  14:05",
+        "> you  14:05",
+        "nex  2026-11-15 14:05",
+        "you 14:05",
+        "  you   9:05  hello",
+        "\u3000you  14:05",
+    ],
+)
+def test_a_line_like_a_header_of_ours_gets_a_mark(line: str) -> None:
+    assert content({"text": f"well\n{line}", "attachments": []}) == f"well\n> {line}"
+
+
+def test_other_times_stay_as_they_are() -> None:
+    text = "at 14:05 we meet\nthe train leaves at 14:05\nlike this:\n14:05\n\n14:05 too"
+    assert content({"text": text, "attachments": []}) == text
+
+
+def test_a_text_is_sent_and_nothing_is_not() -> None:
+    assert understand("  hello \n", []).text == "  hello"
+    assert understand("hello", ["/a"]).files == ["/a"]
+    assert understand("//usr is a path", []).text == "/usr is a path"
+    assert [understand(typed, []).sends for typed in ("", " \n ", "hello", "//x")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert understand("", ["/a"]).sends  # files are something to send
+
+
+def test_every_command_is_understood_and_no_other() -> None:
+    assert [understand(f" /{name} ", []).command for name in COMMANDS if name != "file"] == [
+        name for name in COMMANDS if name != "file"
+    ]
+    for typed in ("/", "/hlep", "/status now", "/Quit", "/file", "/file 'open", "/file /nowhere/at/all"):
+        asked = understand(typed, ["/a"])
+        assert asked.error and not asked.sends and not asked.command
+        assert asked.files == ["/a"]
+    assert "(did you mean /help?)" in understand("/hlep", []).error
+
+
+def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a b.txt").write_text("")
+    path = str(tmp_path / "a b.txt")
+    for typed in ("/file 'a b.txt'", "/file ~/a\\ b.txt", f'/file "{path}"'):
+        asked = understand(typed, [])
+        assert (asked.files, asked.sends, asked.error) == ([path], False, "")
+    asked = understand("/file 'a b.txt' look, it's #1\nand more", ["/z"])
+    assert (asked.files, asked.text, asked.sends) == (["/z", path], "look, it's #1\nand more", True)
+
+
+def test_whom_one_talks_with() -> None:
+    kai = {"name": "kai", "address": "agent:kai", "mode": "pull", "provider": None}
+    nex = {"name": "nex", "address": "agent:nex", "mode": "run", "provider": "demo"}
+    assert choose(None, [kai]).name == "kai"
+    assert choose(None, [kai, nex]).name == "nex"
+    assert choose("NEX", [kai, nex]).address == choose("agent:Nex", [kai, nex]).address == "agent:nex"
+    assert choose("kai", [kai, nex]).fetches and not choose("nex", [kai, nex]).fetches
+    assert choose("user:ana", [kai]).name == "user:ana"
+    for team in ([], [kai, {**kai, "name": "abe"}]):
+        with pytest.raises(InvalidParams):
+            choose(None, team)

@@ -1,0 +1,236 @@
+"""`hiboss daemon …` by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss import __version__
+from tests.support.cli import Office, Shell, gone, open_office, wait_until
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path / "home")
+    yield shell
+    shell.end_daemon()
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+# --- start, stop, restart ------------------------------------------------------------
+
+
+def test_start_returns_when_the_daemon_answers_and_stop_when_it_is_gone(shell: Shell) -> None:
+    started = shell("daemon", "start")
+    assert (started.rc, started.stderr) == (0, "")
+    pid = int(started.record["pid"])
+    assert started.record["home"] == shell.home.path
+    assert shell("daemon", "ping").record == {"pong": "true", "version": __version__, "pid": str(pid)}
+    stopped = shell("daemon", "stop")
+    assert (stopped.rc, stopped.record) == (0, {"stopped": "true", "pid": str(pid)})
+    assert not os.path.exists(shell.home.socket)
+    wait_until(lambda: gone(pid))
+    again = shell("daemon", "stop")
+    assert again.rc == 0 and again.record == {"stopped": "false"}
+    assert shell("daemon", "ping").rc == 3
+
+
+def test_a_second_daemon_is_refused_with_the_first_one_s_pid(office: Office) -> None:
+    words = office.pid_file_words()
+    assert words[0] == str(office.daemon.pid)
+    second = office("daemon", "start")
+    assert (second.rc, second.stdout) == (1, "")
+    assert f"pid {office.daemon.pid} " in second.stderr and office.home.path in second.stderr
+    assert office.pid_file_words() == words
+    assert office("daemon", "ping").rc == 0
+
+
+def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -> None:
+    first = shell("daemon", "restart")
+    second = shell("daemon", "restart")
+    assert (first.rc, second.rc) == (0, 0) and first.values("pid") != second.values("pid")
+    assert gone(int(first.values("pid")[0]))
+    assert shell("daemon", "ping").values("pid") == second.values("pid") == [str(shell.pid)]
+
+
+def test_a_started_daemon_keeps_no_terminal_directory_or_pipe(shell: Shell, tmp_path: Path) -> None:
+    directory = tmp_path / "somewhere"
+    directory.mkdir()
+    # A pipe the daemon held open would keep `cat` waiting for ever.
+    done = shell.sh("hiboss daemon start 2>&1 | cat", cwd=directory)
+    assert done.rc == 0 and "started: true" in done.stdout
+    pid = shell.pid
+    assert pid is not None and os.readlink(f"/proc/{pid}/cwd") == "/" and os.getsid(pid) == pid
+
+
+# --- a start that fails --------------------------------------------------------------
+
+
+def test_a_home_below_a_file_is_said_and_no_traceback_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    shell = Shell(tmp_path / "file" / "home")
+    for words in (("daemon", "start"), ("setup",), ("daemon", "restart")):
+        done = shell(*words)
+        assert (done.rc, done.stdout) == (1, ""), words
+        assert done.stderr.startswith("error: the home ") and "Not a directory" in done.stderr
+        assert "HIBOSS_HOME" in done.stderr and "code: home_unusable" in done.stderr
+
+
+def test_the_other_commands_below_a_file_show_no_traceback_either(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    shell = Shell(tmp_path / "file" / "home")
+    for words, rc in (
+        (("daemon", "stop"), (0, 1)),
+        (("daemon", "logs"), (0, 1)),
+        (("daemon", "ping"), (3,)),
+        (("agent", "self", "--as", "nex"), (1,)),
+    ):
+        done = shell(*words)
+        assert done.rc in rc and "Traceback" not in done.stderr, words
+
+
+def test_a_damaged_database_is_said_with_what_to_do(shell: Shell) -> None:
+    shell.set_up()
+    Path(shell.home.database).write_bytes(
+        b"this is no database, and it is long enough to look like one" * 100
+    )
+    for words in (("daemon", "start"), ("up",)):
+        done = shell(*words)
+        assert (done.rc, done.stdout) == (1, ""), words
+        assert "code: store_damaged" in done.stderr and shell.home.database in done.stderr
+        assert shell.home.backups in done.stderr and "Traceback" not in done.stderr
+    assert shell.pid is None and "is damaged" in shell("daemon", "logs").stdout
+
+
+# --- status, time, logs --------------------------------------------------------------
+
+
+def test_status_shows_what_is_in_hand(office: Office) -> None:
+    name = office.agent()
+    before = office("daemon", "status").record
+    office.send("nex", name)
+    office.send("nex", name, deliver_at="+2h")
+    after = office("daemon", "status")
+    assert (after.rc, after.stderr) == (0, "")
+    assert int(after.record["due"]) == int(before["due"]) + 1
+    assert int(after.record["deferred"]) == int(before["deferred"]) + 1
+    facts = {
+        "pid": str(office.daemon.pid),
+        "home": office.home.path,
+        "version": __version__,
+        "set-up": "true",
+    }
+    assert {key: after.record[key] for key in facts} == facts
+    in_json = office("daemon", "status", "--json").json
+    assert in_json["lanes"] == in_json["adapters"] == []
+    assert [key.replace("_", "-") for key in in_json if key not in ("lanes", "adapters")] == list(
+        after.record
+    )
+
+
+def test_status_shows_lanes_that_have_something_to_say_and_every_adapter(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell.set_up()
+    shell("daemon", "start")
+    shell(
+        "agent",
+        "bind",
+        "--as",
+        "boss",
+        "--name",
+        "nex",
+        "--adapter-type",
+        "folder",
+        "--path",
+        "reports",
+        cwd=tmp_path,
+    )
+    place = "channel:folder:reports"
+
+    def blocks() -> list[dict[str, str]]:
+        return shell("daemon", "status").blocks
+
+    wait_until(lambda: blocks()[-1].get("state") == "running")
+    assert blocks()[1:] == [{"adapter": place, "state": "running", "agents": "nex"}]
+    shell("lane", "pause", "--as", "boss", "--address", place)
+    shell("envelope", "send", "--as", "nex", "--to", place, "--text", "hello")
+    shell("envelope", "send", "--as", "nex", "--to", "agent:nex", "--deliver-at", "2099-01-01", "--text", "x")
+    told, lane, _ = blocks()
+    assert lane == {"lane": place, "binding": "b1", "state": "paused", "due": "1"}
+    assert (told["due"], told["deferred"], told["failed"]) == ("1", "1", "0")
+    assert told["next-wake-at"].startswith("2099-01-01T00:00:00") and told["oldest-due-at"]
+    shell("lane", "resume", "--as", "boss", "--address", place)
+    wait_until(lambda: (tmp_path / "reports" / "out" / "e1.txt").exists())
+    wait_until(lambda: len(blocks()) == 2)
+    assert (tmp_path / "reports" / "out" / "e1.txt").read_text() == "hello"
+
+
+def test_the_daemon_s_clock_is_shown_in_utc_and_in_the_boss_s_zone(shell: Shell) -> None:
+    shell("setup", "--timezone", "Asia/Kolkata")
+    shell("daemon", "start")
+    time = shell("daemon", "time").record
+    assert (
+        time["now"].endswith("Z") and time["local"].endswith("+05:30") and time["timezone"] == "Asia/Kolkata"
+    )
+    assert shell("daemon", "status").record["started-at"].endswith("+05:30")
+
+
+def test_logs_prints_the_last_lines(office: Office) -> None:
+    path = Path(office.home.log_file)
+    append(path, "".join(f"line {number}\n" for number in range(100)))
+    assert office("daemon", "logs", "-n", "2").stdout == "line 98\nline 99\n"
+    assert len(office("daemon", "logs").stdout.splitlines()) == 50
+    assert office("daemon", "logs", "-n", "0").stdout == ""
+    assert office("daemon", "logs", "-n", "-1").rc == 2
+    everything = office("daemon", "logs", "--number", "100000")
+    assert (everything.rc, everything.stdout) == (0, path.read_text())
+
+
+def test_logs_without_a_log_say_so(shell: Shell) -> None:
+    done = shell("daemon", "logs")
+    assert (done.rc, done.stdout) == (0, "") and shell.home.log_file in done.stderr
+
+
+def test_following_the_log_prints_what_comes_also_after_it_was_rotated(shell: Shell, tmp_path: Path) -> None:
+    log, seen = Path(shell.home.log_file), tmp_path / "seen"
+    log.parent.mkdir(parents=True)
+    log.write_text("old\n")
+    with seen.open("w") as screen, shell.open("daemon", "logs", "-n", "1", "-f", into=screen):
+        wait_until(lambda: seen.read_text() == "old\n", seconds=20)
+        append(log, "new\n")
+        wait_until(lambda: seen.read_text() == "old\nnew\n", seconds=20)
+        append(log, "the last of this file\n")
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text("the first of the next\n")
+        expected = "old\nnew\nthe last of this file\nthe first of the next\n"
+        wait_until(lambda: seen.read_text() == expected, seconds=20)
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def test_following_the_log_is_ended_by_ctrl_c_without_a_traceback(office: Office, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    with seen.open("w") as screen, office.open("daemon", "logs", "-f", into=screen) as following:
+        wait_until(seen.read_text, seconds=20)
+        following.send_signal(signal.SIGINT)
+        _, error = following.communicate()
+    assert following.returncode == 130 and error == ""
+
+
+def test_a_log_line_never_ends_up_readable_for_others(shell: Shell) -> None:
+    shell("daemon", "start")
+    wait_until(lambda: "serves" in Path(shell.home.log_file).read_text())
+    assert os.stat(shell.home.log_file).st_mode & 0o777 == 0o600

@@ -1,0 +1,231 @@
+"""How commands end: exit statuses, errors a person can act on, JSON for both outcomes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hiboss.cli import client
+from hiboss.core.errors import EXIT_TIMEOUT, TimedOut
+from tests.support.cli import Office, Shell, open_office
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@contextmanager
+def deaf_daemon(directory: Path) -> Iterator[tuple[Shell, socket.socket]]:
+    """Somebody listens at daemon.sock and never says a word."""
+    shell = Shell(directory / "home")
+    os.mkdir(shell.home.path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(shell.home.socket)
+        listener.listen()
+        yield shell, listener
+
+
+# --- --json --------------------------------------------------------------------------
+
+
+def test_every_command_prints_one_json_document(office: Office) -> None:
+    name = office.agent()
+    id_ = office.send("nex", name)
+    mail = ("--as", name, "--id", id_)
+    commands = [
+        ("agent", "register", "--as", "boss", "--name", "jay"),
+        ("agent", "list", "--as", "jay"),
+        ("agent", "set", "--as", "boss", "--name", "jay", "--role", "x"),
+        ("agent", "self", "--as", "jay"),
+        ("agent", "delete", "--as", "boss", "--name", "jay", "--yes"),
+        ("envelope", "send", "--as", "nex", "--to", f"agent:{name}", "--text", "x"),
+        ("envelope", "list", "--as", name),
+        *(("envelope", verb, *mail) for verb in ("get", "read", "ack", "archive", "trash", "restore")),
+        ("envelope", "cancel", "--as", "nex", "--id", office.send("nex", name)),
+        ("daemon", "status"),
+        ("daemon", "ping"),
+        ("daemon", "time"),
+        ("setup",),
+        ("up", "--detach"),
+    ]
+    for words in commands:
+        done = office(*words, "--json")
+        assert (done.rc, done.stderr) == (0, ""), words
+        assert isinstance(done.json, dict) and done.json, words
+
+
+def test_the_log_comes_as_json_too(office: Office) -> None:
+    done = office("daemon", "logs", "-n", "1", "--json")
+    assert done.rc == 0 and done.json
+
+
+@pytest.mark.parametrize(
+    ("words", "rc", "code"),
+    [
+        (("agent", "self"), 1, "no_token"),
+        (("agent", "self", "--as", "nobody"), 1, "unknown_profile"),
+        (("envelope", "get", "--as", "nex", "--id", "e999"), 1, "not_found"),
+        (("envelope", "get", "--as", "nex", "--id", "m1"), 2, "bad_id"),
+        (("envelope", "send", "--as", "nex", "--to", "agent:nix", "--text", "x"), 1, "unknown_recipient"),
+        (("envelope", "send", "--as", "nex", "--to", "nex", "--text", "x"), 2, "bad_address"),
+        (
+            ("envelope", "send", "--as", "nex", "--to", "agent:nex", "--text-file", "/nowhere"),
+            2,
+            "unreadable_file",
+        ),
+        (("daemon", "start"), 1, "daemon_running"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_failure_with_json_is_one_document_on_standard_error(
+    office: Office, words: tuple[str, ...], rc: int, code: str
+) -> None:
+    done = office(*words, "--json")
+    assert (done.rc, done.stdout) == (rc, "")
+    assert done.error["code"] == code and done.error["message"]
+    plain = office(*words)
+    assert plain.rc == rc and plain.stderr == f"error: {done.error['message']}\ncode: {code}\n"
+
+
+def test_a_warning_does_not_spoil_the_document_of_a_failure(office: Office) -> None:
+    done = office("agent", "self", "--token", "hba_wrong", "--json")
+    assert done.rc == 1 and done.error["code"] == "bad_token"
+
+
+def test_a_missing_option_with_json_is_one_document_too(office: Office) -> None:
+    done = office("envelope", "get", "--as", "nex", "--json")
+    assert done.rc == 2 and "--id" in done.error["message"]
+
+
+# --- what is wrong is said in words of the command line ------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "rc", "says"),
+    [
+        (("send", "--as", "nex", "--to", "nex", "--text", "x"), 2, "agent:nex"),
+        (("send", "--as", "nex", "--to", "agent:nix", "--text", "x"), 1, "did you mean agent:nex?"),
+        (("send", "--as", "nex", "--text", "x"), 2, "--to"),
+        (("send", "--as", "nex", "--to", "agent:nex"), 2, "--text"),
+        (("send", "--as", "boss", "--to", "agent:nex", "--text", "x"), 2, "--from user:boss"),
+        (
+            ("send", "--as", "nex", "--from", "user:boss", "--to", "agent:nex", "--text", "x"),
+            1,
+            "the boss alone",
+        ),
+        (
+            ("send", "--as", "nex", "--to", "agent:nex", "--text", "x", "--deliver-at", "+2H"),
+            2,
+            "Y M D h m s",
+        ),
+        (("send", "--as", "nex", "--to", "agent:nex", "--text", "x", "--deliver-at", "tomorrow"), 2, "+2h"),
+        (("list", "--as", "nex", "-n", "0"), 2, "-n"),
+        (("list", "--as", "nex", "-n", "101"), 2, "-n"),
+        (("list", "--as", "nex", "--after", "x"), 2, "next-cursor"),
+        (("list", "--as", "nex", "--from", "agent:nix"), 1, "agent:nix"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_error_says_what_would_be_right(
+    office: Office, words: tuple[str, ...], rc: int, says: str
+) -> None:
+    done = office("envelope", *words)
+    assert (done.rc, done.stdout) == (rc, "")
+    assert says in done.stderr and "isoformat" not in done.stderr
+
+
+# --- nobody there, nobody answers ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("envelope", "list"), ("agent", "list"), ("daemon", "status"), ("daemon", "ping"), ("daemon", "time")],
+    ids=" ".join,
+)
+def test_without_a_daemon_a_command_ends_with_3_and_says_how_to_start_it(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = Shell(tmp_path / "home")(*words)
+    assert (done.rc, done.stdout) == (3, "")
+    assert "hiboss daemon start" in done.stderr and "code: daemon_unreachable" in done.stderr
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_socket_left_by_a_dead_daemon_is_unreachable_too(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, _):
+        pass  # the listener is gone, its file is not
+    done = shell("daemon", "ping", "--json")
+    assert done.rc == 3 and done.error["code"] == "daemon_unreachable"
+
+
+def test_no_answer_ends_with_4_and_says_that_it_may_still_happen(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, _):
+        with pytest.raises(TimedOut) as caught:
+            client.call(shell.home, "daemon.ping", {}, timeout=0.05)
+        done = shell.impatient("daemon", "ping")
+    assert caught.value.exit == EXIT_TIMEOUT == done.rc == 4
+    assert "may still happen" in done.stderr and "code: timed_out" in done.stderr
+
+
+def test_a_daemon_that_hangs_up_without_an_answer_leaves_the_outcome_open(tmp_path: Path) -> None:
+    words = ("envelope", "send", "--to", "agent:nex", "--text", "x")
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open(*words) as sender:
+        connection, _ = listener.accept()
+        with connection:
+            assert json.loads(connection.makefile().readline())["method"] == "envelope.send"
+        error = sender.communicate()[1]
+    assert sender.returncode == 3
+    assert "may still" in error or "may have" in error
+
+
+# --- a reader that goes away ---------------------------------------------------------
+
+
+def test_a_pipe_closed_early_is_no_error_to_tell_of(office: Office) -> None:
+    name = office.agent()
+    for _ in range(30):
+        office.send("nex", name, "line\n" * 2_000)
+    done = office.sh(f"hiboss envelope list --as {name} -n 100 | head -n 1")
+    assert done.stdout.startswith("envelope-id: ") and (done.rc, done.stderr) == (0, "")
+    shut = office.sh(f"hiboss envelope list --as {name} -n 1 | true; hiboss agent list --as {name} | true")
+    assert (shut.rc, shut.stdout, shut.stderr) == (0, "", "")
+
+
+def test_a_command_interrupted_while_it_waits_ends_without_a_traceback(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping") as waiting:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1)  # it has asked, so now it waits
+            os.kill(waiting.pid, signal.SIGINT)
+            output, error = waiting.communicate()
+    assert waiting.returncode == 130 and (output, error) == ("", "")
+
+
+def test_an_interrupted_command_that_speaks_json_says_so_in_json(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as waiting:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1)
+            os.kill(waiting.pid, signal.SIGINT)
+            output, error = waiting.communicate()
+    assert (waiting.returncode, output) == (130, "")
+    assert json.loads(error)["error"]["message"].startswith("interrupted")
+
+
+def test_a_defect_is_told_in_json_when_json_was_asked_for(tmp_path: Path) -> None:
+    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as asking:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(b"this is no answer\n")
+            output, error = asking.communicate()
+    assert (asking.returncode, output) == (1, "")
+    assert set(json.loads(error)["error"]) == {"code", "message", "data"}

@@ -1,0 +1,231 @@
+"""The help of every command, as a new user reads it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Done, Shell
+
+VERBS = {
+    "envelope": [
+        "send",
+        "list",
+        "get",
+        "read",
+        "ack",
+        "cancel",
+        "claim",
+        "wait",
+        "release",
+        "retry",
+        "archive",
+        "trash",
+        "restore",
+    ],
+    "agent": [
+        "register",
+        "list",
+        "set",
+        "delete",
+        "self",
+        "status",
+        "pause",
+        "resume",
+        "background",
+        "heartbeat",
+        "bind",
+        "unbind",
+        "bindings",
+        "permission",
+        "token",
+    ],
+    "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
+    "run": ["list", "get", "tail", "cancel", "pause", "resume"],
+    "user": ["register", "list", "delete", "token"],
+    "user token": ["rotate"],
+    "lane": ["list", "retry", "pause", "resume"],
+    "agent permission": ["get", "set"],
+    "agent token": ["rotate", "revoke"],
+    "boss": ["get", "set", "token"],
+    "boss token": ["rotate"],
+    "permission": ["policy"],
+    "permission policy": ["get", "set"],
+    "config": ["show", "check", "reload"],
+    "daemon": ["start", "stop", "restart", "status", "ping", "time", "logs"],
+    "completion": ["show", "install"],
+}
+FLAG = re.compile(r"--[a-z-]+")
+GROUPS = [tuple(noun.split()) for noun in VERBS]
+SINGLE = ["up", "setup", "chat", "send", "inbox", "read", "reply", "team", "poll", "watch"]  # without a noun
+PLACES = [(), *((word,) for word in SINGLE), *GROUPS]
+PLACES += [
+    place for noun, verbs in VERBS.items() for verb in verbs if (place := (*noun.split(), verb)) not in GROUPS
+]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "home")
+
+
+def section(text: str, title: str) -> list[str]:
+    """The lines below `Title:`, each entry with its continuation lines joined."""
+    _, _, rest = text.partition(f"\n{title}:\n")
+    entries: list[str] = []
+    for line in rest.split("\n\n")[0].splitlines():
+        if re.match(r"  \S", line):
+            entries.append(line.strip())
+        else:
+            entries[-1] += "  " + line.strip()
+    return entries
+
+
+def purpose(done: Done) -> str:
+    """What stands between the usage line and the options."""
+    return done.stdout.partition("\n\n")[2].partition("\nOptions:\n")[0].strip()
+
+
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_help_is_a_sentence_and_describes_every_option_and_every_command_has_json(
+    shell: Shell, place: tuple[str, ...]
+) -> None:
+    done = shell(*place, "--help")
+    assert (done.rc, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {' '.join(('hiboss', *place))} ")
+    assert re.match(r"[A-Z][^\n]+ [^\n]+", purpose(done)) and purpose(done).split("\n\n")[0].endswith(".")
+    options = section(done.stdout, "Options")
+    assert any(option.startswith("-h, --help ") for option in options)
+    for option in options:
+        names, _, words = option.partition("  ")
+        assert re.search(r"\w+ .*\w", words), f"{names} has no help"
+    if place and place not in GROUPS:
+        assert any(option.startswith("--json ") for option in options)
+
+
+@pytest.mark.parametrize("place", [(), ("up",), ("agent",), ("daemon", "logs")], ids=" ".join)
+def test_the_short_name_of_help_is_the_same(shell: Shell, place: tuple[str, ...]) -> None:
+    assert shell(*place, "-h") == shell(*place, "--help")
+
+
+@pytest.mark.parametrize("noun", VERBS)
+def test_the_help_of_a_noun_lists_every_verb_with_a_line_that_is_not_cut_off(shell: Shell, noun: str) -> None:
+    lines = section(shell(*noun.split(), "--help").stdout, "Commands")
+    assert [line.split()[0] for line in lines] == VERBS[noun]
+    assert [line for line in lines if line.endswith("...")] == []
+
+
+def test_the_root_lists_every_noun(shell: Shell) -> None:
+    lines = section(shell("--help").stdout, "Commands")
+    nouns = {noun for noun in VERBS if " " not in noun}
+    assert {line.split()[0] for line in lines} == nouns | set(SINGLE)
+
+
+@pytest.mark.parametrize("place", [(), ("envelope",)], ids=" ".join)
+def test_a_command_without_its_verb_shows_the_help(shell: Shell, place: tuple[str, ...]) -> None:
+    done = shell(*place)
+    assert done.rc == 2
+    assert done.stderr == shell(*place, "--help").stdout
+
+
+WRONG = [
+    (("envlope", "list"), "there is no command envlope (did you mean envelope?)", "hiboss"),
+    (("zebra",), "there is no command zebra", "hiboss"),
+    (("envelope", "snd"), "there is no command snd (did you mean send?)", "hiboss envelope"),
+    (("agent", "tokn", "rotate"), "there is no command tokn (did you mean token?)", "hiboss agent"),
+    (
+        ("agent", "token", "rotat"),
+        "there is no command rotat (did you mean rotate?)",
+        "hiboss agent token",
+    ),
+    (
+        ("envelope", "list", "--statu", "done"),
+        "there is no option --statu (did you mean --status?)",
+        "hiboss envelope list",
+    ),
+    (
+        ("agent", "token", "rotate", "--nam", "x"),
+        "there is no option --nam (did you mean --name?)",
+        "hiboss agent token rotate",
+    ),
+    (("--verson",), "there is no option --verson (did you mean --version?)", "hiboss"),
+    (
+        ("envelope", "list", "--status", "don"),
+        "--status cannot be don (did you mean done?); right would be pending, done, failed, cancelled",
+        "hiboss envelope list",
+    ),
+    (
+        ("envelope", "send", "--priority", "urgent"),
+        "--priority cannot be urgent; right would be critical, high, normal, low",
+        "hiboss envelope send",
+    ),
+    (("envelope", "get"), "the option --id is missing", "hiboss envelope get"),
+    (("envelope", "get", "--id"), "option '--id' requires an argument", "hiboss envelope get"),
+    (
+        ("envelope", "list", "-n", "many"),
+        "-n/--number must be a whole number, not many",
+        "hiboss envelope list",
+    ),
+    (("send",), "TO is missing", "hiboss send"),
+    (
+        ("agent", "set", "--name", "x", "--daily-cost", "much"),
+        "--daily-cost must be a number, not much",
+        "hiboss agent set",
+    ),
+    (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
+    (
+        ("agent", "set", "--name", "x", "--busy", "colect"),
+        "--busy cannot be colect (did you mean collect?); right would be collect, followup",
+        "hiboss agent set",
+    ),
+    (("envelope", "list", "e1"), "got unexpected extra argument(s) (e1)", "hiboss envelope list"),
+]
+
+
+@pytest.mark.parametrize(("words", "says", "place"), WRONG, ids=lambda value: " ".join(value)[:40])
+def test_a_mistyped_word_is_wrong_usage_and_hears_what_would_be_right(
+    shell: Shell, words: tuple[str, ...], says: str, place: str
+) -> None:
+    done = shell(*words)
+    assert (done.rc, done.stdout) == (2, "")
+    assert done.stderr == f"error: {says}\ncode: usage\nhelp: {place} --help\n"
+
+
+@pytest.mark.parametrize(("words", "says", "place"), WRONG[3:9:2], ids=lambda value: " ".join(value)[:40])
+def test_wrong_usage_has_the_shape_of_every_error_when_json_was_asked_for(
+    shell: Shell, words: tuple[str, ...], says: str, place: str
+) -> None:
+    done = shell(*words, "--json")
+    assert (done.rc, done.stdout) == (2, "")
+    assert done.error == {
+        "code": "usage",
+        "message": says,
+        "data": {"detail": says, "help": f"{place} --help"},
+    }
+
+
+def test_the_version_is_printed(shell: Shell) -> None:
+    assert re.fullmatch(r"hiboss \d+\.\d+\.\d+\S*\n", shell("--version").stdout)
+
+
+def test_help_makes_no_home(shell: Shell, tmp_path: Path) -> None:
+    shell("envelope", "send", "--help")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", [one for one in PLACES if one and one not in GROUPS], ids=" ".join)
+def test_help_has_the_flags_that_the_reference_has_and_no_others(
+    shell: Shell, place: tuple[str, ...]
+) -> None:
+    # The page is made from the whole tree of commands; a verb that is called is built by itself.
+    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
+    rows = page.partition(f"\n## {' '.join(('hiboss', *place))}\n")[2].partition("\n## ")[0]
+    documented = {flag for row in re.findall(r"^\| (`-.*?`) \|", rows, re.M) for flag in FLAG.findall(row)}
+    shown = {
+        flag
+        for entry in section(shell(*place, "--help").stdout, "Options")
+        for flag in FLAG.findall(entry.partition("  ")[0])
+    }
+    assert shown - {"--help"} == documented and documented

@@ -1,0 +1,249 @@
+"""What a person at a terminal sees: tables, colour, a bar while something lasts; and what a pipe gets."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from wcwidth import wcswidth
+
+from tests.support.cli import Office, Shell, open_office
+from tests.support.terminal import HASTY, Screen, on_terminal
+
+PLAIN = {"NO_COLOR": "1"}
+EVIL = "\x1b[31mred\x07 \u202egnp.exe\nsecond line"
+WIPE = "\r\x1b[K"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """An office with a box: two pieces of mail for kai, one of them settled, and one deferred."""
+    with open_office(tmp_path_factory.mktemp("d")) as running:
+        running.daemon.register("kai", role="reviewer", module="auth", kind="bot")
+        running.send("nex", "kai", "please look at the draft\nand say what you think of it, in some detail")
+        running.send("nex", "kai", "x", subject="漢字かな한국어漢字かな한국어漢字かな한국어漢字かな한국어")
+        running("envelope", "ack", "--as", "kai", "--id", "e2")
+        running.send("nex", "nex", "tomorrow", deliver_at="+1D")
+        yield running
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path / "home")
+    shell.set_up()
+    yield shell
+    shell.end_daemon()
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"\d\d-\d\d \d\d:\d\d", "mm-dd hh:mm", re.sub(r"\d{4}-(?=\d\d-)", "YYYY-", text))
+
+
+# --- tables --------------------------------------------------------------------------
+
+
+def test_a_box_is_a_table_as_wide_as_the_terminal(office: Office) -> None:
+    done = on_terminal(office, "envelope", "list", "--as", "kai", env=PLAIN)
+    assert (done.rc, done.stderr) == (0, "")
+    assert timeless(done.stdout).splitlines() == [
+        "id  from       created           status  subject or text",
+        "e2  agent:nex  YYYY-mm-dd hh:mm  done    漢字かな한국어漢字かな한국어漢字かな한…",
+        "e1  agent:nex  YYYY-mm-dd hh:mm          please look at the draft and say what…",
+    ]
+
+
+def test_on_a_narrow_terminal_less_is_shown_and_no_row_wraps(office: Office) -> None:
+    done = on_terminal(office, "envelope", "list", "--as", "kai", columns=40, env=PLAIN)
+    assert timeless(done.stdout).splitlines() == [
+        "id  from       created      subject or…",
+        "e2  agent:nex  mm-dd hh:mm  漢字かな한…",
+        "e1  agent:nex  mm-dd hh:mm  please look…",
+    ]
+
+
+@pytest.mark.parametrize("columns", [1, 12, 25, 60, 200])
+def test_no_row_is_wider_than_any_terminal(office: Office, columns: int) -> None:
+    for words in (("envelope", "list", "--as", "kai"), ("agent", "list", "--as", "kai")):
+        rows = on_terminal(office, *words, columns=columns, env=PLAIN).stdout.splitlines()
+        assert len(rows) == 3
+        assert [row for row in rows if wcswidth(row) > columns] == []
+
+
+def test_columns_in_the_environment_count_for_more_than_the_terminal(office: Office) -> None:
+    words = ("envelope", "list", "--as", "kai")
+    asked = on_terminal(office, *words, columns=200, env={**PLAIN, "COLUMNS": "40"})
+    assert asked.stdout == on_terminal(office, *words, columns=40, env=PLAIN).stdout
+    nonsense = on_terminal(office, *words, columns=40, env={**PLAIN, "COLUMNS": "wide"})
+    assert nonsense.stdout == asked.stdout
+
+
+def test_an_outbox_says_to_whom_and_what_has_not_arrived(office: Office) -> None:
+    done = on_terminal(office, "envelope", "list", "--as", "nex", "--box", "outbox", "-n", "2", env=PLAIN)
+    head, first, second, blank, cursor = timeless(done.stdout).splitlines()
+    assert head == "id  to         created           status    subject or text"
+    assert first == "e3  agent:nex  YYYY-mm-dd hh:mm  deferred  tomorrow"
+    assert second.startswith("e2  agent:kai  YYYY-mm-dd hh:mm  done      漢字")
+    assert blank == "" and cursor.startswith("next-cursor: ")
+
+
+def test_agents_are_a_table(office: Office) -> None:
+    done = on_terminal(office, "agent", "list", "--as", "kai", env=PLAIN)
+    assert (done.rc, done.stderr) == (0, "")
+    head, *rows = timeless(done.stdout).splitlines()
+    assert head.split() == ["name", "kind/mode", "level", "role", "module", "last", "seen"]
+    assert [row.split()[:3] for row in rows] == [
+        ["kai", "bot/pull", "standard"],
+        ["nex", "agent/pull", "standard"],
+    ]
+    assert rows[0].split()[3:5] == ["reviewer", "auth"]
+
+
+def test_a_pipe_gets_blocks_whatever_standard_error_is(office: Office) -> None:
+    for words in (("envelope", "list", "--as", "kai"), ("agent", "list", "--as", "kai")):
+        piped = on_terminal(office, *words, out=False)
+        assert unseen(piped.stdout) == unseen(office(*words).stdout) and "\x1b" not in piped.stdout
+        assert piped.stdout.startswith(("envelope-id: e2\n", "name: kai\n"))
+
+
+def test_json_is_the_same_on_a_terminal(office: Office) -> None:
+    for words in (("envelope", "list", "--as", "kai", "--json"), ("agent", "list", "--as", "kai", "--json")):
+        assert unseen(on_terminal(office, *words).stdout) == unseen(office(*words).stdout)
+
+
+def unseen(text: str) -> str:
+    """Without when agents were last seen, which every command changes."""
+    return re.sub(r"(last-seen-at: |\"last_seen_at\": \")\S+", r"\1", text)
+
+
+def test_an_empty_list_says_so(office: Office) -> None:
+    done = on_terminal(office, "envelope", "list", "--as", "kai", "--box", "trash", env=PLAIN)
+    assert done.stdout == "no-envelopes: true\n"
+
+
+def test_a_terminal_that_knows_only_ascii_gets_rows_that_fit_too(office: Office) -> None:
+    done = on_terminal(
+        office, "envelope", "list", "--as", "kai", columns=60, env={**PLAIN, "PYTHONIOENCODING": "ascii"}
+    )
+    assert done.rc == 0 and done.stdout.isascii()
+    assert [row for row in done.stdout.splitlines() if len(row) > 60] == []
+
+
+# --- strangers' words ----------------------------------------------------------------
+
+
+def test_nothing_a_stranger_wrote_steers_the_terminal(office: Office) -> None:
+    name = office.agent(role=EVIL.splitlines()[0], display="\x1b]0;title\x07")
+    id_ = office.send("nex", name, EVIL, subject=EVIL.splitlines()[0])
+    for words in (
+        ("envelope", "list", "--as", name),
+        ("envelope", "get", "--as", name, "--id", id_),
+        ("envelope", "read", "--as", name, "--id", id_),
+        ("agent", "list", "--as", name),
+        ("agent", "set", "--as", "boss", "--name", name, "--role", EVIL.splitlines()[0]),
+        ("envelope", "send", "--as", name, "--to", EVIL, "--text", "x"),
+        ("agent", "list", "--as", EVIL),
+        ("envelope", EVIL),
+        ("envelope", "list", f"--{EVIL}"),
+        ("envelope", "list", "--box", EVIL),
+    ):
+        done = on_terminal(office, *words, columns=200, env=PLAIN)
+        shown = done.stdout + done.stderr
+        assert "red" in shown, words
+        assert not set(shown) & set("\x1b\x07\u202e"), words
+
+
+# --- colour --------------------------------------------------------------------------
+
+
+def test_keys_heads_and_unread_mail_are_coloured_on_a_terminal(office: Office) -> None:
+    record = on_terminal(office, "agent", "self", "--as", "nex").stdout
+    assert record.startswith("\x1b[36mkind:\x1b[0m agent\n\x1b[36maddress:\x1b[0m agent:nex\n")
+    head, read, unread = on_terminal(office, "envelope", "list", "--as", "kai").stdout.splitlines()
+    assert head.startswith("\x1b[2mid ") and head.endswith("\x1b[0m")
+    assert read.startswith("e2 ") and unread.startswith("\x1b[1me1 ")
+
+
+def test_an_error_is_red_where_standard_error_is_a_terminal(office: Office) -> None:
+    words = ("agent", "self", "--as", "nobody")
+    done = on_terminal(office, *words, out=False)
+    assert done.rc == 1 and done.stderr.startswith("\x1b[1;31merror:\x1b[0m there is no profile nobody")
+    assert done.stderr.endswith("\ncode: unknown_profile\n")
+    assert on_terminal(office, *words, err=False).stderr == office(*words).stderr
+    in_json = on_terminal(office, *words, "--json")
+    assert in_json.error["code"] == "unknown_profile"
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"NO_COLOR": "no"}, {"TERM": "dumb"}], ids=str)
+def test_colour_can_be_refused(office: Office, env: dict[str, str]) -> None:
+    for words in (("agent", "self", "--as", "nex"), ("agent", "list"), ("envelope", "list", "--as", "kai")):
+        done = on_terminal(office, *words, env=env)
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_an_empty_no_color_refuses_nothing(office: Office) -> None:
+    assert "\x1b[36m" in on_terminal(office, "agent", "self", "--as", "nex", env={"NO_COLOR": ""}).stdout
+
+
+# --- the bar -------------------------------------------------------------------------
+
+
+def test_a_quick_command_shows_no_bar(office: Office) -> None:
+    assert on_terminal(office, "daemon", "ping").stderr == ""
+
+
+def test_while_the_daemon_keeps_a_person_waiting_a_bar_moves_and_is_wiped_away(office: Office) -> None:
+    def go_on(out: Screen, err: Screen, pid: int) -> None:
+        if err.written.count(b"\r") > 2:
+            os.kill(office.daemon.pid, signal.SIGCONT)
+
+    os.kill(office.daemon.pid, signal.SIGSTOP)
+    try:
+        done = on_terminal(office, "daemon", "ping", meanwhile=go_on, columns=30)
+    finally:
+        os.kill(office.daemon.pid, signal.SIGCONT)
+    assert done.rc == 0 and "pong:" in done.stdout
+    *drawn, last = done.stderr.split("\r")[1:]
+    assert last == "\x1b[K"
+    bars = [text.removesuffix("\x1b[K") for text in drawn]
+    assert all(re.fullmatch(r"\[ *=== *\] waiting for da", bar) for bar in bars)
+    assert {len(bar) for bar in bars} == {29} and len(set(bars)) > 1
+
+
+def test_ctrl_c_wipes_the_bar_away_too(office: Office) -> None:
+    given_up: list[int] = []
+
+    def give_up(out: Screen, err: Screen, pid: int) -> None:
+        if err.written and not given_up:
+            given_up.append(pid)
+            os.kill(pid, signal.SIGINT)
+
+    os.kill(office.daemon.pid, signal.SIGSTOP)
+    try:
+        done = on_terminal(office, "daemon", "ping", command=HASTY, meanwhile=give_up)
+    finally:
+        os.kill(office.daemon.pid, signal.SIGCONT)
+    assert done.rc == 130 and done.stdout == ""
+    assert "waiting for daemon.ping, 0 s" in done.stderr and done.stderr.endswith(WIPE)
+
+
+def test_starting_stopping_and_setting_up_show_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "home")
+    try:
+        setup = on_terminal(shell, "setup", command=HASTY)
+        assert "waiting for setup.execute, without a daemon, 0 s" in setup.stderr and setup.rc == 0
+        started = on_terminal(shell, "daemon", "start", command=HASTY)
+        assert "starting the daemon, 0 s" in started.stderr and started.stderr.endswith(WIPE)
+        again = on_terminal(shell, "daemon", "restart", command=HASTY)
+        assert "stopping the daemon, 0 s" in again.stderr and "starting the daemon, 0 s" in again.stderr
+        in_json = on_terminal(shell, "daemon", "restart", "--json", command=HASTY)
+        assert in_json.rc == 0 and in_json.stderr == ""
+        dumb = on_terminal(shell, "daemon", "restart", command=HASTY, env={"TERM": "dumb"})
+        assert dumb.rc == 0 and dumb.stderr == ""
+        stopped = on_terminal(shell, "daemon", "stop", command=HASTY, err=False)
+        assert stopped.rc == 0 and stopped.stderr == ""
+    finally:
+        shell.end_daemon()

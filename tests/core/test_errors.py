@@ -1,0 +1,182 @@
+"""The error tree: stable codes, messages made of facts, and the status a command ends with."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+
+from hiboss.cli.client import Answered
+from hiboss.core import errors
+from hiboss.core.errors import HibossError, tree
+from hiboss.core.quoting import nearest
+
+# As `tree` finds them, but for what other modules add.
+CLASSES = [cls for cls in tree() if cls.__module__.startswith(errors.__name__)]
+
+USAGE = {
+    "invalid_params",
+    "bad_address",
+    "bad_time",
+    "bad_duration",
+    "no_provider",
+    "bad_provider",
+    "bad_cron",
+    "bad_timezone",
+    "bad_id",
+    "bad_name",
+    "bad_text",
+} | {
+    "empty_message",
+    "no_recipient",
+    "bad_cursor",
+    "sender_missing",
+    "too_far",
+    "unreadable_file",
+    "not_utf8",
+    "usage",
+    "bad_config",
+    "bad_setting",
+    "unknown_setting",
+}
+SPECIFIED = {
+    "parse_error": -32700,
+    "invalid_request": -32600,
+    "method_not_found": -32601,
+    "invalid_params": -32602,
+    "internal_error": -32603,
+}
+
+
+def _fields(cls: type[HibossError]) -> dict[str, str]:
+    """The facts a class's docstring asks for, with how each is to be formatted."""
+    parsed = string.Formatter().parse(cls.__doc__ or "")
+    return {name: spec or "" for _, name, spec, _ in parsed if name is not None}
+
+
+def _facts(cls: type[HibossError]) -> dict[str, Any]:
+    return {name: 7.5 if spec else f"<{name}>" for name, spec in _fields(cls).items()}
+
+
+def test_the_tree_holds_every_class_of_the_module() -> None:
+    declared = {c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, HibossError)}
+    assert set(CLASSES) == declared
+    assert len(CLASSES) > 40
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_class_says_its_own_code_and_message(cls: type[HibossError]) -> None:
+    assert "code" in vars(cls)
+    assert cls.code.isidentifier() and cls.code.islower()
+    assert "__doc__" in vars(cls) and (cls.__doc__ or "").strip()
+
+
+def test_codes_are_unique() -> None:
+    codes = [cls.code for cls in CLASSES]
+    assert len(set(codes)) == len(codes)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_message_is_made_of_the_facts_which_stay_readable_and_travel(cls: type[HibossError]) -> None:
+    facts = _facts(cls)
+    error = cls(**facts)
+    for name, value in facts.items():
+        assert (f"{value:g}" if isinstance(value, float) else value) in error.message
+        assert getattr(error, name) == value
+    assert "{" not in error.message and "\n" not in error.message
+    assert error.message == str(error)
+    assert error.payload() == {"code": cls.code, **facts}
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if _fields(cls)])
+def test_a_forgotten_fact_shows_at_once(cls: type[HibossError]) -> None:
+    with pytest.raises(KeyError):
+        cls()
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_no_fact_has_a_name_that_means_something_else(cls: type[HibossError]) -> None:
+    assert not [name for name in _fields(cls) if hasattr(HibossError, name) or name in ("facts", "code")]
+
+
+def test_what_a_caller_wrote_is_never_taken_for_a_place_holder() -> None:
+    assert "{why} {0}" in errors.BadName(value="{why} {0}", why="because").message
+
+
+def test_an_unknown_attribute_is_no_fact() -> None:
+    with pytest.raises(AttributeError):
+        _ = errors.BadName(value="x", why="y").colour
+
+
+# --- what doors do with them ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_the_exit_status_is_that_of_the_manual(cls: type[HibossError]) -> None:
+    special = {"daemon_unreachable": 3, "hung_up": 3, "timed_out": 4, "armed_elsewhere": 5, "stopping": 6}
+    special |= dict.fromkeys(USAGE, 2)
+    assert cls.exit == special.get(cls.code, 1)
+    assert errors.exit_status(cls.code) == cls.exit
+
+
+def test_the_codes_of_wrong_usage_are_codes() -> None:
+    assert {cls.code for cls in CLASSES} >= USAGE
+
+
+def test_a_code_of_a_newer_daemon_ends_a_command_as_refused() -> None:
+    assert errors.exit_status("not_invented_yet") == 1
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_rpc_codes_are_those_of_the_specification_or_of_the_servers_range(cls: type[HibossError]) -> None:
+    if cls.code in SPECIFIED:
+        assert cls.rpc == SPECIFIED[cls.code]
+    else:
+        assert cls.rpc in SPECIFIED.values() or -32099 <= cls.rpc <= -32000
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_http_statuses_are_those_of_errors(cls: type[HibossError]) -> None:
+    assert 400 <= cls.http <= 599
+
+
+def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> None:
+    data = {"code": "bad_time", "value": "{x}", "why": "it is none"}
+    answered = Answered({"code": -32602, "message": "{x} is no time", "data": data})
+    assert answered.message == "{x} is no time"
+    assert answered.stable_code == "bad_time"
+    assert answered.exit_status == 2
+    assert answered.rpc_code == -32602
+    assert answered.why == "it is none"
+
+
+@pytest.mark.parametrize(
+    "error", [{}, {"code": -1, "message": "odd"}, {"code": -1, "message": "odd", "data": None}]
+)
+def test_an_answered_error_without_data_is_an_error_all_the_same(error: dict[str, Any]) -> None:
+    answered = Answered(error)
+    assert answered.stable_code == "error"
+    assert answered.exit_status == 1
+    assert answered.message
+
+
+# --- hints ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "hint"),
+    [
+        ("agent:nxe", ["agent:nex", "user:boss"], " (did you mean agent:nex?)"),
+        ("AGENT:NEX", ["agent:Nex"], " (did you mean agent:Nex?)"),
+        ("envelope.sent", ["envelope.send", "envelope.list"], " (did you mean envelope.send?)"),
+        ("zebra", ["agent:nex", "user:boss"], ""),
+        ("", ["agent:nex"], ""),
+        ("nex", [], ""),
+    ],
+)
+def test_the_nearest_known_word_is_suggested_and_a_far_one_is_not(
+    word: str, known: list[str], hint: str
+) -> None:
+    assert nearest(word, known) == hint
+    assert nearest(word, iter(known)) == hint

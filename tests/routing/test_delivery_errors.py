@@ -1,0 +1,335 @@
+"""What goes wrong with a post: which error stops what, how long a lane waits, who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import wait_until
+from tests.support.office import boss
+from tests.support.places import (
+    CRASH,
+    HANG,
+    OK,
+    SCRIPTED,
+    Place,
+    envelope_error,
+    lane_error,
+    notices,
+    post_office,
+    row,
+    written,
+)
+
+PATIENCE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 3_600_000, 3_600_000]
+SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with post_office(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="0.3") as running:
+        yield running
+
+
+@pytest.fixture
+def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
+    return Place(tmp_path).bound(daemon)
+
+
+def told_about(daemon: RunningDaemon, place: Place) -> list[str]:
+    """What the boss was told of an outage there."""
+    return [one["text"] for one in notices(boss(daemon)) if f"to {place.address} since" in one["text"]]
+
+
+# --- whom an error stops -------------------------------------------------------------
+
+
+def test_an_envelope_error_fails_one_and_the_next_goes_on(daemon: RunningDaemon, place: Place) -> None:
+    place.script(OK, envelope_error(kind="too_big", text="that is too long for us"))
+    numbers = [place.send(f"{i}") for i in range(3)]
+    place.wait_for("0", "2")
+    failed = place.wait_for_status(numbers[1], "failed")
+    assert failed["attempts"] == 1
+    assert failed["last_error"]["kind"] == "too_big"
+    assert failed["last_error"]["text"] == "that is too long for us"
+    assert place.wait_for_status(numbers[2], "done")["attempts"] == 0
+    assert place.lane() == {}
+    assert told_about(daemon, place) == []
+
+
+def test_failed_envelopes_can_be_listed_and_are_counted(daemon: RunningDaemon, place: Place) -> None:
+    before = daemon.call("daemon.status")["failed"]
+    place.script(envelope_error())
+    number = place.send("x")
+    place.wait_for_status(number, "failed")
+    assert place.owner.ids(box="outbox", status="failed") == [number]
+    assert daemon.call("daemon.status")["failed"] == before + 1
+
+
+def test_the_status_shows_a_lane_that_waits_and_what_waits_there(daemon: RunningDaemon, place: Place) -> None:
+    place.script(lane_error(text="cut off"))
+    place.send("a")
+    place.send("b")
+    place.wait_for_failures(1)
+    status = daemon.call("daemon.status")
+    (lane,) = [one for one in status["lanes"] if one["address"] == place.address]
+    assert (lane["state"], lane["due"], lane["failures"], lane["last_error"]) == ("waiting", 2, 1, "cut off")
+    assert lane["next_try_at"] is not None
+    assert status["next_wake_at"] is not None
+    assert status["oldest_due_at"] is not None
+    place.steer("retry")
+    place.wait_for("a", "b")
+    wait_until(lambda: place.lane()["failures"] == 0)
+    # "b" may be posted and not settled yet: then it still counts as due.
+    wait_until(lambda: place.address not in [one["address"] for one in daemon.call("daemon.status")["lanes"]])
+
+
+def test_a_crashing_post_makes_its_lane_wait_and_nothing_else(
+    daemon: RunningDaemon, place: Place, tmp_path: Path
+) -> None:
+    other = Place(tmp_path).bound(daemon)
+    place.script(CRASH)
+    number = place.send("x")
+    lane = place.wait_for_failures(1)
+    assert lane["error_kind"] == "adapter_failed"
+    assert row(daemon, number)["attempts"] == 1
+    other.send("y")
+    other.wait_for("y")
+    assert place.shown()["state"] == "running"
+    place.steer("retry")
+    place.wait_for("x")
+
+
+def test_a_post_that_is_not_confirmed_in_time_makes_its_lane_wait(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(HANG)
+    number = place.send("x")
+    lane = place.wait_for_failures(1)
+    assert (lane["error_kind"], lane["error_text"]) == ("timed_out", "no answer within 0.3 seconds")
+    assert row(daemon, number)["held_by"] is None
+    place.steer("retry")
+    place.wait_for("x")
+
+
+# --- how long ------------------------------------------------------------------------
+
+
+def test_a_lane_waits_longer_after_each_error_and_in_the_end_an_hour(place: Place) -> None:
+    place.script(*[lane_error(retry_after=None)] * len(PATIENCE_MS))
+    number = place.send("x")
+    for failures, patience in enumerate(PATIENCE_MS, 1):
+        lane = place.wait_for_failures(failures)
+        waits = lane["wake_at"] - lane["tried_at"]
+        assert 0.9 * patience - 1 <= waits <= 1.1 * patience + 1
+        place.steer("retry")
+    place.wait_for("x")
+    assert place.wait_for_status(number, "done")["attempts"] == len(PATIENCE_MS)
+
+
+def test_lanes_that_fail_together_do_not_come_again_together(daemon: RunningDaemon, tmp_path: Path) -> None:
+    waits = set()
+    for _ in range(4):
+        place = Place(tmp_path).bound(daemon)
+        place.script(lane_error(retry_after=None))
+        place.send("x")
+        lane = place.wait_for_failures(1)
+        waits.add(lane["wake_at"] - lane["tried_at"])
+        place.unbind()
+    assert len(waits) > 1
+
+
+def test_what_the_platform_says_about_when_wins(place: Place) -> None:
+    place.script(lane_error(retry_after=7200), lane_error(retry_after=0.2))
+    place.send("x")
+    lane = place.wait_for_failures(1)
+    assert lane["wake_at"] - lane["tried_at"] == 7_200_000
+    place.steer("retry")
+    place.wait_for("x")  # by itself, after a moment
+    assert place.steps_left() == 0
+
+
+@pytest.mark.parametrize("seconds", [1e18, float("inf"), float("nan")])
+def test_a_senseless_time_to_wait_is_not_waited_for(
+    daemon: RunningDaemon, place: Place, seconds: float
+) -> None:
+    place.script(lane_error(retry_after=seconds))
+    number = place.send("first")
+    lane = place.wait_for_failures(1)
+    assert 0 < lane["wake_at"] - lane["tried_at"] <= 86_400_000
+    assert row(daemon, number)["held_by"] is None
+    place.send("second")
+    place.steer("retry")
+    place.wait_for("first", "second")
+
+
+def test_a_time_in_the_past_is_tried_again_at_once(place: Place) -> None:
+    place.script(lane_error(retry_after=-5))
+    place.send("x")
+    place.wait_for("x")
+
+
+def test_after_a_success_patience_begins_anew(place: Place) -> None:
+    place.script(lane_error(), lane_error(), OK, lane_error(retry_after=None))
+    place.send("a")
+    place.wait_for_failures(1)
+    place.steer("retry")
+    place.wait_for_failures(2)
+    place.steer("retry")
+    place.wait_for("a")
+    wait_until(lambda: place.lane()["failures"] == 0)
+    place.send("b")
+    lane = place.wait_for_failures(1)
+    assert lane["wake_at"] - lane["tried_at"] <= 5_501
+    assert lane["first_failed_at"] == lane["error_at"]
+
+
+def test_an_envelope_error_shows_that_the_platform_answers_and_ends_an_outage(place: Place) -> None:
+    place.script(lane_error(), envelope_error())
+    number = place.send("x")
+    place.wait_for_failures(1)
+    place.steer("retry")
+    place.wait_for_status(number, "failed")
+    lane = place.lane()
+    assert (lane["state"], lane["failures"], lane["boss_told_at"]) == ("open", 0, None)
+
+
+# --- new activity --------------------------------------------------------------------
+
+
+def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(lane_error(), lane_error())
+    first = place.send("first")
+    place.wait_for_failures(1)
+    for text in ("second", "third"):
+        place.send(text)
+    written(daemon)
+    assert place.lane()["failures"] == 1  # it has just been tried
+    assert row(daemon, first)["handovers"] == 1
+    place.lane_ages(5_001)
+    place.send("fourth")
+    place.wait_for_failures(2)
+    assert row(daemon, first)["handovers"] == 2
+    place.lane_ages(5_001)
+    place.send("fifth")
+    place.wait_for("first", "second", "third", "fourth", "fifth")
+
+
+def test_new_mail_does_not_try_a_paused_lane(daemon: RunningDaemon, place: Place) -> None:
+    place.script(lane_error())
+    place.send("first")
+    place.wait_for_failures(1)
+    place.steer("pause")
+    place.lane_ages(60_000)
+    place.send("second")
+    written(daemon)
+    assert place.texts() == []
+    assert place.lane()["state"] == "paused"
+    place.steer("resume")
+    place.wait_for("first", "second")
+
+
+# --- the boss is told ----------------------------------------------------------------
+
+
+def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(lane_error(text="first"), lane_error(text="still"), OK, lane_error(text="again"))
+    place.send("a")
+    place.wait_for_failures(1)
+    (first,) = told_about(daemon, place)
+    assert "first" in first
+    place.steer("retry")
+    place.wait_for_failures(2)
+    assert told_about(daemon, place) == [first]
+    place.steer("retry")
+    place.wait_for("a")
+    wait_until(lambda: place.lane()["failures"] == 0)
+    place.send("b")
+    place.wait_for_failures(1)
+    _, second = told_about(daemon, place)
+    assert "again" in second
+    place.steer("retry")
+    place.wait_for("a", "b")
+
+
+def test_what_the_boss_is_told_comes_from_the_system_and_is_made_by_a_machine(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(lane_error())
+    place.send("a")
+    place.wait_for_failures(1)
+    found = [one for one in notices(boss(daemon)) if place.address in one["text"]]
+    assert [(one["from"], one["auto"], one["status"]) for one in found] == [("agent:system", True, "done")]
+
+
+def test_secrets_in_error_texts_are_left_out_wherever_they_are_kept(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(lane_error(text=f"GET /bot{SECRET}/send failed"), envelope_error(text=f"{SECRET} is wrong"))
+    number = place.send("x")
+    place.wait_for_failures(1)
+    place.steer("retry")
+    place.wait_for_status(number, "failed")
+    with daemon.database() as database:
+        kept = "\n".join(database.iterdump())
+    assert SECRET not in kept
+    assert "hba_…" in kept
+    assert SECRET not in Path(daemon.home.log_file).read_text()
+
+
+# --- chunks --------------------------------------------------------------------------
+
+
+def chunks(daemon: RunningDaemon, number: str) -> list[tuple[str, bool]]:
+    with daemon.database() as database:
+        rows = database.execute(
+            "SELECT content, posted_at IS NOT NULL FROM post WHERE envelope = ? ORDER BY chunk",
+            (int(number[1:]),),
+        ).fetchall()
+    return [(content, bool(posted)) for content, posted in rows]
+
+
+def test_a_retry_goes_on_at_the_chunk_that_was_not_posted(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).settings(chunk=3)
+    place.bound(daemon)
+    place.script(OK, lane_error())
+    number = place.send("abcdefgh")
+    place.wait_for_failures(1)
+    assert chunks(daemon, number) == [("abc", True), ("def", False), ("gh", False)]
+    place.steer("retry")
+    place.wait_for("abc", "def", "gh")
+    assert [one["number"] for one in place.posts()] == [0, 1, 2]
+    place.wait_for_status(number, "done")
+    assert chunks(daemon, number) == [("abc", True), ("def", True), ("gh", True)]
+
+
+def test_chunks_are_stored_before_the_first_is_posted_and_stay_the_same(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).settings(chunk=4)
+    place.bound(daemon)
+    place.script(lane_error())
+    number = place.send("abcdefgh")
+    place.wait_for_failures(1)
+    assert chunks(daemon, number) == [("abcd", False), ("efgh", False)]
+    daemon.stop()  # at its next start the adapter would cut otherwise
+    place.settings(chunk=1)
+    daemon.start(**SCRIPTED, HIBOSS_DELIVERY_POST_SECONDS="0.3")
+    place.wait_for("abcd", "efgh")
+
+
+def test_a_short_message_is_noted_with_the_platforms_name_for_it(daemon: RunningDaemon, place: Place) -> None:
+    number = place.send("short")
+    place.wait_for_status(number, "done")
+    with daemon.database() as database:
+        rows = database.execute(
+            "SELECT chunk, platform_id FROM post WHERE envelope = ?", (int(number[1:]),)
+        ).fetchall()
+    assert [tuple(one) for one in rows] == [(0, f"{number}.0")]

@@ -1,0 +1,295 @@
+"""Lanes: one at a time, in order; paused, resumed and shared out among a bounded number of hands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
+from tests.support.office import agent, boss
+from tests.support.places import (
+    HANG,
+    HOUR_MS,
+    OK,
+    SCRIPTED,
+    Place,
+    age,
+    lane_error,
+    post_office,
+    row,
+    written,
+)
+
+QUARTER_MS = 15 * 60 * 1000
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with post_office(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture
+def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
+    return Place(tmp_path).bound(daemon)
+
+
+def shown(daemon: RunningDaemon, place: Place) -> dict[str, object]:
+    lanes = boss(daemon).call("lane.list")["lanes"]
+    (found,) = [one for one in lanes if one["address"] == place.address]
+    return dict(found)
+
+
+# --- order ---------------------------------------------------------------------------
+
+
+def test_what_is_sent_is_posted_in_the_order_of_its_arrival(place: Place) -> None:
+    numbers = [place.send(f"{i}") for i in range(20)]
+    place.wait_for(*[f"{i}" for i in range(20)])
+    assert [one["id"] for one in place.posts()] == numbers
+    for number in numbers:
+        assert place.wait_for_status(number, "done")["attempts"] == 0
+
+
+def test_urgent_mail_goes_first_and_of_equal_urgency_what_came_first(place: Place) -> None:
+    place.steer("pause")
+    for priority in ("low", "normal", "high", "critical", "low", "normal", "high", "critical"):
+        place.send(priority, priority=priority)
+    place.steer("resume")
+    place.wait_for("critical", "critical", "high", "high", "normal", "normal", "low", "low")
+
+
+def test_after_fifteen_minutes_anything_counts_as_critical(daemon: RunningDaemon, place: Place) -> None:
+    place.steer("pause")
+    old, fresh = place.send("old and low", priority="low"), place.send("fresh and low", priority="low")
+    place.send("critical", priority="critical")
+    age(daemon, old, QUARTER_MS + 1000)
+    age(daemon, fresh, QUARTER_MS - HOUR_MS // 60)
+    place.steer("resume")
+    place.wait_for("old and low", "critical", "fresh and low")
+
+
+def test_a_lane_error_delays_everybody_and_keeps_the_order(place: Place) -> None:
+    place.script(OK, lane_error(), lane_error())
+    numbers = [place.send(f"{i}") for i in range(4)]
+    place.wait_for_failures(1)
+    for number in numbers[1:]:
+        assert boss(place.daemon).get(number)["status"] == "pending"
+    assert place.steer("retry") == 1
+    place.wait_for_failures(2)
+    assert place.texts() == ["0"]
+    place.steer("retry")
+    place.wait_for("0", "1", "2", "3")
+    found = [place.wait_for_status(number, "done") for number in numbers]
+    assert [one["attempts"] for one in found] == [0, 2, 0, 0]
+
+
+def test_an_urgent_one_that_comes_during_an_outage_goes_before_the_one_that_failed(place: Place) -> None:
+    place.script(lane_error())
+    place.send("first")
+    place.wait_for_failures(1)
+    place.send("urgent", priority="critical")
+    place.steer("retry")
+    place.wait_for("urgent", "first")
+
+
+def test_two_places_of_one_account_are_two_lanes(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).settings(places=["upstairs"])
+    place.bound(daemon)
+    place.script(lane_error())
+    place.send("down")
+    place.wait_for_failures(1)
+    place.owner.send("channel:scripted:upstairs", text="up")
+    place.wait_for("up")
+    assert shown(daemon, place)["state"] == "waiting"
+    place.steer("retry")
+    place.wait_for("up", "down")
+
+
+# --- pause, resume, retry ------------------------------------------------------------
+
+
+def test_a_paused_lane_keeps_its_mail_until_it_is_resumed(daemon: RunningDaemon, place: Place) -> None:
+    assert place.steer("pause") == 1
+    assert place.steer("pause") == 0
+    number = place.send("held")
+    written(daemon)
+    assert (shown(daemon, place)["state"], shown(daemon, place)["due"]) == ("paused", 1)
+    assert row(daemon, number)["handovers"] == 0
+    assert place.steer("retry") == 0  # a pause is ended by a resume only
+    assert place.texts() == []
+    assert place.steer("resume") == 1
+    assert place.steer("resume") == 0
+    place.wait_for("held")
+    assert shown(daemon, place)["state"] == "open"
+
+
+def test_a_lane_that_waits_can_be_paused_and_goes_on_at_once_when_resumed(place: Place) -> None:
+    place.script(lane_error())
+    place.send("late")
+    place.wait_for_failures(1)
+    place.steer("pause")
+    assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
+    place.steer("resume")
+    place.wait_for("late")
+
+
+def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, place: Place) -> None:
+    place.script({"do": "hang", "seconds": 0.5})
+    first, second = place.send("in hand"), place.send("behind")
+    wait_until(lambda: row(daemon, first)["held_by"] is not None)
+    place.steer("pause")
+    place.wait_for_status(first, "done")
+    written(daemon)
+    assert row(daemon, second)["handovers"] == 0
+    assert place.texts() == ["in hand"]
+    place.steer("resume")
+    place.wait_for("in hand", "behind")
+
+
+def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).settings(chunk=3)
+    place.bound(daemon)
+    place.script({"do": "hang", "seconds": 0.5}, lane_error())
+    number = place.send("abcdef")
+    wait_until(lambda: row(daemon, number)["held_by"] is not None)
+    place.steer("pause")
+    wait_until(lambda: row(daemon, number)["attempts"] == 1)
+    assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
+    place.steer("resume")
+    place.wait_for("abc", "def")
+
+
+def test_steering_a_lane_that_is_not_there_is_refused(daemon: RunningDaemon) -> None:
+    for verb in ("retry", "pause", "resume"):
+        assert boss(daemon).refusal(f"lane.{verb}", address="channel:scripted:nowhere") == "unknown_address"
+        assert boss(daemon).refusal(f"lane.{verb}", address="agent:nex") == "not_found"
+        assert boss(daemon).refusal(f"lane.{verb}", address="nowhere") == "bad_address"
+
+
+def test_agents_may_not_steer_lanes_and_only_privileged_ones_see_them(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    eve = agent(daemon)
+    for verb in ("retry", "pause", "resume"):
+        assert eve.refusal(f"lane.{verb}", address=place.address) == "forbidden"
+    assert eve.refusal("lane.list") == "forbidden"
+    boss(daemon).call("agent.permission.set", name=eve.name, level="privileged")
+    assert eve.call("lane.list")["lanes"]
+    assert eve.refusal("lane.pause", address=place.address) == "forbidden"
+
+
+def test_the_command_line_lists_pauses_retries_and_resumes(daemon: RunningDaemon, place: Place) -> None:
+    shell = Shell(daemon.home.path)
+    place.script(lane_error(text="the wire is cut"))
+    place.send("x")
+    place.wait_for_failures(1)
+    listed = shell("lane", "list", "--as", "boss")
+    assert place.address in listed.stdout
+    assert "the wire is cut" in listed.stdout
+    for verb, changed in (("pause", "1"), ("resume", "1"), ("retry", "0")):
+        done = shell("lane", verb, "--as", "boss", "--address", place.address)
+        assert (done.rc, done.record) == (0, {"changed": changed})
+    place.wait_for("x")
+    found = shell("lane", "list", "--as", "boss", "--json").json["lanes"]
+    (mine,) = [one for one in found if one["address"] == place.address]
+    assert (mine["state"], mine["due"], mine["failures"], mine["last_error"]) == ("open", 0, 0, None)
+
+
+def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: Path) -> None:
+    paused, waiting = Place(tmp_path).bound(daemon), Place(tmp_path).bound(daemon)
+    paused.steer("pause")
+    paused.send("kept")
+    waiting.script(lane_error())
+    waiting.send("first")
+    waiting.send("second")
+    waiting.wait_for_failures(1)
+    daemon.stop()
+    assert (paused.lane()["state"], waiting.lane()["state"]) == ("paused", "waiting")
+    daemon.start(**SCRIPTED)
+    # An adapter that starts tries what waits; what is paused stays so.
+    waiting.wait_for("first", "second")
+    paused.wait_for_state("running")
+    written(daemon)
+    assert paused.lane()["state"] == "paused"
+    assert paused.texts() == []
+    paused.steer("resume")
+    paused.wait_for("kept")
+
+
+# --- many lanes ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon with two hands."""
+    with post_office(tmp_path_factory.mktemp("n"), HIBOSS_DELIVERY_PARALLEL_LANES="2") as running:
+        yield running
+
+
+def test_never_more_lanes_work_at_once_than_allowed_and_all_get_their_turn(
+    narrow: RunningDaemon, tmp_path: Path
+) -> None:
+    owner = agent(narrow)
+    places = [Place(tmp_path).bound(narrow, owner) for _ in range(6)]
+    for place in places:
+        place.script({"do": "hang", "seconds": 0.2})
+    numbers = [place.send("slow") for place in places]
+    most = 0
+
+    def settled() -> bool:
+        nonlocal most
+        with narrow.database() as database:
+            held = "SELECT count(*) FROM envelope WHERE held_by IS NOT NULL"
+            most = max(most, database.execute(held).fetchone()[0])
+        return all(place.texts() for place in places)
+
+    wait_until(settled)
+    assert most == 2
+    for place, number in zip(places, numbers, strict=True):
+        place.wait_for_status(number, "done")
+
+
+def test_long_lanes_give_their_places_to_others(narrow: RunningDaemon, tmp_path: Path) -> None:
+    owner = agent(narrow)
+    long = [Place(tmp_path).bound(narrow, owner) for _ in range(2)]
+    short = Place(tmp_path).bound(narrow, owner)
+    for place in (*long, short):
+        place.steer("pause")
+    for place in long:
+        place.flood(500)
+        place.script({"do": "hang", "seconds": 0.5})  # so that all three stand in line
+    mark = short.send("mine")
+    for place in (*long, short):
+        place.steer("resume")
+    short.wait_for("mine")
+    short.wait_for_status(mark, "done")
+    for place in long:
+        assert finished_before(narrow, place, mark) < 500  # it had not to wait for the whole of them
+        place.wait_for(*[f"{i}" for i in range(500)])
+
+
+def finished_before(daemon: RunningDaemon, place: Place, mark: str) -> int:
+    with daemon.database() as database:
+        before = """
+            SELECT count(*) FROM envelope WHERE status = 1 AND binding = ?
+            AND done_at < (SELECT done_at FROM envelope WHERE id = ?)
+        """
+        return int(database.execute(before, (place.binding, int(mark[1:]))).fetchone()[0])
+
+
+def test_a_lane_that_hangs_holds_up_no_other(daemon: RunningDaemon, tmp_path: Path, place: Place) -> None:
+    stuck = Place(tmp_path).bound(daemon)
+    stuck.script(HANG)
+    number = stuck.send("stuck")
+    wait_until(lambda: row(daemon, number)["held_by"] is not None)
+    place.send("free")
+    place.wait_for("free")
+    assert row(daemon, number)["status"] == 0
+    stuck.unbind()

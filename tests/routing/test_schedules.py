@@ -1,0 +1,409 @@
+"""Schedules, operation by operation: made, shown, changed, run, refused; whose they are; what ends them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
+from tests.support.office import Party, agent, boss
+
+Schedule = dict[str, Any]
+NEW_YEAR = "0 0 1 1 *"  # so that none fires by itself
+
+
+def create(who: Party, to: Party | str, **params: Any) -> Schedule:
+    """A schedule that is not due while the tests run, unless it is told otherwise."""
+    if not {"cron", "every", "at"} & params.keys():
+        params["cron"] = NEW_YEAR
+    params = {"to": to if isinstance(to, str) else to.address, "text": "tick"} | params
+    found: Schedule = who.call("cron.create", **params)
+    return found
+
+
+def show(who: Party, number: str) -> Schedule:
+    found: Schedule = who.call("cron.show", id=number)
+    return found
+
+
+def kept(daemon: RunningDaemon) -> tuple[int, int, int]:
+    with daemon.database() as database:
+        tables = ("schedule", "schedule_slot", "message")
+        one, two, three = (
+            int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables
+        )
+    return one, two, three
+
+
+# --- making and showing them ---------------------------------------------------------
+
+
+def test_one_is_made_and_shown_as_it_was_meant(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(
+        ada,
+        bob,
+        cron="0 9 * * MON-FRI",
+        timezone="Europe/Berlin",
+        subject="daily",
+        text="stand-up",
+        priority="high",
+        catch_up="all",
+        overlap="queue",
+        name="morning",
+    )
+    assert made["id"].startswith("s") and made["next_at"].endswith("Z")
+    expected = {
+        "owner": ada.address,
+        "from": ada.address,
+        "to": [bob.address],
+        "cron": "0 9 * * MON-FRI",
+        "every_seconds": None,
+        "at": None,
+        "timezone": "Europe/Berlin",
+        "subject": "daily",
+        "text": "stand-up",
+        "priority": "high",
+        "catch_up": "all",
+        "overlap": "queue",
+        "name": "morning",
+        "enabled": True,
+    }
+    assert {key: made[key] for key in expected} == expected
+    assert show(ada, made["id"]) == {**made, "slots": []}
+    assert ada.call("cron.list")["schedules"] == [made]
+
+
+def test_what_is_not_said_is_once_skip_and_the_bosss_zone(two: tuple[Party, Party]) -> None:
+    made = create(*two)
+    assert (made["catch_up"], made["overlap"], made["timezone"]) == ("once", "skip", "UTC")
+    assert (made["name"], made["subject"], made["priority"]) == (None, None, "normal")
+
+
+def test_it_sends_by_itself_when_its_time_has_come(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    every = create(ada, bob, every="1s", overlap="queue", text="every")
+    once = create(ada, bob, at="+1s", text="once")
+    wait_until(lambda: {"every", "once"} <= {one["text"] for one in bob.list()})
+    ada.call("cron.delete", id=every["id"])
+    wait_until(lambda: not show(ada, once["id"])["enabled"])
+    (slot,) = show(ada, once["id"])["slots"]
+    assert (slot["outcome"], slot["slot"]) == ("fired", once["at"])
+    (sent,) = [one for one in bob.list() if one["text"] == "once"]
+    assert (sent["from"], sent["message"]) == (ada.address, slot["message"])
+
+
+def test_run_sends_now_and_the_box_has_all_of_it(two: tuple[Party, Party], tmp_path: Path) -> None:
+    ada, bob = two
+    (tmp_path / "plan.txt").write_text("as it was")
+    made = create(ada, bob, subject="s", priority="high", attachments=[str(tmp_path / "plan.txt")])
+    assert made["attachments"] == ["plan.txt"]
+    (tmp_path / "plan.txt").unlink()  # it was copied when the schedule was made
+    ran = ada.call("cron.run", id=made["id"])
+    (number,) = ran["ids"]
+    assert ran == {"id": made["id"], "fired": True, "ids": [number]}
+    envelope = bob.get(number)
+    assert (envelope["from"], envelope["text"], envelope["subject"]) == (ada.address, "tick", "s")
+    assert envelope["priority"] == "high"
+    (file,) = envelope["attachments"]
+    assert Path(file["path"]).read_text() == "as it was"
+    (slot,) = show(ada, made["id"])["slots"]
+    assert (slot["outcome"], slot["message"]) == ("fired", envelope["message"])
+    assert show(ada, made["id"])["next_at"] == made["next_at"]
+
+
+def test_its_key_is_its_own_and_no_caller_can_meet_it(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob)
+    for slot in range(3):
+        ada.send(bob, key=f"{made['id']}@{slot}", text="mine")
+    ran = ada.call("cron.run", id=made["id"])
+    with ada.daemon.database() as database:
+        (row,) = database.execute(
+            """
+            SELECT k.key, s.slot, a.name FROM sent_key k JOIN address a ON a.id = k.caller
+            JOIN schedule_slot s ON s.message = k.message WHERE s.schedule = ?
+            """,
+            (int(made["id"][1:]),),
+        ).fetchall()
+    assert (row["key"], row["name"]) == (f"{made['id']}@{row['slot']}", "system")
+    again = ada.send(bob, key=row["key"], text="mine")
+    assert not again["duplicate"] and again["ids"] != ran["ids"]
+
+
+def test_only_what_is_given_is_changed(two: tuple[Party, Party], tmp_path: Path) -> None:
+    ada, bob = two
+    (tmp_path / "a").write_text("a")
+    made = create(ada, bob, subject="s", name="n", attachments=[str(tmp_path / "a")])
+    changed = ada.call("cron.set", id=made["id"], text="new")
+    assert changed == {**made, "text": "new"}
+    changed = ada.call("cron.set", id=made["id"], every="2h", overlap="queue", to=[ada.address])
+    assert (changed["cron"], changed["every_seconds"], changed["overlap"]) == (None, 7200, "queue")
+    assert (changed["to"], changed["text"], changed["attachments"]) == ([ada.address], "new", ["a"])
+    changed = ada.call("cron.set", id=made["id"], cron="@daily", timezone="Asia/Tokyo", attachments=[])
+    assert (changed["cron"], changed["every_seconds"], changed["attachments"]) == ("@daily", None, [])
+    assert changed["next_at"].endswith("T15:00:00.000Z")
+    changed = ada.call("cron.set", id=made["id"], timezone="", name="")
+    assert (changed["timezone"], changed["name"]) == ("UTC", None)
+
+
+def test_one_is_disabled_enabled_and_deleted(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob)
+    off = ada.call("cron.disable", id=made["id"])
+    assert (off["enabled"], off["next_at"]) == (False, None)
+    assert ada.call("cron.run", id=made["id"])["fired"]  # by hand it still can
+    assert ada.call("cron.enable", id=made["id"]) == made
+    ada.call("cron.delete", id=made["id"])
+    assert ada.call("cron.list")["schedules"] == []
+    for method in ("show", "run", "enable", "disable", "delete"):
+        assert ada.refusal(f"cron.{method}", id=made["id"]) == "not_found"
+    assert len(bob.list()) == 1  # what it has sent stays
+
+
+def test_explain_says_when_it_would_be(daemon: RunningDaemon) -> None:
+    answer = daemon.call("cron.explain", cron="30 2 * * *", timezone="Europe/Berlin", count=3)
+    assert len(answer["next"]) == len(answer["local"]) == 3
+    assert all("T02:30:00+0" in one or "T03:00:00+02:00" in one for one in answer["local"])
+    assert len(daemon.call("cron.explain", cron="@hourly")["next"]) == 5
+
+
+# --- whose they are ------------------------------------------------------------------
+
+
+def test_a_foreign_schedule_is_not_there(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob)
+    before = kept(ada.daemon)
+    assert bob.call("cron.list")["schedules"] == []
+    for method in ("show", "run", "enable", "disable", "delete"):
+        assert bob.refusal(f"cron.{method}", id=made["id"]) == "not_found"
+    assert bob.refusal("cron.set", id=made["id"], text="mine") == "not_found"
+    assert kept(ada.daemon) == before and show(ada, made["id"])["text"] == "tick"
+
+
+def test_the_boss_sees_and_changes_all_and_says_in_whose_name(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    chief = boss(ada.daemon)
+    made = create(ada, bob)
+    assert made in chief.call("cron.list")["schedules"]
+    assert chief.call("cron.set", id=made["id"], text="better")["owner"] == ada.address
+    assert chief.refusal("cron.create", cron=NEW_YEAR, to=bob.address, text="x") == "sender_missing"
+    own = create(chief, bob, from_=ada.address)
+    assert (own["owner"], own["from"]) == ("user:boss", ada.address)
+    assert ada.refusal("cron.show", id=own["id"]) == "not_found"
+    (number,) = chief.call("cron.run", id=own["id"])["ids"]
+    assert bob.get(number)["from"] == ada.address
+    said = create(chief, bob, from_=ada.address, from_boss=True, from_name="Ada")
+    (number,) = chief.call("cron.run", id=said["id"])["ids"]
+    assert bob.get(number)["from_boss"]
+
+
+def test_nobody_else_speaks_for_others(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    before = kept(ada.daemon)
+    for extra in ({"from_": bob.address}, {"from_boss": True}, {"from_name": "Eve"}):
+        assert ada.refusal("cron.create", cron=NEW_YEAR, to=bob.address, text="x", **extra) == "boss_only"
+    assert kept(ada.daemon) == before
+
+
+def test_who_may_not_send_may_not_schedule(daemon: RunningDaemon) -> None:
+    quiet = agent(daemon)
+    boss(daemon).call("agent.permission.set", name=quiet.name, level="restricted")
+    assert quiet.refusal("cron.create", cron=NEW_YEAR, to=quiet.address, text="x") == "forbidden"
+    assert quiet.call("cron.list") == {"schedules": []}
+    with pytest.raises(Answered) as caught:
+        daemon.call("cron.create", cron=NEW_YEAR, to=quiet.address, text="x")
+    assert caught.value.stable_code == "no_token"
+
+
+# --- what is refused -----------------------------------------------------------------
+
+REFUSED = [
+    ({}, "invalid_params", "--cron"),
+    ({"cron": NEW_YEAR, "every": "1h"}, "invalid_params", "one way"),
+    ({"cron": NEW_YEAR, "every": "1h", "at": "+1h"}, "invalid_params", "one way"),
+    ({"cron": "0 0 9 * * *"}, "bad_cron", "6 fields instead of 5"),
+    ({"cron": "@reboot"}, "bad_cron", "@reboot"),
+    ({"cron": "0 0 30 2 *"}, "bad_cron", "day-of-month"),
+    ({"cron": "61 * * * *"}, "bad_cron", "minute"),
+    ({"cron": ""}, "bad_cron", "0 fields"),
+    ({"every": "0s"}, "bad_duration", "0s"),
+    ({"every": "0.5s"}, "bad_duration", "at least 1s"),
+    ({"every": "-5s"}, "bad_duration", "-5s"),
+    ({"every": "9000h"}, "bad_duration", "at most"),
+    ({"every": "soon"}, "bad_duration", "soon"),
+    ({"at": "tomorrow"}, "bad_time", "tomorrow"),
+    ({"at": "+200Y"}, "too_far", "100"),
+    ({"cron": NEW_YEAR, "timezone": "Europe/Berlim"}, "bad_timezone", "Europe/Berlin"),
+    ({"cron": NEW_YEAR, "catch_up": "twice"}, "invalid_params", "catch_up"),
+    ({"cron": NEW_YEAR, "overlap": "both"}, "invalid_params", "overlap"),
+    ({"cron": NEW_YEAR, "priority": "urgent"}, "invalid_params", "priority"),
+    ({"cron": NEW_YEAR, "name": "x" * 5_000}, "too_large", "name"),
+    ({"cron": NEW_YEAR, "to": "agent:nobody"}, "unknown_recipient", "agent:nobody"),
+    ({"cron": NEW_YEAR, "to": "nowhere"}, "bad_address", "nowhere"),
+    ({"cron": NEW_YEAR, "to": []}, "no_recipient", ""),
+    ({"cron": NEW_YEAR, "to": "channel:folder:none"}, "not_bound", "channel:folder:none"),
+    ({"cron": NEW_YEAR, "text": ""}, "empty_message", ""),
+    ({"cron": NEW_YEAR, "attachments": ["/nowhere/at/all"]}, "attachment_missing", "/nowhere/at/all"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "code", "said"), REFUSED, ids=[json.dumps(one[0])[:60] for one in REFUSED])
+def test_what_cannot_be_is_refused_clearly_and_nothing_is_kept(
+    nex: Party, wrong: dict[str, Any], code: str, said: str
+) -> None:
+    before = kept(nex.daemon)
+    with pytest.raises(Answered) as caught:
+        nex.call("cron.create", **({"to": nex.address, "text": "tick"} | wrong))
+    assert caught.value.stable_code == code
+    assert said in caught.value.message
+    assert kept(nex.daemon) == before
+    if not wrong or len(wrong.keys() & {"cron", "every", "at"}) > 1:
+        return
+    made = create(nex, nex)
+    with pytest.raises(Answered) as caught:
+        nex.call("cron.set", id=made["id"], **wrong)
+    assert caught.value.stable_code == code
+    assert show(nex, made["id"]) == {**made, "slots": []}
+    nex.call("cron.delete", id=made["id"])
+
+
+@pytest.fixture(scope="module")
+def nex(daemon: RunningDaemon) -> Party:
+    return agent(daemon)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"cron": "* * * *"}, "bad_cron"),
+        ({"cron": NEW_YEAR, "timezone": "Mars/Base"}, "bad_timezone"),
+        ({"cron": NEW_YEAR, "count": 0}, "invalid_params"),
+        ({"cron": NEW_YEAR, "count": 101}, "invalid_params"),
+        ({}, "invalid_params"),
+    ],
+)
+def test_explain_refuses_as_clearly(daemon: RunningDaemon, wrong: dict[str, Any], code: str) -> None:
+    with pytest.raises(Answered) as caught:
+        daemon.call("cron.explain", **wrong)
+    assert caught.value.stable_code == code
+
+
+@pytest.mark.parametrize(("number", "code"), [("s999999", "not_found"), ("e1", "bad_id"), ("x", "bad_id")])
+def test_an_id_that_is_none_is_refused(nex: Party, number: str, code: str) -> None:
+    for method in ("show", "run", "enable", "disable", "delete"):
+        assert nex.refusal(f"cron.{method}", id=number) == code
+    assert nex.refusal("cron.set", id=number, text="x") == code
+
+
+# --- what ends them ------------------------------------------------------------------
+
+
+def test_with_its_owner_a_schedule_ends(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob, every="1h")
+    boss(ada.daemon).call("agent.delete", name=ada.name)
+    assert boss(ada.daemon).refusal("cron.show", id=made["id"]) == "not_found"
+    with ada.daemon.database() as database:
+        row = database.execute("SELECT * FROM schedule WHERE id = ?", (int(made["id"][1:]),)).fetchone()
+    assert (row["next_at"], row["enabled"]) == (None, 0) and row["deleted_at"] is not None
+
+
+def test_when_its_recipient_is_gone_it_is_disabled_and_the_owner_told_once(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob, every="1s")
+    boss(ada.daemon).call("agent.delete", name=bob.name)
+    wait_until(lambda: not show(ada, made["id"])["enabled"])
+    (slot, *others) = show(ada, made["id"])["slots"]
+    assert slot["outcome"] == "failed" and bob.address in slot["reason"]
+    assert all(one["outcome"] in ("fired", "skipped") for one in others)
+    (notice,) = ada.list()
+    assert notice["from"] == "agent:system" and made["id"] in notice["text"] and bob.address in notice["text"]
+
+
+def test_when_the_one_it_speaks_for_is_gone_the_boss_is_told(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    chief = boss(ada.daemon)
+    made = create(chief, bob, from_=ada.address)
+    chief.call("agent.delete", name=ada.name)
+    assert chief.call("cron.run", id=made["id"]) == {"id": made["id"], "fired": False, "ids": []}
+    assert not show(chief, made["id"])["enabled"] and bob.list() == []
+    (notice,) = [one for one in chief.list(address="user:boss") if made["id"] in one["text"]]
+    assert notice["from"] == "agent:system"
+
+
+def test_when_its_channel_is_unbound_it_is_disabled_and_the_owner_told(
+    two: tuple[Party, Party], tmp_path: Path
+) -> None:
+    ada, _ = two
+    chief = boss(ada.daemon)
+    bound = chief.call("agent.bind", name=ada.name, adapter_type="folder", path=str(tmp_path / "tray"))
+    made = create(ada, bound["address"])
+    (number,) = ada.call("cron.run", id=made["id"])["ids"]
+    wait_until(lambda: ada.get(number)["status"] == "done")
+    chief.call("agent.unbind", name=ada.name, adapter_type="folder")
+    assert not ada.call("cron.run", id=made["id"])["fired"]
+    found = show(ada, made["id"])
+    assert not found["enabled"] and found["slots"][0]["outcome"] == "failed"
+    (notice,) = ada.list()
+    assert made["id"] in notice["text"]
+
+
+# --- on the command line -------------------------------------------------------------
+
+
+def test_every_command_works_by_hand(daemon: RunningDaemon, tmp_path: Path) -> None:
+    daemon.register("cli")
+    shell = Shell(daemon.home.path)
+    (tmp_path / "a.txt").write_text("a")
+    made = shell(
+        *("cron", "create", "--as", "cli", "--cron", "@yearly", "--to", "agent:cli", "--text", "-"),
+        *("--attachment", "a.txt", "--subject", "s", "--priority", "low", "--timezone", "Asia/Tokyo"),
+        *("--catch-up", "all", "--overlap", "queue", "--name", "new year"),
+        stdin="happy",
+        cwd=tmp_path,
+    )
+    number = made.record["cron-id"]
+    assert made.record["next-run"].endswith("-01-01T00:00:00+09:00")
+    assert shell("cron", "list", "--as", "cli").record["cron-id"] == number
+    changed = shell("cron", "set", "--as", "cli", "--id", number, "--every", "2h", "--text", "new")
+    assert changed.record["cron-id"] == number
+    assert shell("cron", "disable", "--as", "cli", "--id", number).record["enabled"] == "false"
+    assert shell("cron", "enable", "--as", "cli", "--id", number).record["enabled"] == "true"
+    ran = shell("cron", "run", "--as", "cli", "--id", number)
+    assert (ran.record["fired"], ran.record["id"][0]) == ("true", "e")
+    facts, slot = shell("cron", "show", "--as", "cli", "--id", number).blocks
+    expected = {"every": "7200s", "text": "new", "name": "new year", "attachments": "a.txt"}
+    assert {key: facts[key] for key in expected} == expected
+    assert slot["outcome"] == "fired" and slot["slot"].endswith("+09:00")
+    as_json = shell("cron", "show", "--as", "cli", "--id", number, "--json").json
+    assert as_json["id"] == number and as_json["slots"][0]["outcome"] == "fired"
+    assert shell("cron", "delete", "--as", "cli", "--id", number).record["deleted"] == "true"
+    assert shell("cron", "list", "--as", "cli").stdout == "no-schedules: true\n"
+    told = shell("cron", "explain", "--cron", "0 9 * * 7", "--timezone", "Asia/Tokyo", "--count", "2")
+    assert [*told.record] == ["cron", "timezone", "next-run-1", "next-run-2"]
+    assert told.record["next-run-1"].endswith("T09:00:00+09:00")
+
+
+def test_the_command_line_refuses_with_a_reason(daemon: RunningDaemon) -> None:
+    shell = Shell(daemon.home.path)
+    base = ("cron", "create", "--as", "nex", "--to", "agent:nex", "--text", "x")
+    before = kept(daemon)
+    for words, said in (
+        ((), "--cron"),
+        (("--every", "0s"), "0s"),
+        (("--cron", "0 0 30 2 *"), "0 0 30 2 *"),
+        (("--cron", "@daily", "--timezone", "Mars/Base"), "Mars/Base"),
+        (("--cron", "@daily", "--at", "+1h"), "one way"),
+    ):
+        done = shell(*base, *words)
+        assert done.rc == 2 and done.stdout == "" and said in done.stderr, words
+    assert shell("cron", "set", "--as", "nex", "--id", "s1").rc == 2
+    assert shell("cron", "show", "--as", "nex", "--id", "s999999").rc not in (0, 2)
+    assert kept(daemon) == before

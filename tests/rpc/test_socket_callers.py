@@ -1,0 +1,230 @@
+"""Who is at the other end: tokens, logging in once, the peer's uid, and modes of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from tests.support.daemons import answers, ask, code, line, notification, started, wait_until
+
+NOBODY = 65534
+_AS_ANOTHER_USER = """
+import os, socket, sys
+os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+    connection.settimeout(30)
+    connection.connect(sys.argv[1])
+    while part := connection.recv(65536):
+        sys.stdout.write(part.decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with started(tmp_path_factory.mktemp("d")) as running:
+        running.register("other")
+        yield running
+
+
+# --- tokens with each request ----------------------------------------------------------------
+
+
+def test_without_a_token_nothing_but_open_operations_is_done(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        assert code(ask(connection, "envelope.list")) == "no_token"
+        assert code(ask(connection, "envelope.send", to="agent:nex", text="anonymous")) == "no_token"
+        assert code(ask(connection, "auth.login")) == "no_token"
+        assert code(ask(connection, "daemon.ping")) == "ok"
+
+
+@pytest.mark.parametrize(
+    "token", ["", "hba_wrong", "hbb_" + "A" * 43, "x" * 100_000, "ÄÖ\U0001f600"], ids=lambda t: t[:10]
+)
+def test_a_token_that_is_not_in_force_is_refused_everywhere(daemon: RunningDaemon, token: str) -> None:
+    with daemon.connect() as connection:
+        for method in ("envelope.list", "auth.login", "daemon.ping"):
+            answer = ask(connection, method, token=token)
+            assert answer["error"]["data"]["code"] == "bad_token" and answer["error"]["code"] == -32002
+
+
+@pytest.mark.parametrize("token", [5, 1.5, True, [], ["hba_x"], {}, {"a": 1}], ids=repr)
+def test_a_token_that_is_no_text_is_invalid_params(daemon: RunningDaemon, token: Any) -> None:
+    with daemon.connect() as connection:
+        for method in ("envelope.list", "auth.login"):
+            assert ask(connection, method, token=token)["error"]["code"] == -32602
+        assert code(ask(connection, "daemon.ping")) == "ok"
+
+
+def test_an_error_about_a_token_does_not_repeat_the_token(daemon: RunningDaemon) -> None:
+    secret = "hba_canary-canary-canary"
+    requests = [line("envelope.list", 1, token=secret), line("auth.login", 1, token=[secret])]
+    requests.append(line("auth.login", 1, token=daemon.token("nex"), tokn=secret))
+    with daemon.connect() as connection:
+        connection.sendall(b"".join(requests))
+        found = answers(connection, 3)
+    assert all("error" in one for one in found)
+    assert "canary" not in json.dumps(found)
+    assert "canary" not in Path(daemon.home.log_file).read_text()
+
+
+def test_a_token_cut_short_is_not_valid(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        assert code(ask(connection, "envelope.list", token=daemon.token("nex")[:-1])) == "bad_token"
+
+
+# --- logging in once ---------------------------------------------------------------------------
+
+
+def whoami(connection: Any) -> str:
+    answer = ask(connection, "agent.self")
+    return str(answer["result"]["address"]) if "result" in answer else code(answer)
+
+
+def test_after_login_requests_on_that_connection_need_no_token(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection, daemon.connect() as another:
+        login = ask(connection, "auth.login", token=daemon.token("nex"))
+        assert login["result"]["address"] == "agent:nex"
+        assert whoami(connection) == "agent:nex"
+        assert whoami(another) == "no_token"
+
+
+def test_login_counts_for_requests_pipelined_behind_it(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        send = line("envelope.send", 2, to="agent:nex", text="right behind the login")
+        connection.sendall(line("auth.login", 1, token=daemon.token("nex")) + send + line("agent.self", 3))
+        found = answers(connection, 3)
+    assert [code(one) for one in found] == ["ok", "ok", "ok"]
+    assert found[2]["result"]["address"] == "agent:nex"
+
+
+def test_a_request_pipelined_before_the_login_is_still_nobodys(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        connection.sendall(line("agent.self", 1) + line("auth.login", 2, token=daemon.token("nex")))
+        assert [code(one) for one in answers(connection, 2)] == ["no_token", "ok"]
+
+
+def test_each_request_speaks_for_who_was_logged_in_when_it_was_written(daemon: RunningDaemon) -> None:
+    names = ["nex", "other", "nex", "other"]
+    lines = [line("auth.login", name, token=daemon.token(name)) + line("agent.self", name) for name in names]
+    with daemon.connect() as connection:
+        connection.sendall(b"".join(lines))
+        found = answers(connection, 8)
+    assert [one["result"]["address"] for one in found[1::2]] == [f"agent:{name}" for name in names]
+
+
+def test_a_login_sent_as_a_notification_counts_too(daemon: RunningDaemon) -> None:
+    login = json.dumps(notification("auth.login", token=daemon.token("nex"))).encode() + b"\n"
+    with daemon.connect() as connection:
+        connection.sendall(login)
+        assert whoami(connection) == "agent:nex"
+
+
+def test_a_login_in_a_batch_counts_for_what_follows_the_batch(daemon: RunningDaemon) -> None:
+    batch = [{"jsonrpc": "2.0", "method": "auth.login", "id": 1, "params": {"token": daemon.token("nex")}}]
+    with daemon.connect() as connection:
+        connection.sendall(json.dumps(batch).encode() + b"\n" + line("agent.self", 2))
+        found = answers(connection, 2)
+    assert found[1]["result"]["address"] == "agent:nex"
+
+
+def test_a_failed_login_changes_nothing(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        assert code(ask(connection, "auth.login", token="hba_wrong")) == "bad_token"
+        assert whoami(connection) == "no_token"
+        ask(connection, "auth.login", token=daemon.token("nex"))
+        assert code(ask(connection, "auth.login", token="hba_wrong")) == "bad_token"
+        assert whoami(connection) == "agent:nex"
+
+
+def test_a_token_with_the_request_wins_over_the_login(daemon: RunningDaemon) -> None:
+    with daemon.connect() as connection:
+        ask(connection, "auth.login", token=daemon.token("nex"))
+        assert (
+            ask(connection, "agent.self", token=daemon.token("other"))["result"]["address"] == "agent:other"
+        )
+        assert whoami(connection) == "agent:nex"
+
+
+def test_a_login_ends_when_the_agent_is_deleted(daemon: RunningDaemon) -> None:
+    token = daemon.register("shortlived")
+    with daemon.connect() as connection:
+        ask(connection, "auth.login", token=token)
+        assert whoami(connection) == "agent:shortlived"
+        daemon.call("agent.delete", token=daemon.token("boss"), name="shortlived")
+        assert whoami(connection) == "bad_token"
+
+
+# --- the machine's own users ---------------------------------------------------------------------
+
+
+def mode(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_home_socket_database_and_tokens_are_open_to_their_owner_only(daemon: RunningDaemon) -> None:
+    home = daemon.home
+    daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="so that there is a WAL")
+    directories = [home.path, home.tokens, home.media, home.backups, os.path.dirname(home.log_file)]
+    files = [home.socket, home.database, f"{home.database}-wal", f"{home.database}-shm"]
+    files += [home.pid_file, home.log_file, home.profile("boss"), home.profile("nex")]
+    assert {path: oct(mode(path)) for path in directories} == {path: "0o700" for path in directories}
+    assert {path: oct(mode(path)) for path in files} == {path: "0o600" for path in files}
+
+
+def test_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        with running_daemon(tmp_path) as daemon:
+            home = daemon.home
+            found = [mode(p) for p in (home.path, home.socket, home.database, home.pid_file, home.log_file)]
+    finally:
+        os.umask(old)
+    assert [oct(one) for one in found] == ["0o700", "0o600", "0o600", "0o600", "0o600"]
+
+
+@pytest.fixture
+def open_house() -> Iterator[RunningDaemon]:
+    """A daemon whose directories and socket anybody may reach, against every default."""
+    directory = tempfile.mkdtemp(prefix="hb", dir="/tmp")  # pytest's own lie below a closed one
+    os.chmod(directory, 0o755)
+    try:
+        with started(directory) as running:
+            os.chmod(running.home.path, 0o755)
+            os.chmod(running.home.socket, 0o666)
+            yield running
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_another_user_of_the_machine_is_refused_even_when_the_modes_are_open(
+    open_house: RunningDaemon,
+) -> None:
+    """Only root can become another user; anybody else is served, being the owner."""
+    uid = NOBODY if os.geteuid() == 0 else os.geteuid()
+    child = subprocess.Popen(
+        [sys.executable, "-c", _AS_ANOTHER_USER, open_house.home.socket, str(uid)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    )
+    if uid == os.geteuid():
+        wait_until(lambda: open_house.call("daemon.status")["connections"] == 2)
+        open_house.stop()  # which hangs up on a client that was let in, without a word
+        assert child.communicate(timeout=30)[0] == ""
+        return
+    answer = json.loads(child.communicate(timeout=30)[0])
+    assert code(answer) == "foreign_peer" and answer["error"]["code"] == -32003
+    assert answer["error"]["data"] == {"code": "foreign_peer", "owner": 0, "uid": NOBODY}
+    assert answer["id"] is None
+    assert open_house.call("daemon.ping")["pong"] is True

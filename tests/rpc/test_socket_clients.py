@@ -1,0 +1,202 @@
+"""Clients that are many, slow, greedy or gone: none hurts another."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import psutil
+import pytest
+
+from hiboss.core.settings import DEFAULTS
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import answers, ask, code, line, started, wait_until
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with started(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def write_until_stuck(connection: socket.socket, data: bytes) -> int:
+    """Write the same lines again and again as long as the daemon takes them; how much that was."""
+    connection.settimeout(0.5)
+    written = 0
+    try:
+        while True:
+            written += connection.send(data[written % len(data) :])
+    except TimeoutError:
+        return written
+
+
+# --- many ----------------------------------------------------------------------------------
+
+
+def test_a_client_is_served_while_a_thousand_others_are_idle(daemon: RunningDaemon, many_files: None) -> None:
+    token = daemon.token("nex")
+    with ExitStack() as stack:
+        idle = [stack.enter_context(daemon.connect()) for _ in range(1_000)]
+        wait_until(lambda: daemon.call("daemon.status")["connections"] >= 1_000)
+        sent = daemon.call("envelope.send", token=token, to="agent:nex", text="among the idle")
+        got = daemon.call("envelope.get", token=token, id=sent["ids"][0])
+        assert got["envelope"]["text"] == "among the idle"
+        for connection in (idle[0], idle[500], idle[999]):
+            assert ask(connection, "daemon.ping")["result"]["pong"] is True
+    wait_until(lambda: daemon.call("daemon.status")["connections"] <= 2)
+
+
+def test_many_requests_in_flight_on_one_connection_are_answered_in_order(daemon: RunningDaemon) -> None:
+    token = daemon.token("nex")
+    count = DEFAULTS.requests_in_flight * 3
+    kinds = ("daemon.ping", "envelope.send", "no.such", "envelope.list")
+    with daemon.connect() as connection:
+        requests = []
+        for number in range(count):
+            params = {"token": token} if number % 4 in (1, 3) else {}
+            if number % 4 == 1:
+                params |= {"to": "agent:nex", "text": f"in flight {number}"}
+            requests.append(line(kinds[number % 4], number, **params))
+        writer = threading.Thread(target=connection.sendall, args=(b"".join(requests),))
+        writer.start()
+        found = answers(connection, count)
+        writer.join()
+    assert [one["id"] for one in found] == list(range(count))
+    assert [code(one) for one in found] == ["ok", "ok", "method_not_found", "ok"] * (count // 4)
+
+
+def test_clients_at_the_same_time_get_their_own_answers(daemon: RunningDaemon) -> None:
+    token = daemon.token("nex")
+    found: dict[int, list[object]] = {}
+
+    def talk(client: int) -> None:
+        with daemon.connect() as connection:
+            for number in range(20):
+                text = f"client {client} says {number}"
+                connection.sendall(line("envelope.send", text, token=token, to="agent:nex", text=text))
+            found[client] = [one["id"] for one in answers(connection, 20)]
+
+    threads = [threading.Thread(target=talk, args=(client,)) for client in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {client: [f"client {client} says {n}" for n in range(20)] for client in range(16)}
+
+
+# --- greedy and slow -----------------------------------------------------------------------
+
+
+def test_a_client_that_never_reads_is_not_read_from_and_others_are_served(daemon: RunningDaemon) -> None:
+    token = daemon.token("nex")
+    sent = daemon.call("envelope.send", token=token, to="agent:nex", text="t" * 20_000)
+    with daemon.connect() as deaf:
+        written = write_until_stuck(deaf, line("envelope.get", 1, token=token, id=sent["ids"][0]) * 50)
+        assert written < 2 * DEFAULTS.frame_bytes
+        later = daemon.call("envelope.send", token=token, to="agent:nex", text="past the deaf one")
+        assert later["ids"]
+        # When it reads after all, its answers are still there, each whole.
+        deaf.settimeout(30)
+        found = answers(deaf, 100)
+    assert [one["result"]["envelope"]["id"] for one in found] == sent["ids"] * 100
+
+
+def test_answers_that_nobody_reads_do_not_pile_up_in_memory(daemon: RunningDaemon) -> None:
+    token = daemon.register("wordy")
+    for _ in range(20):
+        daemon.call("envelope.send", token=token, to="agent:wordy", text="w" * 100_000)
+    process = psutil.Process(daemon.pid)
+    before = process.memory_info().rss
+    with daemon.connect() as deaf:
+        write_until_stuck(deaf, line("envelope.list", 1, token=token, page_size=20) * 128)
+        assert daemon.call("daemon.ping")["pong"] is True
+        growth = process.memory_info().rss - before
+    assert growth < 60 * MIB
+
+
+def test_a_greedy_connection_leaves_others_their_turn(daemon: RunningDaemon) -> None:
+    token = daemon.token("nex")
+    stop = threading.Event()
+
+    def flood(connection: socket.socket) -> None:
+        requests = line("envelope.send", 1, token=token, to="agent:nex", text="flood") * 100
+        while not stop.is_set():
+            connection.sendall(requests)
+            answers(connection, 100)
+
+    with ExitStack() as stack:
+        threads = [
+            threading.Thread(target=flood, args=(stack.enter_context(daemon.connect()),)) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        served = [daemon.call("envelope.send", token=token, to="agent:nex", text="small") for _ in range(10)]
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len({one["ids"][0] for one in served}) == 10
+
+
+# --- gone ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("abruptly", [False, True], ids=["closed", "reset"])
+def test_a_client_that_vanishes_in_mid_request_leaves_nothing_behind(
+    daemon: RunningDaemon, abruptly: bool
+) -> None:
+    base = daemon.call("daemon.status")["connections"]
+    for cut in range(1, 40, 3):
+        with daemon.connect() as connection:
+            if abruptly:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(line("daemon.ping")[:cut])
+    wait_until(lambda: daemon.call("daemon.status")["connections"] <= base)
+    assert daemon.call("daemon.ping")["pong"] is True
+
+
+def test_what_a_client_asked_before_it_vanished_is_done_all_the_same(daemon: RunningDaemon) -> None:
+    token = daemon.register("vanisher")
+    with daemon.connect() as connection:
+        for number in range(30):
+            connection.sendall(
+                line("envelope.send", number, token=token, to="agent:vanisher", text=f"{number}")
+            )
+        answers(connection, 1)  # the daemon has read something; now go, with answers unread
+
+    def stored() -> set[str]:
+        page = daemon.call("envelope.list", token=token, page_size=100)
+        return {one["text"] for one in page["envelopes"]}
+
+    wait_until(lambda: "0" in stored())
+    # What it had read was taken in order: a beginning of what was asked, without holes.
+    found = stored()
+    assert found == {str(number) for number in range(len(found))}
+    daemon.check()
+
+
+def test_a_client_that_vanishes_while_its_answers_are_being_written_hurts_nobody(
+    daemon: RunningDaemon,
+) -> None:
+    token = daemon.token("nex")
+    sent = daemon.call("envelope.send", token=token, to="agent:nex", text="t" * 100_000)
+    base = daemon.call("daemon.status")["connections"]
+    for _ in range(5):
+        with daemon.connect() as connection:
+            connection.sendall(line("envelope.get", 1, token=token, id=sent["ids"][0]) * 60)
+            connection.recv(1_000)
+    wait_until(lambda: daemon.call("daemon.status")["connections"] <= base)
+    assert daemon.call("daemon.ping")["pid"] == daemon.pid

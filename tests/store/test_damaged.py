@@ -1,0 +1,144 @@
+"""A database that is damaged, or of a newer hiboss: refused with advice, and left as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hiboss.cli.daemon_process import call_once, spawn
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import set_up, started
+
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> str:
+    with started(tmp_path_factory.mktemp("d")) as daemon:
+        for number in range(20):
+            daemon.call(
+                "envelope.send", token=daemon.token("nex"), to="agent:nex", text=f"{number} " + "x" * 2_000
+            )
+    return daemon.home.path
+
+
+@pytest.fixture
+def home(intact: str, tmp_path: Path) -> Home:
+    """A home with mail in it, and no daemon."""
+    shutil.copytree(intact, tmp_path / "home")
+    return Home(str(tmp_path / "home"))
+
+
+def overwrite(path: str, start: int, length: int) -> None:
+    with open(path, "r+b") as file:
+        file.seek(start)
+        file.write(random.Random(start).randbytes(length))
+
+
+def header(path: str) -> None:
+    overwrite(path, 0, 100)
+
+
+def all_but_the_first_page(path: str) -> None:
+    overwrite(path, PAGE, os.path.getsize(path) - PAGE)
+
+
+def half_is_missing(path: str) -> None:
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def another_kind_of_file(path: str) -> None:
+    Path(path).write_text("Dear diary,\n" * 1_000)
+
+
+@pytest.mark.parametrize("damage", [header, all_but_the_first_page, half_is_missing, another_kind_of_file])
+def test_a_damaged_database_is_refused_at_start_with_advice(
+    home: Home, damage: Callable[[str], None]
+) -> None:
+    damage(home.database)
+    mark = hashlib.sha256(Path(home.database).read_bytes()).digest()
+    with pytest.raises(Answered) as refused:
+        spawn(home, detach=True)
+    assert refused.value.stable_code == "store_damaged"
+    assert home.database in refused.value.message and home.backups in refused.value.message
+    assert "Traceback" not in refused.value.message
+    assert "Traceback" not in Path(home.log_file).read_text()
+    with pytest.raises(Answered) as refused:
+        call_once(home, "setup.execute", {})
+    assert refused.value.stable_code == "store_damaged"
+    assert hashlib.sha256(Path(home.database).read_bytes()).digest() == mark  # for whoever rescues it
+
+
+def test_a_page_damaged_in_the_middle_is_named_to_who_needs_it_and_the_daemon_lives(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'message'"
+        page = connection.execute(sql).fetchone()[0]
+    overwrite(home.database, (page - 1) * PAGE, PAGE)
+    daemon = RunningDaemon(home)
+    daemon.start()
+    try:
+        token = daemon.token("nex")
+        for method, params in (
+            ("envelope.list", {}),
+            ("envelope.send", {"to": "agent:nex", "text": "into the damage"}),
+            ("envelope.list", {"from": "agent:nex"}),
+        ):
+            with pytest.raises(Answered) as refused:
+                daemon.call(method, token=token, **params)
+            assert refused.value.stable_code == "store_damaged", method
+        assert daemon.call("daemon.ping")["pid"] == daemon.pid
+        assert daemon.call("agent.list", token=token)["agents"][0]["name"] == "nex"
+    finally:
+        assert daemon.stop() == 0
+
+
+def test_a_write_ahead_log_of_noise_is_passed_over_and_nothing_is_lost(home: Home) -> None:
+    Path(f"{home.database}-wal").write_bytes(random.Random(1).randbytes(100_000))
+    daemon = RunningDaemon(home)
+    daemon.start()
+    try:
+        found = daemon.call("envelope.list", token=daemon.token("nex"), page_size=100)["envelopes"]
+        assert len(found) == 20
+        daemon.check()
+    finally:
+        daemon.stop()
+
+
+def test_a_newer_database_is_refused_with_advice_and_left_alone(tmp_path: Path) -> None:
+    home = set_up(tmp_path)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('hiboss', 'm0999_from_tomorrow', '')"
+        )
+        connection.execute("CREATE VIEW tomorrow AS SELECT 1 AS it")
+    with pytest.raises(Answered) as refused:
+        spawn(home, detach=True)
+    assert refused.value.stable_code == "store_newer"
+    assert "m0999_from_tomorrow" in refused.value.message and "upgrade" in refused.value.message.lower()
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert connection.execute("SELECT it FROM tomorrow").fetchone() == (1,)
+        connection.execute("DELETE FROM _sqlite_migrations WHERE name = 'm0999_from_tomorrow'")
+        connection.commit()
+    daemon = RunningDaemon(home)
+    daemon.start()
+    assert daemon.stop() == 0
+
+
+def test_another_programs_migrations_are_not_taken_for_ours(tmp_path: Path) -> None:
+    home = set_up(tmp_path)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('llm', 'm001_initial', '')"
+        )
+    daemon = RunningDaemon(home)
+    daemon.start()
+    assert daemon.stop() == 0

@@ -1,0 +1,171 @@
+"""Waking, lanes, claims and what comes in cost the same among 100,000 rows as among 1,000.
+
+Counted as in test_flat.py. What fills the database lies with agent nex or in the lane of a
+place, where two accounts may post.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hiboss.core.contract import Arrival
+from hiboss.store import bindings, due_envelopes, lanes, leases, platform_updates, wakeups
+from hiboss.store.connection import Connection
+from hiboss.store.group_commit import Tx
+from hiboss.store.lanes import NEXT_START, Lane, Trouble
+from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
+
+MINE, OTHERS = 1, 2  # the bindings
+PLACE_ID = 4
+PLACE = Lane(PLACE_ID, MINE)
+TROUBLE = Trouble("network", "no route")
+BOOT = 1
+DAY = 24 * 3_600_000
+
+
+def with_two_accounts(connection: Connection, size: int) -> Tx:
+    tx = Tx(connection)
+    for number, account in ((MINE, "mine"), (OTHERS, "others")):
+        assert bindings.add(tx, "folder", account, {}, NEX_ID, ["place"], NOW).binding == number
+    assert tx.book.flush() is None
+    found = connection.execute("SELECT id FROM address WHERE name = 'folder:place'").fetchone()[0]
+    assert found == PLACE_ID
+    return tx
+
+
+def with_a_lane(connection: Connection, size: int) -> None:
+    """Everything but the fresh is for the place, by our account; and so many posts and updates are known."""
+    with_two_accounts(connection, size)
+    connection.execute("UPDATE envelope SET recipient = ?, binding = ? WHERE id <= ?", (PLACE_ID, MINE, size))
+    connection.execute("INSERT INTO participant (conversation, address) VALUES (1, ?)", (PLACE_ID,))
+    connection.execute("UPDATE conversation SET kind = 'adhoc'")
+    connection.execute(
+        "INSERT INTO post (envelope, chunk, content, platform_id, posted_at) SELECT id, 0, 'x', 'p' || id, 1 FROM envelope"
+    )
+    connection.execute(
+        """
+        INSERT INTO platform_update (binding, update_id, chat, platform_id, message, outcome, received_at)
+        SELECT ?, 'u' || id, 'place', 'p' || id, id, 'accepted', 1 FROM message
+        """,
+        (OTHERS,),
+    )
+
+
+def with_the_lane_of_another(connection: Connection, size: int) -> None:
+    """The same place, and the same that is due there; but by the other account."""
+    with_a_lane(connection, size)
+    connection.execute("UPDATE envelope SET binding = ? WHERE recipient = ?", (OTHERS, PLACE_ID))
+
+
+def with_the_fresh_in_hand(connection: Connection, size: int) -> None:
+    """As when a daemon died with ten in its hands."""
+    with_a_lane(connection, size)
+    connection.execute("UPDATE counter SET value = ? WHERE name = 'boot'", (BOOT,))
+    connection.execute(
+        """
+        UPDATE envelope SET recipient = ?, binding = ?, held_by = ?, wake_at = ?, handovers = 1
+        WHERE id > ?
+        """,
+        (PLACE_ID, MINE, BOOT, NEXT_START, size),
+    )
+
+
+def settling(tx: Tx, size: int) -> None:
+    claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+    if claimed is not None:
+        lanes.note_post(tx, claimed["id"], 0, "x", "new", NOW)
+        lanes.done(tx, PLACE, claimed["id"], NOW)
+
+
+def waiting(tx: Tx, size: int) -> None:
+    claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+    if claimed is not None:
+        lanes.waits(tx, PLACE, claimed["id"], TROUBLE, NOW + 5_000, NOW)
+        assert lanes.claim(tx, PLACE, NOW, BOOT) is None
+
+
+def failing(tx: Tx, size: int) -> None:
+    claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+    if claimed is not None:
+        lanes.fail(tx, [claimed["id"]], TROUBLE, NOW)
+        assert leases.retry(tx, [claimed["id"]], None, NOW)[0] == 1
+
+
+def releasing(tx: Tx, size: int) -> None:
+    taken = leases.claim(tx, NEX_ID, 5, NOW + DAY, NOW)
+    assert leases.release(tx, taken, NEX_ID) == 5
+
+
+def receiving(answers: str | None) -> Hot:
+    arrival = Arrival(update="new", place="place", text="x", message="m1", answers=answers)
+    return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
+
+
+HOT: dict[str, Hot] = {
+    "the next wake": lambda c, n: wakeups.next_wake(c),
+    "waking nothing": write(lambda tx, n: wakeups.wake(tx, NOW - 1)),
+    "waking ten": write(lambda tx, n: wakeups.wake(tx, NOW + DAY, 10)),
+    "the oldest due": lambda c, n: due_envelopes.oldest(c),
+    "due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 1, binding=MINE),
+    "ten due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 10, binding=MINE),
+    "claiming in a lane": write(lambda tx, n: lanes.claim(tx, PLACE, NOW, BOOT)),
+    "claiming where nothing is": write(lambda tx, n: lanes.claim(tx, Lane(NEX_ID, OTHERS), NOW, BOOT)),
+    "settling": write(settling),
+    "a lane that waits": write(waiting),
+    "one that fails and is tried again": write(failing),
+    "freeing what was in hand": write(lambda tx, n: lanes.free_holds(tx)),
+    "claiming": write(lambda tx, n: leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)),
+    "releasing": write(releasing),
+    "an update known": write(lambda tx, n: platform_updates.known(tx, OTHERS, f"u{n // 2}")),
+    "an update unknown": write(lambda tx, n: platform_updates.known(tx, MINE, f"u{n // 2}")),
+    "a message that comes in": receiving(None),
+    "an answer that comes in": receiving("p7"),
+    "an answer to nothing that comes in": receiving("none"),
+}
+
+
+@pytest.mark.parametrize("population", ["settled", "pending", "failed", "deferred"])
+def test_delivery_costs_the_same_among_100_000_as_among_1_000(tmp_path: Path, population: str) -> None:
+    assert not_flat(tmp_path, POPULATIONS[population], HOT, prepare=with_a_lane) == {}
+
+
+def test_a_lane_does_not_walk_over_that_of_another_account_in_the_same_place(tmp_path: Path) -> None:
+    assert not_flat(tmp_path, POPULATIONS["pending"], HOT, prepare=with_the_lane_of_another) == {}
+
+
+def test_freeing_looks_only_at_what_was_in_hand(tmp_path: Path) -> None:
+    free: dict[str, Hot] = {
+        "free": write(lambda tx, n: lanes.free_holds(tx)),
+        "next wake": lambda c, n: wakeups.next_wake(c),
+    }
+    for population in ("pending", "deferred"):
+        directory = tmp_path / population
+        directory.mkdir()
+        assert not_flat(directory, POPULATIONS[population], free, prepare=with_the_fresh_in_hand) == {}
+
+
+def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
+    """In the small database: a statement that finds nothing would be flat anywhere."""
+
+    def freed(connection: Connection, size: int) -> None:
+        assert lanes.free_holds(Tx(connection)) == FRESH
+
+    def done(connection: Connection, size: int) -> None:
+        tx = Tx(connection)
+        assert wakeups.next_wake(tx) == NOW + 1 and wakeups.wake(tx, NOW - 1).envelopes == []
+        assert len(wakeups.wake(tx, NOW + DAY, 10).envelopes) == 10
+        assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
+        assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)) == 10
+        assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")
+        tx.book.flush()
+
+    kept = {"done": done}
+    assert not_flat(tmp_path, POPULATIONS["deferred"], kept, large=2_000, prepare=with_a_lane) == {}
+    (tmp_path / "held").mkdir()
+    kept = {"freed": freed}
+    held = not_flat(
+        tmp_path / "held", POPULATIONS["pending"], kept, large=2_000, prepare=with_the_fresh_in_hand
+    )
+    assert held == {}

@@ -1,0 +1,309 @@
+"""Turns, runs and conversations cost the same after 100,000 runs as after 1,000.
+
+Counted as in test_flat.py. Agent nex has taken a turn for every old envelope, with a token for
+each, and has written as much itself; and there are as many places in the address book.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.address import BACKGROUND, SYSTEM
+from hiboss.core.contract import Thought
+from hiboss.store import (
+    agents,
+    conversations,
+    run_history,
+    run_limits,
+    run_settlement,
+    run_start,
+    tokens,
+    users,
+)
+from hiboss.store.connection import Connection, Row
+from hiboss.store.group_commit import Tx
+from hiboss.store.lanes import Trouble
+from hiboss.store.run_limits import Bounds
+from hiboss.store.run_start import Start, Turn
+from tests.store.test_flat import ADA_ID, BOSS_ID, FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
+
+BOOT = 1
+TODAY = NOW - 3_600_000
+RUNS_TODAY = 100
+START = Start("hbr_for-the-flat-test", NOW, BOOT, Bounds(16, 50, TODAY, NOW + 3_600_000))
+TROUBLE = Trouble("exit_status", "it ended with exit status 1")
+PATIENCE = (5_000, 30_000, 120_000, 600_000, 3_600_000)
+THOUGHT = Thought(text="done", tokens_in=10, tokens_out=10, cost=0.01)
+
+
+# --- filling -----------------------------------------------------------------------------------
+
+
+def numbers(size: int) -> str:
+    return f"WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {size})"
+
+
+def with_agents(connection: Connection) -> Tx:
+    tx = Tx(connection)
+    tx.book.add(SYSTEM)
+    tx.book.add(BACKGROUND)
+    for agent in (NEX_ID, ADA_ID):
+        connection.execute(
+            "UPDATE agent SET mode = 'run', provider = 'demo', daily_tokens = ? WHERE address = ?",
+            (10**12, agent),
+        )
+    connection.execute("UPDATE counter SET value = ? WHERE name = 'boot'", (BOOT,))
+    return tx
+
+
+def with_runs(connection: Connection, size: int) -> None:
+    """A run for each of the old envelopes, a hundred of them today, and a word of nex's own from each."""
+    tx = with_agents(connection)
+    connection.execute(
+        f"""
+        {numbers(size)} INSERT INTO run (id, agent, conversation, status, provider, boot, trace, started_at,
+            ended_at, reply_conversation, reply_message, after_message, last_message, tokens_in, cost, error)
+        SELECT n, {NEX_ID}, 1, 'interrupted', 'demo', 0, 'm' || n, s, s, 1, n, {size + FRESH} + n - 1,
+               {size + FRESH} + n, 1, 0.1, 'the daemon ended'
+        FROM (SELECT n, CASE WHEN n > {size - RUNS_TODAY} THEN {TODAY} + n ELSE n END AS s FROM t)
+        """
+    )
+    connection.execute(f"UPDATE run SET status = 'completed', error = NULL WHERE id > {size // 2}")
+    connection.execute("INSERT INTO run_envelope (run, envelope) SELECT id, id FROM run")
+    connection.execute(
+        f"""
+        {numbers(size)} INSERT INTO token (hash, kind, holder, run, created_at, revoked_at)
+        SELECT cast(n AS BLOB), 'run', {NEX_ID}, n, n, n FROM t
+        """
+    )
+    connection.execute(
+        f"""
+        {numbers(size)} INSERT INTO address (kind, name, fold, retired_at)
+        SELECT 'channel', 'place:' || n, 'channel:place:' || n, CASE WHEN n % 2 THEN 1 END FROM t
+        """
+    )
+    _say(tx, size, NEX_ID, BOSS_ID)
+
+
+def _say(tx: Tx, size: int, sender: int, recipient: int) -> None:
+    """So many messages, one from each run, long dealt with."""
+    conversation = tx.book.conversation((sender, recipient), NOW)
+    first = tx.execute("SELECT max(id) FROM message").fetchone()[0]
+    arrived = tx.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()[0]
+    tx.execute(
+        f"""
+        {numbers(size)} INSERT INTO message (id, conversation, sender, caller, text, created_at, seq,
+                                             arrived_at, run)
+        SELECT {first} + n, {conversation}, {sender}, {sender}, 'x', n, n, n, n FROM t
+        """
+    )
+    tx.execute(
+        f"""
+        {numbers(size)} INSERT INTO envelope (message, recipient, arrived, status, done_at)
+        SELECT {first} + n, {recipient}, {arrived} + n, 1, n FROM t
+        """
+    )
+    tx.execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (size, conversation))
+    tx.execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (arrived + size,))
+
+
+def _readdress(tx: Tx, which: str, sender: int, recipient: int) -> None:
+    """Let some messages be from and to somebody else."""
+    conversation = tx.book.conversation((sender, recipient), NOW)
+    tx.book.flush()
+    first, number = tx.execute(f"SELECT min(id), count(*) FROM message WHERE {which}").fetchone()
+    tx.execute(
+        f"""
+        UPDATE message SET conversation = {conversation}, sender = {sender}, caller = {sender},
+               auto = {sender not in (NEX_ID, ADA_ID):d}, seq = id - {first} + 1
+        WHERE {which}
+        """
+    )
+    tx.execute(
+        f"UPDATE envelope SET recipient = {recipient} WHERE message IN (SELECT id FROM message WHERE {which})"
+    )
+    tx.execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (number, conversation))
+
+
+def with_notices(connection: Connection, size: int) -> None:
+    """All the old ones are notices, and lie before the mail."""
+    tx = with_agents(connection)
+    system = tx.book.entry(SYSTEM)
+    assert system is not None
+    _readdress(tx, f"id <= {size}", system.id, NEX_ID)
+    connection.execute("UPDATE message SET seq = seq - ? WHERE id > ?", (size, size))
+    connection.execute("UPDATE conversation SET last_seq = ? WHERE id = 1", (FRESH,))
+
+
+def with_tasks_of_one_who_is_paused(connection: Connection, size: int) -> None:
+    """They lie before those of nex."""
+    tx = with_agents(connection)
+    background = tx.book.entry(BACKGROUND)
+    assert background is not None
+    _readdress(tx, f"id <= {size}", ADA_ID, background.id)
+    _readdress(tx, f"id > {size}", NEX_ID, background.id)
+    connection.execute("UPDATE conversation SET last_seq = 0 WHERE id = 1")
+    run_limits.pause(tx, ADA_ID, "boss", "for now", NOW)
+
+
+# --- the hot statements ------------------------------------------------------------------------
+
+
+def nex(connection: Connection | Tx) -> Row:
+    row = agents.thinking(connection, NEX_ID)
+    assert row is not None
+    return row
+
+
+def background(connection: Connection) -> int:
+    return int(connection.execute("SELECT id FROM address WHERE fold = 'agent:background'").fetchone()[0])
+
+
+def notices(connection: Connection) -> int | None:
+    return run_start.notices_of(connection, NEX_ID)
+
+
+def taken(tx: Tx) -> Turn:
+    turn = run_start.begin(tx, NEX_ID, START)
+    assert turn is not None
+    return turn
+
+
+def completing(tx: Tx, size: int) -> None:
+    [sent] = run_settlement.complete(tx, taken(tx), THOUGHT, NOW)
+    assert sent.message
+
+
+def failing(tx: Tx, size: int) -> None:
+    assert run_settlement.fail(tx, taken(tx), TROUBLE, PATIENCE, NOW) == NOW + PATIENCE[0]
+
+
+def failing_for_good(connection: Connection, size: int) -> None:
+    """Tried long ago, taken up again by hand, and now it fails for the fifth time; others fail too."""
+    tx = Tx(connection)
+    number, last = run_start.preview(connection, nex(tx), NOW)[0], size + FRESH
+    tx.execute(
+        "UPDATE envelope SET priority = 0, attempts = 9, handovers = 9, first_failed_at = ? WHERE id = ?",
+        (NOW - 10, number),
+    )
+    tx.execute("INSERT OR IGNORE INTO run_envelope (run, envelope) VALUES (1, ?)", (number,))
+    for tried in (number, number, number, number, last):
+        run = tx.execute(
+            """
+            INSERT INTO run (agent, conversation, status, provider, boot, started_at, ended_at, error,
+                             error_scope)
+            VALUES (?, 1, 'failed', 'demo', 1, ?2, ?2, 'x', 'turn')
+            """,
+            (NEX_ID, NOW - 5),
+        ).lastrowid
+        tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, tried))
+    turn = taken(tx)
+    assert turn.envelopes == (number,)
+    assert run_settlement.fail(tx, turn, TROUBLE, PATIENCE, NOW) == NOW + PATIENCE[0]  # the lane waits
+
+
+def waking(tx: Tx, size: int) -> None:
+    run_limits.pause(tx, NEX_ID, "budget", "enough", NOW - 10, until=NOW)
+    assert run_limits.wake(tx, NOW) == [NEX_ID]
+
+
+def page(**words: Any) -> Hot:
+    """A page of runs; a function stands for a value that depends on the size."""
+
+    def run(connection: Connection, size: int) -> None:
+        given = {"agent": None, "status": None, "trace": None, "before": None, "limit": 21, **words}
+        values = {name: value(size) if callable(value) else value for name, value in given.items()}
+        found = run_history.page(connection, **values)
+        assert len(found) == (1 if values["trace"] else 0 if values["agent"] == ADA_ID else 21)
+
+    return run
+
+
+def middle(size: int) -> int:
+    return size // 2
+
+
+def said(walk: Callable[[Connection, int], list[tuple[int, int]]]) -> Hot:
+    def run(connection: Connection, size: int) -> None:
+        assert len(walk(connection, size)) == 20
+
+    return run
+
+
+HOT: dict[str, Hot] = {
+    "a turn begins": write(lambda tx, n: taken(tx)),
+    "a turn goes well": write(completing),
+    "a turn fails": write(failing),
+    "the next turn": lambda c, n: run_start.preview(c, nex(c), NOW),
+    "tasks due": lambda c, n: run_start.tasks_due(c, background(c), 100),
+    "since when nobody answers": lambda c, n: run_history.oldest_unanswered(c, NEX_ID, notices(c)),
+    "a turn fails for good": failing_for_good,
+    "what was sent before": lambda c, n: run_history.already_sent(c, range(1, 11)),
+    "what was spent today": lambda c, n: run_limits.spent(c, nex(c), TODAY),
+    "a pause ends": write(waking),
+    "an agent that thinks": lambda c, n: agents.thinking(c, NEX_ID),
+    "the last run": lambda c, n: run_history.last(c, NEX_ID),
+    "what runs": lambda c, n: run_history.running(c, NEX_ID),
+    "runs of all": page(),
+    "runs of all, deep": page(before=middle),
+    "runs of an agent": page(agent=NEX_ID),
+    "runs of an agent, deep": page(agent=NEX_ID, before=middle),
+    "runs of an agent that has none": page(agent=ADA_ID),
+    "runs of an errand": page(trace=lambda n: f"m{n // 2}"),
+    "runs of an agent for an errand": page(trace=lambda n: f"m{n // 2}", agent=NEX_ID),
+    "runs left over": lambda c, n: run_settlement.left_over(c, BOOT),
+    "a conversation": lambda c, n: conversations.between(c, (NEX_ID, ADA_ID)),
+    "a conversation that is none": lambda c, n: conversations.between(c, (BOSS_ID, ADA_ID)),
+    "the last words": said(lambda c, n: conversations.before(c, 1, None, 20)),
+    "words before": said(lambda c, n: conversations.before(c, 1, 500, 20)),
+    "words after": said(lambda c, n: conversations.after(c, 1, n // 2, 20)),
+    "people": lambda c, n: users.listed(c),
+    "agents": lambda c, n: agents.listed(c),
+    "tokens end": write(lambda tx, n: tokens.revoke(tx, NEX_ID, NOW)),
+}
+
+
+@pytest.mark.parametrize("population", ["settled", "pending"])
+def test_turns_cost_the_same_after_100_000_runs_as_after_1_000(tmp_path: Path, population: str) -> None:
+    assert not_flat(tmp_path, POPULATIONS[population], HOT, prepare=with_runs) == {}
+
+
+def test_a_turn_is_found_behind_more_notices_than_are_looked_through(tmp_path: Path) -> None:
+    def begun(connection: Connection, size: int) -> None:
+        shown = run_start.preview(connection, nex(connection), NOW)
+        turn = taken(Tx(connection))
+        assert (len(turn.envelopes), len(turn.riding)) == (10, 10)
+        assert shown == [*turn.envelopes, *turn.riding]
+
+    kept: dict[str, Hot] = {"begun": begun}
+    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_notices, large=1_001) == {}
+
+
+def test_tasks_are_found_behind_those_of_an_agent_that_is_paused(tmp_path: Path) -> None:
+    def found(connection: Connection, size: int) -> None:
+        assert len(run_start.tasks_due(connection, background(connection), 100)) == FRESH
+
+    kept: dict[str, Hot] = {"found": found}
+    prepare = with_tasks_of_one_who_is_paused
+    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=prepare, large=1_001) == {}
+
+
+def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
+    """In the small database: a statement that finds nothing would be flat anywhere."""
+
+    def done(connection: Connection, size: int) -> None:
+        assert len(run_start.preview(connection, nex(connection), NOW)) == 10
+        assert run_limits.spent(connection, nex(connection), TODAY).tokens == RUNS_TODAY
+        assert len(run_history.already_sent(connection, range(1, 11))) == 10
+        assert len(users.listed(connection)) == 1
+        last = run_history.last(connection, NEX_ID)
+        assert last is not None and last["id"] == size
+        assert run_history.oldest_unanswered(connection, NEX_ID, notices(connection)) is not None
+        assert conversations.between(connection, (NEX_ID, ADA_ID)) is not None
+
+    kept: dict[str, Hot] = {"done": done}
+    assert not_flat(tmp_path, POPULATIONS["settled"], kept, large=2_000, prepare=with_runs) == {}

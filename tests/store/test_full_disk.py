@@ -1,0 +1,188 @@
+"""No space left: a clear answer, nothing half-written, and service when there is space again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.cli.daemon_process import spawn
+from hiboss.core.errors import StoreFull
+from hiboss.core.settings import DEFAULTS
+from hiboss.store.connection import connect
+from hiboss.store.group_commit import Tx, Writer
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import can_mount, mount, set_up, started, unmount
+
+MIB = 1024 * 1024
+
+
+class FileLimit:
+    """No file of the daemon's may grow: what any user can do to it."""
+
+    code = "store_error"  # the system says EFBIG, which is not the same as a full disk
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @contextmanager
+    def full(self, daemon: RunningDaemon) -> Iterator[None]:
+        soft, hard = resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE)
+        size = os.path.getsize(f"{daemon.home.database}-wal")
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (size + 20_000, hard))
+        yield
+        resource.prlimit(daemon.pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class TinyDisk:
+    """A file system of a few megabytes, which is then filled."""
+
+    code = "store_full"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @contextmanager
+    def full(self, daemon: RunningDaemon | None = None) -> Iterator[None]:
+        filler = self.directory / "filler"
+        with open(filler, "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"\0" * 4096)
+            except OSError:
+                pass
+        yield
+        filler.unlink()
+
+
+# Without the right to mount there is no tiny disk; the file limit serves everywhere.
+DISKS: list[type[Any]] = [FileLimit, TinyDisk] if can_mount() else [FileLimit]
+
+
+@pytest.fixture(params=DISKS, ids=lambda kind: kind.__name__)
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    if request.param is FileLimit:
+        yield FileLimit(tmp_path)
+        return
+    assert mount(tmp_path)
+    try:
+        yield TinyDisk(tmp_path)
+    finally:
+        unmount(tmp_path)
+
+
+def send(daemon: RunningDaemon, number: int) -> Any:
+    text = f"{number} " + "x" * 5_000
+    return daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text=text, key=f"{number}")
+
+
+def send_until_refused(daemon: RunningDaemon, stored: dict[int, str]) -> tuple[int, Answered]:
+    for number in range(len(stored), len(stored) + 500):
+        try:
+            stored[number] = send(daemon, number)["ids"][0]
+        except Answered as refused:
+            return number, refused
+    raise AssertionError("500 sends went through on a full disk")
+
+
+def test_a_full_disk_is_named_and_nothing_answered_is_lost(disk: Any) -> None:
+    with started(disk.directory) as daemon:
+        token = daemon.token("nex")
+        stored: dict[int, str] = {number: send(daemon, number)["ids"][0] for number in range(5)}
+        with disk.full(daemon):
+            first, refused = send_until_refused(daemon, stored)
+            assert refused.stable_code == disk.code and daemon.home.database in refused.message
+            for _ in range(3):  # it goes on refusing, and goes on serving who only reads
+                with pytest.raises(Answered) as again:
+                    send(daemon, first)
+                assert again.value.stable_code == disk.code
+            page = daemon.call("envelope.list", token=token, page_size=1)["envelopes"]
+            assert page[0]["id"] == stored[first - 1]
+        after = send(daemon, first)
+        assert after["duplicate"] is False  # the refused attempts left nothing behind
+        stored[first] = after["ids"][0]
+        daemon.kill()
+        daemon.start()
+        daemon.check()
+        with daemon.database() as connection:
+            rows = connection.execute("SELECT id, text FROM envelopes ORDER BY arrived").fetchall()
+        assert {int(row["text"].split()[0]): row["id"] for row in rows} == stored
+        assert len(rows) == len(stored)
+
+
+def test_an_attachment_for_which_there_is_no_space_is_refused_and_leaves_nothing(
+    disk: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with started(disk.directory) as daemon:
+        send(daemon, 0)
+        big = tmp_path_factory.mktemp("elsewhere") / "big"
+        big.write_bytes(os.urandom(9 * MIB))
+        draft = {"to": "agent:nex", "text": "with a file", "attachments": [str(big)]}
+        with disk.full(daemon), pytest.raises(Answered) as refused:
+            daemon.call("envelope.send", token=daemon.token("nex"), **draft)
+        assert refused.value.stable_code != "internal_error"
+        assert [files for _, _, files in os.walk(daemon.home.media) if files] == []
+        daemon.check()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
+def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(kind: Any, tmp_path: Path) -> None:
+    if kind is not TinyDisk:
+        assert not can_mount()  # where there is no tiny disk, there must be a reason
+        return
+    assert mount(tmp_path)
+    try:
+        home = set_up(tmp_path)
+        with TinyDisk(tmp_path).full(), pytest.raises(Answered) as refused:
+            spawn(home, detach=True)
+        assert refused.value.stable_code in ("store_full", "home_unusable")
+        assert "Traceback" not in refused.value.message
+        daemon = RunningDaemon(home)
+        daemon.start()
+        assert daemon.stop() == 0
+    finally:
+        unmount(tmp_path)
+
+
+def test_a_full_database_costs_every_operation_of_the_group_and_no_later_one(tmp_path: Path) -> None:
+    home = set_up(tmp_path)
+
+    def note(name: str, size: int) -> Any:
+        def operation(tx: Tx) -> str:
+            tx.execute("INSERT INTO config (key, value) VALUES (?, ?)", (name, "x" * size))
+            return name
+
+        return operation
+
+    async def fill() -> tuple[list[Any], list[Any]]:
+        connection = connect(home, wait_seconds=1)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages + 5}")
+        writer = Writer(connection, home, DEFAULTS)
+        sizes = [10, 10, 100_000, 10]
+        full = await asyncio.gather(
+            *(writer.submit(note(f"full {n}", size)) for n, size in enumerate(sizes)), return_exceptions=True
+        )
+        later = await asyncio.gather(*(writer.submit(note(f"later {n}", 10)) for n in range(3)))
+        await writer.close()
+        connection.close()
+        return full, later
+
+    full, later = asyncio.run(fill())
+    refused = [one for one in full if isinstance(one, StoreFull)]
+    # The writer may have begun with the first before the others were there.
+    assert refused and len(refused) + full.count("full 0") == 4
+    assert later == ["later 0", "later 1", "later 2"]
+    connection = connect(home, wait_seconds=1, read_only=True)
+    keys = {
+        row[0]
+        for row in connection.execute("SELECT key FROM config WHERE key LIKE 'full %' OR key LIKE 'later %'")
+    }
+    connection.close()
+    assert keys == {one for one in [*full, *later] if isinstance(one, str)}

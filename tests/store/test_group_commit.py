@@ -1,0 +1,208 @@
+"""Group commit: operations share a transaction, and none shares another's fate."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.address import Address
+from hiboss.core.envelope import Draft
+from hiboss.core.errors import NotFound, StoreError, UnknownRecipient
+from hiboss.core.paths import Home
+from hiboss.core.settings import DEFAULTS, Settings
+from hiboss.store import messages
+from hiboss.store.connection import connect
+from hiboss.store.group_commit import Tx, Writer
+from hiboss.store.invariants import violations
+from tests.support.daemons import set_up
+
+NEX = Address("agent", "nex")
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    home = set_up(tmp_path_factory.mktemp("d"))
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return Path(home.database).read_bytes()
+
+
+@pytest.fixture
+def home(prepared: bytes, tmp_path: Path) -> Iterator[Home]:
+    """A home that is set up; whatever a test did to it, its invariants hold in the end."""
+    home = Home(str(tmp_path / "home"))
+    home.create()
+    Path(home.database).write_bytes(prepared)
+    yield home
+    with closing(connect(home, wait_seconds=1)) as connection:
+        assert violations(connection) == []
+
+
+def writing(home: Home, work: Callable[[Writer], Awaitable[Any]], settings: Settings = DEFAULTS) -> Any:
+    async def run() -> Any:
+        connection = connect(home, wait_seconds=5)
+        writer = Writer(connection, home, settings)
+        try:
+            return await work(writer)
+        finally:
+            await writer.close()
+            connection.close()
+
+    return asyncio.run(run())
+
+
+def at_once(home: Home, operations: list[Callable[[Tx], Any]], settings: Settings = DEFAULTS) -> list[Any]:
+    """Results and errors of operations that all wait at the same moment, so that they share groups."""
+
+    async def work(writer: Writer) -> list[Any]:
+        return await asyncio.gather(*(writer.submit(one) for one in operations), return_exceptions=True)
+
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # holds the writer up until everything is queued
+
+        async def held(writer: Writer) -> list[Any]:
+            asyncio.get_running_loop().call_soon(other.execute, "ROLLBACK")
+            return await work(writer)
+
+        return list(writing(home, held, settings))
+
+
+def sending(text: str, to: Address = NEX) -> Callable[[Tx], Any]:
+    draft = Draft(sender=NEX, caller=2, to=(to,), text=text)
+    return lambda tx: messages.insert(tx, draft, 1_000)
+
+
+def then(operation: Callable[[Tx], Any], error: Exception) -> Callable[[Tx], Any]:
+    """An operation that does its work and fails after it."""
+
+    def failing(tx: Tx) -> None:
+        operation(tx)
+        raise error
+
+    return failing
+
+
+def stored(home: Home) -> list[tuple[str, int, int]]:
+    with closing(connect(home, wait_seconds=1)) as connection:
+        sql = (
+            "SELECT m.text, m.seq, e.arrived FROM message m JOIN envelope e ON e.message = m.id ORDER BY m.id"
+        )
+        return [tuple(row) for row in connection.execute(sql)]
+
+
+def test_operations_that_fail_leave_the_others_of_their_group_alone(home: Home) -> None:
+    chance = random.Random(7)
+    operations, expected = [], []
+    for number in range(400):
+        kind = chance.randrange(4)
+        if kind == 0:
+            operations.append(then(sending(f"{number}"), ValueError(f"{number}")))
+        elif kind == 1:
+            operations.append(sending(f"{number}", Address("agent", "nobody")))
+        elif kind == 2:
+            operations.append(then(sending(f"{number}"), sqlite3.IntegrityError(f"{number}")))
+        else:
+            operations.append(sending(f"{number}"))
+            expected.append(f"{number}")
+    outcomes = at_once(home, operations)
+    kinds = {type(one) for one in outcomes if isinstance(one, Exception)}
+    assert kinds == {ValueError, UnknownRecipient, sqlite3.IntegrityError}
+    # Whole, in order, with numbers that have no gap where an operation was rolled back.
+    assert stored(home) == [(text, place, place) for place, text in enumerate(expected, start=1)]
+
+
+def test_each_caller_hears_the_outcome_of_its_own_operation(home: Home) -> None:
+    operations = [
+        then(sending("x"), NotFound(what="n", value=n)) if n % 3 else (lambda tx, n=n: n) for n in range(100)
+    ]
+    outcomes = at_once(home, operations)
+    assert [one.value if isinstance(one, NotFound) else one for one in outcomes] == list(range(100))
+    assert stored(home) == []
+
+
+def test_a_statement_a_constraint_refuses_costs_its_own_operation_only(home: Home) -> None:
+    def twice(tx: Tx) -> None:
+        tx.execute("INSERT INTO config (key, value) VALUES ('first half', '')")
+        tx.execute("INSERT INTO config (key, value) VALUES ('epoch', 'again')")
+
+    outcomes = at_once(home, [sending("a"), twice, sending("b")])
+    assert isinstance(outcomes[1], sqlite3.IntegrityError)
+    assert [text for text, _, _ in stored(home)] == ["a", "b"]
+    with closing(connect(home, wait_seconds=1)) as connection:
+        assert connection.execute("SELECT 1 FROM config WHERE key = 'first half'").fetchone() is None
+
+
+def test_when_the_group_fails_every_caller_in_it_is_told_and_nothing_is_stored(home: Home) -> None:
+    def broken(tx: Tx) -> None:
+        tx.execute("INSERT INTO no_such_table VALUES (1)")  # speaks of the file, not of this operation
+
+    async def work(writer: Writer) -> list[Any]:
+        before = await writer.submit(sending("before"))
+        lost = await _held_group(writer, home, [sending("x"), sending("y"), broken, sending("z")])
+        after = await writer.submit(sending("after"))
+        assert before.message == 1 and after.message == 2
+        return lost
+
+    lost = writing(home, work)
+    assert [type(one) for one in lost] == [StoreError] * 4
+    assert stored(home) == [("before", 1, 1), ("after", 2, 2)]
+
+
+async def _held_group(writer: Writer, home: Home, operations: list[Callable[[Tx], Any]]) -> list[Any]:
+    """The outcomes of operations that are surely in one group: the writer is held up by one before."""
+    with closing(sqlite3.connect(home.database, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        first = writer.submit(lambda tx: None)
+        while writer.waiting:
+            await asyncio.sleep(0.001)
+        futures = [writer.submit(one) for one in operations]
+        other.execute("ROLLBACK")
+        await first
+        return list(await asyncio.gather(*futures, return_exceptions=True))
+
+
+def test_a_deferred_constraint_that_fails_at_commit_fails_the_group(home: Home) -> None:
+    def dangling(tx: Tx) -> None:
+        tx.execute("PRAGMA defer_foreign_keys = ON")
+        tx.execute("INSERT INTO token (hash, kind, holder, created_at) VALUES (x'00', 'agent', 999, 0)")
+
+    async def work(writer: Writer) -> list[Any]:
+        lost = await _held_group(writer, home, [sending("x"), dangling])
+        await writer.submit(sending("after"))
+        return lost
+
+    assert all(isinstance(one, Exception) for one in writing(home, work))
+    assert stored(home) == [("after", 1, 1)]
+
+
+def test_an_operation_whose_caller_has_gone_is_written_all_the_same(home: Home) -> None:
+    async def work(writer: Writer) -> Any:
+        gone = writer.submit(sending("caller gone"))
+        gone.cancel()
+        return await writer.submit(sending("still here"))
+
+    assert writing(home, work).message == 2
+    assert [text for text, _, _ in stored(home)] == ["caller gone", "still here"]
+
+
+@pytest.mark.parametrize("group", [1, 2, 7, 1_024])
+def test_groups_of_any_size_store_the_same(home: Home, group: int) -> None:
+    at_once(home, [sending(f"{n}") for n in range(100)], Settings(group_operations=group))
+    assert stored(home) == [(f"{n}", n + 1, n + 1) for n in range(100)]
+
+
+def test_closing_writes_what_is_queued_first(home: Home) -> None:
+    futures: list[asyncio.Future[Any]] = []
+
+    async def work(writer: Writer) -> None:
+        futures.extend(writer.submit(sending(f"{n}")) for n in range(500))
+
+    writing(home, work)
+    assert [text for text, _, _ in stored(home)] == [f"{n}" for n in range(500)]

@@ -1,0 +1,180 @@
+"""The home: unusable ones are refused, and one daemon alone serves each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.cli.daemon_process import call_once, spawn
+from hiboss.core.errors import DaemonRunning, DaemonUnreachable
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import all_answers, line, mount, set_up, started, unmount, wait_until
+
+# --- a home that cannot be used ------------------------------------------------------------
+
+
+def below_a_file(home: Home) -> None:
+    Path(home.path).parent.rmdir()
+    Path(home.path).parent.write_text("a file, not a directory")
+
+
+def a_file_itself(home: Home) -> None:
+    Path(home.path).write_text("a file, not a directory")
+
+
+def directory_at(name: str) -> Callable[[Home], None]:
+    def spoil(home: Home) -> None:
+        os.makedirs(os.path.join(home.path, name, "occupied"))
+
+    spoil.__name__ = f"a directory is {name}"
+    return spoil
+
+
+def file_at(name: str) -> Callable[[Home], None]:
+    def spoil(home: Home) -> None:
+        os.makedirs(home.path)
+        Path(home.path, name).write_text("a file, not a directory")
+
+    spoil.__name__ = f"a file is {name}"
+    return spoil
+
+
+SPOILS = [
+    below_a_file,
+    a_file_itself,
+    *(directory_at(name) for name in ("hiboss.db", "daemon.pid", "daemon.sock", "logs/daemon.log")),
+    *(file_at(name) for name in ("media", "tokens", "logs", "backups")),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILS, ids=lambda spoil: spoil.__name__)
+def test_a_home_that_cannot_be_used_is_refused_with_advice(
+    tmp_path: Path, spoil: Callable[[Home], None]
+) -> None:
+    (tmp_path / "above").mkdir()
+    home = Home(str(tmp_path / "above" / "home"))
+    spoil(home)
+    with pytest.raises(Answered) as refused:
+        spawn(home, detach=True)
+    assert refused.value.stable_code == "home_unusable"
+    assert home.path in refused.value.message and "HIBOSS_HOME" in refused.value.message
+    assert "Traceback" not in refused.value.message
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """A directory that cannot be written. Modes do not stop root, so root gets a read-only disk."""
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        yield tmp_path
+        tmp_path.chmod(0o700)
+    elif mount(tmp_path):
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
+        yield tmp_path
+        unmount(tmp_path)
+    else:
+        yield Path("/proc/hiboss")
+
+
+def test_a_read_only_home_is_refused_with_advice(read_only: Path) -> None:
+    with pytest.raises(Answered) as refused:
+        spawn(Home(str(read_only)), detach=True)
+    assert refused.value.stable_code == "home_unusable"
+    assert str(read_only) in refused.value.message and "Traceback" not in refused.value.message
+
+
+def test_setting_up_an_unusable_home_is_refused_too(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Answered) as refused:
+        call_once(Home(str(tmp_path / "file" / "home")), "setup.execute", {})
+    assert refused.value.stable_code == "home_unusable"
+
+
+# --- one daemon for a home -------------------------------------------------------------------
+
+
+def test_a_second_daemon_is_refused_with_the_firsts_pid_and_the_first_goes_on(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        with pytest.raises(DaemonRunning) as refused:
+            spawn(daemon.home, detach=True)
+        assert refused.value.facts == {"pid": str(daemon.pid), "home": daemon.home.path}
+        with pytest.raises(Answered) as once:
+            call_once(daemon.home, "setup.check", {})
+        assert once.value.stable_code == "daemon_running"
+        assert Path(daemon.home.pid_file).read_text().split()[0] == str(daemon.pid)
+        assert daemon.call("daemon.ping")["pid"] == daemon.pid
+
+
+def test_of_many_daemons_started_at_once_exactly_one_serves(tmp_path: Path) -> None:
+    home = set_up(tmp_path)
+    starters = [
+        subprocess.Popen(
+            [sys.executable, "-m", "hiboss.daemon"],
+            env={**os.environ, "HIBOSS_HOME": home.path},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            cwd="/",
+        )
+        for _ in range(3)
+    ]
+    daemon = RunningDaemon(home)
+    wait_until(lambda: sum(one.poll() is not None for one in starters) == 2)
+    losers = [one for one in starters if one.poll() is not None]
+    (winner,) = [one for one in starters if one not in losers]
+    wait_until(lambda: os.path.exists(home.socket))
+    assert daemon.call("daemon.ping")["pid"] == winner.pid
+    for loser in losers:
+        assert loser.returncode == 1 and f"pid {winner.pid}".encode() in loser.communicate()[1]
+    winner.terminate()
+    assert winner.wait(30) == 0
+    winner.communicate()
+
+
+def test_files_left_by_a_killed_daemon_are_no_hindrance(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        dead = daemon.pid
+        daemon.kill()
+        assert os.path.exists(daemon.home.socket)
+        assert Path(daemon.home.pid_file).read_text().split()[0] == str(dead)
+        with pytest.raises(DaemonUnreachable):
+            daemon.call("daemon.ping")
+        daemon.start()
+        assert daemon.call("daemon.ping")["pid"] == daemon.pid != dead
+        assert Path(daemon.home.pid_file).read_text().split()[0] == str(daemon.pid)
+        assert oct(os.stat(daemon.home.socket).st_mode & 0o777) == "0o600"
+
+
+def test_a_daemon_that_ended_well_leaves_no_socket_and_no_pid(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        assert daemon.stop() == 0
+        assert not os.path.exists(daemon.home.socket)
+        assert Path(daemon.home.pid_file).read_text() == ""
+        assert not os.path.exists(f"{daemon.home.database}-wal")
+
+
+def test_each_life_of_the_daemon_has_its_own_boot_number(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        first = daemon.call("daemon.status")["boot"]
+        daemon.kill()
+        daemon.start()
+        second = daemon.call("daemon.status")["boot"]
+        daemon.stop()
+        daemon.start()
+        assert [second, daemon.call("daemon.status")["boot"]] == [first + 1, first + 2]
+
+
+def test_what_was_asked_before_the_end_is_answered_before_the_end(tmp_path: Path) -> None:
+    with started(tmp_path) as daemon, daemon.connect() as connection:
+        token = daemon.token("nex")
+        sends = [line("envelope.send", n, token=token, to="agent:nex", text=f"{n}") for n in range(100)]
+        connection.sendall(b"".join(sends) + line("daemon.stop", "stop"))
+        found = all_answers(connection)
+        assert [one["id"] for one in found] == [*range(100), "stop"]
+        assert daemon.wait_for_death() == 0
+        daemon.check()

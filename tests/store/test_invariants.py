@@ -1,0 +1,224 @@
+"""Every invariant of the store is seen to fire when it is broken by hand, and only then."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hiboss.store.invariants import INVARIANTS, violations
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import started, wait_until
+
+# What breaks each of them. Rows: message 1 (nex to ada and the boss: e1 pending, e2 done), 2 (ada's reply,
+# e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6);
+# and 6 (nex to a folder whose lane is paused: e7). Schedule 1 has sent message 7 (nex to nex: e8), 2 is disabled.
+# Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
+HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = 4611686018427387904"
+BREAKS: dict[str, list[str]] = {
+    "the sequence of a conversation has no gap and no double": [
+        "UPDATE message SET seq = 7 WHERE id = 1",
+        "UPDATE conversation SET last_seq = last_seq + 1 WHERE id = 1",
+        "UPDATE conversation SET first_seq = 0 WHERE id = 1",
+        "DELETE FROM message WHERE id = 1",
+    ],
+    "every message has an envelope": ["DELETE FROM envelope WHERE message = 4"],
+    "an envelope has arrived only if its message has": ["UPDATE envelope SET arrived = 0 WHERE id = 4"],
+    "of a message that has arrived no envelope is left behind": [
+        "UPDATE envelope SET arrived = NULL, waits = 0, wake_at = 5 WHERE id = 1",
+        "UPDATE envelope SET arrived = NULL WHERE id = 2",
+    ],
+    "what has not arrived and is pending is deferred, with its time": [
+        "UPDATE envelope SET waits = NULL, wake_at = NULL WHERE id = 4",
+        "UPDATE envelope SET waits = 3 WHERE id = 4",
+    ],
+    "what waits has a time to be looked at": ["UPDATE envelope SET waits = 1 WHERE id = 1"],
+    "only what is pending waits": ["UPDATE envelope SET waits = 1, wake_at = 5 WHERE id = 2"],
+    "arrival numbers are given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
+    "no arrival number lies beyond the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
+    "what is settled says when": [
+        "UPDATE envelope SET done_at = NULL WHERE id = 2",
+        "UPDATE envelope SET done_at = 5 WHERE id = 1",
+    ],
+    "what is held is pending and held by this boot": [
+        "UPDATE envelope SET held_by = 0 WHERE id = 1",
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 2",
+    ],
+    "what is in hand is marked for the next start": [
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 1",
+        "UPDATE envelope SET wake_at = 4611686018427387904 WHERE id = 1",
+    ],
+    "what has arrived says when": [
+        "UPDATE message SET arrived_at = NULL WHERE id = 1",
+        "UPDATE message SET arrived_at = 5 WHERE id = 3",
+    ],
+    "a lane waits until a time, and only a waiting one": [
+        "UPDATE lane SET state = 'waiting'",
+        "UPDATE lane SET wake_at = 5",
+    ],
+    "nothing is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
+    "only a schedule in force is due": [
+        "UPDATE schedule SET enabled = 0 WHERE id = 1",
+        "UPDATE schedule SET deleted_at = 5 WHERE id = 1",
+        "UPDATE schedule SET next_at = 5 WHERE id = 2",
+    ],
+    "a slot that fired has its message, and no other has": [
+        "UPDATE schedule_slot SET message = NULL",
+        "UPDATE schedule_slot SET outcome = 'skipped'",
+    ],
+    "what a schedule has sent is in its slots, once": [
+        "INSERT INTO schedule_slot SELECT schedule, slot + 1, last_slot + 1, number, outcome, reason, message, at"
+        " FROM schedule_slot",
+    ],
+    "codes are known": [
+        "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
+        "UPDATE envelope SET priority = -1 WHERE id = 1",
+        "UPDATE envelope SET box = 3 WHERE id = 1",
+        "UPDATE envelope SET waits = 4, wake_at = 5 WHERE id = 1",
+    ],
+    "a thread begins with a message that begins it": ["UPDATE message SET thread = 2 WHERE id = 4"],
+    "a reply lies in the thread of what it replies to": [
+        "UPDATE message SET thread = 4 WHERE id = 2",
+        "UPDATE message SET reply_to = 4 WHERE id = 2",
+    ],
+    "a private conversation is between two, or with oneself": [
+        "UPDATE conversation SET kind = 'private' WHERE kind = 'adhoc'",
+    ],
+    "sender and recipients take part in the conversation": [
+        "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT sender FROM message WHERE id = 1)",
+        "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT recipient FROM envelope WHERE id = 1)",
+    ],
+    "nobody who has left holds a token in force": ["UPDATE token SET revoked_at = NULL"],
+    "nothing is pending for somebody who has left": [
+        "UPDATE envelope SET status = 0, done_at = NULL WHERE id = 6",
+    ],
+    "a run that goes on is of this boot": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, boot = boot - 1 WHERE id = 1",
+    ],
+    "a run says when it ended, and only one that ended does": [
+        "UPDATE run SET ended_at = NULL WHERE id = 1",
+        "UPDATE run SET status = 'running' WHERE id = 1",
+    ],
+    "a run that did not go well says why, and no other does": [
+        "UPDATE run SET error = NULL WHERE id = 3",
+        "UPDATE run SET status = 'failed' WHERE id = 1",
+        "UPDATE run SET error = 'why' WHERE id = 1",
+    ],
+    "only a run that goes on is halted": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
+    "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
+    "what an agent has in hand belongs to one run that goes on": [
+        f"UPDATE envelope SET {HELD} WHERE id = 3",
+        f"UPDATE envelope SET {HELD}, status = 0, done_at = NULL WHERE id = 9",
+    ],
+    "what a run that goes on is about is in hand, or settled": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL WHERE id = 3",
+    ],
+    "every run is about something": ["DELETE FROM run_envelope WHERE run = 1"],
+    "no envelope was done by two runs": [
+        "INSERT INTO run_envelope (run, envelope) VALUES (2, 9)",
+    ],
+    "the token of a run is in force while it goes on, and no longer": [
+        "UPDATE token SET revoked_at = NULL WHERE kind = 'run' AND run = 1",
+        "UPDATE token SET run = NULL WHERE kind = 'run'",
+        "UPDATE token SET run = 1 WHERE kind = 'agent'",
+    ],
+    "an answer was sent by the run that says so": [
+        "UPDATE message SET run = NULL WHERE id = (SELECT answer FROM run WHERE id = 1)",
+        "UPDATE message SET auto = 0 WHERE id = (SELECT answer FROM run WHERE id = 1)",
+        "UPDATE run SET status = 'failed', error = 'why' WHERE id = 1",
+    ],
+    "a live agent has a live address": [
+        "UPDATE agent SET deleted_at = 5 WHERE deleted_at IS NULL",
+        "UPDATE address SET retired_at = NULL, fold = 'agent:other' WHERE retired_at IS NOT NULL",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with started(tmp_path_factory.mktemp("d")) as daemon:
+        nex, ada = daemon.token("nex"), daemon.register("ada")
+        first = daemon.call("envelope.send", token=nex, to=["agent:ada", "user:boss"], text="1")
+        daemon.call("envelope.send", token=ada, reply_to=first["ids"][0], text="2")
+        daemon.call("envelope.send", token=nex, to="agent:ada", text="3", deliver_at="+1D")
+        own = daemon.call("envelope.send", token=nex, to="agent:nex", text="4")
+        daemon.call("envelope.ack", token=nex, ids=own["ids"])
+        daemon.register("shortlived")
+        daemon.call("envelope.send", token=nex, to="agent:shortlived", text="5")
+        boss = daemon.token("boss")
+        daemon.call("agent.delete", token=boss, name="shortlived")
+        path = tmp_path_factory.mktemp("folder") / "box"
+        place = daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", path=str(path))
+        daemon.call("lane.pause", token=boss, address=place["address"])
+        posted = daemon.call("envelope.send", token=nex, to=place["address"], text="6")
+        assert posted["ids"] == ["e7"]
+        weekly = {"to": "agent:nex", "text": "7", "cron": "@weekly"}
+        schedules = [daemon.call("cron.create", token=nex, **weekly)["id"] for _ in range(2)]
+        assert daemon.call("cron.run", token=nex, id=schedules[0])["ids"] == ["e8"]
+        daemon.call("cron.disable", token=nex, id=schedules[1])
+        _take_turns(daemon)
+    return Path(daemon.home.database)
+
+
+def _take_turns(daemon: RunningDaemon) -> None:
+    """Two that go well, and between them one that cannot."""
+    boss, nex = daemon.token("boss"), daemon.token("nex")
+
+    def runs() -> list[str]:
+        return [one["status"] for one in daemon.call("run.list", token=boss)["runs"]]
+
+    daemon.register("ivo", provider="demo")
+    for done in range(2):
+        daemon.call("envelope.send", token=nex, to="agent:ivo", text="8")
+        wait_until(lambda: runs() == ["completed"] * (done + 1))  # noqa: B023 - it is over before the next
+    daemon.call("agent.set", token=boss, name="ivo", provider="command", command="/no/such/program")
+    failing = daemon.call("envelope.send", token=nex, to="agent:ivo", text="9")
+    wait_until(lambda: runs() == ["failed", "completed", "completed"])
+    daemon.call("lane.pause", token=boss, address="agent:ivo")
+    assert failing["ids"] == ["e13"]
+
+
+@pytest.fixture
+def database(intact: Path, tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    shutil.copy(intact, tmp_path / "hiboss.db")
+    with closing(sqlite3.connect(tmp_path / "hiboss.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        yield connection
+
+
+def test_an_intact_database_breaks_none(database: sqlite3.Connection) -> None:
+    assert violations(database) == []
+
+
+def test_every_invariant_is_tried_here() -> None:
+    assert set(BREAKS) == set(INVARIANTS)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "statement"),
+    [(sentence, statement) for sentence, statements in BREAKS.items() for statement in statements],
+    ids=lambda text: text[:60],
+)
+def test_an_invariant_fires_when_it_is_broken(
+    database: sqlite3.Connection, sentence: str, statement: str
+) -> None:
+    assert database.execute(statement).rowcount > 0
+    broken = violations(database)
+    assert [one for one in broken if one.startswith(f"not so: {sentence} ")], broken
+
+
+def test_a_dangling_reference_fires(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE token SET run = 999")
+    assert [one for one in violations(database) if "token" in one and "run" in one]
+
+
+def test_a_damaged_index_fires(database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.execute("PRAGMA writable_schema = ON")
+    other = "SELECT rootpage FROM sqlite_master WHERE name = 'token_holder'"
+    database.execute(f"UPDATE sqlite_master SET rootpage = ({other}) WHERE name = 'envelope_unread'")
+    with closing(sqlite3.connect(tmp_path / "hiboss.db")) as another:  # which has read the schema anew
+        assert [one for one in violations(another) if one.startswith("SQLite says: ")]

@@ -1,0 +1,304 @@
+"""The public schema: plural views with ISO times and text addresses, equal to what the API says."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hiboss.core import clock
+from hiboss.core.envelope import Box, Kind, Priority, Status, Waits
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from tests.support.daemons import set_up, wait_until
+
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
+ADDRESS = re.compile(r"(agent|user|channel|group):.+")
+VIEWS = {
+    "addresses",
+    "users",
+    "agents",
+    "tokens",
+    "conversations",
+    "participants",
+    "messages",
+    "envelopes",
+} | {
+    "bindings",
+    "lanes",
+    "schedules",
+    "schedule_slots",
+    "runs",
+}
+_EXPRESSION = re.compile(r"(strftime\([^)]*\))")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """A daemon with mail of many kinds, and an account that cannot post."""
+    directory = tmp_path_factory.mktemp("d")
+    set_up(directory)
+    with running_daemon(
+        directory,
+        set_up=False,
+        HIBOSS_ADAPTERS_MODULES="hiboss.testing.scripted_adapter",
+        HIBOSS_DAEMON_HEARTBEAT_SECONDS="1",
+    ) as running:
+        nex, boss, ada = running.token("nex"), running.token("boss"), running.register("ada", role="reviewer")
+        first = running.call(
+            "envelope.send", token=nex, to=["agent:ada", "user:boss"], text="hello", subject="s"
+        )
+        running.call(
+            "envelope.send", token=ada, reply_to=first["ids"][0], text="# hi", type="markdown", priority="low"
+        )
+        running.call(
+            "envelope.send", token=nex, to="agent:ada", text="later", deliver_at="2099-12-31T23:59:59.999Z"
+        )
+        running.call(
+            "envelope.send", token=boss, from_="user:boss", to="agent:nex", text="[1]", type="json",
+            from_boss=True, from_name="Ada L.", trace_id="trace-1", metadata={"a": [1, "ü"]}, priority="critical",
+        )  # fmt: skip
+        cancelled = running.call(
+            "envelope.send", token=nex, to="agent:ada", text="oops", priority="high", type="html"
+        )
+        running.call("envelope.cancel", token=nex, ids=cancelled["ids"])
+        read = running.call("envelope.send", token=ada, to="agent:nex", text="read, acknowledged, archived")
+        running.call("envelope.ack", token=nex, ids=read["ids"])
+        running.call("envelope.archive", token=nex, ids=read["ids"])
+        running.register("shortlived")
+        running.call("agent.delete", token=boss, name="shortlived")
+        _fail_to_post(running, directory)
+        _schedule(running)
+        _run(running)
+        yield running
+
+
+def _run(running: RunningDaemon) -> None:
+    """Two that end well, one of them beside the turns, and one that does not; and an agent that is paused."""
+    boss = running.token("boss")
+    used = '{"hiboss":"usage","tokens_in":5,"tokens_out":7,"cost":0.25}'
+    running.register(
+        "kai", provider="command", command=f"printf '{used}\nfine'", daily_tokens=900, daily_cost=1.5
+    )
+    running.register("odd", provider="command", command="sh -c 'exit 3'")
+    running.register("still")
+    running.call("agent.pause", token=boss, name="still", reason="for a while")
+    for name in ("kai", "odd"):
+        running.call("envelope.send", token=boss, from_="user:boss", to=f"agent:{name}", text="think")
+    wait_until(lambda: running.call("run.list", token=boss, status="failed")["runs"])
+    running.call("agent.background", token=boss, agent="kai", task="and beside that")
+    wait_until(lambda: len(running.call("run.list", token=boss, status="completed")["runs"]) == 2)
+
+
+def _schedule(running: RunningDaemon) -> None:
+    """One of each kind; one has sent, one is taken away."""
+    nex = running.token("nex")
+    content = {"to": "agent:ada", "text": "again"}
+    for when in ({"cron": "0 9 * * MON-FRI"}, {"every": "90s"}, {"at": "2099-12-31T23:59:59Z"}):
+        made = running.call("cron.create", token=nex, name="n", **content, **when)
+    running.call("cron.run", token=nex, id="s1")
+    running.call(
+        "cron.delete", token=nex, id=running.call("cron.create", token=nex, **content, every="1h")["id"]
+    )
+    assert made["id"] == "s3"
+
+
+def _fail_to_post(running: RunningDaemon, directory: Path) -> None:
+    """One account that is refused, for an hour; one that is bound no longer."""
+    nex, boss = running.token("nex"), running.token("boss")
+    for name in ("refused", "ended"):
+        (directory / name).mkdir()
+        bind = {"name": "nex", "adapter_type": "scripted", "path": str(directory / name)}
+        place = running.call("agent.bind", token=boss, **bind)["address"]
+        if name == "ended":
+            running.call("agent.unbind", token=boss, name="nex", adapter_type="scripted", account=name)
+            continue
+        refusal = {"do": "lane_error", "text": "refused", "retry_after": 3600}
+        (directory / name / "script.jsonl").write_text(json.dumps(refusal) + "\n")
+        running.call("envelope.send", token=nex, to=place, text="x")
+    wait_until(lambda: rows(running, "SELECT 1 FROM lanes WHERE state = 'waiting'"))
+
+
+def rows(daemon: RunningDaemon, sql: str) -> list[dict[str, Any]]:
+    with daemon.database() as connection:
+        return [dict(row) for row in connection.execute(sql)]
+
+
+def test_there_is_a_view_for_everything_people_look_at(daemon: RunningDaemon) -> None:
+    found = {row["name"] for row in rows(daemon, "SELECT name FROM sqlite_master WHERE type = 'view'")}
+    assert found == VIEWS
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_a_view_shows_iso_times_text_addresses_and_no_code(daemon: RunningDaemon, view: str) -> None:
+    found = rows(daemon, f"SELECT * FROM {view}")
+    assert found
+    for row in found:
+        for column, value in row.items():
+            if value is None:
+                continue
+            if column.endswith(("_at", "_until")) or column in ("at", "slot", "last_slot"):
+                assert ISO.fullmatch(value), (column, value)
+            elif column in ("from", "to", "address", "holder", "owner", "agent"):
+                assert ADDRESS.fullmatch(value), (column, value)
+            elif column in (
+                "status",
+                "priority",
+                "box",
+                "waits",
+                "type",
+                "kind",
+                "mode",
+                "level",
+                "state",
+                "outcome",
+            ):
+                assert isinstance(value, str) and value.isalpha(), (column, value)
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_every_time_column_of_a_view_was_seen_with_a_value_or_is_known_to_be_unused(
+    daemon: RunningDaemon, view: str
+) -> None:
+    unused = {"edited_at", "deleted_at", "revoked_at"}
+    if view in ("users", "agents"):
+        wait_until(lambda: rows(daemon, f"SELECT 1 FROM {view} WHERE last_seen_at IS NOT NULL"))
+    found = rows(daemon, f"SELECT * FROM {view}")
+    times = {column for column in found[0] if column.endswith("_at")}
+    seen = {column for column in times if any(row[column] for row in found)}
+    assert times - seen <= unused
+
+
+def test_no_view_shows_a_secret(daemon: RunningDaemon) -> None:
+    columns = {column for view in VIEWS for column in rows(daemon, f"SELECT * FROM {view} LIMIT 1")[0]}
+    assert not columns & {"hash", "token", "digest"}
+
+
+def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    found = rows(daemon, "SELECT * FROM envelopes")
+    assert len(found) > 10
+    for row in found:
+        api = daemon.call("envelope.get", token=daemon.token("boss"), id=row["id"])["envelope"]
+        row["from_boss"] = bool(row["from_boss"])
+        row["metadata"] = json.loads(row["metadata"] or "{}")
+        row["attachments"] = json.loads(row["attachments"] or "[]")
+        shared = set(row) & set(api)
+        assert {column: row[column] for column in shared} == {column: api[column] for column in shared}
+        assert {
+            "id",
+            "message",
+            "from",
+            "to",
+            "text",
+            "status",
+            "deliver_at",
+            "created_at",
+            "metadata",
+        } <= shared
+
+
+def test_the_agents_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    api = daemon.call("agent.list", token=daemon.token("boss"))["agents"]
+    found = {row["name"]: row for row in rows(daemon, "SELECT * FROM agents WHERE deleted_at IS NULL")}
+    assert set(found) == {one["name"] for one in api} == {"nex", "ada", "kai", "odd", "still"}
+    for one in api:
+        # Who was seen just now is noted, and written later.
+        shared = set(one) & set(found[one["name"]]) - {"last_seen_at"}
+        assert {word: one[word] for word in shared} == {word: found[one["name"]][word] for word in shared}
+
+
+def test_the_runs_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    def settled() -> bool:  # what has failed is tried again, and is not looked at while it is
+        return not rows(daemon, "SELECT 1 FROM runs WHERE status = 'running'")
+
+    daemon.call("agent.pause", token=daemon.token("boss"), name="odd")
+    wait_until(settled)
+    found = {row["id"]: row for row in rows(daemon, "SELECT * FROM runs")}
+    api = daemon.call("run.list", token=daemon.token("boss"), page_size=100)["runs"]
+    assert set(found) == {one["id"] for one in api}
+    assert {(one["agent"], one["kind"], one["status"]) for one in api} == {
+        ("kai", "turn", "completed"),
+        ("kai", "background", "completed"),
+        ("odd", "turn", "failed"),
+    }
+    for one in api:
+        row = found[one["id"]]
+        row |= {"agent": row["agent"].removeprefix("agent:"), "envelopes": row["envelopes"].split(", ")}
+        row |= {"text": row["final_text"], "pid": None}  # of one that is over the API names none
+        shared = set(one) & set(row)
+        assert {word: one[word] for word in shared} == {word: row[word] for word in shared}
+        assert set(one) - shared == {"paused"}
+    assert {(one["tokens_in"], one["tokens_out"], one["cost"]) for one in api} >= {(5, 7, 0.25)}
+
+
+def test_the_schedules_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    api = daemon.call("cron.list", token=daemon.token("boss"))["schedules"]
+    found = {row["id"]: row for row in rows(daemon, "SELECT * FROM schedules WHERE deleted_at IS NULL")}
+    assert set(found) == {one["id"] for one in api} == {"s1", "s2", "s3"}
+    for one in api:
+        row = found[one["id"]]
+        row["enabled"] = bool(row["enabled"])
+        row["timezone"] = row["timezone"] or "UTC"  # the boss's, which a schedule follows
+        shared = set(one) & set(row)
+        assert {word: one[word] for word in shared} == {word: row[word] for word in shared}
+        assert {"cron", "every_seconds", "at", "next_at", "catch_up", "overlap", "owner"} <= shared
+
+
+def test_the_schedule_slots_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    api = daemon.call("cron.show", token=daemon.token("boss"), id="s1")["slots"]
+    found = rows(daemon, "SELECT * FROM schedule_slots WHERE schedule = 's1'")
+    assert len(found) == 1 and [{word: row[word] for word in api[0]} for row in found] == api
+
+
+def test_every_code_has_its_word_in_the_views() -> None:
+    script = (files("hiboss.store") / "schema" / "views.sql").read_text()
+    for column, words in (
+        ("e.status", Status),
+        ("e.priority", Priority),
+        ("e.box", Box),
+        ("e.waits", Waits),
+        ("m.type", Kind),
+    ):
+        cases = re.search(rf"CASE {re.escape(column)} (.*?) END", script, re.DOTALL)
+        assert cases is not None
+        found = {int(number): word for number, word in re.findall(r"WHEN (\d+) THEN '(\w+)'", cases[1])}
+        assert found == {int(one): one.word for one in words}
+
+
+# --- times -----------------------------------------------------------------------------------
+
+
+def time_expressions() -> set[str]:
+    """How the views write times, with `?` in the place of the column."""
+    script = (files("hiboss.store") / "schema" / "views.sql").read_text()
+    return {re.sub(r"\w+\.\w+ /", "? /", found) for found in _EXPRESSION.findall(script)}
+
+
+def test_all_times_are_written_by_one_expression() -> None:
+    assert len(time_expressions()) == 1
+
+
+FIRST, LAST = clock.to_ms(clock.from_ms(0).replace(year=1, month=1, day=1)), 253_402_300_799_999
+
+
+@given(st.integers(min_value=0, max_value=LAST) | st.integers(min_value=FIRST, max_value=LAST))
+@example(0)
+@example(999)
+@example(1_000)
+@example(59_999)
+@example(LAST)
+@example(FIRST)
+@example(-1)
+@example(1_769_602_125_120)
+def test_the_views_write_a_time_exactly_as_the_api_does(ms: int) -> None:
+    (expression,) = time_expressions()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert connection.execute(f"SELECT {expression}", (ms,)).fetchone()[0] == clock.iso(ms)

@@ -1,0 +1,1 @@
+"""What tests share: daemons, agents, programs, places, terminals."""

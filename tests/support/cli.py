@@ -1,0 +1,224 @@
+"""What the acceptance tests share: the installed `hiboss` command, run as a person would run it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from hiboss.cli.daemon_process import call_once
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+
+HIBOSS = os.path.join(os.path.dirname(sys.executable), "hiboss")
+SECONDS = 60  # a bound for what must end; never a claim about speed
+
+# The command as it is, but for a daemon that keeps it waiting: it gives up soon.
+IMPATIENT = """
+from hiboss.cli.main import main
+from hiboss.rpc import client
+client.call.__kwdefaults__["timeout"] = 0.2
+main()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """How a command ended."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    @property
+    def error(self) -> Any:
+        """The one JSON document of a failure, on standard error."""
+        return json.loads(self.stderr)["error"]
+
+    @property
+    def blocks(self) -> list[dict[str, str]]:
+        """The records printed: blocks of `key: value`, one blank line between them."""
+        return [
+            dict(line.split(": ", 1) for line in block.splitlines())
+            for block in self.stdout.removesuffix("\n").split("\n\n")
+        ]
+
+    @property
+    def record(self) -> dict[str, str]:
+        (block,) = self.blocks
+        return block
+
+    def values(self, key: str) -> list[str]:
+        """Everything printed as `key: value`, in order."""
+        lines = self.stdout.splitlines()
+        return [line.removeprefix(f"{key}: ") for line in lines if line.startswith(f"{key}: ")]
+
+
+class Shell:
+    """A terminal in which HIBOSS_HOME is set and nothing else of hiboss's."""
+
+    def __init__(self, home: str | os.PathLike[str]) -> None:
+        self.home = Home(os.fspath(home))
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        return {**kept, "LANG": "C.UTF-8", "HIBOSS_HOME": self.home.path, **extra}
+
+    def __call__(
+        self,
+        *words: str,
+        stdin: str | bytes = b"",
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Done:
+        """Run `hiboss` with these words; standard input is never a terminal."""
+        return self.run([HIBOSS, *words], stdin=stdin, cwd=cwd, env=env)
+
+    def sh(self, script: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> Done:
+        """Run a line of shell, in which `hiboss` is the command."""
+        path = f"{os.path.dirname(HIBOSS)}:{os.environ['PATH']}"
+        return self.run(["sh", "-c", script], cwd=cwd, env={"PATH": path, **(env or {})})
+
+    def impatient(self, *words: str) -> Done:
+        """The same command with a short time limit."""
+        return self.run([sys.executable, "-c", IMPATIENT, *words])
+
+    def run(
+        self,
+        command: list[str],
+        stdin: str | bytes = b"",
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Done:
+        done = subprocess.run(
+            command,
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env=self.environment(**(env or {})),
+            cwd=cwd,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Done(rc=done.returncode, stdout=done.stdout.decode(), stderr=done.stderr.decode())
+
+    @contextmanager
+    def open(self, *words: str, into: IO[Any] | int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+        """A command that goes on until the end of the block; in a process group of its own."""
+        process = subprocess.Popen(
+            [HIBOSS, *words],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=into,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def set_up(self) -> None:
+        """What `hiboss setup` leaves here (boss Ada, zone UTC, agent nex), without its second of work."""
+        shutil.copytree(_home_set_up(), self.home.path)
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of the daemon that runs here; None when none does. Leaves its lock alone."""
+        try:
+            words = self.pid_file_words()
+        except FileNotFoundError:
+            return None
+        return int(words[0]) if words and not gone(int(words[0])) else None
+
+    def pid_file_words(self) -> list[str]:
+        return Path(self.home.pid_file).read_text().split()
+
+    def token(self, name: str) -> str:
+        return Path(self.home.profile(name)).read_text().strip()
+
+    def end_daemon(self) -> None:
+        """Whatever a test left running is ended, by its pid."""
+        if (pid := self.pid) is not None:
+            psutil.Process(pid).kill()
+            wait_until(lambda: gone(pid))
+
+
+@cache
+def _home_set_up() -> str:
+    directory = tempfile.mkdtemp(prefix="hiboss-test-")
+    atexit.register(shutil.rmtree, directory)
+    home = Home(os.path.join(directory, "home"))
+    call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
+    return home.path
+
+
+class Office(Shell):
+    """A terminal beside a daemon that runs: boss Ada, zone UTC, agent nex."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        super().__init__(daemon.home.path)
+        self.daemon = daemon
+        self._hired = 0
+
+    def agent(self, **fields: Any) -> str:
+        """A new agent of this test's own, with a profile; its name."""
+        self._hired += 1
+        name = f"agent-{self._hired}"
+        self.daemon.register(name, **fields)
+        return name
+
+    def send(self, from_: str, to: str, text: str = "hello", **params: Any) -> str:
+        """One envelope sent past the command line; its id."""
+        answer = self.daemon.call(
+            "envelope.send", token=self.token(from_), to=f"agent:{to}", text=text, **params
+        )
+        return str(answer["ids"][0])
+
+    def envelope(self, id_: str) -> dict[str, Any]:
+        """An envelope as the daemon has it."""
+        answer = self.daemon.call("envelope.get", token=self.token("boss"), id=id_)
+        found: dict[str, Any] = answer["envelope"]
+        return found
+
+
+@contextmanager
+def open_office(directory: Path) -> Iterator[Office]:
+    with running_daemon(directory) as daemon:
+        yield Office(daemon)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one nobody has waited for yet has ended too."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
+    """Poll until something is so, and return it; a test fails here when it never is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.01)
+    return found

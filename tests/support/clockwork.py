@@ -1,0 +1,163 @@
+"""A whole daemon inside the test, under a clock the test moves: real scheduler, store, router, delivery.
+
+    @frozen()
+    async def test_it(office: Office) -> None:
+        ...
+        await office.move(hours=2)
+
+No door is open: operations are called at the desk. Waiting is bounded by the real clock, and
+no assertion is about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from freezegun import freeze_time
+
+from hiboss.store.invariants import violations
+from hiboss.testing.frozen_clock import NOON, FrozenDaemon, own_logs
+from tests.support.daemons import set_up, variables
+
+Envelope = dict[str, Any]
+
+
+class Office(FrozenDaemon):
+    """That daemon, with those who write and with a look into its store; or one by the real clock."""
+
+    # --- the clock -------------------------------------------------------------------
+
+    async def ring(self, **by: float) -> None:
+        """Set the clock and wake APScheduler alone: only the one job may tell the pump."""
+        self.tick(**by)
+        self.scheduler._jobs.wakeup()
+        for _ in range(10):  # the job runs two turns of the loop later
+            await asyncio.sleep(0)
+
+    # --- operations ------------------------------------------------------------------
+
+    async def ask(self, method: str, who: str = "boss", **params: Any) -> Any:
+        """Call an operation as somebody."""
+        return await self.call(method, token=self.token(who), **params)
+
+    async def register(self, *names: str) -> None:
+        for name in names:
+            await self.ask("agent.register", name=name, profile=True)
+
+    async def send(self, *to: str, who: str = "nex", text: str = "hello", **params: Any) -> list[str]:
+        """The ids of the envelopes."""
+        sent = await self.ask("envelope.send", who, to=list(to or ["agent:nex"]), text=text, **params)
+        return list(sent["ids"])
+
+    async def flood(self, times: list[str], *to: str, **params: Any) -> list[str]:
+        """A message for each of these times, many at once; their envelopes' ids in the order accepted."""
+        found: list[str] = []
+        for start in range(0, len(times), 500):
+            some = times[start : start + 500]
+            for ids in await asyncio.gather(*(self.send(*to, deliver_at=one, **params) for one in some)):
+                found += ids
+        return found
+
+    async def inbox(self, who: str = "nex", **params: Any) -> list[str]:
+        """The texts in somebody's box, in the order they came."""
+        page = await self.ask("envelope.list", who, oldest_first=True, page_size=100, **params)
+        return [one["text"] for one in page["envelopes"]]
+
+    async def get(self, number: str) -> Envelope:
+        answer: Envelope = await self.ask("envelope.get", id=number)
+        envelope: Envelope = answer["envelope"]
+        return envelope
+
+    # --- looking into the database, and reaching into it ------------------------------
+
+    def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        with closing(self._connect()) as connection:
+            return connection.execute(query, values).fetchall()
+
+    def change(self, statement: str, *values: Any) -> int:
+        """Behind everybody's back."""
+        with closing(self._connect()) as connection:
+            return connection.execute(statement, values).rowcount
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.home.database, isolation_level=None, timeout=30)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Another program holds the database."""
+        with closing(self._connect()) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield  # closing rolls back
+
+    def arrived(self) -> list[str]:
+        """The ids of all envelopes that have arrived, in that order."""
+        found = self.rows("SELECT id FROM envelopes WHERE arrived IS NOT NULL ORDER BY arrived")
+        return [row["id"] for row in found]
+
+    def number_arrived(self) -> int:
+        (row,) = self.rows("SELECT count(*) FROM envelope WHERE arrived IS NOT NULL")
+        return int(row[0])
+
+    def noise(self) -> list[str]:
+        """What the log says beyond the course of things, with tracebacks and what is not ours."""
+        lines = Path(self.home.log_file).read_text().splitlines()
+        return [line for line in lines if line.split()[1:2] not in (["info"], ["debug"])]
+
+    def check(self) -> None:
+        """Every invariant of the store holds."""
+        with closing(self._connect()) as connection:
+            assert violations(connection) == []
+
+    # --- a channel whose posts a script decides ---------------------------------------
+
+    async def bind(self, directory: Path, *steps: str) -> str:
+        """Bind nex to a scripted place there; its address. The steps are what the posts meet."""
+        directory.mkdir()
+        (directory / "script.jsonl").write_text("".join(f"{step}\n" for step in steps))
+        bound = await self.ask("agent.bind", name="nex", adapter_type="scripted", path=str(directory))
+        await self.until(lambda: os.path.exists(directory / "posts.jsonl"))
+        return str(bound["address"])
+
+
+Story = Callable[..., Awaitable[None]]
+
+
+def frozen(
+    *, at: datetime | None = NOON, quiet: bool = True, **settings: Any
+) -> Callable[[Story], Callable[[Path], None]]:
+    """Make a test of a story told in an office: `async def test(office)`.
+
+    at=None: with the real clock. quiet=False: something goes wrong in it, and the log may say so.
+    """
+
+    def make(story: Story) -> Callable[[Path], None]:
+        def test(tmp_path: Path) -> None:
+            home = set_up(tmp_path)
+            frost = nullcontext() if at is None else freeze_time(at, real_asyncio=True)
+            with own_logs(), frost as clock:
+                asyncio.run(_tell(story, Office(home, clock, variables(settings)), quiet))
+
+        test.__name__, test.__doc__ = story.__name__, story.__doc__
+        test.__qualname__, test.__module__ = story.__qualname__, story.__module__
+        return test
+
+    return make
+
+
+async def _tell(story: Story, office: Office, quiet: bool) -> None:
+    await office.open()
+    try:
+        await story(office)
+        office.check()
+    finally:
+        await office.close()
+    assert office.noise() == [] or not quiet

@@ -1,0 +1,145 @@
+"""What the integration tests share: lines on the wire, bounded waits, a daemon with other settings."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hiboss.cli.daemon_process import call_once
+from hiboss.core.paths import Home
+from hiboss.core.settings import TABLE
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+
+
+def line(method: str, id_: Any = 1, **params: Any) -> bytes:
+    """One request as it goes over the wire."""
+    if "from_" in params:
+        params["from"] = params.pop("from_")
+    document = {"jsonrpc": "2.0", "method": method, "params": params, "id": id_}
+    return json.dumps(document).encode() + b"\n"
+
+
+def notification(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def answers(connection: socket.socket, number: int) -> list[Any]:
+    """The next so many answers on a connection; fewer when the daemon hangs up before."""
+    with connection.makefile("rb") as stream:
+        lines = [stream.readline() for _ in range(number)]
+    return [json.loads(text) for text in lines if text]
+
+
+def all_answers(connection: socket.socket) -> list[Any]:
+    """Every answer until the daemon hangs up."""
+    with connection.makefile("rb") as stream:
+        return [json.loads(text) for text in stream]
+
+
+def ask(connection: socket.socket, method: str, id_: Any = 1, **params: Any) -> Any:
+    connection.sendall(line(method, id_, **params))
+    return answers(connection, 1)[0]
+
+
+def code(answer: dict[str, Any]) -> str:
+    """The stable code of an error answer; 'ok' when it is none."""
+    return str(answer["error"]["data"]["code"]) if "error" in answer else "ok"
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
+    """Poll until something is so; a test fails here when it never is."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.005)
+
+
+@cache
+def _template() -> Home:
+    """A home that is set up, made once: a copy is cheaper than another process."""
+    directory = tempfile.mkdtemp(prefix="hiboss-template-")
+    atexit.register(shutil.rmtree, directory)
+    home = Home(os.path.join(directory, "home"))
+    call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
+    return home
+
+
+def set_up(directory: Path) -> Home:
+    """A home that is set up with boss and agent nex, and has no daemon."""
+    home = Home(os.path.join(directory, "home"))
+    shutil.copytree(_template().path, home.path)
+    return home
+
+
+@contextmanager
+def started(directory: Path) -> Iterator[RunningDaemon]:
+    """A daemon in a home that is set up; stopped at the end."""
+    set_up(directory)
+    with running_daemon(directory, set_up=False) as daemon:
+        yield daemon
+
+
+def variables(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings as environment variables."""
+    return {one.variable: str(settings[one.name]) for one in TABLE if one.name in settings}
+
+
+def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """A daemon process with other settings, and its one word about how its start went."""
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
+        env={**os.environ, "HIBOSS_HOME": home.path, **variables(settings)},
+        stdin=subprocess.DEVNULL,
+        cwd="/",
+        pass_fds=[writer],
+    )
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        return process, json.loads(pipe.readline())
+
+
+@contextmanager
+def daemon_with(directory: Path, **settings: Any) -> Iterator[RunningDaemon]:
+    """A real daemon like any other, but for some of its settings."""
+    daemon = RunningDaemon(set_up(directory))
+    daemon.process, word = launch(daemon.home, **settings)
+    try:
+        assert word["ready"]
+        yield daemon
+    finally:
+        daemon.stop()
+
+
+def mount(directory: Path) -> bool:
+    """Put a file system of 8 MiB there, where the machine lets us; undo with `unmount`."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "hiboss-test", str(directory)]
+    return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def unmount(directory: Path) -> None:
+    subprocess.run(["umount", str(directory)], check=True)
+
+
+def can_mount() -> bool:
+    directory = Path(tempfile.mkdtemp(prefix="hiboss-mount-"))
+    try:
+        mounted = mount(directory)
+        if mounted:
+            unmount(directory)
+        return mounted
+    finally:
+        directory.rmdir()

@@ -1,0 +1,301 @@
+"""Little agent programs for the command provider, and what must be so when their runs are over.
+
+    program = Program(tmp_path / "nex")
+    boss.call("agent.set", name="nex", provider="command", command=program.command)
+    program.hangs()
+
+What a program does can be changed between two turns; a turn under way goes on as it began.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from hiboss.store.invariants import violations
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import wait_until
+from tests.support.office import Party, agent
+
+Run = dict[str, Any]
+
+SLEEP = "sleep 1000"
+STUBBORN = "(trap '' INT TERM; exec sleep 1000)"
+
+
+class Program:
+    """A program in a directory of its own, where it notes each turn it gets."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.path = directory / "agent"
+        self.answers("done")
+
+    @property
+    def command(self) -> str:
+        return shlex.quote(str(self.path))
+
+    # --- what it does ----------------------------------------------------------------
+
+    def does(self, script: str) -> None:
+        """Lines of shell, after it has noted its pid and read its turn. `$D` is its directory."""
+        head = f"#!/bin/sh\nD={shlex.quote(str(self.directory))}\n"
+        noting = 'cat > "$D/given.$$"\nmv "$D/given.$$" "$D/given"\necho $$ >> "$D/turns"\n'
+        self.becomes(head + noting + script + "\n")
+
+    def becomes(self, whole: str) -> None:
+        """The file itself. In one step: a shell that runs the old one goes on reading that."""
+        fresh = self.directory / "agent.new"
+        fresh.write_text(whole)
+        fresh.chmod(0o700)
+        fresh.rename(self.path)
+
+    def answers(self, text: str) -> None:
+        self.does(f"printf '%s\\n' {shlex.quote(text)}")
+
+    def says_nothing(self) -> None:
+        self.does("exit 0")
+
+    def says_bytes(self, raw: bytes) -> None:
+        (self.directory / "raw").write_bytes(raw)
+        self.does('cat "$D/raw"')
+
+    def exits(self, status: int, complaint: str = "") -> None:
+        self.does(f"printf '%s\\n' {shlex.quote(complaint)} >&2\nexit {status}")
+
+    def hangs(self) -> None:
+        self.does(f"exec {SLEEP}")
+
+    def ignores_signals(self) -> None:
+        """It ends by KILL alone."""
+        self.does(f"trap '' INT TERM\nexec {SLEEP}")
+
+    def hangs_with_children(self) -> None:
+        self.does(f"{SLEEP} &\n{SLEEP} >/dev/null 2>&1 &\n{SLEEP}")
+
+    def leaves_children(self, text: str = "done") -> None:
+        """One with our pipes, one without, and one that hears neither INT nor TERM."""
+        self.does(f"{SLEEP} &\n{SLEEP} >/dev/null 2>&1 &\n{STUBBORN} &\necho {shlex.quote(text)}")
+
+    def floods(self) -> None:
+        self.does("exec yes 'something to say'")
+
+    def waits(self, then: str = "echo done") -> None:
+        """Until it is let go."""
+        self.does(f'while [ ! -e "$D/go" ]; do sleep 0.02; done\n{then}')
+
+    def sends(self, to: str, text: str, then: str) -> None:
+        """It writes itself, with the token and the `hiboss` it was given, and goes on."""
+        send = f"hiboss envelope send --to {shlex.quote(to)} --text {shlex.quote(text)} >/dev/null || exit 9"
+        self.does(f'{send}\ntouch "$D/sent"\n{then}')
+
+    def let_go(self) -> None:
+        (self.directory / "go").touch()
+
+    def goes_away(self) -> None:
+        self.path.unlink()
+
+    # --- what became of it -----------------------------------------------------------
+
+    @property
+    def pids(self) -> list[int]:
+        """Of each turn that came there, in order."""
+        file = self.directory / "turns"
+        return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @property
+    def given(self) -> str:
+        """The last turn that came there."""
+        return (self.directory / "given").read_text()
+
+    @property
+    def sent(self) -> bool:
+        return (self.directory / "sent").exists()
+
+    def begins(self, turns: int = 1) -> None:
+        """Wait until so many turns have come there."""
+        wait_until(lambda: len(self.pids) >= turns)
+
+
+class Boss(Party):
+    """Who gives the orders, and writes as user:boss."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        super().__init__(daemon, "user:boss", daemon.token("boss"))
+
+    def send(self, *to: Party | str, text: str = "hello", **params: Any) -> Any:
+        return super().send(*to, text=text, from_=self.address, **params)
+
+    def notices_of(self, party: Party) -> list[str]:
+        """What the system has told the boss of somebody."""
+        query = """SELECT text FROM envelopes WHERE "to" = ? AND "from" = 'agent:system' ORDER BY arrived"""
+        texts = [str(row["text"]) for row in rows(self.daemon, query, self.address)]
+        return [text for text in texts if party.address in text]
+
+
+class Worker(Party):
+    """An agent with a program, and those who look at its runs."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path, **fields: Any) -> None:
+        fresh = agent(daemon, provider="demo")
+        super().__init__(daemon, fresh.address, fresh.token)
+        self.program = Program(directory / self.name)
+        self.change(provider="command", command=self.program.command, **fields)
+
+    def change(self, **fields: Any) -> None:
+        self.order("agent.set", name=self.name, **fields)
+
+    def order(self, method: str, **params: Any) -> Any:
+        """As the boss."""
+        return self.daemon.call(method, token=self.daemon.token("boss"), **params)
+
+    def runs(self) -> list[Run]:
+        """Oldest first."""
+        return list(reversed(self.order("run.list", agent=self.name, page_size=100)["runs"]))
+
+    def settled(self, number: int = 1) -> Run:
+        """The so-manieth run, once it is over."""
+
+        def over() -> bool:
+            found = self.runs()
+            return len(found) >= number and found[number - 1]["status"] != "running"
+
+        wait_until(over)
+        return self.runs()[number - 1]
+
+    def under_way(self, turns: int = 1) -> Run:
+        """The run whose program has its turn just now."""
+        self.program.begins(turns)
+        [run] = [one for one in self.runs() if one["status"] == "running"]
+        return run
+
+    def standing(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.order("agent.status", name=self.name)["agent"]
+        return found
+
+    def answers_to(self, number: str) -> list[str]:
+        """What came back for an envelope, in order; asked of the file, for it may be while no daemon runs."""
+        query = """
+            SELECT a.text FROM envelope e JOIN message a ON a.reply_to = e.message AND a.sender = e.recipient
+            WHERE e.id = ? ORDER BY a.id
+        """
+        return [str(row["text"]) for row in rows(self.daemon, query, int(number[1:]))]
+
+
+# --- what must be so ----------------------------------------------------------------------
+
+
+def left_behind(daemon: RunningDaemon, pids: list[int]) -> list[str]:
+    """Processes of runs that are still there: by their mark, by their session, and by their parent."""
+    ours = set(pids)
+    if daemon.process is not None:
+        ours |= {one.pid for one in psutil.Process(daemon.pid).children(recursive=True)}
+    return [_described(one) for one in psutil.process_iter() if _alive(one) and _is_of(one, daemon, ours)]
+
+
+def _is_of(process: psutil.Process, daemon: RunningDaemon, pids: set[int]) -> bool:
+    try:
+        if process.pid in pids or os.getsid(process.pid) in pids:
+            return True
+        environment = process.environ()
+    except (psutil.Error, OSError):
+        return False
+    return "HIBOSS_RUN" in environment and environment.get("HIBOSS_HOME") == daemon.home.path
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _described(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} {shlex.join(process.cmdline())}"
+    except psutil.Error:
+        return str(process.pid)
+
+
+def rows(daemon: RunningDaemon, query: str, *values: Any) -> list[sqlite3.Row]:
+    with daemon.database() as database:
+        return database.execute(query, values).fetchall()
+
+
+def held(daemon: RunningDaemon) -> list[int]:
+    """The envelopes somebody has in hand."""
+    return [row["id"] for row in rows(daemon, "SELECT id FROM envelope WHERE held_by IS NOT NULL")]
+
+
+def running(daemon: RunningDaemon) -> list[int]:
+    return [row["id"] for row in rows(daemon, "SELECT id FROM run WHERE status = 'running'")]
+
+
+def at_rest(daemon: RunningDaemon, *programs: Program) -> None:
+    """Nothing is under way, and of what was, nothing remains: no process, no held row, no token in force."""
+    pids = [pid for program in programs for pid in program.pids]
+    found: list[Any] = []
+
+    def looked() -> bool:
+        before = _runs(daemon)
+        found[:] = remains(daemon, pids)
+        # One that waited to be tried again may have begun while we looked; then look again.
+        return not running(daemon) and _runs(daemon) == before
+
+    wait_until(looked)
+    assert found == []
+
+
+def _runs(daemon: RunningDaemon) -> list[tuple[int, str]]:
+    return [tuple(row) for row in rows(daemon, "SELECT id, status FROM run ORDER BY id")]
+
+
+def remains(daemon: RunningDaemon, pids: list[int]) -> list[Any]:
+    """What must not be left when no run is under way."""
+    found: list[Any] = [*left_behind(daemon, pids), *(f"held: e{number}" for number in held(daemon))]
+    for query in (
+        "SELECT 'a token in force: r' || run FROM token WHERE kind = 'run' AND revoked_at IS NULL",
+        "SELECT 'without an end: r' || id FROM run WHERE ended_at IS NULL",
+        "SELECT 'halted: r' || id FROM run WHERE paused_at IS NOT NULL",
+    ):
+        found += [row[0] for row in rows(daemon, query)]
+    with daemon.database() as database:
+        return found + violations(database)
+
+
+@contextmanager
+def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
+    """Runs that begin meanwhile are held to these."""
+    config = Path(daemon.home.config)
+    config.write_text("[runs]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
+    Boss(daemon).call("config.reload")
+    try:
+        yield
+    finally:
+        config.unlink()
+        Boss(daemon).call("config.reload")
+
+
+def end_all(daemon: RunningDaemon) -> None:
+    """Agents that think go, with their runs and what waits to be tried again: the next test has its own."""
+    ada = Boss(daemon)
+    for one in ada.call("agent.list")["agents"]:
+        if one["provider"]:
+            ada.call("agent.delete", name=one["name"])
+    wait_until(lambda: not running(daemon))
+
+
+def eventually(found: Callable[[], Any], wanted: Any) -> None:
+    """Wait until something is what it must be; when it never is, say what it was."""
+    try:
+        wait_until(lambda: found() == wanted)
+    except AssertionError:
+        assert found() == wanted

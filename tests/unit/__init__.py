@@ -1,1 +1,0 @@
-"""Single parts by themselves; where a part needs SQLite or a process, a real one."""
