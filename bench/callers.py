@@ -14,7 +14,7 @@ from statistics import median
 from time import perf_counter
 
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
-from hiboss.api.auth import Gate
+from hiboss.api.auth import Authenticator
 from hiboss.api.policy import Policy
 from hiboss.cli.daemon_process import call_once
 from hiboss.core.errors import BadToken
@@ -47,20 +47,20 @@ def measure(directory: Path, rounds: int) -> list[Figure]:
 async def _measure(home: Home, known: str, revoked: str, rounds: int) -> list[Figure]:
     store = await Store.open(home, DEFAULTS)
     try:
-        return _figures(Gate(store, Policy(store)), (known, revoked, tokens.new("agent")), rounds)
+        return _figures(Authenticator(store, Policy(store)), (known, revoked, tokens.new("agent")), rounds)
     finally:
         await store.close()
 
 
-def _figures(gate: Gate, given: tuple[str, str, str], rounds: int) -> list[Figure]:
+def _figures(auth: Authenticator, given: tuple[str, str, str], rounds: int) -> list[Figure]:
     known, revoked, unknown = given
 
-    def admit(token: str) -> None:
-        gate.admit(token, OPERATION)
+    def authorize(token: str) -> None:
+        auth.authorize(token, OPERATION)
 
     def refuse(token: str) -> None:
         try:
-            admit(token)
+            authorize(token)
         except BadToken:
             return
         raise AssertionError("a token that is not in force was taken")
@@ -70,12 +70,12 @@ def _figures(gate: Gate, given: tuple[str, str, str], rounds: int) -> list[Figur
     def bare(token: str) -> None:
         levels[hashlib.sha256(token.encode()).digest()]
 
-    admit(known)  # the first time it is looked up
+    authorize(known)  # the first time it is looked up
     taken: dict[str, list[float]] = {"known": [], "revoked": [], "unknown": [], "bare": []}
     for _ in range(rounds):
         for key, act, token in (
             ("bare", bare, known),
-            ("known", admit, known),
+            ("known", authorize, known),
             ("revoked", refuse, revoked),
             ("unknown", refuse, unknown),
         ):

@@ -48,7 +48,7 @@ class Crowd:
         self._tokens = tokens
         self._sender = sender
         self._lines = lines
-        self._places = {line.fileno(): place for place, line in enumerate(lines)}
+        self._queue = {line.fileno(): place for place, line in enumerate(lines)}
         self._poll = select.epoll()
         self._poll.register(sender.fileno(), select.EPOLLIN)
         for place, line in enumerate(lines):
@@ -76,7 +76,7 @@ class Crowd:
                     _answer(self._sender)
                     sent = now
                 else:
-                    found[self._places[descriptor]] = now
+                    found[self._queue[descriptor]] = now
                     self._poll.modify(descriptor, 0)  # its answer is read later: others wait for the clock
         if len(found) < number:
             raise AssertionError(f"of {number} who should have woken {len(found)} did")

@@ -77,7 +77,7 @@ class Process:
         assert child is not None and child.stdin and child.stdout and child.stderr
         parts = [
             asyncio.create_task(self._feed(child.stdin, given)),
-            asyncio.create_task(self._hear(child.stdout, heard)),
+            asyncio.create_task(self._on_progress(child.stdout, heard)),
             asyncio.create_task(self._hear_complaints(child.stderr, heard)),
         ]
         by_itself = False
@@ -114,7 +114,7 @@ class Process:
         except (BrokenPipeError, ConnectionResetError):
             pass  # it does not read its turn; that is its own business
 
-    async def _hear(self, stdout: asyncio.StreamReader, heard: Callable[[bytes], None]) -> None:
+    async def _on_progress(self, stdout: asyncio.StreamReader, heard: Callable[[bytes], None]) -> None:
         while part := await stdout.read(READ_BYTES):
             if self._flooded:
                 continue  # read on, or it could not end

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..core.contract import Heard, LaneError, Provider, Task, Thought, TurnError, Usage
+from ..core.contract import Answer, LaneError, Progress, Provider, TurnError, TurnInput, Usage
 from ..core.envelope import measure
 from ..core.errors import HibossError
 from ..core.quoting import redact
-from ..store.lanes import Trouble
+from ..store.lanes import Failure
 from ..store.run_start import Turn
 from . import child_process
 
@@ -31,8 +31,8 @@ class Limits(NamedTuple):
 class Outcome:
     """How a run ended: with a thought, with trouble, or because somebody ended it."""
 
-    thought: Thought | None = None
-    trouble: Trouble | None = None
+    answer: Answer | None = None
+    failure: Failure | None = None
     of_lane: bool = False  # no turn would have gone well
     retry_after: float | None = None
     ended: str | None = None  # cancelled, interrupted
@@ -43,24 +43,24 @@ class Transcript:
     """What a run has said so far, for whoever looks on. It is kept nowhere else."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        self._parts: list[Heard] = []
+        self._parts: list[Progress] = []
         self._dropped = 0
         self._ring = ring  # tells whoever looks on
 
-    def add(self, part: Heard) -> None:
+    def add(self, part: Progress) -> None:
         self._parts.append(part)
         if len(self._parts) > PARTS:
             del self._parts[: PARTS // 10]
             self._dropped += PARTS // 10
         self._ring()
 
-    def after(self, position: int) -> tuple[list[Heard], int]:
+    def after(self, position: int) -> tuple[list[Progress], int]:
         """What was said after a position, and the position behind it."""
         start = max(0, position - self._dropped)
         return self._parts[start:], self._dropped + len(self._parts)
 
 
-class Work:
+class Execution:
     """Belongs to one run; `go` returns its outcome and never raises but when the daemon is defect."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Work:
         turn: Turn,
         limits: Limits,
         *,
-        prepare: Callable[[], Awaitable[tuple[Task, Provider]]],
+        prepare: Callable[[], Awaitable[tuple[TurnInput, Provider]]],
         note: Callable[[int], Awaitable[None]],
         ring: Callable[[], None],
     ) -> None:
@@ -80,7 +80,7 @@ class Work:
         self._limits = limits
         self._prepare = prepare
         self._note = note
-        self._thinking: asyncio.Task[Thought] | None = None
+        self._thinking: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
         loop = asyncio.get_running_loop()
         self._clock = loop.time
@@ -89,7 +89,7 @@ class Work:
         self._resumed.set()
 
     async def go(self) -> Outcome:
-        self._thinking = asyncio.create_task(self._think())
+        self._thinking = asyncio.create_task(self._take_turn())
         watching = asyncio.create_task(self._watch())
         if self._ended is not None:
             self._thinking.cancel()
@@ -105,7 +105,7 @@ class Work:
     def end(self, status: str, why: str, *, gives_up: bool = False) -> bool:
         """Somebody ends it; the first reason counts. Whether this was the first."""
         first = self._ended is None
-        self._stop(Outcome(ended=status, trouble=Trouble(status, why), gives_up=gives_up))
+        self._stop(Outcome(ended=status, failure=Failure(status, why), gives_up=gives_up))
         return first
 
     def pause(self) -> bool:
@@ -130,11 +130,11 @@ class Work:
 
     # --- while it thinks -------------------------------------------------------------
 
-    async def _think(self) -> Thought:
+    async def _take_turn(self) -> Answer:
         task, provider = await self._prepare()
-        return await provider.think(task, self._hear, self._started)
+        return await provider.take_turn(task, self._on_progress, self._started)
 
-    def _hear(self, part: Heard) -> None:
+    def _on_progress(self, part: Progress) -> None:
         self._alive_at = self._clock()
         if part.usage is not None:
             self.usage = part.usage
@@ -153,10 +153,10 @@ class Work:
             total = self._begun + self._limits.total_seconds - self._clock()
             if total <= 0:
                 text = f"it took longer than {self._limits.total_seconds:g} seconds and was ended"
-                return self._stop(Outcome(trouble=Trouble("timed_out", text)))
+                return self._stop(Outcome(failure=Failure("timed_out", text)))
             if idle <= 0:
                 text = f"it gave no sign of life for {self._limits.idle_seconds:g} seconds and was ended"
-                return self._stop(Outcome(trouble=Trouble("timed_out", text)))
+                return self._stop(Outcome(failure=Failure("timed_out", text)))
             await asyncio.sleep(min(idle, total) + 0.01)
 
     def _stop(self, outcome: Outcome) -> None:
@@ -167,30 +167,30 @@ class Work:
 
     # --- what came of it -------------------------------------------------------------
 
-    def _outcome(self, thinking: asyncio.Task[Thought]) -> Outcome:
+    def _outcome(self, with_provider: asyncio.Task[Answer]) -> Outcome:
         if self._ended is not None:
             return self._ended
-        if thinking.cancelled():
-            return Outcome(trouble=Trouble("provider_failed", "the provider gave up without a word"))
-        error = thinking.exception()
+        if with_provider.cancelled():
+            return Outcome(failure=Failure("provider_failed", "the provider gave up without a word"))
+        error = with_provider.exception()
         if error is None:
-            return self._thought(thinking.result())
+            return self._thought(with_provider.result())
         if isinstance(error, TurnError):
-            return Outcome(trouble=Trouble(error.kind, redact(error.text)))
+            return Outcome(failure=Failure(error.kind, redact(error.text)))
         if isinstance(error, LaneError):
-            trouble = Trouble(error.kind, redact(error.text))
-            return Outcome(trouble=trouble, of_lane=True, retry_after=error.retry_after)
+            failure = Failure(error.kind, redact(error.text))
+            return Outcome(failure=failure, of_lane=True, retry_after=error.retry_after)
         if isinstance(error, HibossError):  # its turn could not be read, or its pid not be noted
-            return Outcome(trouble=Trouble(error.code, error.message), of_lane=True)
+            return Outcome(failure=Failure(error.code, error.message), of_lane=True)
         log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
         what = redact(f"{type(error).__name__}: {error}")
-        return Outcome(trouble=Trouble("provider_failed", f"the provider failed: {what}"))
+        return Outcome(failure=Failure("provider_failed", f"the provider failed: {what}"))
 
-    def _thought(self, thought: Thought) -> Outcome:
+    def _thought(self, answer: Answer) -> Outcome:
         try:
-            measure("its answer", thought.text, self._limits.text_bytes)
-            for one in thought.later:
+            measure("its answer", answer.text, self._limits.text_bytes)
+            for one in answer.later:
                 measure("a reminder of it", one.text, self._limits.text_bytes)
         except HibossError as error:
-            return Outcome(trouble=Trouble(error.code, error.message))
-        return Outcome(thought=thought)
+            return Outcome(failure=Failure(error.code, error.message))
+        return Outcome(answer=answer)

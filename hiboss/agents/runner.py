@@ -17,24 +17,24 @@ from typing import NamedTuple
 
 from ..core import backoff, clock
 from ..core.address import BACKGROUND
-from ..core.contract import LaneError, Provider, Task
-from ..core.crashpoint import RUN_BEGUN, RUN_SETTLED, RUN_STARTED, RUN_THOUGHT, crashpoint
+from ..core.contract import LaneError, Provider, TurnInput
+from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, crashpoint
 from ..core.envelope import Accepted
 from ..core.events import Bus, RunEnded, RunStarted
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..core.work_queue import Places
+from ..core.work_queue import WorkQueue
 from ..store import agents, lanes, run_settlement, run_start, tokens
 from ..store import boss as boss_store
 from ..store.connection import Connection
 from ..store.group_commit import Tx
-from ..store.lanes import Trouble
+from ..store.lanes import Failure
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
 from . import child_process, turn_input
 from .providers.registry import Providers
-from .run_execution import Limits, Outcome, Work
+from .run_execution import Execution, Limits, Outcome
 
 log = logging.getLogger(__name__)
 LONGEST_WAIT_SECONDS = 24 * 3600.0
@@ -55,11 +55,11 @@ class Runner:
         self._settings = settings
         self._bus = bus
         self.providers = Providers(settings.provider_modules)
-        self._thinkers: set[int] = set()  # address ids of agents that are given turns
+        self._turn_takers: set[int] = set()  # address ids of agents that are given turns
         self._background = 0  # the address id of agent:background
-        self._places: Places[Job] = Places(lambda: settings.parallel_runs, self._do)
-        self._places.left = self._left
-        self._works: dict[int, Work] = {}  # by run
+        self._queue: WorkQueue[Job] = WorkQueue(lambda: settings.parallel_runs, self._do)
+        self._queue.left = self._left
+        self._executions: dict[int, Execution] = {}  # by run
         # Set by the assembly.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None
@@ -80,25 +80,27 @@ class Runner:
             )
             log.warning("%d runs were under way when the daemon ended; they come again.", number)
         self._background = await self._store.write(
-            lambda tx: (tx.book.entry(BACKGROUND) or tx.book.add(BACKGROUND)).id
+            lambda tx: (tx.cache.live_address(BACKGROUND) or tx.cache.add_address(BACKGROUND)).id
         )
         self.refresh()
 
     def begin(self) -> None:
         """Everything is in place: whoever has mail gets a turn."""
-        self.wake([*self._thinkers, self._background])
+        self.wake([*self._turn_takers, self._background])
 
     def refresh(self) -> None:
         """Agents have changed: who is given turns now?"""
         rows = self._store.read(agents.listed)
-        self._thinkers = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
+        self._turn_takers = {
+            row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None
+        }
 
     async def close(self) -> None:
         """Let runs finish, for a bounded time; the others are ended and come again at the next start."""
-        jobs = self._places.close()
+        jobs = self._queue.close()
         if jobs:
             await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
-        for work in list(self._works.values()):
+        for work in list(self._executions.values()):
             work.end("interrupted", "the daemon stopped in the midst of it; its envelopes come again")
         if jobs:
             await asyncio.wait(jobs, timeout=30.0)
@@ -110,17 +112,17 @@ class Runner:
 
     def wake(self, recipients: Iterable[int], *, eager: bool = False) -> None:
         """Something may be due for these. `eager`: it is new, so try also a lane that waits."""
-        found = [number for number in recipients if number in self._thinkers or number == self._background]
+        found = [number for number in recipients if number in self._turn_takers or number == self._background]
         for number in found:
             if number != self._background:
-                self._places.wake(Job("turn", number), eager=eager)
+                self._queue.wake(Job("turn", number), eager=eager)
         if found:  # an agent that goes on may have left tasks waiting
             self.look_for_tasks()
 
     def look_for_tasks(self) -> None:
         """Tasks in the background, each a job of its own."""
         for number in self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_LOOKED_AT)):
-            self._places.wake(Job("background", number))
+            self._queue.wake(Job("background", number))
 
     def _left(self, job: Job) -> None:
         """A place is free: of the tasks in the background only so many were looked at."""
@@ -144,21 +146,21 @@ class Runner:
         crashpoint(RUN_BEGUN)
         self._bus.publish(RunStarted(at=start.now, run=turn.run, agent=turn.agent))
         if job.kind == "turn":
-            self._places.once_more(job)  # stand in line again
+            self._queue.once_more(job)  # stand in line again
         outcome = await self._take(turn, token)
-        crashpoint(RUN_THOUGHT)
+        crashpoint(RUN_ANSWERED)
         try:
             await self._settle(turn, outcome)
         except Exception as error:  # a defect: the run must still end, and its envelopes come again
             log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
-            trouble = Trouble("broke_off", f"hiboss failed to settle it: {type(error).__name__}")
-            await self._settle(turn, Outcome(trouble=trouble))
+            failure = Failure("broke_off", f"hiboss failed to settle it: {type(error).__name__}")
+            await self._settle(turn, Outcome(failure=failure))
         crashpoint(RUN_SETTLED)
 
     async def _take(self, turn: Turn, token: str) -> Outcome:
         """Have it thought about. From the first moment on it can be ended."""
         limits = self._settings
-        work = self._works[turn.run] = Work(
+        work = self._executions[turn.run] = Execution(
             turn,
             Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes),
             prepare=partial(self._prepare, turn, token),
@@ -166,11 +168,11 @@ class Runner:
             ring=partial(self.activity, turn.agent),
         )
         self.activity(turn.agent)
-        if self._places.closed:
+        if self._queue.closed:
             work.end("interrupted", "the daemon stopped before it began; its envelopes come again")
         return await work.go()
 
-    async def _prepare(self, turn: Turn, token: str) -> tuple[Task, Provider]:
+    async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Provider]:
         try:
             return await self._task(turn, token), self._provider(turn)
         except OSError as error:
@@ -183,7 +185,7 @@ class Runner:
         provider: Provider = self.providers.kind(turn.provider)(settings)
         return provider
 
-    async def _task(self, turn: Turn, token: str) -> Task:
+    async def _task(self, turn: Turn, token: str) -> TurnInput:
         now = clock.now()
         boss = self._store.read(boss_store.boss)
         zone = str(boss["timezone"]) if boss and boss["timezone"] else "UTC"
@@ -195,7 +197,7 @@ class Runner:
 
         content = await self._store.read_slowly(read)
         mark = self._mark(turn.run)
-        return Task(
+        return TurnInput(
             run=f"r{turn.run}",
             delivery=mark,
             agent=turn.name,
@@ -227,7 +229,7 @@ class Runner:
 
     async def _settle(self, turn: Turn, outcome: Outcome) -> None:
         now = clock.now()
-        work = self._works.get(turn.run)
+        work = self._executions.get(turn.run)
         usage = work.usage if work is not None else None
         sent: list[Accepted] = []
         wake_at: int | None = None
@@ -237,21 +239,21 @@ class Runner:
             sent, wake_at = [], None
             if usage is not None:
                 run_settlement.note_usage(tx, turn, usage)
-            if outcome.thought is not None:
-                sent = run_settlement.complete(tx, turn, outcome.thought, now)
+            if outcome.answer is not None:
+                sent = run_settlement.complete(tx, turn, outcome.answer, now)
                 return
-            assert outcome.trouble is not None
+            assert outcome.failure is not None
             if outcome.ended is not None:
                 gives_up = outcome.gives_up
-                run_settlement.cancel(tx, turn, outcome.ended, outcome.trouble.text, now, gives_up=gives_up)
+                run_settlement.cancel(tx, turn, outcome.ended, outcome.failure.text, now, gives_up=gives_up)
             elif outcome.of_lane and turn.kind == "turn":
                 wake_at = now + self._delay(tx, turn, outcome.retry_after)
-                run_settlement.wait(tx, turn, outcome.trouble, wake_at, now)
+                run_settlement.wait(tx, turn, outcome.failure, wake_at, now)
             else:
-                wake_at = run_settlement.fail(tx, turn, outcome.trouble, backoff.steps(), now)
+                wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.steps(), now)
 
         await self._store.write_in_the_end(write)
-        self._works.pop(turn.run, None)
+        self._executions.pop(turn.run, None)
         self.token_ended()
         self.activity(turn.agent)
         self._tell(turn, outcome, now)
@@ -267,24 +269,24 @@ class Runner:
         return int(delay * 1000)
 
     def _tell(self, turn: Turn, outcome: Outcome, now: int) -> None:
-        trouble = outcome.trouble
-        status = "completed" if trouble is None else outcome.ended or "failed"
-        if trouble is not None:
+        failure = outcome.failure
+        status = "completed" if failure is None else outcome.ended or "failed"
+        if failure is not None:
             log.warning(
-                "r%d of %s %s: %s", turn.run, turn.name, status, trouble.text, extra={"action": "run"}
+                "r%d of %s %s: %s", turn.run, turn.name, status, failure.text, extra={"action": "run"}
             )
-        error = trouble.text if trouble else None
+        error = failure.text if failure else None
         self._bus.publish(RunEnded(at=now, run=turn.run, agent=turn.agent, status=status, error=error))
 
     # --- steering --------------------------------------------------------------------
 
-    def work(self, run: int) -> Work | None:
+    def work(self, run: int) -> Execution | None:
         """A run that is under way."""
-        return self._works.get(run)
+        return self._executions.get(run)
 
     def end_runs(self, agent: int, why: str) -> None:
         """Whatever this agent has under way is ended; its envelopes are not given up."""
-        for work in list(self._works.values()):
+        for work in list(self._executions.values()):
             if work.turn.agent == agent:
                 work.end("cancelled", why)
 

@@ -22,7 +22,7 @@ _OURS = "HIBOSS_"
 class Content(NamedTuple):
     """A turn as it is shown."""
 
-    envelopes: Sequence[envelope_json.EnvelopeShape]
+    envelopes: Sequence[envelope_json.EnvelopeJson]
     due: int | str
     text: str
 

@@ -14,7 +14,7 @@ from ..store.lanes import Lane
 from ..store.run_start import notices_of
 from . import runs
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 from .sending import Send, Sent, send
 
@@ -27,7 +27,7 @@ class Pause(Named):
     reason: str | None = None
 
 
-class Standing(TypedDict):
+class AgentStatus(TypedDict):
     name: str
     address: str
     mode: str
@@ -48,12 +48,12 @@ class Standing(TypedDict):
 
 
 class Status(TypedDict):
-    agent: Standing
+    agent: AgentStatus
     timezone: str
 
 
 class Team(TypedDict):
-    team: list[Standing]
+    team: list[AgentStatus]
     timezone: str
 
 
@@ -69,23 +69,23 @@ class Background(Params):
 
 
 @operation("agent.status", level=Level.RESTRICTED, params=Named, result=Status, errors=(errors.UnknownAgent,))
-async def status(house: House, caller: Caller, params: Named) -> Status:
+async def status(context: Context, caller: Caller, params: Named) -> Status:
     """How one agent stands: its state, what waits for it, its runs, what it has used up today."""
-    row = house.store.read(lambda c: agents.get(c, params.name))
-    day = house.runner.bounds().day_begins
-    found = await house.store.read_slowly(lambda c: _standing(house, c, row, day, caller))
-    return {"agent": found, "timezone": house.timezone}
+    row = context.store.read(lambda c: agents.get(c, params.name))
+    day = context.runner.bounds().day_begins
+    found = await context.store.read_slowly(lambda c: _status(context, c, row, day, caller))
+    return {"agent": found, "timezone": context.timezone}
 
 
 @operation("agent.team", level=Level.RESTRICTED, result=Team)
-async def team(house: House, caller: Caller, params: Nothing) -> Team:
+async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     """How all agents stand."""
-    day = house.runner.bounds().day_begins
+    day = context.runner.bounds().day_begins
 
-    def read(connection: Connection) -> list[Standing]:
-        return [_standing(house, connection, row, day, caller) for row in agents.listed(connection)]
+    def read(connection: Connection) -> list[AgentStatus]:
+        return [_status(context, connection, row, day, caller) for row in agents.listed(connection)]
 
-    return {"team": await house.store.read_slowly(read), "timezone": house.timezone}
+    return {"team": await context.store.read_slowly(read), "timezone": context.timezone}
 
 
 @operation(
@@ -95,32 +95,32 @@ async def team(house: House, caller: Caller, params: Nothing) -> Team:
     result=Changed,
     errors=(errors.UnknownAgent, errors.TooLarge, errors.BadText),
 )
-async def pause(house: House, caller: Caller, params: Pause) -> Changed:
+async def pause(context: Context, caller: Caller, params: Pause) -> Changed:
     """Give an agent no more turns; what it has under way goes on, its mail waits."""
-    reason = house.settings.check_word("reason", params.reason or "").strip() or f"{caller.name} paused it"
+    reason = context.settings.check_word("reason", params.reason or "").strip() or f"{caller.name} paused it"
     now = clock.now()
 
     def write(tx: Tx) -> tuple[str, bool]:
         row = agents.get(tx, params.name)
         return row["name"], run_limits.pause(tx, row["id"], "boss", reason, now)
 
-    name, changed = await house.write(caller, write)
+    name, changed = await context.write(caller, write)
     return {"name": name, "changed": changed}
 
 
 @operation("agent.resume", level=Level.BOSS, params=Named, result=Changed, errors=(errors.UnknownAgent,))
-async def resume(house: House, caller: Caller, params: Named) -> Changed:
+async def resume(context: Context, caller: Caller, params: Named) -> Changed:
     """Let a paused agent go on; what a guard has stopped may go as far again."""
-    now, bounds = clock.now(), house.runner.bounds()
+    now, bounds = clock.now(), context.runner.bounds()
 
     def write(tx: Tx) -> tuple[Row, bool]:
         row = agents.get(tx, params.name)
         reopened = lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
         return row, run_limits.resume(tx, row, bounds, now) or reopened
 
-    row, changed = await house.write(caller, write)
-    house.runner.wake([row["id"]], eager=True)
-    house.runner.look_for_tasks()
+    row, changed = await context.write(caller, write)
+    context.runner.wake([row["id"]], eager=True)
+    context.runner.look_for_tasks()
     return {"name": row["name"], "changed": changed}
 
 
@@ -142,20 +142,20 @@ async def resume(house: House, caller: Caller, params: Named) -> Changed:
         errors.StoreFull,
     ),
 )
-async def background(house: House, caller: Caller, params: Background) -> Sent:
+async def background(context: Context, caller: Caller, params: Background) -> Sent:
     """Have a task done beside one's turns, by one's own provider; the result comes in the same thread."""
     sender = None
     if params.agent is not None:
         name = params.agent.removeprefix("agent:")
-        sender = f"agent:{house.store.read(lambda c: agents.get(c, name))['name']}"
+        sender = f"agent:{context.store.read(lambda c: agents.get(c, name))['name']}"
     elif caller.is_boss:
         raise errors.InvalidParams(detail=f"say whose task: agent (--name), like nex; {BOSS} has no provider")
     given = {"to": str(BACKGROUND), "text": params.task, "subject": params.subject, "from": sender}
-    sent: Sent = await send(house, caller, Send.model_validate(given))
+    sent: Sent = await send(context, caller, Send.model_validate(given))
     return sent
 
 
-def _standing(house: House, connection: Connection, row: Row, day: int, caller: Caller) -> Standing:
+def _status(context: Context, connection: Connection, row: Row, day: int, caller: Caller) -> AgentStatus:
     lane = lanes.get(connection, Lane(row["id"], None))
     running = run_history.running(connection, row["id"])
     last = run_history.last(connection, row["id"])
@@ -172,22 +172,22 @@ def _standing(house: House, connection: Connection, row: Row, day: int, caller: 
         "state": state,
         "why": why if sees else None,  # it may quote what a run was about
         "until": clock.iso_or_none(until),
-        "due": due_envelopes.count(connection, row["id"], house.settings.count_exact_to),
+        "due": due_envelopes.count(connection, row["id"], context.settings.count_exact_to),
         "oldest_unanswered_at": clock.iso_or_none(oldest),
-        "running": [runs.shape(one) for one in running] if sees else [],
-        "last_run": runs.shape(last) if last is not None and sees else None,
+        "running": [runs.to_json(one) for one in running] if sees else [],
+        "last_run": runs.to_json(last) if last is not None and sees else None,
         "tokens_today": spent.tokens if sees else None,
         "cost_today": round(spent.cost, 6) if sees else None,
         "counted_since": clock.iso(row["budget_from"]) if (row["budget_from"] or 0) > day else None,
         "daily_tokens": row["daily_tokens"],
         "daily_cost": row["daily_cost"],
-        "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),
+        "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
     }
 
 
-def in_a_word(connection: Connection, address: int) -> tuple[str | None, str | None]:
+def state_of(connection: Connection, address: int) -> tuple[str | None, str | None]:
     """The state of an agent and why, by its address's id; None of whoever is no agent."""
-    row = agents.thinking(connection, address)
+    row = agents.with_provider(connection, address)
     if row is None:
         return None, None
     lane = lanes.get(connection, Lane(address, None))

@@ -30,7 +30,7 @@ from ..store.group_commit import Tx
 from ..store.lanes import Lane
 from . import provider_settings
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 from .permissions import own_or_boss
 
@@ -137,35 +137,35 @@ class Self(TypedDict):
     result=Registered,
     errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
-async def register(house: House, caller: Caller, params: Register) -> Registered:
+async def register(context: Context, caller: Caller, params: Register) -> Registered:
     """Give a new agent an address and a token, which is shown this once."""
     name = check_agent_name(params.name)
-    fields = _fields(house, params)
-    choice = _choose(house, params, fields, None)
+    fields = _fields(context, params)
+    choice = _choose(context, params, fields, None)
     token, now = tokens.new("agent"), clock.now()
 
     def write(tx: Tx) -> Row:
         tokens.insert(tx, token, "agent", agents.register(tx, name, fields, now), now)
         return agents.get(tx, name)
 
-    with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
-        row = await _write_choice(house, caller, choice, write)
-    result: Registered = {"agent": shape(house, row), "token": token, "profile": profile}
+    with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
+        row = await _write_choice(context, caller, choice, write)
+    result: Registered = {"agent": to_json(context, row), "token": token, "profile": profile}
     if choice.secret is not None:
         result["webhook_secret"] = choice.secret
     return result
 
 
 @operation("agent.list", level=Level.RESTRICTED, params=List, result=Listed)
-async def listed(house: House, caller: Caller, params: List) -> Listed:
+async def listed(context: Context, caller: Caller, params: List) -> Listed:
     """All agents, or those with a role or of a module."""
-    rows = house.store.read(lambda c: agents.listed(c, params.role, params.module))
-    return {"agents": [_shown(house, caller, row) for row in rows], "timezone": house.timezone}
+    rows = context.store.read(lambda c: agents.listed(c, params.role, params.module))
+    return {"agents": [_shown(context, caller, row) for row in rows], "timezone": context.timezone}
 
 
-def _shown(house: House, caller: Caller, row: Row) -> Agent:
+def _shown(context: Context, caller: Caller, row: Row) -> Agent:
     """How an agent thinks is not for other agents: a command or an address may hold a secret."""
-    found = shape(house, row)
+    found = to_json(context, row)
     if caller.is_boss or caller.id == row["id"]:
         return found
     return found | {"command": None, "url": None}
@@ -178,18 +178,18 @@ def _shown(house: House, caller: Caller, row: Row) -> Agent:
     result=Changed,
     errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
-async def change(house: House, caller: Caller, params: Set) -> Changed:
+async def change(context: Context, caller: Caller, params: Set) -> Changed:
     """Change what is said of an agent; an empty text takes a word away."""
     own_or_boss(caller, params.name, "changing what is said of another agent")
-    before = house.store.read(lambda c: agents.get(c, params.name))
-    fields = _fields(house, params)
-    choice = _choose(house, params, fields, before)
+    before = context.store.read(lambda c: agents.get(c, params.name))
+    fields = _fields(context, params)
+    choice = _choose(context, params, fields, before)
     if not fields:
         known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
         detail = f"there is nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
         raise InvalidParams(detail=detail)
 
-    bounds = house.runner.bounds()
+    bounds = context.runner.bounds()
 
     def write(tx: Tx) -> Row:
         agents.change(tx, params.name, fields)
@@ -199,76 +199,76 @@ async def change(house: House, caller: Caller, params: Set) -> Changed:
         run_limits.relax(tx, row, bounds)
         return agents.get(tx, params.name)
 
-    row = await _write_choice(house, caller, choice, write)
-    house.gate.forget()
+    row = await _write_choice(context, caller, choice, write)
+    context.auth.forget()
     old = provider_settings.secret_of(before)
     if old is not None and old != provider_settings.secret_of(row):
-        house.home.forget_secret(old)
-    result: Changed = {**shape(house, row)}  # type: ignore[typeddict-item]
+        context.home.forget_secret(old)
+    result: Changed = {**to_json(context, row)}  # type: ignore[typeddict-item]
     if choice.secret is not None:
         result["webhook_secret"] = choice.secret
     return result
 
 
 async def _write_choice(
-    house: House, caller: Caller, choice: provider_settings.Choice, write: Callable[[Tx], Row]
+    context: Context, caller: Caller, choice: provider_settings.ProviderChoice, write: Callable[[Tx], Row]
 ) -> Row:
     """A change of an agent; whoever gives it turns is told."""
     try:
-        row = await house.write(caller, write)
+        row = await context.write(caller, write)
     except BaseException:
         choice.undo()
         raise
-    house.runner.refresh()
-    house.runner.wake([row["id"]], eager=True)
+    context.runner.refresh()
+    context.runner.wake([row["id"]], eager=True)
     return row
 
 
 @operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent, BossOnly))
-async def delete(house: House, caller: Caller, params: Delete) -> Deleted:
+async def delete(context: Context, caller: Caller, params: Delete) -> Deleted:
     """Take an agent away; its tokens end, mail still waiting for it fails, all mail is kept."""
     own_or_boss(caller, params.name, "taking another agent away")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
-        house.gate.suspect(row["id"])
+        context.auth.recheck_holder(row["id"])
         return row, agents.delete(tx, row["name"], now)
 
-    row, failed = await house.write(caller, write)
+    row, failed = await context.write(caller, write)
     name = row["name"]
-    house.runner.refresh()
-    house.runner.end_runs(row["id"], "the agent was deleted")
+    context.runner.refresh()
+    context.runner.end_runs(row["id"], "the agent was deleted")
     if (secret := provider_settings.secret_of(row)) is not None:
-        house.home.forget_secret(secret)
-    house.gate.forget()
-    house.home.forget_profile(params.name)
-    await house.crew.keep_only(house.store.read(bindings.live))
+        context.home.forget_secret(secret)
+    context.auth.forget()
+    context.home.forget_profile(params.name)
+    await context.supervisor.keep_only(context.store.read(bindings.live))
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 
 @operation("agent.self", level=Level.RESTRICTED, result=Self)
-async def self(house: House, caller: Caller, params: Nothing) -> Self:
+async def self(context: Context, caller: Caller, params: Nothing) -> Self:
     """Who I am, by my token."""
     assert caller.address
     agent = None
     if caller.address.kind == "agent":
         name = caller.address.name
-        agent = shape(house, house.store.read(lambda c: agents.get(c, name)))
+        agent = to_json(context, context.store.read(lambda c: agents.get(c, name)))
     return {
         "kind": caller.kind,
         "address": str(caller.address),
         "level": caller.level.name.lower(),
         "agent": agent,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
-def _fields(house: House, params: Fields) -> dict[str, Any]:
+def _fields(context: Context, params: Fields) -> dict[str, Any]:
     """What was given of an agent's words, checked; an empty one means none."""
     given = {name: getattr(params, name) for name in agents.FIELDS if getattr(params, name) is not None}
     for name, value in given.items():
-        measure(name, value, house.settings.subject_bytes)
+        measure(name, value, context.settings.subject_bytes)
     workspace = given.get("workspace")
     if workspace and not os.path.isabs(workspace):
         raise InvalidParams(detail=f"workspace {workspace} is no absolute path")
@@ -277,11 +277,11 @@ def _fields(house: House, params: Fields) -> dict[str, Any]:
 
 
 def _choose(
-    house: House, params: Fields, fields: dict[str, Any], before: Row | None
-) -> provider_settings.Choice:
+    context: Context, params: Fields, fields: dict[str, Any], before: Row | None
+) -> provider_settings.ProviderChoice:
     """The provider asked for, among the fields to write; mode run needs one."""
     given = {name: getattr(params, name) for name in ("provider", "command", "url")}
-    choice = provider_settings.choose(house, given, before)
+    choice = provider_settings.choose(context, given, before)
     for name, value in choice.columns.items():
         if name != "mode" or "mode" not in fields:
             fields[name] = value
@@ -292,7 +292,7 @@ def _choose(
     return choice
 
 
-def shape(house: House, row: Row) -> Agent:
+def to_json(context: Context, row: Row) -> Agent:
     settings = provider_settings.shown(row)
     return {
         "name": row["name"],
@@ -314,5 +314,5 @@ def shape(house: House, row: Row) -> Agent:
         "display": row["display"],
         "workspace": row["workspace"],
         "created_at": clock.iso(row["created_at"]),
-        "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),
+        "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
     }

@@ -49,7 +49,7 @@ OWNER = Caller(kind="boss", address=BOSS, id=0, level=Level.BOSS)  # of the home
 NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
 
 
-class Gate:
+class Authenticator:
     """Knows callers by their tokens. A known token costs a hash and a look into a dictionary."""
 
     def __init__(self, store: Store, policy: Policy, presence: Presence | None = None) -> None:
@@ -57,9 +57,9 @@ class Gate:
         self._policy = policy
         self._presence = presence
         self._known: dict[tuple[bytes, str], Caller] = {}
-        self._suspects: set[int] = set()  # whose tokens or level have changed since the start
+        self._rechecked: set[int] = set()  # whose tokens or level have changed since the start
 
-    def identify(self, token: str | None, right: str) -> Caller:
+    def authenticate(self, token: str | None, right: str) -> Caller:
         if token is None:
             return NOBODY
         key = (tokens.digest(token), right)
@@ -71,9 +71,9 @@ class Gate:
             self._known[key] = caller
         return caller
 
-    def admit(self, token: str | None, right: str) -> Caller:
+    def authorize(self, token: str | None, right: str) -> Caller:
         """Whoever holds the token, if they have the level that this right needs now."""
-        caller = self.identify(token, right)
+        caller = self.authenticate(token, right)
         check_level(caller, self._policy.needs(right))
         if self._presence is not None and caller.id:
             self._presence.seen(caller.id)
@@ -83,11 +83,11 @@ class Gate:
         """Tokens or agents have changed: look everybody up again."""
         self._known.clear()
 
-    def suspect(self, holder: int) -> None:
+    def recheck_holder(self, holder: int) -> None:
         """Inside a change of tokens or level: from here on the writer looks at what this holder brings."""
-        self._suspects.add(holder)
+        self._rechecked.add(holder)
 
-    def check_again(self, caller: Caller) -> None:
+    def recheck(self, caller: Caller) -> None:
         """After a wait: what a caller may no longer see since its request came in is not shown."""
         self._store.read(lambda connection: self.check(connection, caller))
 
@@ -95,7 +95,7 @@ class Gate:
         """Inside a change: what a caller may no longer do since its request came in is not done."""
         if not caller.token:
             return
-        if caller.id in self._suspects or caller.run is not None:  # a run's ends with it, at any moment
+        if caller.id in self._rechecked or caller.run is not None:  # a run's ends with it, at any moment
             row = tokens.in_force(tx, caller.token)
             if row is None:
                 raise BadToken()

@@ -13,7 +13,7 @@ from ..store.bindings import Bound
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 
 LONGEST_PATH = 4_096  # characters; more than any file system takes
@@ -31,7 +31,7 @@ class Unbind(Params):
     account: str | None = Field(None, description="which of its accounts there, if it has several")
 
 
-class BindingShape(TypedDict):
+class BindingJson(TypedDict):
     binding: str
     adapter_type: str
     account: str
@@ -41,7 +41,7 @@ class BindingShape(TypedDict):
     last_error: str | None
 
 
-class BoundShape(TypedDict):
+class BoundJson(TypedDict):
     binding: str
     address: str
     created: bool
@@ -54,23 +54,23 @@ class Unbound(TypedDict):
 
 
 class Listed(TypedDict):
-    bindings: list[BindingShape]
+    bindings: list[BindingJson]
 
 
 @operation(
     "agent.bind",
     level=Level.BOSS,
     params=Bind,
-    result=BoundShape,
+    result=BoundJson,
     errors=(UnknownAgent, UnknownAdapter, BindingTaken, InvalidParams),
 )
-async def bind(house: House, caller: Caller, params: Bind) -> BoundShape:
+async def bind(context: Context, caller: Caller, params: Bind) -> BoundJson:
     """Let an agent use a place on a platform: it posts there, and gets what comes from there."""
-    kind = house.crew.kind(params.adapter_type)
-    house.store.read(lambda c: agents.get(c, params.name))  # before the adapter makes anything
+    kind = context.supervisor.kind(params.adapter_type)
+    context.store.read(lambda c: agents.get(c, params.name))  # before the adapter makes anything
     if params.path is not None and (not params.path.isprintable() or len(params.path) > LONGEST_PATH):
         raise InvalidParams(detail="path (--path) is no path of a directory")
-    given = {"path": params.path, "home": str(house.home)}
+    given = {"path": params.path, "home": str(context.home)}
     try:
         account, settings, places = kind.bind({key: value for key, value in given.items() if value})
     except Refused as refusal:
@@ -82,9 +82,9 @@ async def bind(house: House, caller: Caller, params: Bind) -> BoundShape:
         bound = bindings.add(tx, params.adapter_type, account, settings, agent, places, now)
         return bound, bindings.listed(tx)
 
-    bound, rows = await house.write(caller, write)
+    bound, rows = await context.write(caller, write)
     for row in rows:
-        house.crew.add(row)  # those that run already are left alone
+        context.supervisor.add(row)  # those that run already are left alone
     address = f"channel:{params.adapter_type}:{account}"
     return {"binding": f"b{bound.binding}", "address": address, "created": bound.created}
 
@@ -96,9 +96,9 @@ async def bind(house: House, caller: Caller, params: Bind) -> BoundShape:
     result=Unbound,
     errors=(UnknownAgent, UnknownAdapter, UnknownBinding, InvalidParams),
 )
-async def unbind(house: House, caller: Caller, params: Unbind) -> Unbound:
+async def unbind(context: Context, caller: Caller, params: Unbind) -> Unbound:
     """Take a place away from an agent; with its last agent it ends, and what waits for it fails."""
-    house.crew.kind(params.adapter_type)
+    context.supervisor.kind(params.adapter_type)
     now = clock.now()
 
     def write(tx: Tx) -> tuple[int, bool, int]:
@@ -106,20 +106,20 @@ async def unbind(house: House, caller: Caller, params: Unbind) -> Unbound:
         account = _account(tx, row["name"], params)
         return bindings.remove(tx, params.adapter_type, account, row["id"], now)
 
-    number, ended, failed = await house.write(caller, write)
+    number, ended, failed = await context.write(caller, write)
     if ended:
-        await house.crew.remove(number)
+        await context.supervisor.remove(number)
     return {"binding": f"b{number}", "ended": ended, "failed_envelopes": failed}
 
 
 @operation("agent.bindings", level=Level.STANDARD, result=Listed)
-async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
+async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
     """The bindings: which agent has which place, and whether it works."""
-    return {"bindings": shapes(house)}
+    return {"bindings": envelopes_json(context)}
 
 
-def shapes(house: House) -> list[BindingShape]:
-    return [_shape(house, row) for row in house.store.read(bindings.listed)]
+def envelopes_json(context: Context) -> list[BindingJson]:
+    return [_to_json(context, row) for row in context.store.read(bindings.listed)]
 
 
 def _account(tx: Tx, agent: str, params: Unbind) -> str:
@@ -139,14 +139,14 @@ def _account(tx: Tx, agent: str, params: Unbind) -> str:
     return str(own[0])
 
 
-def _shape(house: House, row: Row) -> BindingShape:
-    berth = house.crew.berths.get(row["id"])
+def _to_json(context: Context, row: Row) -> BindingJson:
+    slot = context.supervisor.slots.get(row["id"])
     return {
         "binding": f"b{row['id']}",
         "adapter_type": row["adapter"],
         "account": row["account"],
         "address": f"channel:{row['adapter']}:{row['account']}",
         "agents": (row["agents"] or "").split(","),
-        "state": berth.state if berth else "stopped",
-        "last_error": berth.error if berth else None,
+        "state": slot.state if slot else "stopped",
+        "last_error": slot.error if slot else None,
     }

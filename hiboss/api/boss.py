@@ -7,11 +7,11 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.address import BOSS
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import boss as house_store
+from ..store import boss as boss_store
 from ..store import schedules, tokens, wakeups
 from ..store.group_commit import Tx
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 from .permissions import ROTATING
 
@@ -34,9 +34,9 @@ class Rotated(TypedDict):
 
 
 @operation("boss.get", level=Level.RESTRICTED, result=Boss)
-async def get(house: House, caller: Caller, params: Nothing) -> Boss:
+async def get(context: Context, caller: Caller, params: Nothing) -> Boss:
     """The boss's name, address and time zone."""
-    return _boss(house)
+    return _boss(context)
 
 
 @operation(
@@ -47,57 +47,57 @@ async def get(house: House, caller: Caller, params: Nothing) -> Boss:
     result=Boss,
     errors=(BadText, BadTimezone, TooLarge, InvalidParams),
 )
-async def change(house: House, caller: Caller, params: Set) -> Boss:
+async def change(context: Context, caller: Caller, params: Set) -> Boss:
     """Change the boss's name or time zone."""
     if params.name is None and params.timezone is None:
         raise InvalidParams(detail="there is nothing to change: give name (--name), timezone (--timezone)")
-    name = None if params.name is None else check_boss_name(house, params.name)
+    name = None if params.name is None else check_boss_name(context, params.name)
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
     now = clock.now()
 
     def write(tx: Tx) -> int | None:
-        house_store.change_boss(tx, name, zone)
+        boss_store.change_boss(tx, name, zone)
         if zone is not None:
             schedules.follow_boss(tx, now)
         return wakeups.next_wake(tx)
 
-    nearest = await house.write(caller, write)
+    nearest = await context.write(caller, write)
     if nearest is not None:
-        house.scheduler.nudge(nearest)
-    return _boss(house)
+        context.scheduler.nudge(nearest)
+    return _boss(context)
 
 
 @operation(
     "boss.token.rotate", level=Level.BOSS, fixed=True, offline=True, result=Rotated, errors=(NotSetUp,)
 )
-async def rotate(house: House, caller: Caller, params: Nothing) -> Rotated:
+async def rotate(context: Context, caller: Caller, params: Nothing) -> Rotated:
     """Give the boss a new token, shown this once; those there were end in the same moment."""
     token, now = tokens.new("boss"), clock.now()
 
     def write(tx: Tx) -> int:
-        boss = house_store.boss(tx)
+        boss = boss_store.boss(tx)
         if boss is None:
-            raise NotSetUp(home=str(house.home))
-        house.gate.suspect(boss["address"])
+            raise NotSetUp(home=str(context.home))
+        context.auth.recheck_holder(boss["address"])
         revoked = tokens.revoke(tx, boss["address"], now, kinds=("boss",))
         tokens.insert(tx, token, "boss", boss["address"], now)
         return revoked
 
     async with ROTATING:
-        with house.home.keeping("boss", token) as profile:
-            revoked = await house.write(caller, write)
-        house.gate.forget()
+        with context.home.keeping("boss", token) as profile:
+            revoked = await context.write(caller, write)
+        context.auth.forget()
     return {"token": token, "profile": profile, "revoked": revoked}
 
 
-def check_boss_name(house: House, given: str) -> str:
-    name = house.settings.check_word("name", given.strip())
+def check_boss_name(context: Context, given: str) -> str:
+    name = context.settings.check_word("name", given.strip())
     if not name:
         raise InvalidParams(detail="name is empty; give the name people call you")
     return name
 
 
-def _boss(house: House) -> Boss:
-    row = house.store.read(house_store.boss)
+def _boss(context: Context) -> Boss:
+    row = context.store.read(boss_store.boss)
     assert row is not None  # nobody has a token before set-up
     return {"name": row["name"], "address": str(BOSS), "timezone": row["timezone"] or "UTC"}

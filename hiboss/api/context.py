@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from typing import TypeVar
 
 from ..agents.runner import Runner
-from ..channels.supervisor import Crew
+from ..channels.supervisor import Supervisor
 from ..core import clock
 from ..core.events import Bus
 from ..core.paths import Home
@@ -22,26 +22,26 @@ from ..routing.waiters import Waiters
 from ..store import boss
 from ..store.group_commit import Tx
 from ..store.store import Store
-from .auth import Caller, Gate
+from .auth import Authenticator, Caller
 from .policy import Policy
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class House:
+class Context:
     home: Home
     configuration: Configuration
     store: Store
     router: Router
-    crew: Crew
+    supervisor: Supervisor
     delivery: Delivery
     runner: Runner
     scheduler: Scheduler
     bus: Bus
     waiters: Waiters
     presence: Presence
-    gate: Gate
+    auth: Authenticator
     policy: Policy
     started_at: int
     stop: Callable[[], None]  # ask the daemon to end
@@ -52,7 +52,7 @@ class House:
         """Change something in a caller's name; done after COMMIT."""
 
         def checked(tx: Tx) -> T:
-            self.gate.check(tx, caller)
+            self.auth.check(tx, caller)
             return change(tx)
 
         return self.store.write(checked)

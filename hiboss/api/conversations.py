@@ -16,8 +16,8 @@ from ..store.envelopes import find_address
 from ..store.messages import hint
 from . import agent_status, runs
 from .auth import Caller, acting_for
-from .context import House
-from .envelopes import page_size, shapes
+from .context import Context
+from .envelopes import envelopes_json, page_size
 from .operation import Level, Params, operation
 
 LONGEST_WAIT = 3_600_000
@@ -35,7 +35,7 @@ class Messages(With):
 
 class Said(TypedDict):
     conversation: str | None
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     last: int  # the number of the last message; 0: nothing was said yet
     more: bool
     timezone: str
@@ -65,7 +65,7 @@ class Live(TypedDict):
 
 class Followed(TypedDict):
     conversation: str | None
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     last: int
     run: Live | None
     state: str | None  # of an agent: running, idle, retrying, paused, waiting
@@ -83,20 +83,20 @@ _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
     result=Said,
     errors=(*_ERRORS, errors.InvalidParams),
 )
-async def messages(house: House, caller: Caller, params: Messages) -> Said:
+async def messages(context: Context, caller: Caller, params: Messages) -> Said:
     """The latest of what was said between two, oldest first; looking marks nothing as read."""
-    own, other = _parties(house, caller, params)
-    limit = page_size(house, params.page_size)
-    found = house.store.read(lambda c: conversations.between(c, (own, other)))
+    own, other = _parties(context, caller, params)
+    limit = page_size(context, params.page_size)
+    found = context.store.read(lambda c: conversations.between(c, (own, other)))
     if found is None:
-        return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": house.timezone}
-    said = house.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
+        return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": context.timezone}
+    said = context.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
     return {
         "conversation": f"c{found['id']}",
-        "envelopes": shapes(house, [number for _, number in said[-limit:]], caller.sees),
+        "envelopes": envelopes_json(context, [number for _, number in said[-limit:]], caller.sees),
         "last": said[-1][0] if said else 0,
         "more": len(said) > limit,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
@@ -108,52 +108,52 @@ async def messages(house: House, caller: Caller, params: Messages) -> Said:
     result=Followed,
     errors=(*_ERRORS, errors.BadDuration, errors.BadId, errors.Stopping),
 )
-async def follow(house: House, caller: Caller, params: Follow) -> Followed:
+async def follow(context: Context, caller: Caller, params: Follow) -> Followed:
     """Answer when something was said, when the other one begins, goes on or ends, or at the time limit."""
-    own, other = _parties(house, caller, params)
+    own, other = _parties(context, caller, params)
     seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     seen = None if params.run is None else ids.number(params.run, "run")
-    with house.waiters.waiting(own, other, -other) as bell:
+    with context.waiters.waiting(own, other, -other) as bell:
         while True:
-            found = _look(house, caller, (own, other), params, seen)
+            found = _look(context, caller, (own, other), params, seen)
             live = found["run"]
             changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
             changed = changed or (params.state is not None and params.state != found["state"])
             if found["envelopes"] or changed or (live is not None and live["parts"]):
                 return found
-            if loop.time() >= end or not await house.waiters.wait(bell, end - loop.time()):
+            if loop.time() >= end or not await context.waiters.wait(bell, end - loop.time()):
                 return found
-            house.gate.check_again(caller)
+            context.auth.recheck(caller)
 
 
 def _look(
-    house: House, caller: Caller, parties: tuple[int, int], params: Follow, seen: int | None
+    context: Context, caller: Caller, parties: tuple[int, int], params: Follow, seen: int | None
 ) -> Followed:
     _, other = parties
-    found = house.store.read(lambda c: conversations.between(c, parties))
+    found = context.store.read(lambda c: conversations.between(c, parties))
     said: list[tuple[int, int]] = []
     live: Live | None = None
     if found is not None:
-        limit = house.settings.page_size_limit
-        said = house.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
-        live = _live(house, other, found["id"], params, seen)
-    state, why = house.store.read(lambda c: agent_status.in_a_word(c, other))
+        limit = context.settings.page_size_limit
+        said = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
+        live = _live(context, other, found["id"], params, seen)
+    state, why = context.store.read(lambda c: agent_status.state_of(c, other))
     return {
         "conversation": None if found is None else f"c{found['id']}",
-        "envelopes": shapes(house, [number for _, number in said], caller.sees),
+        "envelopes": envelopes_json(context, [number for _, number in said], caller.sees),
         "last": said[-1][0] if said else params.after,
         "run": live,
         "state": state,
         "why": why,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
-def _live(house: House, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
-    row = house.store.read(lambda c: run_history.in_conversation(c, other, conversation))
-    work = None if row is None else house.runner.work(row["id"])
+def _live(context: Context, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
+    row = context.store.read(lambda c: run_history.in_conversation(c, other, conversation))
+    work = None if row is None else context.runner.work(row["id"])
     if row is None or work is None:
         return None
     parts, place = work.transcript.after(params.parts if seen == row["id"] else 0)
@@ -166,10 +166,10 @@ def _live(house: House, other: int, conversation: int, params: Follow, seen: int
     }
 
 
-def _parties(house: House, caller: Caller, params: With) -> tuple[int, int]:
-    own = acting_for(house.store, caller, params.address)
+def _parties(context: Context, caller: Caller, params: With) -> tuple[int, int]:
+    own = acting_for(context.store, caller, params.address)
     address = parse_address(params.other)
-    other = house.store.read(lambda c: find_address(c, address))
+    other = context.store.read(lambda c: find_address(c, address))
     if other is None:
-        raise errors.UnknownAddress(address=str(address), hint=house.store.read(lambda c: hint(c, address)))
+        raise errors.UnknownAddress(address=str(address), hint=context.store.read(lambda c: hint(c, address)))
     return own, other

@@ -11,14 +11,14 @@ from typing_extensions import TypedDict
 
 from .. import __version__
 from ..core import clock, errors
-from ..store import boss as house_store
+from ..store import boss as boss_store
 from ..store import due_envelopes, lanes
 from .auth import Caller
-from .bindings import BindingShape
-from .bindings import shapes as adapter_shapes
-from .context import House
-from .lanes import LaneShape
-from .lanes import shape as lane_shape
+from .bindings import BindingJson
+from .bindings import envelopes_json as adapters_json
+from .context import Context
+from .lanes import LaneJson
+from .lanes import to_json as lane_json
 from .operation import REGISTRY, Level, Nothing, operation
 
 ENDING_SECONDS = 10.0  # for programs that must be told three times
@@ -57,8 +57,8 @@ class Status(TypedDict):
     agents: int | str
     next_wake_at: str | None
     oldest_due_at: str | None
-    lanes: list[LaneShape]
-    adapters: list[BindingShape]
+    lanes: list[LaneJson]
+    adapters: list[BindingJson]
     due: int | str
     deferred: int | str
     failed: int | str
@@ -77,63 +77,63 @@ class Login(TypedDict):
 
 
 @operation("daemon.ping", level=Level.OPEN, result=Pong)
-async def ping(house: House, caller: Caller, params: Nothing) -> Pong:
+async def ping(context: Context, caller: Caller, params: Nothing) -> Pong:
     """Answers at once: is somebody there, and which version is it?"""
     return {"pong": True, "version": __version__, "pid": os.getpid()}
 
 
 @operation("daemon.time", level=Level.OPEN, result=Time)
-async def time(house: House, caller: Caller, params: Nothing) -> Time:
+async def time(context: Context, caller: Caller, params: Nothing) -> Time:
     """The daemon's clock, in UTC and in the boss's zone."""
     now = clock.now()
-    return {"now": clock.iso(now), "local": clock.local(now, house.zone), "timezone": house.timezone}
+    return {"now": clock.iso(now), "local": clock.local(now, context.zone), "timezone": context.timezone}
 
 
 @operation("daemon.status", level=Level.OPEN, result=Status)
-async def status(house: House, caller: Caller, params: Nothing) -> Status:
+async def status(context: Context, caller: Caller, params: Nothing) -> Status:
     """How the daemon is and how much it has in hand."""
-    exact_to = house.settings.count_exact_to
-    counts = await house.store.read_slowly(lambda c: house_store.counts(c, exact_to))
-    oldest = await house.store.read_slowly(due_envelopes.oldest)
-    rows = await house.store.read_slowly(lanes.listed)
+    exact_to = context.settings.count_exact_to
+    counts = await context.store.read_slowly(lambda c: boss_store.counts(c, exact_to))
+    oldest = await context.store.read_slowly(due_envelopes.oldest)
+    rows = await context.store.read_slowly(lanes.listed)
     return {
         "version": __version__,
         "pid": os.getpid(),
-        "home": str(house.home),
-        "socket": house.home.socket,
-        "set_up": house.store.read(house_store.boss) is not None,
-        "boot": house.store.boot,
-        "started_at": clock.iso(house.started_at),
-        "timezone": house.timezone,
-        "connections": house.connections(),
-        "writes_waiting": house.store.waiting,
-        "database_bytes": os.path.getsize(house.home.database),
-        "next_wake_at": clock.iso_or_none(house.scheduler.next_wake),
+        "home": str(context.home),
+        "socket": context.home.socket,
+        "set_up": context.store.read(boss_store.boss) is not None,
+        "boot": context.store.boot,
+        "started_at": clock.iso(context.started_at),
+        "timezone": context.timezone,
+        "connections": context.connections(),
+        "writes_waiting": context.store.waiting,
+        "database_bytes": os.path.getsize(context.home.database),
+        "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
         "oldest_due_at": clock.iso_or_none(oldest),
-        "lanes": [lane_shape(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
-        "adapters": adapter_shapes(house),
+        "lanes": [lane_json(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
+        "adapters": adapters_json(context),
         **counts,  # type: ignore[typeddict-item]
     }
 
 
 @operation("daemon.stop", level=Level.OPEN, result=Stopping)
-async def stop(house: House, caller: Caller, params: Nothing) -> Stopping:
+async def stop(context: Context, caller: Caller, params: Nothing) -> Stopping:
     """Ask the daemon to finish what it has in hand and end."""
     # Needs no token: whoever may use this socket may also end the process.
-    house.stop()
-    limits = house.settings
+    context.stop()
+    limits = context.settings
     seconds = limits.stop_seconds + limits.drain_seconds + limits.finish_seconds + ENDING_SECONDS
     return {"stopping": True, "pid": os.getpid(), "seconds": seconds}
 
 
 @operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))
-async def login(house: House, caller: Caller, params: Nothing) -> Login:
+async def login(context: Context, caller: Caller, params: Nothing) -> Login:
     """Give a token once; this connection's later requests need none."""
     return {"address": str(caller.address), "level": caller.level.name.lower()}
 
 
 @operation("rpc.discover", level=Level.OPEN, result=Discovery)
-async def discover(house: House, caller: Caller, params: Nothing) -> Discovery:
+async def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
     """Every operation with its parameters, result, level and errors, as an OpenRPC document."""
     return _document()
 

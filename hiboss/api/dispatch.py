@@ -19,7 +19,7 @@ from ..core.errors import (
     NotSetUp,
 )
 from ..core.quoting import nearest
-from ..store import boss as house_store
+from ..store import boss as boss_store
 from . import (  # noqa: F401 - they declare the operations
     agent_status,
     agents,
@@ -41,16 +41,16 @@ from . import (  # noqa: F401 - they declare the operations
     users,
 )
 from .auth import OWNER, Caller
-from .context import House
+from .context import Context
 from .operation import REGISTRY, Operation, Params
 from .param_errors import explain
 
 log = logging.getLogger(__name__)
 
 
-class Desk:
-    def __init__(self, house: House) -> None:
-        self._house = house
+class Dispatcher:
+    def __init__(self, context: Context) -> None:
+        self._house = context
 
     async def call_offline(self, method: str, params: Any) -> Any:
         """The same for the owner of the home, while no daemon runs and nobody else can call."""
@@ -69,7 +69,7 @@ class Desk:
         try:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
-            caller = caller or self._admit(operation, proof)
+            caller = caller or self._authorize(operation, proof)
             return await operation.run(self._house, caller, _check(operation, given))
         except HibossError:
             raise
@@ -78,11 +78,11 @@ class Desk:
             log.exception("%s failed (%s).", method, reference, extra={"action": method})
             raise InternalError(reference=reference) from error
 
-    def _admit(self, operation: Operation, token: Any) -> Caller:
+    def _authorize(self, operation: Operation, token: Any) -> Caller:
         try:
-            return self._house.gate.admit(_text(token), operation.name)
+            return self._house.auth.authorize(_text(token), operation.name)
         except (NoToken, BadToken):
-            if self._house.store.read(house_store.boss) is None:  # no token can be right yet
+            if self._house.store.read(boss_store.boss) is None:  # no token can be right yet
                 raise NotSetUp(home=str(self._house.home)) from None
             raise
 
@@ -93,7 +93,7 @@ class Desk:
 
     def check_token(self, token: Any) -> None:
         """Refuse a token that is not in force."""
-        self._house.gate.identify(_text(token), "")
+        self._house.auth.authenticate(_text(token), "")
 
 
 def _text(token: Any) -> str | None:

@@ -12,11 +12,11 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS, parse_address
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams, UnknownAddress
-from ..store import boss as house_store
+from ..store import boss as boss_store
 from ..store import envelopes, messages, paging
 from ..store.group_commit import Tx
 from .auth import Caller, acting_for
-from .context import House
+from .context import Context
 from .operation import Level, Params, operation
 
 Id = str | int
@@ -44,7 +44,7 @@ class List(Params):
 
 
 class Listed(TypedDict):
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     next: str | None
     total: NotRequired[int | str]
     timezone: str
@@ -55,7 +55,7 @@ class Get(Params):
 
 
 class Got(TypedDict):
-    envelope: envelope_json.EnvelopeShape
+    envelope: envelope_json.EnvelopeJson
     recipients: list[str]
     timezone: str
 
@@ -82,7 +82,7 @@ class Marked(TypedDict):
 
 class Read(TypedDict):
     changed: int
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     timezone: str
 
 
@@ -103,36 +103,38 @@ class Read(TypedDict):
         errors.InvalidParams,
     ),
 )
-async def listed(house: House, caller: Caller, params: List) -> Listed:
+async def listed(context: Context, caller: Caller, params: List) -> Listed:
     """One page of a box, newest first; looking changes nothing."""
-    query = _query(house, caller, params)
-    store = house.store
+    query = _query(context, caller, params)
+    store = context.store
     if query.filtered or params.count:
         page = await store.read_slowly(lambda c: paging.page(c, query))
     else:
         page = store.read(lambda c: paging.page(c, query))
     result: Listed = {
-        "envelopes": shapes(house, page.ids, caller.sees),
+        "envelopes": envelopes_json(context, page.ids, caller.sees),
         "next": page.next.text(store.epoch) if page.next else None,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
     if params.count:
-        exact_to = house.settings.count_exact_to
+        exact_to = context.settings.count_exact_to
         result["total"] = await store.read_slowly(lambda c: paging.count(c, query, exact_to))
     return result
 
 
-def shapes(house: House, numbers: list[int], viewer: int | None) -> list[envelope_json.EnvelopeShape]:
+def envelopes_json(
+    context: Context, numbers: list[int], viewer: int | None
+) -> list[envelope_json.EnvelopeJson]:
     """Envelopes that were found to be visible to the viewer; None sees all."""
     if not numbers:
         return []
-    rows = house.store.read(lambda c: envelopes.fetch(c, numbers))
-    quotes = house.store.read(lambda c: envelopes.quotes(c, rows, viewer))
-    return [envelope_json.envelope(row, house.home, quotes) for row in rows]
+    rows = context.store.read(lambda c: envelopes.fetch(c, numbers))
+    quotes = context.store.read(lambda c: envelopes.quotes(c, rows, viewer))
+    return [envelope_json.envelope(row, context.home, quotes) for row in rows]
 
 
-def _query(house: House, caller: Caller, params: List) -> paging.Query:
-    now, zone = clock.now(), house.zone
+def _query(context: Context, caller: Caller, params: List) -> paging.Query:
+    now, zone = clock.now(), context.zone
     statuses = tuple(Status)
     if params.status is not None:
         statuses = (Status[params.status.upper()],)
@@ -145,7 +147,7 @@ def _query(house: House, caller: Caller, params: List) -> paging.Query:
     # What fails lies with whoever sent it: asked for without a box, an inbox would nearly always be empty.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
     return paging.Query(
-        owner=acting_for(house.store, caller, params.address),
+        owner=acting_for(context.store, caller, params.address),
         outbox=params.box == "outbox" or (failed and not caller.is_boss),
         everywhere=failed and caller.is_boss,
         whole_thread=params.box is None and params.thread is not None,
@@ -153,43 +155,43 @@ def _query(house: House, caller: Caller, params: List) -> paging.Query:
         box=Box[params.box.upper()] if params.box in ("archived", "trash") else Box.INBOX,
         statuses=statuses,
         unread=params.unread,
-        senders=_namesakes(house, params.sender),
-        recipients=_namesakes(house, params.to),
-        thread=_thread(house, caller, params.thread),
+        senders=_namesakes(context, params.sender),
+        recipients=_namesakes(context, params.to),
+        thread=_thread(context, caller, params.thread),
         created_after=moment(params.created_after),
         created_before=moment(params.created_before),
         oldest_first=params.oldest_first,
         with_deferred=caller.is_boss and not params.arrived,
-        limit=page_size(house, params.page_size),
-        after=None if params.after is None else paging.Position.parse(params.after, house.store.epoch),
+        limit=page_size(context, params.page_size),
+        after=None if params.after is None else paging.Position.parse(params.after, context.store.epoch),
     )
 
 
-def _namesakes(house: House, text: str | None) -> tuple[int, ...] | None:
+def _namesakes(context: Context, text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     address = parse_address(text)
-    found = house.store.read(lambda c: envelopes.namesakes(c, address))
+    found = context.store.read(lambda c: envelopes.namesakes(c, address))
     if not found:
-        raise UnknownAddress(address=text, hint=house.store.read(lambda c: messages.hint(c, address)))
+        raise UnknownAddress(address=text, hint=context.store.read(lambda c: messages.hint(c, address)))
     return found
 
 
-def _thread(house: House, caller: Caller, given: Id | None) -> int | None:
+def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
     """A thread by its own id, or by any message or envelope in it."""
     if given is None:
         return None
     kind, number = ids.parse(given, "thread", "message", "envelope")
     if kind == "envelope":
-        row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+        row = context.store.read(lambda c: envelopes.visible(c, number, caller.sees))
         return int(row["thread"] or row["message"])
-    return number if kind == "thread" else house.store.read(lambda c: envelopes.thread_of(c, number))
+    return number if kind == "thread" else context.store.read(lambda c: envelopes.thread_of(c, number))
 
 
-def page_size(house: House, given: int | None) -> int:
-    limit = house.settings.page_size_limit
+def page_size(context: Context, given: int | None) -> int:
+    limit = context.settings.page_size_limit
     if given is None:
-        return house.settings.page_size
+        return context.settings.page_size
     if not 1 <= given <= limit:
         raise InvalidParams(detail=f"page_size (-n) is {given} and may be 1 to {limit}")
     return given
@@ -202,14 +204,14 @@ def page_size(house: House, given: int | None) -> int:
     result=Got,
     errors=(errors.NotFound, errors.BadId),
 )
-async def get(house: House, caller: Caller, params: Get) -> Got:
+async def get(context: Context, caller: Caller, params: Get) -> Got:
     """One envelope in full; looking changes nothing."""
     number = ids.number(params.id, "envelope")
-    row = house.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+    row = context.store.read(lambda c: envelopes.visible(c, number, caller.sees))
     return {
-        "envelope": shapes(house, [number], caller.sees)[0],
-        "recipients": house.store.read(lambda c: envelopes.recipients(c, row["message"])),
-        "timezone": house.timezone,
+        "envelope": envelopes_json(context, [number], caller.sees)[0],
+        "recipients": context.store.read(lambda c: envelopes.recipients(c, row["message"])),
+        "timezone": context.timezone,
     }
 
 
@@ -225,14 +227,14 @@ _MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 
 
 @operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_READ_ERRORS)
-async def read(house: House, caller: Caller, params: Mark) -> Read:
+async def read(context: Context, caller: Caller, params: Mark) -> Read:
     """Show envelopes of one's own box and mark them read."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
-    changed = await _mark(house, caller, params, envelopes.mark_read)
+    changed = await _mark(context, caller, params, envelopes.mark_read)
     return {
         "changed": changed,
-        "envelopes": shapes(house, numbers, caller.sees),
-        "timezone": house.timezone,
+        "envelopes": envelopes_json(context, numbers, caller.sees),
+        "timezone": context.timezone,
     }
 
 
@@ -243,31 +245,31 @@ async def read(house: House, caller: Caller, params: Mark) -> Read:
     result=Marked,
     errors=(*_MARK_ERRORS, errors.InvalidParams),
 )
-async def ack(house: House, caller: Caller, params: Ack) -> Marked:
+async def ack(context: Context, caller: Caller, params: Ack) -> Marked:
     """Say that envelopes are dealt with: each becomes done, and read."""
     if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
         raise InvalidParams(
             detail="give ids (--id), or all (--all), and with all an up_to (--up-to) if you like"
         )
     if not params.all:
-        return {"changed": await _mark(house, caller, params, envelopes.acknowledge)}
-    return {"changed": await _ack_all(house, caller, params)}
+        return {"changed": await _mark(context, caller, params, envelopes.acknowledge)}
+    return {"changed": await _ack_all(context, caller, params)}
 
 
-async def _ack_all(house: House, caller: Caller, params: Ack) -> int:
+async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
     """In chunks, so that others can write in between; what arrives meanwhile is not touched."""
-    owner = acting_for(house.store, caller, params.address)
-    upto = house.store.read(house_store.last_arrived)
+    owner = acting_for(context.store, caller, params.address)
+    upto = context.store.read(boss_store.last_arrived)
     if params.up_to is not None:
         number = ids.number(params.up_to, "envelope")
-        row = house.store.read(lambda c: envelopes.visible(c, number, owner))
+        row = context.store.read(lambda c: envelopes.visible(c, number, owner))
         if row["recipient"] != owner or row["arrived"] is None:
             raise errors.NotFound(what="envelope", value=f"e{number}")
         upto = row["arrived"]
     changed = 0
     while True:
         now = clock.now()
-        done = await house.write(
+        done = await context.write(
             caller,
             lambda tx: envelopes.acknowledge_due(tx, owner, upto, ACK_CHUNK, now),  # noqa: B023 - awaited here
         )
@@ -277,21 +279,21 @@ async def _ack_all(house: House, caller: Caller, params: Ack) -> int:
 
 
 @operation("envelope.archive", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def archive(house: House, caller: Caller, params: Mark) -> Marked:
+async def archive(context: Context, caller: Caller, params: Mark) -> Marked:
     """Put envelopes into the archive; a pending one is settled with that."""
-    return {"changed": await _mark(house, caller, params, _into(Box.ARCHIVED))}
+    return {"changed": await _mark(context, caller, params, _into(Box.ARCHIVED))}
 
 
 @operation("envelope.trash", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def trash(house: House, caller: Caller, params: Mark) -> Marked:
+async def trash(context: Context, caller: Caller, params: Mark) -> Marked:
     """Put envelopes into the trash; a pending one is settled with that. Nothing is deleted."""
-    return {"changed": await _mark(house, caller, params, _into(Box.TRASH))}
+    return {"changed": await _mark(context, caller, params, _into(Box.TRASH))}
 
 
 @operation("envelope.restore", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def restore(house: House, caller: Caller, params: Mark) -> Marked:
+async def restore(context: Context, caller: Caller, params: Mark) -> Marked:
     """Put envelopes from archive or trash back into the inbox."""
-    return {"changed": await _mark(house, caller, params, _into(Box.INBOX))}
+    return {"changed": await _mark(context, caller, params, _into(Box.INBOX))}
 
 
 @operation(
@@ -301,11 +303,13 @@ async def restore(house: House, caller: Caller, params: Mark) -> Marked:
     result=Marked,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def cancel(house: House, caller: Caller, params: Cancel) -> Marked:
+async def cancel(context: Context, caller: Caller, params: Cancel) -> Marked:
     """Take back envelopes one has sent, while nobody has them in hand."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
-    return {"changed": await house.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))}
+    return {
+        "changed": await context.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))
+    }
 
 
 Marking = Callable[[Tx, list[int], int, int], int]
@@ -315,21 +319,21 @@ def _into(box: Box) -> Marking:
     return lambda tx, numbers, owner, now: envelopes.put_into(tx, numbers, owner, box, now)
 
 
-async def _mark(house: House, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
+async def _mark(context: Context, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
     """All the ids given, or none: a change for the recipient, in one transaction."""
-    owner = acting_for(house.store, caller, params.address)
+    owner = acting_for(context.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
     try:
-        return await house.write(caller, lambda tx: marking(tx, numbers, owner, now))
+        return await context.write(caller, lambda tx: marking(tx, numbers, owner, now))
     except errors.NotFound:
         if caller.is_boss and params.address is None:
-            _say_whose(house, numbers)
+            _say_whose(context, numbers)
         raise
 
 
-def _say_whose(house: House, numbers: list[int]) -> None:
+def _say_whose(context: Context, numbers: list[int]) -> None:
     """The boss sees all, and acts for others only by naming them."""
-    for row in house.store.read(lambda c: envelopes.fetch(c, numbers)):
+    for row in context.store.read(lambda c: envelopes.fetch(c, numbers)):
         if row["to_address"] != str(BOSS):
             raise errors.OtherBox(id=f"e{row['id']}", address=row["to_address"])

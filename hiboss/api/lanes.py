@@ -14,7 +14,7 @@ from ..store.envelopes import find_address
 from ..store.group_commit import Tx
 from ..store.lanes import Lane
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 
 
@@ -22,7 +22,7 @@ class Which(Params):
     address: str = Field(description="the place, like channel:folder:reports")
 
 
-class LaneShape(TypedDict):
+class LaneJson(TypedDict):
     address: str
     binding: str | None
     state: str
@@ -35,7 +35,7 @@ class LaneShape(TypedDict):
 
 
 class Listed(TypedDict):
-    lanes: list[LaneShape]
+    lanes: list[LaneJson]
     timezone: str
 
 
@@ -47,67 +47,67 @@ _ERRORS = (BadAddress, UnknownAddress, NotFound)
 
 
 @operation("lane.list", level=Level.PRIVILEGED, result=Listed)
-async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
+async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
     """Every lane to a channel: how it stands, how much is due there, what it has met."""
-    rows = await house.store.read_slowly(lanes.listed)
-    return {"lanes": [shape(row) for row in rows], "timezone": house.timezone}
+    rows = await context.store.read_slowly(lanes.listed)
+    return {"lanes": [to_json(row) for row in rows], "timezone": context.timezone}
 
 
 @operation("lane.retry", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def retry(house: House, caller: Caller, params: Which) -> Changed:
+async def retry(context: Context, caller: Caller, params: Which) -> Changed:
     """Try a waiting lane now, instead of at its time."""
-    found = _lanes(house, params.address)
+    found = _lanes(context, params.address)
 
     def write(tx: Tx) -> int:
         return sum(lanes.reopen(tx, lane, ("waiting",)) for lane in found)
 
-    changed = await house.write(caller, write)
-    _wake(house, found)
+    changed = await context.write(caller, write)
+    _wake(context, found)
     return {"changed": changed}
 
 
 @operation("lane.pause", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def pause(house: House, caller: Caller, params: Which) -> Changed:
+async def pause(context: Context, caller: Caller, params: Which) -> Changed:
     """Hold a lane; what is for there waits, in order, until it is resumed."""
-    found = _lanes(house, params.address)
+    found = _lanes(context, params.address)
     now = clock.now()
 
     def write(tx: Tx) -> int:
         return sum(lanes.pause(tx, lane, now) for lane in found)
 
-    return {"changed": await house.write(caller, write)}
+    return {"changed": await context.write(caller, write)}
 
 
 @operation("lane.resume", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def resume(house: House, caller: Caller, params: Which) -> Changed:
+async def resume(context: Context, caller: Caller, params: Which) -> Changed:
     """Let a paused lane go on, at once."""
-    found = _lanes(house, params.address)
+    found = _lanes(context, params.address)
 
     def write(tx: Tx) -> int:
         return sum(lanes.reopen(tx, lane, ("paused",)) for lane in found)
 
-    changed = await house.write(caller, write)
-    _wake(house, found)
+    changed = await context.write(caller, write)
+    _wake(context, found)
     return {"changed": changed}
 
 
-def _wake(house: House, found: list[Lane]) -> None:
-    house.delivery.wake([lane for lane in found if lane.binding is not None])
-    house.runner.wake([lane.address for lane in found if lane.binding is None])
+def _wake(context: Context, found: list[Lane]) -> None:
+    context.delivery.wake([lane for lane in found if lane.binding is not None])
+    context.runner.wake([lane.address for lane in found if lane.binding is None])
 
 
-def _lanes(house: House, text: str) -> list[Lane]:
+def _lanes(context: Context, text: str) -> list[Lane]:
     address = parse_address(text)
-    number = house.store.read(lambda c: find_address(c, address))
+    number = context.store.read(lambda c: find_address(c, address))
     if number is None:
         raise UnknownAddress(address=str(address), hint="")
-    found = house.store.read(lambda c: lanes.of_address(c, number))
+    found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:
         raise NotFound(what="lane", value=str(address), where="hiboss lane list")
     return found
 
 
-def shape(row: Row) -> LaneShape:
+def to_json(row: Row) -> LaneJson:
     return {
         "address": row["address"],
         "binding": None if row["binding"] is None else f"b{row['binding']}",

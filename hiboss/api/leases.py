@@ -11,8 +11,8 @@ from ..store import leases
 from ..store.group_commit import Tx
 from ..store.lanes import Lane
 from .auth import Caller, acting_for
-from .context import House
-from .envelopes import Ids, Mark, Marked, shapes
+from .context import Context
+from .envelopes import Ids, Mark, Marked, envelopes_json
 from .operation import Level, Params, operation
 
 LEASE = "10m"
@@ -26,7 +26,7 @@ class Claim(Params):
 
 
 class Claimed(TypedDict):
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     until: str
     timezone: str
 
@@ -45,22 +45,22 @@ _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
     result=Claimed,
     errors=(*_ERRORS, errors.BadDuration, InvalidParams),
 )
-async def claim(house: House, caller: Caller, params: Claim) -> Claimed:
+async def claim(context: Context, caller: Caller, params: Claim) -> Claimed:
     """Take the next due envelopes in hand; acknowledge or release them before the lease ends."""
-    owner = acting_for(house.store, caller, params.address)
-    most = house.settings.page_size_limit
-    limit = params.limit or house.settings.page_size
+    owner = acting_for(context.store, caller, params.address)
+    most = context.settings.page_size_limit
+    limit = params.limit or context.settings.page_size
     if params.limit is not None and not 1 <= params.limit <= most:
         raise InvalidParams(detail=f"limit (-n) is {params.limit} and may be 1 to {most}")
     now = clock.now()
     until = now + clock.duration(params.lease, most=LONGEST_LEASE)
-    numbers = await house.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now))
+    numbers = await context.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now))
     if numbers:
-        house.scheduler.nudge(until)
+        context.scheduler.nudge(until)
     return {
-        "envelopes": shapes(house, numbers, caller.sees),
+        "envelopes": envelopes_json(context, numbers, caller.sees),
         "until": clock.iso(until),
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
@@ -71,11 +71,11 @@ async def claim(house: House, caller: Caller, params: Claim) -> Claimed:
     result=Marked,
     errors=(*_ERRORS, errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def release(house: House, caller: Caller, params: Mark) -> Marked:
+async def release(context: Context, caller: Caller, params: Mark) -> Marked:
     """Give back envelopes one has claimed; they are due again."""
-    owner = acting_for(house.store, caller, params.address)
+    owner = acting_for(context.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
-    return {"changed": await house.write(caller, lambda tx: leases.release(tx, numbers, owner))}
+    return {"changed": await context.write(caller, lambda tx: leases.release(tx, numbers, owner))}
 
 
 @operation(
@@ -85,7 +85,7 @@ async def release(house: House, caller: Caller, params: Mark) -> Marked:
     result=Marked,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def retry(house: House, caller: Caller, params: Retry) -> Marked:
+async def retry(context: Context, caller: Caller, params: Retry) -> Marked:
     """Take up again envelopes one has sent and that have failed."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
@@ -93,7 +93,7 @@ async def retry(house: House, caller: Caller, params: Retry) -> Marked:
     def write(tx: Tx) -> tuple[int, set[Lane]]:
         return leases.retry(tx, numbers, caller.sees, now)
 
-    changed, found = await house.write(caller, write)
-    house.delivery.wake(found, eager=True)
-    house.scheduler.nudge(now)
+    changed, found = await context.write(caller, write)
+    context.delivery.wake(found, eager=True)
+    context.scheduler.nudge(now)
     return {"changed": changed}

@@ -13,8 +13,8 @@ from ..core.envelope import Status
 from ..store import paging, poll_positions
 from ..store.paging import Position
 from .auth import Caller, acting_for
-from .context import House
-from .envelopes import shapes
+from .context import Context
+from .envelopes import envelopes_json
 from .operation import Level, Nothing, Params, operation
 
 LONGEST_WAIT = 3_600_000
@@ -28,7 +28,7 @@ class Wait(Params):
 
 
 class Waited(TypedDict):
-    envelopes: list[envelope_json.EnvelopeShape]
+    envelopes: list[envelope_json.EnvelopeJson]
     next: str | None
     timed_out: bool
     timezone: str
@@ -60,20 +60,20 @@ _ERRORS = (
 
 
 @operation("agent.heartbeat", level=Level.RESTRICTED, result=Seen)
-async def heartbeat(house: House, caller: Caller, params: Nothing) -> Seen:
+async def heartbeat(context: Context, caller: Caller, params: Nothing) -> Seen:
     """Say that one is there; every other call says it too."""
-    return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": house.timezone}
+    return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": context.timezone}
 
 
 @operation("envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=Waited, errors=_ERRORS)
-async def wait(house: House, caller: Caller, params: Wait) -> Waited:
+async def wait(context: Context, caller: Caller, params: Wait) -> Waited:
     """Answer when something due and unread lies in one's inbox, or at the time limit; changes nothing."""
-    owner = acting_for(house.store, caller, params.address)
-    after = None if params.after is None else Position.parse(params.after, house.store.epoch)
+    owner = acting_for(context.store, caller, params.address)
+    after = None if params.after is None else Position.parse(params.after, context.store.epoch)
     if after is not None and after.walk != "a":
         raise errors.BadCursor(value=params.after)
     end = _end(clock.duration(params.timeout, most=LONGEST_WAIT))
-    return _waited(house, caller, await _wait(house, caller, owner, after, end), params.after)
+    return _waited(context, caller, await _wait(context, caller, owner, after, end), params.after)
 
 
 @operation(
@@ -84,12 +84,12 @@ async def wait(house: House, caller: Caller, params: Wait) -> Waited:
     result=Waited,
     errors=(*_ERRORS, errors.ArmedElsewhere),
 )
-async def watch(house: House, caller: Caller, params: Wait) -> Waited:
+async def watch(context: Context, caller: Caller, params: Wait) -> Waited:
     """The same for one watcher at a time, with a digest of what came."""
-    owner = acting_for(house.store, caller, params.address)
-    with house.waiters.armed(owner, params.address or str(caller.address)):
-        waited: Waited = await wait(house, caller, params)
-    waited["digest"] = rendering.digest(waited["envelopes"], house.zone)
+    owner = acting_for(context.store, caller, params.address)
+    with context.waiters.armed(owner, params.address or str(caller.address)):
+        waited: Waited = await wait(context, caller, params)
+    waited["digest"] = rendering.digest(waited["envelopes"], context.zone)
     return waited
 
 
@@ -101,24 +101,24 @@ async def watch(house: House, caller: Caller, params: Wait) -> Waited:
     result=Waited,
     errors=(errors.BadDuration, errors.TooLarge, errors.BadText, errors.Stopping),
 )
-async def poll(house: House, caller: Caller, params: Poll) -> Waited:
+async def poll(context: Context, caller: Caller, params: Poll) -> Waited:
     """What was not announced to this agent and session before; the daemon remembers how far it was told."""
-    house.settings.check_word("session", params.session)
+    context.settings.check_word("session", params.session)
     patience = 0 if params.wait is None else clock.duration(params.wait, most=LONGEST_WAIT)
     end = _end(patience)
     while True:
-        before = house.store.read(lambda c: poll_positions.get(c, caller.id, params.session))
-        found = await _wait(house, caller, caller.id, Position(walk="a", number=before), end)
+        before = context.store.read(lambda c: poll_positions.get(c, caller.id, params.session))
+        found = await _wait(context, caller, caller.id, Position(walk="a", number=before), end)
         # Before it is answered: what is announced twice wakes somebody for nothing.
-        if not found.ids or await _announced(house, caller, params.session, before, found):
-            return _waited(house, caller, found, None)
+        if not found.ids or await _announced(context, caller, params.session, before, found):
+            return _waited(context, caller, found, None)
 
 
-async def _announced(house: House, caller: Caller, session: str, before: int, found: paging.Page) -> bool:
+async def _announced(context: Context, caller: Caller, session: str, before: int, found: paging.Page) -> bool:
     """Whether this is the poll that tells of it; of several at once only one is."""
     now = clock.now()
-    last = house.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
-    return await house.write(
+    last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
+    return await context.write(
         caller, lambda tx: poll_positions.advance(tx, caller.id, session, (before, last), now)
     )
 
@@ -128,7 +128,9 @@ def _end(patience_ms: int) -> float:
     return asyncio.get_running_loop().time() + patience_ms / 1000
 
 
-async def _wait(house: House, caller: Caller, owner: int, after: Position | None, end: float) -> paging.Page:
+async def _wait(
+    context: Context, caller: Caller, owner: int, after: Position | None, end: float
+) -> paging.Page:
     """Look, and look again whenever something came for the owner, until the time is up."""
     loop = asyncio.get_running_loop()
     query = paging.Query(
@@ -137,27 +139,27 @@ async def _wait(house: House, caller: Caller, owner: int, after: Position | None
         due=True,
         statuses=(Status.PENDING, Status.DONE),
         oldest_first=True,
-        limit=min(house.settings.page_size, DIGEST_MESSAGES),
+        limit=min(context.settings.page_size, DIGEST_MESSAGES),
         after=after,
     )
-    with house.waiters.waiting(owner) as bell:
+    with context.waiters.waiting(owner) as bell:
         while True:
-            page = house.store.read(lambda c: paging.page(c, query))
+            page = context.store.read(lambda c: paging.page(c, query))
             if page.ids or loop.time() >= end:
                 return page
-            if not await house.waiters.wait(bell, end - loop.time()):
+            if not await context.waiters.wait(bell, end - loop.time()):
                 return paging.Page(ids=[], next=None)
-            house.gate.check_again(caller)
+            context.auth.recheck(caller)
 
 
-def _waited(house: House, caller: Caller, found: paging.Page, after: str | None) -> Waited:
+def _waited(context: Context, caller: Caller, found: paging.Page, after: str | None) -> Waited:
     place = after
     if found.ids:
-        last = house.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
-        place = Position(walk="a", number=last).text(house.store.epoch)
+        last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
+        place = Position(walk="a", number=last).text(context.store.epoch)
     return {
-        "envelopes": shapes(house, found.ids, caller.sees),
+        "envelopes": envelopes_json(context, found.ids, caller.sees),
         "next": place,
         "timed_out": not found.ids,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }

@@ -18,7 +18,7 @@ from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import policy
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 
 # Two rotations of one token at once could leave the profile with the older one.
@@ -68,9 +68,9 @@ class Revoked(TypedDict):
 
 
 @operation("permission.policy.get", level=Level.RESTRICTED, result=Policy)
-async def get_policy(house: House, caller: Caller, params: Nothing) -> Policy:
+async def get_policy(context: Context, caller: Caller, params: Nothing) -> Policy:
     """The level each operation needs, and which of them differ from what is declared."""
-    return _policy(house)
+    return _policy(context)
 
 
 @operation(
@@ -81,30 +81,30 @@ async def get_policy(house: House, caller: Caller, params: Nothing) -> Policy:
     result=Policy,
     errors=(UnknownOperation, FixedLevel, InvalidParams),
 )
-async def set_policy(house: House, caller: Caller, params: SetPolicy) -> Policy:
+async def set_policy(context: Context, caller: Caller, params: SetPolicy) -> Policy:
     """Decide which level each operation needs; all of it, or nothing."""
     levels = policy.check(params.policy)
 
     def write(tx: Tx) -> None:
         decided = policy.unknown(policy_store.get(tx)) | levels
         policy_store.put(tx, decided)
-        house.policy.adopt(decided)  # here, in the writer's order: what stands behind this is held to it
+        context.policy.adopt(decided)  # here, in the writer's order: what stands behind this is held to it
 
     try:
-        await house.write(caller, write)
+        await context.write(caller, write)
     except BaseException:
-        house.policy.refresh()  # it was not written after all
+        context.policy.refresh()  # it was not written after all
         raise
-    return _policy(house)
+    return _policy(context)
 
 
 @operation(
     "agent.permission.get", level=Level.RESTRICTED, params=Named, result=Permission, errors=(UnknownAgent,)
 )
-async def get_permission(house: House, caller: Caller, params: Named) -> Permission:
+async def get_permission(context: Context, caller: Caller, params: Named) -> Permission:
     """An agent's level, and what it may do with it."""
-    row = house.store.read(lambda c: agents.get(c, params.name))
-    return _permission(house, row["name"], row["level"])
+    row = context.store.read(lambda c: agents.get(c, params.name))
+    return _permission(context, row["name"], row["level"])
 
 
 @operation(
@@ -115,36 +115,36 @@ async def get_permission(house: House, caller: Caller, params: Named) -> Permiss
     result=Permission,
     errors=(UnknownAgent,),
 )
-async def set_permission(house: House, caller: Caller, params: SetLevel) -> Permission:
+async def set_permission(context: Context, caller: Caller, params: SetLevel) -> Permission:
     """Give an agent another level, in force at once."""
 
     def write(tx: Tx) -> str:
         agents.set_level(tx, params.name, params.level)
         row = agents.get(tx, params.name)
-        house.gate.suspect(row["id"])
+        context.auth.recheck_holder(row["id"])
         return str(row["name"])
 
-    name = await house.write(caller, write)
-    house.gate.forget()
-    return _permission(house, name, params.level)
+    name = await context.write(caller, write)
+    context.auth.forget()
+    return _permission(context, name, params.level)
 
 
 @operation(
     "agent.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownAgent, BossOnly)
 )
-async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
+async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
     """Give an agent a new token, shown this once; those it had end in the same moment."""
     own_or_boss(caller, params.name, "a new token for another agent")
-    name = house.store.read(lambda c: agents.get(c, params.name))["name"]
+    name = context.store.read(lambda c: agents.get(c, params.name))["name"]
 
     def holder(tx: Tx) -> int:
         return int(agents.get(tx, name)["id"])
 
-    return await give_new_token(house, caller, "agent", name, holder, params.profile)
+    return await give_new_token(context, caller, "agent", name, holder, params.profile)
 
 
 async def give_new_token(
-    house: House,
+    context: Context,
     caller: Caller,
     kind: str,
     name: str,
@@ -153,53 +153,53 @@ async def give_new_token(
 ) -> Rotated:
     """A new token for somebody; those of this kind that they had end in the same moment."""
     async with ROTATING:
-        keeps = house.home.has_profile(name) if profile is None else profile
+        keeps = context.home.has_profile(name) if profile is None else profile
         token, now = tokens.new(kind), clock.now()
 
         def write(tx: Tx) -> int:
             number = holder(tx)
-            house.gate.suspect(number)
+            context.auth.recheck_holder(number)
             revoked = tokens.revoke(tx, number, now, kinds=(kind,))
             tokens.insert(tx, token, kind, number, now)
-            _go_on(house, tx, number, now)
+            _go_on(context, tx, number, now)
             return revoked
 
-        with house.home.keeping(name, token) if keeps else nullcontext() as path:
-            revoked = await house.write(caller, write)
-        house.gate.forget()
+        with context.home.keeping(name, token) if keeps else nullcontext() as path:
+            revoked = await context.write(caller, write)
+        context.auth.forget()
         if not keeps:
-            house.home.forget_profile(name)
+            context.home.forget_profile(name)
     return {"name": name, "token": token, "profile": path, "revoked": revoked}
 
 
 @operation(
     "agent.token.revoke", level=Level.BOSS, params=Named, result=Revoked, errors=(UnknownAgent, BossOnly)
 )
-async def revoke(house: House, caller: Caller, params: Named) -> Revoked:
+async def revoke(context: Context, caller: Caller, params: Named) -> Revoked:
     """End all tokens of an agent; it stays, with its mail, until it is given a new one."""
     own_or_boss(caller, params.name, "ending another agent's tokens")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
-        house.gate.suspect(row["id"])
+        context.auth.recheck_holder(row["id"])
         run_limits.pause(tx, row["id"], "tokens", REVOKED, now)
         return row, tokens.revoke(tx, row["id"], now)
 
     async with ROTATING:
-        row, revoked = await house.write(caller, write)
+        row, revoked = await context.write(caller, write)
         name = str(row["name"])
-        house.runner.end_runs(row["id"], REVOKED)
-        house.gate.forget()
-        house.home.forget_profile(name)
+        context.runner.end_runs(row["id"], REVOKED)
+        context.auth.forget()
+        context.home.forget_profile(name)
     return {"name": name, "revoked": revoked}
 
 
-def _go_on(house: House, tx: Tx, holder: int, now: int) -> None:
+def _go_on(context: Context, tx: Tx, holder: int, now: int) -> None:
     """An agent that was paused for want of a token has one again."""
-    row = agents.thinking(tx, holder, any_mode=True)
+    row = agents.with_provider(tx, holder, any_mode=True)
     if row is not None and row["paused_kind"] == "tokens":
-        run_limits.resume(tx, row, house.runner.bounds(), now)
+        run_limits.resume(tx, row, context.runner.bounds(), now)
 
 
 def own_or_boss(caller: Caller, name: str, what: str) -> None:
@@ -209,18 +209,18 @@ def own_or_boss(caller: Caller, name: str, what: str) -> None:
         raise BossOnly(what=what, caller=caller.name)
 
 
-def _policy(house: House) -> Policy:
-    declared, levels = policy.changeable(), house.policy.levels
+def _policy(context: Context) -> Policy:
+    declared, levels = policy.changeable(), context.policy.levels
     return {
         "policy": {name: levels[name].word for name in sorted(declared)},
         "changed": [name for name in sorted(declared) if levels[name] is not declared[name]],
     }
 
 
-def _permission(house: House, name: str, word: str) -> Permission:
+def _permission(context: Context, name: str, word: str) -> Permission:
     level = Level[word.upper()]
     return {
         "name": name,
         "level": word,
-        "may": sorted(name for name, needed in house.policy.levels.items() if needed <= level),
+        "may": sorted(name for name, needed in context.policy.levels.items() if needed <= level),
     }

@@ -9,17 +9,17 @@ from ..agents.providers.webhook import new_secret
 from ..core.contract import Refused
 from ..core.errors import BadProvider, InvalidParams
 from ..store.connection import Row
-from .context import House
+from .context import Context
 
 NONE = "none"  # the word that takes a provider away
 SECRET = "secret"
 
 
-class Choice:
+class ProviderChoice:
     """A provider chosen for an agent: columns to write, and a secret to show once."""
 
-    def __init__(self, house: House, columns: dict[str, Any]) -> None:
-        self._house = house
+    def __init__(self, context: Context, columns: dict[str, Any]) -> None:
+        self._house = context
         self.columns = columns
         self.secret: str | None = None
         self._kept: str | None = None
@@ -37,23 +37,23 @@ class Choice:
             self._house.home.forget_secret(self._kept)
 
 
-def choose(house: House, given: dict[str, Any], before: Row | None) -> Choice:
+def choose(context: Context, given: dict[str, Any], before: Row | None) -> ProviderChoice:
     """The provider that was asked for (`provider`, and what it takes), checked; nothing asked: no columns."""
     name, options = given.get("provider"), {k: v for k, v in given.items() if k != "provider" and v}
     if name in (NONE, ""):
         if options:
             raise InvalidParams(detail=f"without a provider there is no {', '.join(sorted(options))}")
-        return Choice(house, {"provider": None, "provider_config": None, "mode": "pull"})
+        return ProviderChoice(context, {"provider": None, "provider_config": None, "mode": "pull"})
     if name is None and not options:
-        return Choice(house, {})
+        return ProviderChoice(context, {})
     if name is None:
         name = before["provider"] if before is not None else None
     if name is None:
         option = next(iter(options))
         raise BadProvider(why=f"{option} (--{option}) needs a provider (--provider command, webhook or demo)")
-    kind = house.runner.providers.kind(name)
+    kind = context.runner.providers.kind(name)
     settings = _settings(kind, name, options)
-    choice = Choice(house, {"provider": name, "mode": "run"})
+    choice = ProviderChoice(context, {"provider": name, "mode": "run"})
     if name == "webhook":
         same = given.get("provider") is None and before is not None and before["provider"] == name
         choice.add_secret(settings, secret_of(before) if same else None)

@@ -8,14 +8,14 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..agents.run_execution import Work
+from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
-from ..core.contract import Heard
+from ..core.contract import Progress
 from ..core.errors import NotFound, NotRunning
 from ..store import agents, run_history, run_start
 from ..store.connection import Row
 from .auth import Caller
-from .context import House
+from .context import Context
 from .envelopes import page_size
 from .operation import Level, Params, operation
 
@@ -110,39 +110,39 @@ class Changed(TypedDict):
         errors.BadText,
     ),
 )
-async def listed(house: House, caller: Caller, params: List) -> Listed:
+async def listed(context: Context, caller: Caller, params: List) -> Listed:
     """Runs, newest first: an agent sees its own, the boss all."""
-    limit = page_size(house, params.page_size)
+    limit = page_size(context, params.page_size)
     before = None if params.after is None else ids.number(params.after, "run")
     if params.trace is not None:
-        house.settings.check_word("trace", params.trace)
-    agent = _whose(house, caller, params.agent)
-    rows = await house.store.read_slowly(
+        context.settings.check_word("trace", params.trace)
+    agent = _whose(context, caller, params.agent)
+    rows = await context.store.read_slowly(
         lambda c: run_history.page(
             c, agent=agent, status=params.status, trace=params.trace, before=before, limit=limit + 1
         )
     )
-    shown = [shape(row) for row in rows[:limit]]
+    shown = [to_json(row) for row in rows[:limit]]
     return {
         "runs": shown,
         "next": shown[-1]["id"] if len(rows) > limit else None,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
-def _whose(house: House, caller: Caller, name: str | None) -> int | None:
+def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
     if name is None:
         return None if caller.is_boss else caller.id
-    found = int(house.store.read(lambda c: agents.get(c, name.removeprefix("agent:")))["id"])
+    found = int(context.store.read(lambda c: agents.get(c, name.removeprefix("agent:")))["id"])
     if not caller.is_boss and found != caller.id:
         raise errors.BossOnly(what="looking at another agent's runs (agent)", caller=caller.name)
     return found
 
 
 @operation("run.get", level=Level.RESTRICTED, params=Which, result=Got, errors=(NotFound, errors.BadId))
-async def get(house: House, caller: Caller, params: Which) -> Got:
+async def get(context: Context, caller: Caller, params: Which) -> Got:
     """One run in full."""
-    return {"run": shape(_visible(house, caller, params.id)), "timezone": house.timezone}
+    return {"run": to_json(_visible(context, caller, params.id)), "timezone": context.timezone}
 
 
 @operation(
@@ -153,31 +153,31 @@ async def get(house: House, caller: Caller, params: Which) -> Got:
     result=Tailed,
     errors=(NotFound, errors.BadId, errors.BadDuration, errors.Stopping),
 )
-async def tail(house: House, caller: Caller, params: Tail) -> Tailed:
+async def tail(context: Context, caller: Caller, params: Tail) -> Tailed:
     """What a run says while it goes on; answers when there is more, when it ended, or at the time limit."""
-    row = _visible(house, caller, params.id)
+    row = _visible(context, caller, params.id)
     seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
-    parts, place = await _more(house, row, params.after, seconds)
+    parts, place = await _more(context, row, params.after, seconds)
     return {
-        "run": shape(_visible(house, caller, params.id)),
+        "run": to_json(_visible(context, caller, params.id)),
         "parts": [{"kind": part.kind, "text": part.text} for part in parts],
         "next": place,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
-async def _more(house: House, row: Row, after: int, seconds: float) -> tuple[list[Heard], int]:
+async def _more(context: Context, row: Row, after: int, seconds: float) -> tuple[list[Progress], int]:
     """What a run said after a position, once there is something; nothing when time is up or it ended."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    work = await _work(house, row)
+    work = await _work(context, row)
     if work is None:
         return [], after
-    with house.waiters.waiting(-work.turn.agent) as bell:
+    with context.waiters.waiting(-work.turn.agent) as bell:
         while True:
             parts, place = work.transcript.after(after)
-            over = house.runner.work(row["id"]) is None or loop.time() >= end
-            if parts or over or not await house.waiters.wait(bell, end - loop.time()):
+            over = context.runner.work(row["id"]) is None or loop.time() >= end
+            if parts or over or not await context.waiters.wait(bell, end - loop.time()):
                 return parts, place
 
 
@@ -188,10 +188,10 @@ async def _more(house: House, row: Row, after: int, seconds: float) -> tuple[lis
     result=Changed,
     errors=(NotFound, errors.BadId, NotRunning, errors.TooLarge, errors.BadText),
 )
-async def cancel(house: House, caller: Caller, params: Cancel) -> Changed:
+async def cancel(context: Context, caller: Caller, params: Cancel) -> Changed:
     """End a run: its program is stopped, its envelopes fail and can be tried again."""
-    reason = house.settings.check_word("reason", params.reason or "").strip()
-    work, row = await _under_way(house, caller, params.id)
+    reason = context.settings.check_word("reason", params.reason or "").strip()
+    work, row = await _under_way(context, caller, params.id)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
     return {"id": f"r{row['id']}", "changed": work.end("cancelled", why, gives_up=True)}
 
@@ -199,59 +199,59 @@ async def cancel(house: House, caller: Caller, params: Cancel) -> Changed:
 @operation(
     "run.pause", level=Level.BOSS, params=Which, result=Changed, errors=(NotFound, errors.BadId, NotRunning)
 )
-async def pause(house: House, caller: Caller, params: Which) -> Changed:
+async def pause(context: Context, caller: Caller, params: Which) -> Changed:
     """Halt a run's program where it is; its time limits stand still."""
-    work, row = await _under_way(house, caller, params.id)
+    work, row = await _under_way(context, caller, params.id)
     if work.pid is None:
         raise NotRunning(
             id=f"r{row['id']}", state="a run without a program of its own, which cannot be halted"
         )
     changed = work.pause()
     now = clock.now()
-    await house.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
+    await context.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
 @operation(
     "run.resume", level=Level.BOSS, params=Which, result=Changed, errors=(NotFound, errors.BadId, NotRunning)
 )
-async def resume(house: House, caller: Caller, params: Which) -> Changed:
+async def resume(context: Context, caller: Caller, params: Which) -> Changed:
     """Let a halted run go on."""
-    work, row = await _under_way(house, caller, params.id)
+    work, row = await _under_way(context, caller, params.id)
     changed = work.resume()
     now = clock.now()
-    await house.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
+    await context.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
-async def _under_way(house: House, caller: Caller, given: str | int) -> tuple[Work, Row]:
-    row = _visible(house, caller, given)
-    work = await _work(house, row)
+async def _under_way(context: Context, caller: Caller, given: str | int) -> tuple[Execution, Row]:
+    row = _visible(context, caller, given)
+    work = await _work(context, row)
     if work is None:
         raise NotRunning(id=f"r{row['id']}", state=row["status"])
     return work, row
 
 
-async def _work(house: House, row: Row) -> Work | None:
+async def _work(context: Context, row: Row) -> Execution | None:
     """A run's work. What was only just written to begin is under way a moment later."""
     for _ in range(MOMENTS):
-        work = house.runner.work(row["id"])
+        work = context.runner.work(row["id"])
         if work is not None or row["status"] != "running":
             return work
         await asyncio.sleep(0.01)
     return None
 
 
-def _visible(house: House, caller: Caller, given: str | int) -> Row:
+def _visible(context: Context, caller: Caller, given: str | int) -> Row:
     """A run of one's own; the boss sees all."""
     number = ids.number(given, "run")
-    row = house.store.read(lambda c: run_history.get(c, number))
+    row = context.store.read(lambda c: run_history.get(c, number))
     if row is None or not (caller.is_boss or row["agent"] == caller.id):
         raise NotFound(what="run", value=f"r{number}", where="hiboss run list")
     return row
 
 
-def shape(row: Row) -> Run:
+def to_json(row: Row) -> Run:
     conversation, answer = row["conversation"], row["answer"]
     return {
         "id": f"r{row['id']}",

@@ -15,7 +15,7 @@ from ..store import messages, schedules
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Params, operation
 from .sending import Send, draft_of
 
@@ -70,8 +70,8 @@ class Slot(TypedDict):
     message: str | None
 
 
-ScheduleShape = TypedDict(
-    "ScheduleShape",
+ScheduleJson = TypedDict(
+    "ScheduleJson",
     {
         "id": str,
         "name": str | None,
@@ -97,7 +97,7 @@ ScheduleShape = TypedDict(
 
 
 class Listed(TypedDict):
-    schedules: list[ScheduleShape]
+    schedules: list[ScheduleJson]
 
 
 class Ran(TypedDict):
@@ -140,55 +140,57 @@ _ONE_ERRORS = (errors.NotFound, errors.BadId)
     "cron.create",
     level=Level.STANDARD,
     params=Create,
-    result=ScheduleShape,
+    result=ScheduleJson,
     errors=(*_CONTENT_ERRORS, errors.SenderMissing, errors.BossOnly),
 )
-async def create(house: House, caller: Caller, params: Create) -> ScheduleShape:
+async def create(context: Context, caller: Caller, params: Create) -> ScheduleJson:
     """Send a message by a schedule: cron, every so often, or once at a time."""
-    when = _when(house, params)
+    when = _when(context, params)
     if len(when) != 1:
         raise InvalidParams(detail="say when, in one way: cron (--cron), every (--every) or at (--at)")
     sending = Send.model_validate(_sending(params) | {"from": params.sender})
     sending = sending.model_copy(update={"from_boss": params.from_boss, "from_name": params.from_name})
-    draft = await house.router.prepare(draft_of(house, caller, sending), sending.attachments)
-    columns = {**when, **_manner(house, params), "draft": _kept(draft)}
+    draft = await context.router.prepare(draft_of(context, caller, sending), sending.attachments)
+    columns = {**when, **_manner(context, params), "draft": _kept(draft)}
     now = clock.now()
 
     def write(tx: Tx) -> Row:
         messages.check(tx, draft)
         return schedules.get(tx, schedules.insert(tx, caller.id, columns, now), None)
 
-    return _armed(house, await house.write(caller, write))
+    return _armed(context, await context.write(caller, write))
 
 
 @operation(
     "cron.set",
     level=Level.STANDARD,
     params=Set,
-    result=ScheduleShape,
+    result=ScheduleJson,
     errors=(*_CONTENT_ERRORS, *_ONE_ERRORS),
 )
-async def change(house: House, caller: Caller, params: Set) -> ScheduleShape:
+async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     """Change a schedule; what is not given stays as it is."""
     number = ids.number(params.id, "schedule")
     if not params.model_fields_set - {"id"}:
         raise InvalidParams(detail="there is nothing to change: give what should be otherwise")
-    before = house.store.read(lambda c: schedules.get(c, number, caller.sees))
-    when = _when(house, params)
+    before = context.store.read(lambda c: schedules.get(c, number, caller.sees))
+    when = _when(context, params)
     if len(when) > 1:
         raise InvalidParams(detail="say when in one way: cron (--cron), every (--every) or at (--at)")
     if when:
         when = {"cron": None, "every_ms": None, "at": None} | when
-        if house.store.read(lambda c: schedules.is_spent(c, before)):
+        if context.store.read(lambda c: schedules.is_spent(c, before)):
             when["enabled"] = 1  # a new time for what had only one
     kept = json.loads(before["draft"])
     given = _sending(params)
     asked = Send.model_validate({"to": kept["to"], "text": kept["text"], "type": kept["type"]} | given)
-    draft = draft_of(house, None, asked, sender=kept["from"])
-    draft = await house.router.prepare(draft, params.attachments or [], kept_files=bool(kept["attachments"]))
+    draft = draft_of(context, None, asked, sender=kept["from"])
+    draft = await context.router.prepare(
+        draft, params.attachments or [], kept_files=bool(kept["attachments"])
+    )
     names = given.keys() - {"attachments"} | ({"attachments"} if params.attachments is not None else set())
     merged = kept | {name: value for name, value in json.loads(_kept(draft)).items() if name in names}
-    columns = {**when, **_manner(house, params), "draft": json.dumps(merged, ensure_ascii=False)}
+    columns = {**when, **_manner(context, params), "draft": json.dumps(merged, ensure_ascii=False)}
     now = clock.now()
 
     def write(tx: Tx) -> Row:
@@ -197,39 +199,39 @@ async def change(house: House, caller: Caller, params: Set) -> ScheduleShape:
         schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)
 
-    return _armed(house, await house.write(caller, write))
+    return _armed(context, await context.write(caller, write))
 
 
 @operation("cron.list", level=Level.RESTRICTED, result=Listed)
-async def listed(house: House, caller: Caller, params: Params) -> Listed:
+async def listed(context: Context, caller: Caller, params: Params) -> Listed:
     """One's own schedules; for the boss all."""
-    rows = house.store.read(lambda c: schedules.listed(c, caller.sees))
-    return {"schedules": [_shape(house, row) for row in rows]}
+    rows = context.store.read(lambda c: schedules.listed(c, caller.sees))
+    return {"schedules": [_to_json(context, row) for row in rows]}
 
 
-@operation("cron.show", level=Level.RESTRICTED, params=One, result=ScheduleShape, errors=_ONE_ERRORS)
-async def show(house: House, caller: Caller, params: One) -> ScheduleShape:
+@operation("cron.show", level=Level.RESTRICTED, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
+async def show(context: Context, caller: Caller, params: One) -> ScheduleJson:
     """One schedule, with what became of its last slots."""
     number = ids.number(params.id, "schedule")
-    row = house.store.read(lambda c: schedules.get(c, number, caller.sees))
-    slots = house.store.read(lambda c: schedules.slots(c, number, SLOTS_SHOWN))
-    return {**_shape(house, row), "slots": [_slot(one) for one in slots]}
+    row = context.store.read(lambda c: schedules.get(c, number, caller.sees))
+    slots = context.store.read(lambda c: schedules.slots(c, number, SLOTS_SHOWN))
+    return {**_to_json(context, row), "slots": [_slot(one) for one in slots]}
 
 
-@operation("cron.enable", level=Level.STANDARD, params=One, result=ScheduleShape, errors=_ONE_ERRORS)
-async def enable(house: House, caller: Caller, params: One) -> ScheduleShape:
+@operation("cron.enable", level=Level.STANDARD, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
+async def enable(context: Context, caller: Caller, params: One) -> ScheduleJson:
     """Let a schedule go on, from now; what was due meanwhile is not made up for."""
-    return await _switch(house, caller, params, 1)
+    return await _switch(context, caller, params, 1)
 
 
-@operation("cron.disable", level=Level.STANDARD, params=One, result=ScheduleShape, errors=_ONE_ERRORS)
-async def disable(house: House, caller: Caller, params: One) -> ScheduleShape:
+@operation("cron.disable", level=Level.STANDARD, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
+async def disable(context: Context, caller: Caller, params: One) -> ScheduleJson:
     """Hold a schedule until it is enabled again."""
-    return await _switch(house, caller, params, 0)
+    return await _switch(context, caller, params, 0)
 
 
 @operation("cron.delete", level=Level.STANDARD, params=One, result=Ran, errors=_ONE_ERRORS)
-async def delete(house: House, caller: Caller, params: One) -> Ran:
+async def delete(context: Context, caller: Caller, params: One) -> Ran:
     """Take a schedule away; what it has sent stays."""
     number = ids.number(params.id, "schedule")
     now = clock.now()
@@ -238,20 +240,20 @@ async def delete(house: House, caller: Caller, params: One) -> Ran:
         schedules.get(tx, number, caller.sees)
         schedules.delete(tx, number, now)
 
-    await house.write(caller, write)
+    await context.write(caller, write)
     return {"id": f"s{number}", "fired": False, "ids": []}
 
 
 @operation("cron.run", level=Level.STANDARD, params=One, result=Ran, errors=_ONE_ERRORS)
-async def run(house: House, caller: Caller, params: One) -> Ran:
+async def run(context: Context, caller: Caller, params: One) -> Ran:
     """Send what a schedule sends now; its own times stay as they are."""
     number = ids.number(params.id, "schedule")
     now = clock.now()
-    accepted = await house.write(
+    accepted = await context.write(
         caller, lambda tx: schedules.run(tx, schedules.get(tx, number, caller.sees), now)
     )
     if accepted is not None:
-        house.router.accepted(accepted)
+        context.router.accepted(accepted)
     found = [f"e{one}" for one in accepted.envelopes] if accepted else []
     return {"id": f"s{number}", "fired": accepted is not None, "ids": found}
 
@@ -263,11 +265,11 @@ async def run(house: House, caller: Caller, params: One) -> Ran:
     result=Explained,
     errors=(errors.BadCron, errors.BadTimezone, InvalidParams),
 )
-async def explain(house: House, caller: Caller, params: Explain) -> Explained:
+async def explain(context: Context, caller: Caller, params: Explain) -> Explained:
     """When a cron expression would be due next."""
     if not 1 <= params.count <= 100:
         raise InvalidParams(detail=f"count (--count) is {params.count} and may be 1 to 100")
-    expression, name = schedule_times.check(params.cron), params.timezone or house.timezone
+    expression, name = schedule_times.check(params.cron), params.timezone or context.timezone
     zone = clock.zone(name)
     slots = schedule_times.cron_slots(expression, clock.now(), zone)
     found = [slot for slot, _ in zip(slots, range(params.count), strict=False)]
@@ -279,7 +281,7 @@ async def explain(house: House, caller: Caller, params: Explain) -> Explained:
     }
 
 
-async def _switch(house: House, caller: Caller, params: One, enabled: int) -> ScheduleShape:
+async def _switch(context: Context, caller: Caller, params: One, enabled: int) -> ScheduleJson:
     number = ids.number(params.id, "schedule")
     now = clock.now()
 
@@ -288,10 +290,10 @@ async def _switch(house: House, caller: Caller, params: One, enabled: int) -> Sc
         schedules.change(tx, number, {"enabled": enabled}, now)
         return schedules.get(tx, number, None)
 
-    return _armed(house, await house.write(caller, write))
+    return _armed(context, await context.write(caller, write))
 
 
-def _when(house: House, params: Content) -> dict[str, Any]:
+def _when(context: Context, params: Content) -> dict[str, Any]:
     """The columns that say when, of what was given."""
     when: dict[str, Any] = {}
     if params.cron is not None:
@@ -303,17 +305,17 @@ def _when(house: House, params: Content) -> dict[str, Any]:
         when["every_ms"] = length
     if params.at is not None:
         now = clock.now()
-        moment = clock.deliver_at(params.at, now=now, zone=house.zone)
-        when["at"] = clock.parse(params.at, now=now, zone=house.zone) if moment is None else moment
+        moment = clock.deliver_at(params.at, now=now, zone=context.zone)
+        when["at"] = clock.parse(params.at, now=now, zone=context.zone) if moment is None else moment
     return when
 
 
-def _manner(house: House, params: Content) -> dict[str, Any]:
+def _manner(context: Context, params: Content) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if params.timezone is not None:
         columns["timezone"] = str(clock.zone(params.timezone)) if params.timezone else None
     if params.name is not None:
-        columns["name"] = house.settings.check_word("name", params.name) or None
+        columns["name"] = context.settings.check_word("name", params.name) or None
     for name in ("catch_up", "overlap"):
         if getattr(params, name) is not None:
             columns[name] = getattr(params, name)
@@ -340,13 +342,13 @@ def _kept(draft: Draft) -> str:
     return json.dumps(kept, ensure_ascii=False)
 
 
-def _armed(house: House, row: Row) -> ScheduleShape:
+def _armed(context: Context, row: Row) -> ScheduleJson:
     if row["next_at"] is not None:
-        house.scheduler.nudge(row["next_at"])
-    return _shape(house, row)
+        context.scheduler.nudge(row["next_at"])
+    return _to_json(context, row)
 
 
-def _shape(house: House, row: Row) -> ScheduleShape:
+def _to_json(context: Context, row: Row) -> ScheduleJson:
     kept = json.loads(row["draft"])
     return {
         "id": f"s{row['id']}",
@@ -357,7 +359,7 @@ def _shape(house: House, row: Row) -> ScheduleShape:
         "cron": row["cron"],
         "every_seconds": None if row["every_ms"] is None else row["every_ms"] / 1000,
         "at": clock.iso_or_none(row["at"]),
-        "timezone": row["timezone"] or house.timezone,
+        "timezone": row["timezone"] or context.timezone,
         "catch_up": row["catch_up"],
         "overlap": row["overlap"],
         "enabled": bool(row["enabled"]),

@@ -14,7 +14,7 @@ from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Draft, Kind, Priority
 from ..core.errors import BossOnly, SenderMissing
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Params, operation
 
 _KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes
@@ -92,10 +92,12 @@ class Sent(TypedDict):
         errors.StoreFull,
     ),
 )
-async def send(house: House, caller: Caller, params: Send) -> Sent:
+async def send(context: Context, caller: Caller, params: Send) -> Sent:
     """Send a message to one or more addresses; when this answers, it is on disk."""
-    draft = draft_of(house, caller, params)
-    accepted = await house.router.accept(draft, params.attachments, lambda tx: house.gate.check(tx, caller))
+    draft = draft_of(context, caller, params)
+    accepted = await context.router.accept(
+        draft, params.attachments, lambda tx: context.auth.check(tx, caller)
+    )
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",
@@ -105,16 +107,16 @@ async def send(house: House, caller: Caller, params: Send) -> Sent:
         "duplicate": accepted.duplicate,
     }
     if accepted.deliver_at is not None:
-        result["timezone"] = house.timezone
+        result["timezone"] = context.timezone
     return result
 
 
-def draft_of(house: House, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
+def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
     """What a request asks for, as a draft. Without a caller `sender` was checked before."""
     to = [params.to] if isinstance(params.to, str) else params.to
     deliver_at = None
     if params.deliver_at is not None:
-        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=house.zone)
+        deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=context.zone)
     speaker = parse_address(sender) if caller is None and sender else _sender(caller, params)
     return Draft(
         sender=speaker,

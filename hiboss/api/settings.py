@@ -7,13 +7,13 @@ from typing import cast
 from typing_extensions import TypedDict
 
 from ..core.errors import BadConfig, BadSetting, UnknownSetting
-from ..core.settings import described
+from ..core.settings import describe
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, operation
 
 
-class SettingShape(TypedDict):
+class SettingJson(TypedDict):
     setting: str
     value: int | float | str | list[str]
     source: str
@@ -26,7 +26,7 @@ class SettingShape(TypedDict):
 
 class Shown(TypedDict):
     file: str
-    settings: list[SettingShape]
+    settings: list[SettingJson]
 
 
 class Reloaded(TypedDict):
@@ -35,17 +35,17 @@ class Reloaded(TypedDict):
 
 
 @operation("config.show", level=Level.OPEN, result=Shown)
-async def show(house: House, caller: Caller, params: Nothing) -> Shown:
+async def show(context: Context, caller: Caller, params: Nothing) -> Shown:
     """Every setting: the value in force, where it comes from, and its environment variable."""
-    settings = cast(list[SettingShape], described(house.configuration))
-    return {"file": house.home.config, "settings": settings}
+    settings = cast(list[SettingJson], describe(context.configuration))
+    return {"file": context.home.config, "settings": settings}
 
 
 @operation("config.reload", level=Level.BOSS, result=Reloaded, errors=(BadConfig, BadSetting, UnknownSetting))
-async def reload(house: House, caller: Caller, params: Nothing) -> Reloaded:
+async def reload(context: Context, caller: Caller, params: Nothing) -> Reloaded:
     """Read the settings again, as SIGHUP does; wrong ones are refused and the last good ones stay."""
-    changed = house.reload()
+    changed = context.reload()
     return {
         "changed": [str(setting) for setting in changed],
-        "next_start": [str(setting) for setting in house.configuration.waiting],
+        "next_start": [str(setting) for setting in context.configuration.waiting],
     }

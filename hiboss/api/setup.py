@@ -14,11 +14,11 @@ from ..core.address import check_agent_name
 from ..core.crashpoint import SETUP_PROFILES, crashpoint
 from ..core.errors import BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
-from ..store import boss as house_store
+from ..store import boss as boss_store
 from ..store.group_commit import Tx
 from . import provider_settings
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 
 _one_at_a_time = asyncio.Lock()
@@ -56,15 +56,15 @@ DEFAULT_AGENT = "nex"
 
 
 @operation("setup.check", level=Level.OPEN, offline=True, result=Check)
-async def check(house: House, caller: Caller, params: Nothing) -> Check:
+async def check(context: Context, caller: Caller, params: Nothing) -> Check:
     """Whether this home is set up, and what set-up would choose."""
-    boss = house.store.read(house_store.boss)
+    boss = context.store.read(boss_store.boss)
     return {
         "set_up": boss is not None,
-        "home": str(house.home),
+        "home": str(context.home),
         "boss_name": boss["name"] if boss else None,
         "timezone": boss["timezone"] if boss else None,
-        "agents": [row["name"] for row in house.store.read(agents.listed)],
+        "agents": [row["name"] for row in context.store.read(agents.listed)],
         "default_boss_name": _login_name(),
         "default_timezone": clock.local_zone_name(),
         "default_agent_name": DEFAULT_AGENT,
@@ -79,34 +79,34 @@ async def check(house: House, caller: Caller, params: Nothing) -> Check:
     result=Executed,
     errors=(BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge),
 )
-async def execute(house: House, caller: Caller, params: Execute) -> Executed:
+async def execute(context: Context, caller: Caller, params: Execute) -> Executed:
     """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
     name = (params.boss_name or "").strip() or _login_name()
-    house.settings.check_word("boss_name", name)
+    context.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
-    chosen = provider_settings.choose(house, {"provider": params.provider}, None).columns
+    chosen = provider_settings.choose(context, {"provider": params.provider}, None).columns
     async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
-        return await _execute(house, name, zone, agent, chosen)
+        return await _execute(context, name, zone, agent, chosen)
 
 
-async def _execute(house: House, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> Executed:
-    if house.store.read(house_store.boss) is not None:
-        return _unchanged(house)
+async def _execute(context: Context, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> Executed:
+    if context.store.read(boss_store.boss) is not None:
+        return _unchanged(context)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
     now = clock.now()
 
     def write(tx: Tx) -> None:
-        tokens.insert(tx, boss_token, "boss", house_store.add_boss(tx, name, zone, now), now)
+        tokens.insert(tx, boss_token, "boss", boss_store.add_boss(tx, name, zone, now), now)
         tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, chosen, now), now)
 
     with (
-        house.home.keeping("boss", boss_token) as boss_profile,
-        house.home.keeping(agent, agent_token) as agent_profile,
+        context.home.keeping("boss", boss_token) as boss_profile,
+        context.home.keeping(agent, agent_token) as agent_profile,
     ):
         crashpoint(SETUP_PROFILES)
-        await house.store.write(write)
-    house.runner.refresh()
+        await context.store.write(write)
+    context.runner.refresh()
     # Who set up first was seen above: only the holder of the lock writes, one set-up at a time.
     return {
         "changed": True,
@@ -119,10 +119,10 @@ async def _execute(house: House, name: str, zone: str, agent: str, chosen: dict[
     }
 
 
-def _unchanged(house: House) -> Executed:
-    boss = house.store.read(house_store.boss)
+def _unchanged(context: Context) -> Executed:
+    boss = context.store.read(boss_store.boss)
     assert boss is not None
-    listed = house.store.read(agents.listed)
+    listed = context.store.read(agents.listed)
     return {
         "changed": False,
         "boss_name": boss["name"],

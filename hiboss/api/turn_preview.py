@@ -12,7 +12,7 @@ from ..core.errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, U
 from ..store import agents, due_envelopes, run_start
 from ..store.connection import Connection, Row
 from .auth import Caller, acting_for
-from .context import House
+from .context import Context
 from .operation import Level, Params, operation
 
 PULL_ENVELOPES = 1_000  # for one that fetches: all of it, within reason
@@ -37,16 +37,16 @@ class Previewed(TypedDict):
     result=Previewed,
     errors=(BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent),
 )
-async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
+async def preview(context: Context, caller: Caller, params: Preview) -> Previewed:
     """Exactly what the agent's next turn contains; looking changes nothing."""
-    agent = _agent(house, caller, params)
-    now, exact_to, zone = clock.now(), house.settings.count_exact_to, house.zone
+    agent = _agent(context, caller, params)
+    now, exact_to, zone = clock.now(), context.settings.count_exact_to, context.zone
 
     def read(connection: Connection) -> turn_input.Content:
         who, numbers = (agent["id"], agent["name"]), _next(connection, agent, now)
-        return turn_input.content(connection, house.home, who, numbers, now, zone, exact_to)
+        return turn_input.content(connection, context.home, who, numbers, now, zone, exact_to)
 
-    content = await house.store.read_slowly(read)
+    content = await context.store.read_slowly(read)
     text = content.text
     if agent["mode"] == "pull" and len(content.envelopes) == PULL_ENVELOPES:
         text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
@@ -55,19 +55,19 @@ async def preview(house: House, caller: Caller, params: Preview) -> Previewed:
         "due": content.due,
         "envelopes": [one["id"] for one in content.envelopes],
         "text": text,
-        "timezone": house.timezone,
+        "timezone": context.timezone,
     }
 
 
-def _agent(house: House, caller: Caller, params: Preview) -> Row:
+def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     if params.address is None and caller.is_boss:
         raise InvalidParams(detail="say whose turn: address (--address), like agent:nex")
-    acting_for(house.store, caller, params.address)
+    acting_for(context.store, caller, params.address)
     address = parse_address(params.address) if params.address else caller.address
     assert address
     if address.kind != "agent":
         raise InvalidParams(detail=f"{address} is no agent, and only agents have turns, like agent:nex")
-    return house.store.read(lambda c: agents.get(c, address.name))
+    return context.store.read(lambda c: agents.get(c, address.name))
 
 
 def _next(connection: Connection, agent: Row, now: int) -> list[int]:

@@ -14,7 +14,7 @@ from ..store import tokens, users
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
-from .context import House
+from .context import Context
 from .operation import Level, Nothing, Params, operation
 from .permissions import Rotated, give_new_token
 
@@ -64,64 +64,64 @@ class Deleted(TypedDict):
     result=Registered,
     errors=(BadName, BadText, NameTaken, TooLarge),
 )
-async def register(house: House, caller: Caller, params: Register) -> Registered:
+async def register(context: Context, caller: Caller, params: Register) -> Registered:
     """Give a person a box and a token, which is shown this once."""
     name = check_agent_name(params.name)
-    display = house.settings.check_word("display", (params.display or "").strip()) or name
+    display = context.settings.check_word("display", (params.display or "").strip()) or name
     token, now = tokens.new("user"), clock.now()
-    if house.home.has_profile(name) and params.profile:
+    if context.home.has_profile(name) and params.profile:
         raise NameTaken(name=name)  # an agent's profile must not become a person's
 
     def write(tx: Tx) -> Row:
         tokens.insert(tx, token, "user", users.register(tx, name, display, now), now)
         return users.get(tx, name)
 
-    with house.home.keeping(name, token) if params.profile else nullcontext() as profile:
-        row = await house.write(caller, write)
-    return {"user": _user(house, row), "token": token, "profile": profile}
+    with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
+        row = await context.write(caller, write)
+    return {"user": _user(context, row), "token": token, "profile": profile}
 
 
 @operation("user.list", level=Level.RESTRICTED, result=Listed)
-async def listed(house: House, caller: Caller, params: Nothing) -> Listed:
+async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
     """The people who have a box here."""
-    rows = house.store.read(users.listed)
-    return {"users": [_user(house, row) for row in rows], "timezone": house.timezone}
+    rows = context.store.read(users.listed)
+    return {"users": [_user(context, row) for row in rows], "timezone": context.timezone}
 
 
 @operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownUser,))
-async def rotate(house: House, caller: Caller, params: Rotate) -> Rotated:
+async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
     """Give a person a new token, shown this once; the one before ends in the same moment."""
-    name = str(house.store.read(lambda c: users.get(c, params.name, but_boss=True))["login"])
+    name = str(context.store.read(lambda c: users.get(c, params.name, but_boss=True))["login"])
 
     def holder(tx: Tx) -> int:
         return int(users.get(tx, name, but_boss=True)["id"])
 
-    return await give_new_token(house, caller, "user", name, holder, params.profile)
+    return await give_new_token(context, caller, "user", name, holder, params.profile)
 
 
 @operation("user.delete", level=Level.BOSS, params=Named, result=Deleted, errors=(UnknownUser,))
-async def delete(house: House, caller: Caller, params: Named) -> Deleted:
+async def delete(context: Context, caller: Caller, params: Named) -> Deleted:
     """Take a person's box away; the token ends, all mail is kept."""
     now = clock.now()
 
     def write(tx: Tx) -> str:
         row = users.get(tx, params.name, but_boss=True)
-        house.gate.suspect(row["id"])
+        context.auth.recheck_holder(row["id"])
         users.delete(tx, row, now)
         return str(row["login"])
 
-    name = await house.write(caller, write)
-    house.gate.forget()
-    house.home.forget_profile(name)
+    name = await context.write(caller, write)
+    context.auth.forget()
+    context.home.forget_profile(name)
     return {"name": name, "deleted": True}
 
 
-def _user(house: House, row: Row) -> User:
+def _user(context: Context, row: Row) -> User:
     return {
         "name": row["login"],
         "address": f"user:{row['login']}",
         "display": row["name"],
         "boss": bool(row["boss"]),
         "created_at": clock.iso(row["created_at"]),
-        "last_seen_at": clock.iso_or_none(house.presence.last_seen(row["id"], row["last_seen_at"])),
+        "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
     }

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _left: dict[str, threading.Thread] = {}  # for each place, the thread nobody waits for any more
 
 
-async def aside(place: str, function: Callable[..., T], *arguments: Any) -> T:
+async def run_blocking(place: str, function: Callable[..., T], *arguments: Any) -> T:
     """What it returns or raises. While an earlier one hangs in the same place, no other is sent after it."""
     earlier = _left.get(place)
     if earlier is not None and earlier.is_alive():

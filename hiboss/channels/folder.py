@@ -17,12 +17,12 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.contract import Account, Arrival, EnvelopeError, LaneError, Letter, Receive, Refused
+from ..core.contract import Account, EnvelopeError, Inbound, LaneError, Letter, Receive, Refused
 from ..core.crashpoint import FOLDER_RECEIVED, FOLDER_TAKEN, crashpoint
 from ..core.errors import HibossError
 from ..core.paths import sync_directory
 from ..core.quoting import nearest
-from .blocking_calls import aside
+from .blocking_calls import run_blocking
 
 POLL_SECONDS = 0.3
 _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html", "event": ".txt"}
@@ -72,7 +72,7 @@ class FolderAdapter:
         if not os.path.isdir(self._root):  # unplugged or moved: what is posted must not land beside it
             raise LaneError("folder_unusable", f"{self._root} is gone")
         try:
-            await aside(self._root, _make, self._root)
+            await run_blocking(self._root, _make, self._root)
         except OSError as error:
             raise _unusable(self._root, error) from error
 
@@ -86,7 +86,7 @@ class FolderAdapter:
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str:
         try:
-            return await aside(self._root, self._write, letter, chunk)
+            return await run_blocking(self._root, self._write, letter, chunk)
         except FileNotFoundError as error:
             if error.filename and not str(error.filename).startswith(self._root):
                 raise EnvelopeError("file_missing", f"{error.filename} is gone") from error
@@ -121,8 +121,8 @@ class FolderAdapter:
 
     async def listen(self, receive: Receive) -> None:
         while True:
-            await aside(self._root, self._take)
-            for update in await aside(self._root, self._taken):
+            await run_blocking(self._root, self._take)
+            for update in await run_blocking(self._root, self._taken):
                 await self._hand_in(update, receive)
             await asyncio.sleep(POLL_SECONDS)
 
@@ -162,22 +162,26 @@ class FolderAdapter:
 
     async def _hand_in(self, update: str, receive: Receive) -> None:
         directory = self._in(".taken", update)
-        names = [name for name in await aside(self._root, os.listdir, directory) if not name.startswith(".")]
+        names = [
+            name for name in await run_blocking(self._root, os.listdir, directory) if not name.startswith(".")
+        ]
         for stray in names[1:]:  # nobody but us should put anything here; it comes in by itself
             os.rename(os.path.join(directory, stray), self._in("in", _fitting(f"{update}-{stray}")))
         if names:
             try:
-                arrival = await aside(self._root, self._read, update, os.path.join(directory, names[0]))
-                await receive(arrival)
+                inbound = await run_blocking(
+                    self._root, self._read, update, os.path.join(directory, names[0])
+                )
+                await receive(inbound)
                 crashpoint(FOLDER_RECEIVED)
             except Refused as refusal:
-                await aside(self._root, self._set_aside, directory, names[0], refusal.why)
+                await run_blocking(self._root, self._set_aside, directory, names[0], refusal.why)
                 return
             except HibossError as error:  # not now; it stays taken and is tried again
                 raise LaneError(error.code, error.message) from error
-        await aside(self._root, shutil.rmtree, directory)
+        await run_blocking(self._root, shutil.rmtree, directory)
 
-    def _read(self, update: str, path: str) -> Arrival:
+    def _read(self, update: str, path: str) -> Inbound:
         name = os.path.basename(path)
         ending = os.path.splitext(name)[1].lower()
         facts: dict[str, Any] = {}
@@ -189,7 +193,7 @@ class FolderAdapter:
         else:
             files = [path]
         message = os.fsencode(name).decode("utf-8", "replace")  # a name may be any bytes
-        return Arrival(update=update, place=self._place, message=message, files=files, **facts)
+        return Inbound(update=update, place=self._place, message=message, files=files, **facts)
 
     def _set_aside(self, directory: str, name: str, why: str) -> None:
         kept = _fitting(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import clock
-from ..core.contract import Account, Arrival, LaneError
+from ..core.contract import Account, Inbound, LaneError
 from ..core.errors import HibossError
 from ..core.events import AdapterFailed, AdapterStarted, Bus
 from ..core.quoting import redact
@@ -27,11 +27,11 @@ TELL_AFTER = 2  # crashes in a row: once may pass by itself
 SOUND_MS = 60_000  # having run so long, an adapter's earlier crashes are forgiven
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
-Receive = Callable[[int, str, Arrival], Awaitable[bool]]
+Receive = Callable[[int, str, Inbound], Awaitable[bool]]
 
 
 @dataclass(slots=True)
-class Berth:
+class Slot:
     """The place of one adapter."""
 
     binding: int
@@ -50,107 +50,110 @@ class Berth:
         return f"{self.type}:{self.account}"
 
 
-class Crew:
+class Supervisor:
     def __init__(
         self,
         registry: Registry,
         bus: Bus,
         receive: Receive,
-        runs: Callable[[Berth], Awaitable[None]],
-        fails: Callable[[Berth], Awaitable[None]],
+        runs: Callable[[Slot], Awaitable[None]],
+        fails: Callable[[Slot], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._bus = bus
         self._receive = receive
         self._runs = runs  # it can post again: its lanes may be tried
         self._fails = fails  # it does not get to run: the boss should know
-        self.berths: dict[int, Berth] = {}
+        self.slots: dict[int, Slot] = {}
 
     def add(self, row: Row) -> None:
         """Start an adapter for a binding, now or after a restart."""
-        if row["id"] in self.berths:
+        if row["id"] in self.slots:
             return
-        berth = Berth(row["id"], row["adapter"], row["account"], json.loads(row["settings"] or "{}"))
-        self.berths[berth.binding] = berth
-        berth.life = asyncio.create_task(self._live(berth), name=f"adapter {berth.name}")
+        slot = Slot(row["id"], row["adapter"], row["account"], json.loads(row["settings"] or "{}"))
+        self.slots[slot.binding] = slot
+        slot.life = asyncio.create_task(self._live(slot), name=f"adapter {slot.name}")
 
     async def remove(self, binding: int) -> None:
-        berth = self.berths.pop(binding, None)
-        if berth is not None and berth.life is not None:
-            berth.life.cancel()
-            await asyncio.gather(berth.life, return_exceptions=True)
+        slot = self.slots.pop(binding, None)
+        if slot is not None and slot.life is not None:
+            slot.life.cancel()
+            await asyncio.gather(slot.life, return_exceptions=True)
 
     async def keep_only(self, bindings: set[int]) -> None:
         """Stop the adapters of bindings that are no more."""
-        await asyncio.gather(*[self.remove(binding) for binding in set(self.berths) - bindings])
+        await asyncio.gather(*[self.remove(binding) for binding in set(self.slots) - bindings])
 
     async def close(self) -> None:
-        await asyncio.gather(*[self.remove(binding) for binding in list(self.berths)])
+        await asyncio.gather(*[self.remove(binding) for binding in list(self.slots)])
 
     def kind(self, name: str) -> Any:
         """The adapter class of this type."""
         return self._registry.kind(name)
 
     def adapter(self, binding: int | None) -> Any:
-        berth = self.berths.get(binding or 0)
-        if berth is None:
+        slot = self.slots.get(binding or 0)
+        if slot is None:
             raise LaneError("unbound", "this account is not bound any more")
-        if berth.adapter is None:
-            raise LaneError("adapter_down", berth.error or "the adapter is still starting")
-        return berth.adapter
+        if slot.adapter is None:
+            raise LaneError("adapter_down", slot.error or "the adapter is still starting")
+        return slot.adapter
 
     def is_starting(self, binding: int | None) -> bool:
         """Whether its first start has not come to an end yet."""
-        berth = self.berths.get(binding or 0)
-        return berth is not None and berth.state == "starting" and berth.error is None
+        slot = self.slots.get(binding or 0)
+        return slot is not None and slot.state == "starting" and slot.error is None
 
-    async def _live(self, berth: Berth) -> None:
+    async def _live(self, slot: Slot) -> None:
         """Run, and run again after a crash, until cancelled."""
         while True:
-            await self._run(berth)
-            berth.adapter, berth.state = None, "failed"
-            pause = PAUSES[min(berth.crashes, len(PAUSES) - 1)]
-            berth.crashes += 1
-            if berth.crashes == TELL_AFTER:
-                await self._fails(berth)
-            self._bus.publish(AdapterFailed(at=clock.now(), binding=berth.binding, error=berth.error or ""))
+            await self._run(slot)
+            slot.adapter, slot.state = None, "failed"
+            pause = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
+            slot.crashes += 1
+            if slot.crashes == TELL_AFTER:
+                await self._fails(slot)
+            self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
             await asyncio.sleep(pause)
-            berth.state = "starting"
+            slot.state = "starting"
 
-    async def _run(self, berth: Berth) -> None:
+    async def _run(self, slot: Slot) -> None:
         """One life of an adapter; returns when it has ended, with `error` saying why."""
         adapter = None
         try:
-            kind = self._registry.kind(berth.type)
-            adapter = kind(Account(binding=berth.binding, name=berth.account, settings=berth.settings))
+            kind = self._registry.kind(slot.type)
+            adapter = kind(Account(binding=slot.binding, name=slot.account, settings=slot.settings))
             await _start(adapter)
-            await self._is_up(berth, adapter)
-            await adapter.listen(lambda arrival: self._receive(berth.binding, berth.type, arrival))
-            berth.error = "it stopped listening"
+            await self._is_up(slot, adapter)
+            await adapter.listen(lambda inbound: self._receive(slot.binding, slot.type, inbound))
+            slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
-            berth.error = redact(str(error))
-            log.warning("%s cannot run: %s", berth.name, berth.error, extra={"action": "adapter"})
+            slot.error = redact(str(error))
+            log.warning("%s cannot run: %s", slot.name, slot.error, extra={"action": "adapter"})
         except BaseException as error:
-            if is_ours(error):
+            if is_our_cancellation(error):
                 raise
-            berth.error = redact(f"{type(error).__name__}: {error}")
-            log.exception("%s crashed.", berth.name, extra={"action": "adapter"})
+            slot.error = redact(f"{type(error).__name__}: {error}")
+            log.exception("%s crashed.", slot.name, extra={"action": "adapter"})
         finally:
-            if berth.since and clock.now() - berth.since > SOUND_MS:
-                berth.crashes = 0
-            berth.adapter, berth.since = None, 0
-            await _stop(adapter, berth)
+            if slot.since and clock.now() - slot.since > SOUND_MS:
+                slot.crashes = 0
+            slot.adapter, slot.since = None, 0
+            await _stop(adapter, slot)
 
-    async def _is_up(self, berth: Berth, adapter: Any) -> None:
-        berth.adapter, berth.state, berth.error, berth.since = adapter, "running", None, clock.now()
-        log.info("%s runs.", berth.name, extra={"action": "adapter"})
-        self._bus.publish(
-            AdapterStarted(at=berth.since, binding=berth.binding, address=f"channel:{berth.name}")
+    async def _is_up(self, slot: Slot, adapter: Any) -> None:
+        slot.adapter, slot.state, slot.error, slot.since = (
+            adapter,
+            "running",
+            None,
+            clock.now(),
         )
-        await self._runs(berth)
+        log.info("%s runs.", slot.name, extra={"action": "adapter"})
+        self._bus.publish(AdapterStarted(at=slot.since, binding=slot.binding, address=f"channel:{slot.name}"))
+        await self._runs(slot)
 
 
-def is_ours(error: BaseException) -> bool:
+def is_our_cancellation(error: BaseException) -> bool:
     """Whether what came out of an adapter is meant for us: we are cancelled, or the person interrupts.
 
     A CancelledError can also come from a task of the adapter's own, and sys.exit() from a
@@ -173,13 +176,13 @@ async def _start(adapter: Any) -> None:
         raise LaneError("timed_out", f"it did not start within {START_SECONDS:g} seconds") from error
 
 
-async def _stop(adapter: Any, berth: Berth) -> None:
+async def _stop(adapter: Any, slot: Slot) -> None:
     if adapter is None:
         return
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await adapter.stop()
     except BaseException as error:
-        if is_ours(error):
+        if is_our_cancellation(error):
             raise
-        log.exception("%s did not stop well.", berth.name, extra={"action": "adapter"})
+        log.exception("%s did not stop well.", slot.name, extra={"action": "adapter"})

@@ -176,7 +176,7 @@ def _schedules(context: Any) -> Found:
         yield one["id"], one["name"] or flat(one["subject"] or one["text"])
 
 
-def _places(context: Any) -> Found:
+def _queue(context: Any) -> Found:
     for one in _call(context, "lane.list", {})["lanes"]:
         yield one["address"], one["state"]
 
@@ -217,7 +217,7 @@ _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("chat", "agent"): _names,
     ("cron", "--id"): _schedules,
     ("inbox", "--from"): _correspondents,
-    ("lane", "--address"): _places,
+    ("lane", "--address"): _queue,
     ("read", "ids"): _ids,
     ("reply", "id_"): _ids,
     ("run", "--agent"): _names,

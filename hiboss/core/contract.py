@@ -64,7 +64,7 @@ class Letter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Arrival:
+class Inbound:
     """One message that came from a platform."""
 
     update: str  # the platform's id of this update: the same one is taken once
@@ -78,7 +78,7 @@ class Arrival:
     files: Sequence[str] = ()  # paths, copied before the callback returns
 
 
-Receive = Callable[[Arrival], Awaitable[bool]]
+Receive = Callable[[Inbound], Awaitable[bool]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +161,7 @@ class Usage(NamedTuple):
     cost: float | None = None  # in dollars
 
 
-class Heard(NamedTuple):
+class Progress(NamedTuple):
     """Something a provider says while it thinks: shown live, kept by nobody but for its usage."""
 
     # delta (a piece of the answer), tool (what it does just now), usage, alive (nothing to show)
@@ -178,7 +178,7 @@ class Reminder(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
+class TurnInput:
     """One turn, as a provider gets it."""
 
     run: str  # r9
@@ -195,7 +195,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Thought:
+class Answer:
     """What came of a turn that went well. An empty text: nothing is to be said."""
 
     text: str = ""
@@ -206,8 +206,8 @@ class Thought:
     note: str | None = None  # a remark for the record of the run
 
 
-Hear = Callable[[Heard], None]
-Started = Callable[[int], Awaitable[None]]  # told the pid of a process before it is given its turn
+OnProgress = Callable[[Progress], None]
+OnStart = Callable[[int], Awaitable[None]]  # told the pid of a process before it is given its turn
 
 
 class Provider(Protocol):
@@ -232,5 +232,5 @@ class Provider(Protocol):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Remember the settings (and `secret`, where one is kept). No I/O here."""
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
         """Take the turn. `hear` may be called at any time; each call is a sign of life."""

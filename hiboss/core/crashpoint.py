@@ -21,7 +21,7 @@ FOLDER_TAKEN = "folder.taken"
 FOLDER_RECEIVED = "folder.received"
 RUN_BEGUN = "runner.begun"
 RUN_STARTED = "runner.started"  # its process runs, and nobody noted its pid yet
-RUN_THOUGHT = "runner.thought"  # it has answered, and nothing is settled yet
+RUN_ANSWERED = "runner.answered"  # it has answered, and nothing is settled yet
 RUN_SETTLED = "runner.settled"
 SETUP_PROFILES = "setup.profiles_written"
 

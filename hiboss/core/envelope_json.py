@@ -13,7 +13,7 @@ from .clock import iso, iso_or_none
 from .envelope import Box, Kind, Priority, Status, Waits, shorten
 from .paths import Home
 
-Facts = Mapping[str, Any]  # a row of the store, by column
+EnvelopeRow = Mapping[str, Any]  # a row of the store, by column
 
 # Plain lists instead of enum look-ups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]
@@ -23,7 +23,7 @@ _KIND = [word.word for word in Kind]
 _WAITS = [word.word for word in Waits]
 
 
-class AttachmentShape(TypedDict):
+class AttachmentJson(TypedDict):
     name: str
     path: str
     size: int
@@ -31,14 +31,14 @@ class AttachmentShape(TypedDict):
     sha256: str
 
 
-class ErrorShape(TypedDict):
+class ErrorJson(TypedDict):
     kind: str
     text: str | None
     at: str | None
 
 
-EnvelopeShape = TypedDict(
-    "EnvelopeShape",
+EnvelopeJson = TypedDict(
+    "EnvelopeJson",
     {
         "id": str,
         "message": str,
@@ -56,7 +56,7 @@ EnvelopeShape = TypedDict(
         "subject": str | None,
         "type": str,
         "text": str,
-        "attachments": list[AttachmentShape],
+        "attachments": list[AttachmentJson],
         "status": str,
         "waits": str | None,
         "priority": str,
@@ -71,7 +71,7 @@ EnvelopeShape = TypedDict(
         "done_at": str | None,
         "attempts": int,
         "redelivered": bool,
-        "last_error": ErrorShape | None,
+        "last_error": ErrorJson | None,
         "run": str | None,
         "trace": str,
         "hops": int,
@@ -80,7 +80,7 @@ EnvelopeShape = TypedDict(
 )
 
 
-def envelope(row: Facts, home: Home, quotes: Mapping[int, str]) -> EnvelopeShape:
+def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> EnvelopeJson:
     """`quotes` are what may be shown of the messages replied to (store/envelopes.py)."""
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
     return {
@@ -123,12 +123,12 @@ def envelope(row: Facts, home: Home, quotes: Mapping[int, str]) -> EnvelopeShape
     }
 
 
-def _in_hand(row: Facts) -> bool:
+def _in_hand(row: EnvelopeRow) -> bool:
     """Whether its last hand-over counts as the present one: else the next will be another."""
     return row["status"] != Status.PENDING or row["held_by"] is not None or row["waits"] == Waits.LEASE
 
 
-def _late(row: Facts) -> int | None:
+def _late(row: EnvelopeRow) -> int | None:
     """By how much deferred mail came late, if somebody would notice."""
     if row["deliver_at"] is None or row["arrived_at"] is None:
         return None
@@ -136,7 +136,7 @@ def _late(row: Facts) -> int | None:
     return late if late >= 1 else None
 
 
-def attachments(stored: str, home: Home) -> list[AttachmentShape]:
+def attachments(stored: str, home: Home) -> list[AttachmentJson]:
     return [
         {
             "name": one["name"],
@@ -149,7 +149,7 @@ def attachments(stored: str, home: Home) -> list[AttachmentShape]:
     ]
 
 
-def _error(row: Facts) -> ErrorShape | None:
+def _error(row: EnvelopeRow) -> ErrorJson | None:
     if row["error_kind"] is None:
         return None
     return {"kind": row["error_kind"], "text": row["error_text"], "at": iso_or_none(row["error_at"])}

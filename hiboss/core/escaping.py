@@ -20,14 +20,14 @@ _KEYS = ("envelope-id:", "attachments:", "already-sent:")
 _MOMENT = "at0000-00-00T00:00:00+00:00:"
 
 
-def stuffed(text: str) -> str:
+def escape_body(text: str) -> str:
     """A text, with a `>` before each line that would look like one of ours."""
     if ":" not in text or not _suspicion().search(_unseen().sub("", text)):
         return text
     return _ours().sub(r"\1>", text)
 
 
-def harmless(name: str) -> str:
+def escape_name(name: str) -> str:
     """A name that can begin a line of ours: it must not begin like another, or like a line of a text.
 
     And the platform vouches for what stands after an @ in brackets, so no name brings its own.

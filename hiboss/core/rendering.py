@@ -149,7 +149,7 @@ def _attachment(file: Mapping[str, Any]) -> str:
 
 def body(text: str) -> str:
     """A text, with a `>` before each line that would look like one of ours."""
-    return escaping.stuffed(text)
+    return escaping.escape_body(text)
 
 
 # --- who said it ---------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _person(one: Envelope) -> str:
     """Alice (@alice)"""
     author = (one["channel"] or {}).get("author") or {}
     chosen = author.get("name") or one["from_name"] or ""
-    shown = name(escaping.harmless(chosen))
+    shown = name(escaping.escape_name(chosen))
     handle = author.get("username")
     return f"{shown} (@{name(handle)})".strip() if handle else shown
 

@@ -280,7 +280,7 @@ class Configuration:
         return settings, sources
 
 
-def described(configuration: Configuration) -> list[dict[str, Any]]:
+def describe(configuration: Configuration) -> list[dict[str, Any]]:
     """Every setting as it is shown: value, where from, and how to change it."""
 
     def plain(value: Any) -> Any:

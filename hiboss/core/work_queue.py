@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
 
 
-class Places(Generic[K]):
+class WorkQueue(Generic[K]):
     """Belongs to the event loop's thread. `work` is done for a key; True: something new came for it."""
 
     def __init__(

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 
 from .. import __version__
-from ..api.auth import Gate
-from ..api.context import House
-from ..api.dispatch import Desk
+from ..api.auth import Authenticator
+from ..api.context import Context
+from ..api.dispatch import Dispatcher
 from ..api.policy import Policy
 from ..core import clock
 from ..core.errors import BadConfig, HibossError, HomeUnusable
@@ -33,7 +33,7 @@ from ..store import tokens
 from ..store.store import Store
 from . import logs
 from .lock import Lock
-from .wiring import Works
+from .wiring import Wiring
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +44,9 @@ class Daemon:
         self.configuration = configuration
         self.settings = configuration.settings
         self.stopping = asyncio.Event()
-        self.desk: Desk
+        self.dispatcher: Dispatcher
         self.server: Server
-        self.works: Works
+        self.wiring: Wiring
         self._life = AsyncExitStack()
         self._served = False  # a single answer offline is no life
 
@@ -62,36 +62,36 @@ class Daemon:
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
-            self.works = Works(store, self.home, self.settings, router)
-            gate = Gate(store, policy, self.works.presence)
-            self.works.runner.token_ended = gate.forget
-            house = House(
+            self.wiring = Wiring(store, self.home, self.settings, router)
+            auth = Authenticator(store, policy, self.wiring.presence)
+            self.wiring.runner.token_ended = auth.forget
+            context = Context(
                 home=self.home,
                 configuration=self.configuration,
                 store=store,
                 router=router,
-                crew=self.works.crew,
-                delivery=self.works.delivery,
-                runner=self.works.runner,
-                scheduler=self.works.scheduler,
-                bus=self.works.bus,
-                waiters=self.works.waiters,
-                presence=self.works.presence,
-                gate=gate,
+                supervisor=self.wiring.supervisor,
+                delivery=self.wiring.delivery,
+                runner=self.wiring.runner,
+                scheduler=self.wiring.scheduler,
+                bus=self.wiring.bus,
+                waiters=self.wiring.waiters,
+                presence=self.wiring.presence,
+                auth=auth,
                 policy=policy,
                 started_at=clock.now(),
                 stop=self.stopping.set,
                 reload=self.reload,
                 connections=lambda: len(self.server.connections),
             )
-            self.desk = Desk(house)
-            self.server = Server(self.desk, self.settings)
+            self.dispatcher = Dispatcher(context)
+            self.server = Server(self.dispatcher, self.settings)
             self._life = life.pop_all()
 
     async def begin(self) -> None:
         """Before the doors open: what was in hand comes back, what is overdue arrives, adapters start."""
-        self._life.push_async_callback(self.works.close)
-        await self.works.start()
+        self._life.push_async_callback(self.wiring.close)
+        await self.wiring.start()
 
     async def open_doors(self) -> None:
         _allow_many_files()
@@ -99,9 +99,9 @@ class Daemon:
         self._life.callback(_remove, self.home.socket)
         self._life.push_async_callback(self.server.close)
         self._life.push_async_callback(
-            self.works.runner.close
+            self.wiring.runner.close
         )  # agents at work may still say what they found
-        self._life.callback(self.works.waiters.close)  # first of all: nobody keeps the doors waiting
+        self._life.callback(self.wiring.waiters.close)  # first of all: nobody keeps the doors waiting
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
 
@@ -166,7 +166,7 @@ async def once(home: Home, line: bytes) -> bytes:
     with _usable(home):
         await daemon.build()
     try:
-        return codec.result(request.id, await daemon.desk.call_offline(request.method, request.params))
+        return codec.result(request.id, await daemon.dispatcher.call_offline(request.method, request.params))
     except HibossError as error:
         return codec.failure(request.id, error)
     finally:

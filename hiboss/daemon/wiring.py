@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..agents.runner import Runner
 from ..channels.registry import Registry
-from ..channels.supervisor import Berth, Crew
+from ..channels.supervisor import Slot, Supervisor
 from ..core import clock
 from ..core.address import BOSS
 from ..core.envelope import Accepted
@@ -32,7 +32,7 @@ from ..store.wakeups import Woken
 log = logging.getLogger(__name__)
 
 
-class Works:
+class Wiring:
     """Built without moving; `start` sets it going, and each part has its own `close`."""
 
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
@@ -42,8 +42,10 @@ class Works:
         store.tell_arrivals(self._arrived)
         self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
-        self.crew = Crew(registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails)
-        self.delivery = Delivery(store, home, settings, self.crew, self.bus)
+        self.supervisor = Supervisor(
+            registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails
+        )
+        self.delivery = Delivery(store, home, settings, self.supervisor, self.bus)
         self.runner = Runner(store, home, settings, self.bus)
         self.scheduler = Scheduler(store, settings, self._woken, self.presence.flush)
         self.delivery.nudge = self.scheduler.nudge
@@ -56,7 +58,7 @@ class Works:
         await self.runner.start()  # before holds are freed: what is left of a run must not go on
         await self.delivery.start()
         for row in self._store.read(bindings.listed):
-            self.crew.add(row)
+            self.supervisor.add(row)
         self.scheduler.start()
         self.runner.begin()
 
@@ -64,7 +66,7 @@ class Works:
         await self.runner.close()  # first, if the doors have not done it: its answers want to be delivered
         await self.scheduler.close()
         await self.delivery.close()  # before the crew: what is in hand needs it
-        await self.crew.close()
+        await self.supervisor.close()
         try:
             await self.presence.flush()
         except HibossError as error:
@@ -95,18 +97,18 @@ class Works:
             fact = EnvelopesArrived(at=clock.now(), envelopes=tuple(envelopes), recipients=tuple(recipients))
             self.bus.publish(fact)
 
-    async def _adapter_runs(self, berth: Berth) -> None:
+    async def _adapter_runs(self, slot: Slot) -> None:
         for pause in (0.1, 1.0, 5.0, 30.0):
             try:
-                await self.delivery.resume(berth.binding)
+                await self.delivery.resume(slot.binding)
                 return
             except HibossError as error:
-                log.error("The lanes of %s wait: %s", berth.name, error, extra={"action": "adapter"})
+                log.error("The lanes of %s wait: %s", slot.name, error, extra={"action": "adapter"})
                 await asyncio.sleep(pause)
 
-    async def _adapter_fails(self, berth: Berth) -> None:
-        text = f"{berth.name} does not run: {berth.error}\nIt is started again. See: hiboss daemon status"
+    async def _adapter_fails(self, slot: Slot) -> None:
+        text = f"{slot.name} does not run: {slot.error}\nIt is started again. See: hiboss daemon status"
         try:
             await self._store.write(lambda tx: notices.notify(tx, BOSS, text, clock.now()))
         except HibossError as error:
-            log.error("The boss was not told of %s: %s", berth.name, error, extra={"action": "adapter"})
+            log.error("The boss was not told of %s: %s", slot.name, error, extra={"action": "adapter"})

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from ..channels.supervisor import Crew, is_ours
+from ..channels.supervisor import Supervisor, is_our_cancellation
 from ..core import backoff, clock
 from ..core.contract import EnvelopeError, File, LaneError, Letter
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
@@ -24,11 +24,11 @@ from ..core.events import Bus, EnvelopeSettled, Event, LaneWaits
 from ..core.paths import Home
 from ..core.quoting import redact
 from ..core.settings import Settings
-from ..core.work_queue import Places
+from ..core.work_queue import WorkQueue
 from ..store import lanes
-from ..store.envelopes import Facts
+from ..store.envelopes import EnvelopeRow
 from ..store.group_commit import Tx
-from ..store.lanes import Lane, Trouble
+from ..store.lanes import Failure, Lane
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
@@ -49,13 +49,15 @@ class Settle(NamedTuple):
 
 
 class Delivery:
-    def __init__(self, store: Store, home: Home, settings: Settings, crew: Crew, bus: Bus) -> None:
+    def __init__(
+        self, store: Store, home: Home, settings: Settings, supervisor: Supervisor, bus: Bus
+    ) -> None:
         self._store = store
         self._home = home
         self._settings = settings
-        self._crew = crew
+        self._supervisor = supervisor
         self._bus = bus
-        self._places: Places[Lane] = Places(lambda: settings.parallel_lanes, self._work)
+        self._queue: WorkQueue[Lane] = WorkQueue(lambda: settings.parallel_lanes, self._work)
         self.nudge: Callable[[int], None]  # the scheduler's, set by the assembly
 
     async def start(self) -> None:
@@ -72,12 +74,12 @@ class Delivery:
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look into these lanes. `eager`: something new came, so try also one that waits."""
         for lane in found:
-            if not self._crew.is_starting(lane.binding):  # it wakes its lanes itself
-                self._places.wake(lane, eager=eager)
+            if not self._supervisor.is_starting(lane.binding):  # it wakes its lanes itself
+                self._queue.wake(lane, eager=eager)
 
     async def close(self) -> None:
         """Let what is in hand be settled, for a bounded time; the rest comes back at the next start."""
-        tasks = self._places.close()
+        tasks = self._queue.close()
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         for task in tasks:
@@ -96,15 +98,15 @@ class Delivery:
             await self._deliver(lane, eager)
         except Exception as error:  # a defect of ours must not strand what the lane has in hand
             log.exception("A lane broke off.", extra={"action": "deliver"})
-            await self._break_off(lane, Trouble("broke_off", f"hiboss failed here: {type(error).__name__}"))
+            await self._break_off(lane, Failure("broke_off", f"hiboss failed here: {type(error).__name__}"))
 
-    async def _break_off(self, lane: Lane, trouble: Trouble) -> None:
+    async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """What it had in hand waits with the lane, as after any error, and is tried again."""
         now = clock.now()
         until = now + int(backoff.after(1) * 1000)
 
         def write(tx: Tx) -> None:
-            lanes.broke_off(tx, lane, trouble, until, now)
+            lanes.broke_off(tx, lane, failure, until, now)
 
         await self._store.write_in_the_end(write)
         self.nudge(until)
@@ -112,11 +114,11 @@ class Delivery:
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
         for turn in range(BURST + 1):
-            last = turn == BURST or self._places.closed
+            last = turn == BURST or self._queue.closed
             claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
             if claimed is None:
                 if turn == BURST:
-                    self._places.once_more(lane)  # stand in line again
+                    self._queue.once_more(lane)  # stand in line again
                 return
             crashpoint(CLAIMED)
             settle = await self._hand_over(lane, claimed)
@@ -124,11 +126,11 @@ class Delivery:
 
     async def _settle_and_claim(
         self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool
-    ) -> Facts | None:
+    ) -> EnvelopeRow | None:
         """One transaction. While the store cannot be used, what came of a hand-over is not forgotten."""
         boot = self._store.boot
 
-        def change(tx: Tx) -> Facts | None:
+        def change(tx: Tx) -> EnvelopeRow | None:
             if settle is not None:
                 settle.write(tx)
             return lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
@@ -141,31 +143,31 @@ class Delivery:
                 self.nudge(settle.wake_at)
         return claimed
 
-    async def _hand_over(self, lane: Lane, claimed: Facts) -> Settle:
+    async def _hand_over(self, lane: Lane, claimed: EnvelopeRow) -> Settle:
         """Post it, and say what to write about that."""
         number = int(claimed["id"])
         try:
-            adapter = self._crew.adapter(lane.binding)
+            adapter = self._supervisor.adapter(lane.binding)
             letter = _letter(claimed, self._home)
             async with asyncio.timeout(self._settings.post_seconds):
                 return await self._post(adapter, lane, letter, claimed)
         except EnvelopeError as error:
-            return self._failed(lane, number, Trouble(error.kind, redact(error.text)))
+            return self._failed(lane, number, Failure(error.kind, redact(error.text)))
         except LaneError as error:
-            return self._waits(lane, claimed, Trouble(error.kind, redact(error.text)), error.retry_after)
+            return self._waits(lane, claimed, Failure(error.kind, redact(error.text)), error.retry_after)
         except TimeoutError:
             text = f"no answer within {self._settings.post_seconds:g} seconds"
-            return self._waits(lane, claimed, Trouble("timed_out", text), None)
+            return self._waits(lane, claimed, Failure("timed_out", text), None)
         except HibossError as error:  # a chunk could not be noted
-            return self._waits(lane, claimed, Trouble(error.code, error.message), None)
+            return self._waits(lane, claimed, Failure(error.code, error.message), None)
         except BaseException as error:  # a defect of the adapter's stops its own lane only, also sys.exit
-            if is_ours(error):
+            if is_our_cancellation(error):
                 raise
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
-            trouble = Trouble("adapter_failed", f"the adapter failed: {type(error).__name__}")
-            return self._waits(lane, claimed, trouble, None)
+            failure = Failure("adapter_failed", f"the adapter failed: {type(error).__name__}")
+            return self._waits(lane, claimed, failure, None)
 
-    async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: Facts) -> Settle:
+    async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
         number, kept = int(claimed["id"]), claimed["posted"]
         chunks = [row["content"] for row in kept] or adapter.chunks(letter)
         if not chunks:
@@ -201,30 +203,30 @@ class Delivery:
 
         return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
 
-    def _failed(self, lane: Lane, number: int, trouble: Trouble) -> Settle:
+    def _failed(self, lane: Lane, number: int, failure: Failure) -> Settle:
         now = clock.now()
-        log.warning("e%d failed: %s", number, trouble.text, extra={"action": "deliver"})
-        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=trouble.text)
+        log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
+        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
 
         def write(tx: Tx) -> None:
-            lanes.fail(tx, [number], trouble, now, tried=True)
+            lanes.fail(tx, [number], failure, now, tried=True)
             lanes.recovered(tx, lane)
 
         return Settle(write, event)
 
-    def _waits(self, lane: Lane, claimed: Facts, trouble: Trouble, retry_after: float | None) -> Settle:
+    def _waits(self, lane: Lane, claimed: EnvelopeRow, failure: Failure, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
         failures = self._store.read(lambda connection: lanes.failures(connection, lane))
         delay = backoff.after(failures)
         if retry_after is not None and math.isfinite(retry_after):
             delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
-        log.warning("%s waits %.0f s: %s", address, delay, trouble.text, extra={"action": "deliver"})
+        log.warning("%s waits %.0f s: %s", address, delay, failure.text, extra={"action": "deliver"})
         until = now + int(delay * 1000)
-        event = LaneWaits(at=now, address=address, error=trouble.text, until=until)
-        return Settle(lambda tx: lanes.waits(tx, lane, number, trouble, until, now), event, until)
+        event = LaneWaits(at=now, address=address, error=failure.text, until=until)
+        return Settle(lambda tx: lanes.waits(tx, lane, number, failure, until, now), event, until)
 
 
-def _letter(claimed: Facts, home: Home) -> Letter:
+def _letter(claimed: EnvelopeRow, home: Home) -> Letter:
     files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
     return Letter(
         id=f"e{claimed['id']}",

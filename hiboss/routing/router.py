@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import clock
-from ..core.contract import Arrival, Refused
+from ..core.contract import Inbound, Refused
 from ..core.envelope import Accepted, Attachment, Draft, measure
 from ..core.errors import (
     AttachmentForbidden,
@@ -65,38 +65,38 @@ class Router:
         self.accepted(accepted)
         return accepted
 
-    async def receive(self, binding: int, adapter: str, arrival: Arrival) -> bool:
+    async def receive(self, binding: int, adapter: str, inbound: Inbound) -> bool:
         """Store what came in from a platform; after this its offset may advance.
 
         False: it was stored before. Raises Refused for what can never be taken.
         """
-        self._check_arrival(arrival)
-        if arrival.files:  # before they are touched
+        self._check_inbound(inbound)
+        if inbound.files:  # before they are touched
             known: bool = await self._store.write(
-                lambda tx: platform_updates.known(tx, binding, arrival.update)
+                lambda tx: platform_updates.known(tx, binding, inbound.update)
             )
             if known:
                 return False
         try:
-            files = await self._keep(arrival.files)
+            files = await self._keep(inbound.files)
         except (TooLarge, BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
             raise Refused(error.message) from error
         now = clock.now()
         accepted = await self._store.write(
-            lambda tx: platform_updates.receive(tx, binding, adapter, arrival, files, now)
+            lambda tx: platform_updates.receive(tx, binding, adapter, inbound, files, now)
         )
         if accepted is not None:
             self.accepted(accepted)
         return accepted is not None
 
-    def _check_arrival(self, arrival: Arrival) -> None:
+    def _check_inbound(self, inbound: Inbound) -> None:
         limits = self._settings
-        if not arrival.files and (not arrival.text or arrival.text.isspace()):
+        if not inbound.files and (not inbound.text or inbound.text.isspace()):
             raise Refused("it is empty")
         try:
-            measure("text", arrival.text, limits.text_bytes)
-            measure("subject", arrival.subject or "", limits.subject_bytes)
-            for value in (*arrival.author.values(), arrival.group or "", arrival.answers or ""):
+            measure("text", inbound.text, limits.text_bytes)
+            measure("subject", inbound.subject or "", limits.subject_bytes)
+            for value in (*inbound.author.values(), inbound.group or "", inbound.answers or ""):
                 measure("author, group or answers", value, limits.word_bytes)
         except HibossError as error:
             raise Refused(error.message) from error

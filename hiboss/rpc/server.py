@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 PEER_SECONDS = 1.0  # how often to look whether one that writes no more is still there
 
 
-class Desk(Protocol):
+class Dispatcher(Protocol):
     """What this door needs of the api."""
 
     def call(self, method: str, params: Any, token: str | None = None) -> Awaitable[Any]: ...
@@ -39,8 +39,8 @@ class Desk(Protocol):
 class Server:
     """Listens on a unix socket; `close` stops listening, lets answers out and hangs up."""
 
-    def __init__(self, desk: Desk, settings: Settings) -> None:
-        self.desk = desk
+    def __init__(self, dispatcher: Dispatcher, settings: Settings) -> None:
+        self.dispatcher = dispatcher
         self.settings = settings
         self.connections: set[Connection] = set()
         self._listener: asyncio.AbstractServer | None = None
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
             self._begin(parsed.calls, self._run_batch(parsed, self._token))
         else:
             self._login_first(parsed)
-            if parsed.notification or self._server.desk.may_wait(parsed.method):
+            if parsed.notification or self._server.dispatcher.may_wait(parsed.method):
                 self._begin([parsed], self._run_aloud(parsed, self._token))
             else:  # nearly all of them, by the shortest way
                 self._start(self._answer_one(parsed, self._slot(), self._token))
@@ -198,7 +198,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """What may wait has no place in the order, and ends when the peer has gone."""
         if not any(
-            isinstance(call, codec.Request) and self._server.desk.may_wait(call.method) for call in calls
+            isinstance(call, codec.Request) and self._server.dispatcher.may_wait(call.method)
+            for call in calls
         ):
             silent = all(_silent(call) for call in calls)
             self._start(work if silent else self._answer(work, self._slot()))
@@ -264,7 +265,7 @@ class Connection(asyncio.Protocol):
                 return b""
             await self._room.wait()
         try:
-            value = await self._server.desk.call(call.method, call.params, token)
+            value = await self._server.dispatcher.call(call.method, call.params, token)
             return codec.result(call.id, value)
         except HibossError as error:
             return codec.failure(call.id, error)
@@ -278,7 +279,7 @@ class Connection(asyncio.Protocol):
             return
         token = call.params.get("token") if isinstance(call.params, dict) else None
         try:
-            self._server.desk.check_token(token)
+            self._server.dispatcher.check_token(token)
         except HibossError:
             return  # the operation itself says what is wrong with it
         self._token = token

@@ -14,7 +14,7 @@ from .group_commit import Tx
 # What a caller may set; each is a column of the same name.
 FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace", "reply", "busy")
 LIMITS = ("daily_tokens", "daily_cost")
-THINKING = ("provider", "provider_config")
+PROVIDER_FIELDS = ("provider", "provider_config")
 
 _SELECT = """
 SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.reply, g.busy, g.description,
@@ -29,9 +29,9 @@ def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
     """The new agent's address id."""
     address = Address("agent", name)
     # Nor may a person have it: `--as` knows only names.
-    if tx.book.entry(address) is not None or tx.book.entry(Address("user", name)) is not None:
+    if tx.cache.live_address(address) is not None or tx.cache.live_address(Address("user", name)) is not None:
         raise NameTaken(name=name)
-    entry = tx.book.add(address)
+    entry = tx.cache.add_address(address)
     columns = {"address": entry.id, "created_at": now, **_known(fields)}
     tx.execute(
         f"INSERT INTO agent ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
@@ -72,9 +72,9 @@ def delete(tx: Tx, name: str, now: int) -> int:
         (now, row["id"]),
     ).rowcount
     _end_tasks(tx, row["id"], now)
-    entry = tx.book.entry(Address("agent", row["name"]))
+    entry = tx.cache.live_address(Address("agent", row["name"]))
     assert entry is not None
-    tx.book.retire(entry, now)
+    tx.cache.retire_address(entry, now)
     schedules.end_of_owner(tx, row["id"], now)
     bindings.end_of_agent(tx, row["id"], now)  # last: to who has left no notice goes
     return waiting
@@ -82,7 +82,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
 
 def _end_tasks(tx: Tx, agent: int, now: int) -> None:
     """What it gave to agent:background and was not begun is done by nobody."""
-    background = tx.book.entry(BACKGROUND)
+    background = tx.cache.live_address(BACKGROUND)
     if background is None:
         return
     tx.execute(
@@ -108,7 +108,7 @@ def get(connection: Connection | Tx, name: str) -> Row:
     return row
 
 
-def thinking(connection: Connection | Tx, address: int, *, any_mode: bool = False) -> Row | None:
+def with_provider(connection: Connection | Tx, address: int, *, any_mode: bool = False) -> Row | None:
     """An agent that has a provider and is given turns, by its address's id; else None."""
     row: Row | None = connection.execute(
         f"{_SELECT} AND g.address = ? AND g.provider IS NOT NULL AND (? OR g.mode = 'run')",
@@ -127,4 +127,4 @@ def listed(connection: Connection | Tx, role: str | None = None, module: str | N
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: fields[name] for name in (*FIELDS, *LIMITS, *THINKING) if name in fields}
+    return {name: fields[name] for name in (*FIELDS, *LIMITS, *PROVIDER_FIELDS) if name in fields}

@@ -9,7 +9,7 @@ from ..core.address import Address
 from ..core.errors import BindingTaken, UnknownBinding
 from .connection import Connection, Row
 from .group_commit import Tx
-from .lanes import Trouble, fail
+from .lanes import Failure, fail
 
 
 class Bound(NamedTuple):
@@ -41,7 +41,7 @@ def add(
 def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
     """Let a binding post to a place; the place's address id."""
     address = Address("channel", f"{adapter}:{place}")
-    entry = tx.book.entry(address) or tx.book.add(address)
+    entry = tx.cache.live_address(address) or tx.cache.add_address(address)
     tx.execute(
         """
         INSERT INTO contact (binding, platform_id, address, state, created_at, decided_at)
@@ -81,7 +81,7 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
             (row["id"],),
         )
     ]
-    fail(tx, waiting, Trouble("unbound", f"{adapter}:{account} is no longer bound"), now)
+    fail(tx, waiting, Failure("unbound", f"{adapter}:{account} is no longer bound"), now)
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     return int(row["id"]), True, len(waiting)
 

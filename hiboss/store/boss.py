@@ -18,7 +18,7 @@ def boss(connection: Connection | Tx) -> Row | None:
 
 
 def add_boss(tx: Tx, name: str, timezone: str, now: int) -> int:
-    entry = tx.book.add(BOSS)
+    entry = tx.cache.add_address(BOSS)
     tx.execute(
         "INSERT INTO user (address, name, boss, timezone, created_at) VALUES (?, ?, 1, ?, ?)",
         (entry.id, name, timezone, now),

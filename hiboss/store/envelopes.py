@@ -32,10 +32,10 @@ LEFT JOIN agent g ON g.address = m.sender
 QUOTED = 400  # characters read of a message replied to, more than is ever shown of it
 
 
-Facts = dict[str, Any]  # not a Row, which searches its columns anew for each name: forty here
+EnvelopeRow = dict[str, Any]  # not a Row, which searches its columns anew for each name: forty here
 
 
-def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[Facts]:
+def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
     """The envelopes with these ids, in this order; what is not there is left out."""
     marks = ",".join("?" * len(ids))
     cursor = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids)
@@ -45,7 +45,7 @@ def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[Facts]:
     return [by_id[number] for number in ids if number in by_id]
 
 
-def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Facts:
+def visible(connection: Connection | Tx, number: int, viewer: int | None) -> EnvelopeRow:
     """One envelope, when the viewer sent it or has received it; None sees all."""
     rows = fetch(connection, [number])
     if not rows or not (viewer is None or _sees(rows[0], viewer)):
@@ -53,12 +53,12 @@ def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Fac
     return rows[0]
 
 
-def _sees(row: Facts, viewer: int) -> bool:
+def _sees(row: EnvelopeRow, viewer: int) -> bool:
     received = row["recipient"] == viewer and row["arrived"] is not None
     return received or row["sender"] == viewer
 
 
-def quotes(connection: Connection | Tx, rows: Iterable[Facts], viewer: int | None) -> dict[int, str]:
+def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
     """The beginnings of the messages replied to: of those only in which the viewer has part."""
     parents = {row["reply_to"] for row in rows} - {None}
     if not parents:

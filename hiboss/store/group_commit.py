@@ -20,7 +20,7 @@ from ..core.errors import Busy
 from ..core.paths import Home
 from ..core.settings import Settings
 from .connection import Connection, translate
-from .writer_cache import Book
+from .writer_cache import WriterCache
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ _OWN_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataErr
 class Tx:
     """What an operation works with: the connection, inside the group's transaction, and the book."""
 
-    __slots__ = ("arrived_for", "book", "execute")
+    __slots__ = ("arrived_for", "cache", "execute")
 
     def __init__(self, connection: Connection) -> None:
         self.execute = connection.execute
-        self.book = Book(connection)
+        self.cache = WriterCache(connection)
         self.arrived_for: list[int] = []  # to whom something came in this group: told after its COMMIT
 
 
@@ -168,7 +168,7 @@ class Writer:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         outcomes = [run(operation, future) for operation, future in group]
-        self._tx.book.flush()
+        self._tx.cache.flush()
         crashpoint(IN_GROUP)
         execute("COMMIT")
         crashpoint(AFTER_COMMIT)
@@ -176,27 +176,27 @@ class Writer:
 
     def _run(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
         changes = self._connection.total_changes
-        self._tx.book.mark()
+        self._tx.cache.mark()
         try:
             return future, operation(self._tx), None
         except Exception as error:
             _raise_if_of_the_file(error)
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
-            self._tx.book.back_to_mark(wrote=False)
+            self._tx.cache.back_to_mark(wrote=False)
             return future, None, error
 
     def _run_guarded(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
         execute = self._connection.execute
         execute("SAVEPOINT op")
-        self._tx.book.mark()
+        self._tx.cache.mark()
         try:
             result = operation(self._tx)
         except Exception as error:  # noqa: BLE001 - handed to the caller, whose door logs what is ours
             _raise_if_of_the_file(error)
             execute("ROLLBACK TO op")
             execute("RELEASE op")
-            self._tx.book.back_to_mark(wrote=True)
+            self._tx.cache.back_to_mark(wrote=True)
             return future, None, error
         execute("RELEASE op")
         return future, result, None
@@ -204,7 +204,7 @@ class Writer:
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
             self._connection.rollback()
-        self._tx.book.forget()
+        self._tx.cache.forget()
         self._tx.arrived_for.clear()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import due_envelopes, notices
 from .connection import Connection, Row
-from .envelopes import Facts
+from .envelopes import EnvelopeRow
 from .group_commit import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
@@ -26,7 +26,7 @@ class Lane(NamedTuple):
     binding: int | None
 
 
-class Trouble(NamedTuple):
+class Failure(NamedTuple):
     """What went wrong, in words that stay."""
 
     kind: str
@@ -36,7 +36,7 @@ class Trouble(NamedTuple):
 # --- claiming ------------------------------------------------------------------------
 
 
-def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Facts | None:
+def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> EnvelopeRow | None:
     """The next envelope of a lane, marked as in hand; None when there is nothing to do now."""
     state = get(tx, lane)
     if not may_go(state, now, eager=eager):
@@ -51,7 +51,7 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> Fa
         "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
         (boot, NEXT_START, found[0].id),
     )
-    facts: Facts = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
+    facts: EnvelopeRow = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
     facts["posted"] = posted(tx, found[0].id)
     facts["answers"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
@@ -154,7 +154,7 @@ def recovered(tx: Tx, lane: Lane) -> None:
     )
 
 
-def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: int) -> None:
+def waits(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int) -> None:
     """Nothing gets through: the lane waits, in its order, and the boss is told once."""
     held = tx.execute("SELECT held_by FROM envelope WHERE id = ?", (envelope,)).fetchone()[0]
     if held is None:
@@ -165,15 +165,15 @@ def waits(tx: Tx, lane: Lane, envelope: int, trouble: Trouble, until: int, now: 
                error_kind = ?1, error_text = ?2, error_at = ?3, first_failed_at = ifnull(first_failed_at, ?3)
         WHERE id = ?4
         """,
-        (trouble.kind, trouble.text, now, envelope),
+        (failure.kind, failure.text, now, envelope),
     )
-    row = meets(tx, lane, trouble, until, now)
+    row = meets(tx, lane, failure, until, now)
     # A day of trying, not a day asleep after one failure.
     if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
-        _give_up(tx, lane, trouble, now)
+        _give_up(tx, lane, failure, now)
 
 
-def meets(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> Row:
+def meets(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Row:
     """A lane has met something that stops it: it waits, and the boss is told once."""
     row: Row = tx.execute(
         """
@@ -187,10 +187,10 @@ def meets(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> Row:
             error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4
         RETURNING id, failures, first_failed_at, boss_told_at
         """,
-        (lane.address, lane.binding, until, now, trouble.kind, trouble.text),
+        (lane.address, lane.binding, until, now, failure.kind, failure.text),
     ).fetchone()
     if row["boss_told_at"] is None:
-        notices.tell_boss_of_lane(tx, lane.address, trouble.text, now)
+        notices.tell_boss_of_lane(tx, lane.address, failure.text, now)
         tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
     return row
 
@@ -200,7 +200,7 @@ def failures(tx: Tx | Connection, lane: Lane) -> int:
     return int(state["failures"]) if state is not None else 0
 
 
-def _give_up(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
+def _give_up(tx: Tx, lane: Lane, failure: Failure, now: int) -> None:
     """What this lane has failed to deliver for a day."""
     rows = tx.execute(
         """
@@ -210,10 +210,10 @@ def _give_up(tx: Tx, lane: Lane, trouble: Trouble, now: int) -> None:
         """,
         (lane.address, lane.binding, now - GIVE_UP_MS),
     ).fetchall()
-    fail(tx, [row["id"] for row in rows], trouble, now)
+    fail(tx, [row["id"] for row in rows], failure, now)
 
 
-def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool = False) -> None:
+def fail(tx: Tx, numbers: list[int], failure: Failure, now: int, *, tried: bool = False) -> None:
     """Given up: kept, visible, and each sender is told once. `tried`: this was one more attempt."""
     senders: dict[int, list[Row]] = {}
     for number in numbers:
@@ -224,7 +224,7 @@ def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool 
                    first_failed_at = ifnull(first_failed_at, ?1)
             WHERE id = ?4 AND status = 0
             """,
-            (now, trouble.kind, trouble.text, number, int(tried)),
+            (now, failure.kind, failure.text, number, int(tried)),
         ).rowcount
         if not failed:
             continue  # settled meanwhile, and whoever sent it was told
@@ -238,13 +238,13 @@ def fail(tx: Tx, numbers: list[int], trouble: Trouble, now: int, *, tried: bool 
         ).fetchone()
         senders.setdefault(row["sender"], []).append(row)
     for sender, rows in senders.items():
-        notices.tell_sender(tx, sender, rows, trouble.text, now, again=trouble.kind != "unbound")
+        notices.tell_sender(tx, sender, rows, failure.text, now, again=failure.kind != "unbound")
 
 
 # --- holds ---------------------------------------------------------------------------
 
 
-def broke_off(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> None:
+def broke_off(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> None:
     """Whatever this lane has in hand waits with it."""
     rows = tx.execute(
         f"""
@@ -254,7 +254,7 @@ def broke_off(tx: Tx, lane: Lane, trouble: Trouble, until: int, now: int) -> Non
         (lane.address, lane.binding),
     ).fetchall()
     for row in rows:
-        waits(tx, lane, row["id"], trouble, until, now)
+        waits(tx, lane, row["id"], failure, until, now)
 
 
 def free_holds(tx: Tx) -> int:

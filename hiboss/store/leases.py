@@ -73,7 +73,7 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
     return changed, lanes
 
 
-def _check_recipient(tx: Tx, row: envelopes.Facts) -> None:
+def _check_recipient(tx: Tx, row: envelopes.EnvelopeRow) -> None:
     """Who has left, and an account that is no longer bound, cannot be tried again."""
     gone = tx.execute(
         """

@@ -19,7 +19,7 @@ from ..core.errors import (
 from ..core.quoting import nearest
 from .connection import Connection, Row
 from .group_commit import Tx
-from .writer_cache import Entry
+from .writer_cache import LiveAddress
 
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
@@ -41,9 +41,9 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     parent = _parent(tx, draft, sender) if draft.reply_to else None
     recipients = _recipients(tx, draft, sender, parent)
     bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
-    conversation = tx.book.conversation((sender.id, *[r.id for r in recipients]), now)
+    conversation = tx.cache.conversation((sender.id, *[r.id for r in recipients]), now)
     # Due now: it arrives in the transaction that accepts it. Deferred: when its time comes.
-    seq = tx.book.next_seq(conversation) if draft.deliver_at is None else None
+    seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
     envelopes = tuple(
         [
@@ -76,7 +76,7 @@ def check(tx: Tx, draft: Draft) -> None:
 
 
 def _bindings(
-    tx: Tx, draft: Draft, sender: Entry, recipients: Sequence[Entry], parent: Row | None
+    tx: Tx, draft: Draft, sender: LiveAddress, recipients: Sequence[LiveAddress], parent: Row | None
 ) -> list[int | None]:
     return [
         _binding(tx, draft, sender, one, parent) if one.address.kind == "channel" else None
@@ -85,7 +85,7 @@ def _bindings(
 
 
 def _lanes(
-    draft: Draft, recipients: Sequence[Entry], bindings: Sequence[int | None]
+    draft: Draft, recipients: Sequence[LiveAddress], bindings: Sequence[int | None]
 ) -> tuple[tuple[int, int], ...]:
     if draft.deliver_at is not None:
         return ()
@@ -118,7 +118,13 @@ def repeated(tx: Tx, caller: int | None, key: str, digest: bytes | None) -> Acce
 
 
 def _insert_message(
-    tx: Tx, draft: Draft, sender: Entry, parent: Row | None, conversation: int, seq: int | None, now: int
+    tx: Tx,
+    draft: Draft,
+    sender: LiveAddress,
+    parent: Row | None,
+    conversation: int,
+    seq: int | None,
+    now: int,
 ) -> int:
     attachments = [a.facts() for a in draft.attachments] if draft.attachments else None
     cursor = tx.execute(
@@ -152,7 +158,7 @@ def _insert_message(
 
 
 def _insert_envelope(
-    tx: Tx, draft: Draft, message: int, recipient: Entry, binding: int | None, now: int
+    tx: Tx, draft: Draft, message: int, recipient: LiveAddress, binding: int | None, now: int
 ) -> int:
     deferred = draft.deliver_at is not None
     # A person's box holds mail as done: nobody works through it one by one.
@@ -165,7 +171,7 @@ def _insert_envelope(
             binding,
             int(Status.DONE if done else Status.PENDING),
             int(draft.priority),
-            None if deferred else tx.book.next_arrived(),
+            None if deferred else tx.cache.next_arrived(),
             int(Waits.DEFERRED) if deferred else None,
             draft.deliver_at,
             now if done else None,
@@ -174,22 +180,22 @@ def _insert_envelope(
     return int(cursor.lastrowid or 0)
 
 
-def _sender(tx: Tx, draft: Draft) -> Entry:
-    entry = tx.book.entry(draft.sender)
+def _sender(tx: Tx, draft: Draft) -> LiveAddress:
+    entry = tx.cache.live_address(draft.sender)
     if entry is not None and not draft.sees_all and entry.id != draft.caller:
         entry = None  # a namesake who came while this was under way
     if entry is None and draft.sender.kind == "channel":
-        return tx.book.add(draft.sender)  # only the boss may speak for a channel; api saw to it
+        return tx.cache.add_address(draft.sender)  # only the boss may speak for a channel; api saw to it
     if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
         raise UnknownSender(address=str(draft.sender), hint=hint(tx, draft.sender))
     return entry
 
 
-def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequence[Entry]:
+def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> Sequence[LiveAddress]:
     addresses = draft.to or _reply_addresses(tx, sender, parent)
-    found: dict[int, Entry] = {}
+    found: dict[int, LiveAddress] = {}
     for address in addresses:
-        entry = tx.book.entry(address)
+        entry = tx.cache.live_address(address)
         if entry is not None and entry.address == SYSTEM:
             entry = None  # it speaks and does not listen
         if entry is not None and entry.address == BACKGROUND:
@@ -202,7 +208,7 @@ def _recipients(tx: Tx, draft: Draft, sender: Entry, parent: Row | None) -> Sequ
     return list(found.values())
 
 
-def _check_thinks(tx: Tx, sender: Entry) -> None:
+def _check_thinks(tx: Tx, sender: LiveAddress) -> None:
     """A task in the background is done by the provider of whoever gives it."""
     row = tx.execute("SELECT provider FROM agent WHERE address = ?", (sender.id,)).fetchone()
     if row is None:
@@ -211,7 +217,7 @@ def _check_thinks(tx: Tx, sender: Entry) -> None:
         raise NoProvider(name=sender.address.name)
 
 
-def _reply_addresses(tx: Tx, sender: Entry, parent: Row | None) -> Sequence[Address]:
+def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequence[Address]:
     """Where a reply without recipients goes: to the writer, or on to those one wrote to oneself."""
     if parent is None:
         raise NoRecipient()
@@ -229,7 +235,7 @@ def _reply_addresses(tx: Tx, sender: Entry, parent: Row | None) -> Sequence[Addr
     return [Address(row["kind"], row["name"]) for row in rows]
 
 
-def _parent(tx: Tx, draft: Draft, sender: Entry) -> Row:
+def _parent(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
     """The message replied to, when the sender has part in it; a foreign one is not there."""
     assert draft.reply_to
     kind, number = draft.reply_to
@@ -245,7 +251,7 @@ def _parent(tx: Tx, draft: Draft, sender: Entry) -> Row:
     return row
 
 
-def _has_part(tx: Tx, message: Row, draft: Draft, sender: Entry) -> bool:
+def _has_part(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
     if draft.sees_all or message["sender"] == sender.id:
         return True
     received = tx.execute(
@@ -255,7 +261,7 @@ def _has_part(tx: Tx, message: Row, draft: Draft, sender: Entry) -> bool:
     return received is not None
 
 
-def _binding(tx: Tx, draft: Draft, sender: Entry, recipient: Entry, parent: Row | None) -> int:
+def _binding(tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None) -> int:
     """The platform account this sender posts with there; pinned to the envelope.
 
     A reply leaves by the one its message came in. Only an agent the account serves may use

@@ -42,9 +42,9 @@ def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
 
 def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
     """A notice from agent:system: made by a machine, it starts nothing and causes no other."""
-    if tx.book.entry(to) is None:
+    if tx.cache.live_address(to) is None:
         return
-    entry = tx.book.entry(SYSTEM) or tx.book.add(SYSTEM)
+    entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(
         sender=SYSTEM,
         caller=entry.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.address import Address
-from ..core.contract import Arrival
+from ..core.contract import Inbound
 from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import NotBound
 from . import bindings, messages
@@ -19,12 +19,12 @@ def known(tx: Tx, binding: int, update: str) -> bool:
 
 
 def receive(
-    tx: Tx, binding: int, adapter: str, arrival: Arrival, files: tuple[Attachment, ...], now: int
+    tx: Tx, binding: int, adapter: str, inbound: Inbound, files: tuple[Attachment, ...], now: int
 ) -> Accepted | None:
     """Store an arrival for the agents its binding serves; None when it was stored before."""
-    if known(tx, binding, arrival.update):
+    if known(tx, binding, inbound.update):
         return None
-    address = Address("channel", f"{adapter}:{arrival.place}")
+    address = Address("channel", f"{adapter}:{inbound.place}")
     to = bindings.agents_of(tx, binding)
     if not to:
         raise NotBound(sender="nobody", adapter=adapter, address=str(address))
@@ -33,12 +33,12 @@ def receive(
         caller=None,
         sees_all=True,
         to=tuple(to),
-        text=arrival.text,
-        subject=arrival.subject,
+        text=inbound.text,
+        subject=inbound.subject,
         attachments=files,
-        from_name=arrival.author.get("name"),
-        reply_to=_answered(tx, binding, address, arrival),
-        channel=_facts(arrival),
+        from_name=inbound.author.get("name"),
+        reply_to=_answered(tx, binding, address, inbound),
+        channel=_facts(inbound),
     )
     accepted = messages.insert(tx, draft, now)
     tx.execute(
@@ -46,16 +46,16 @@ def receive(
         INSERT INTO platform_update (binding, update_id, chat, platform_id, message, outcome, received_at)
         VALUES (?, ?, ?, ?, ?, 'accepted', ?)
         """,
-        (binding, arrival.update, arrival.place, arrival.message, accepted.message, now),
+        (binding, inbound.update, inbound.place, inbound.message, accepted.message, now),
     )
     return accepted
 
 
-def _answered(tx: Tx, binding: int, address: Address, arrival: Arrival) -> tuple[str, int] | None:
+def _answered(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple[str, int] | None:
     """The message of ours, or of theirs, that this replies to; ids are a chat's own."""
-    if arrival.answers is None:
+    if inbound.answers is None:
         return None
-    entry = tx.book.entry(address)
+    entry = tx.cache.live_address(address)
     row = tx.execute(
         """
         SELECT e.message FROM post p JOIN envelope e ON e.id = p.envelope
@@ -65,18 +65,18 @@ def _answered(tx: Tx, binding: int, address: Address, arrival: Arrival) -> tuple
         WHERE binding = ?2 AND chat = ?3 AND platform_id = ?1 AND message IS NOT NULL
         LIMIT 1
         """,
-        (arrival.answers, binding, arrival.place, entry.id if entry else None),
+        (inbound.answers, binding, inbound.place, entry.id if entry else None),
     ).fetchone()
     return None if row is None else ("message", int(row["message"]))
 
 
-def _facts(arrival: Arrival) -> dict[str, object]:
-    chat = {"id": arrival.place, "kind": "private" if arrival.group is None else "group"}
-    if arrival.group is not None:
-        chat["title"] = arrival.group
+def _facts(inbound: Inbound) -> dict[str, object]:
+    chat = {"id": inbound.place, "kind": "private" if inbound.group is None else "group"}
+    if inbound.group is not None:
+        chat["title"] = inbound.group
     facts: dict[str, object] = {"chat": chat}
-    if arrival.author:
-        facts["author"] = dict(arrival.author)
-    if arrival.message is not None:
-        facts["message"] = arrival.message
+    if inbound.author:
+        facts["author"] = dict(inbound.author)
+    if inbound.message is not None:
+        facts["message"] = inbound.message
     return facts

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from ..core.address import BACKGROUND, BOSS, Address
-from ..core.contract import Thought, Usage
+from ..core.contract import Answer, Usage
 from ..core.envelope import Accepted, Draft, Waits
 from ..core.errors import HibossError
 from . import lanes, messages, notices
 from .connection import Connection, Row
 from .group_commit import Tx
-from .lanes import Trouble
+from .lanes import Failure
 from .run_start import Turn
 
 ATTEMPTS = 5  # alone, before an envelope is given up
 SILENT = "NO_REPLY"  # a final text that is to be sent nowhere
 
 
-def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
+def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     """The answer, the outcome and the done marks, together; what was sent."""
     if not _still_running(tx, turn):
         return []
-    sent, remark = _answer(tx, turn, thought, now)
-    later = [_try(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in thought.later]
-    remarks = (thought.note, remark, *(remark for _, remark in later))
+    sent, remark = _answer(tx, turn, answer, now)
+    later = [_try(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in answer.later]
+    remarks = (answer.note, remark, *(remark for _, remark in later))
     note = "; ".join(filter(None, remarks)) or None
     tx.execute(
         """
@@ -30,10 +30,10 @@ def complete(tx: Tx, turn: Turn, thought: Thought, now: int) -> list[Accepted]:
                cost = ifnull(?, cost), answer = ? WHERE id = ?
         """,
         (
-            thought.text,
-            thought.tokens_in,
-            thought.tokens_out,
-            thought.cost,
+            answer.text,
+            answer.tokens_in,
+            answer.tokens_out,
+            answer.cost,
             sent.message if sent else None,
             turn.run,
         ),
@@ -60,9 +60,9 @@ def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
     )
 
 
-def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | None, str | None]:
+def _answer(tx: Tx, turn: Turn, answer: Answer, now: int) -> tuple[Accepted | None, str | None]:
     """The answer as it was sent, or why none was."""
-    text = thought.text.strip()
+    text = answer.text.strip()
     if not text:
         return None, "not sent: it ended without an answer"
     if text == SILENT:
@@ -73,7 +73,7 @@ def _answer(tx: Tx, turn: Turn, thought: Thought, now: int) -> tuple[Accepted | 
         return None, "not sent: what it was about was made by a machine or by itself, and wants no answer"
     if _spoke(tx, turn):
         return None, "not sent: it had already written there itself"
-    return _try(tx, turn, thought.text, now)
+    return _try(tx, turn, answer.text, now)
 
 
 def _try(
@@ -104,7 +104,7 @@ def _spoke(tx: Tx, turn: Turn) -> bool:
 def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None) -> Accepted | None:
     """Into the conversation that is answered, as made by a machine."""
     sender = BACKGROUND if turn.kind == "background" else Address("agent", turn.name)
-    entry = tx.book.entry(sender)
+    entry = tx.cache.live_address(sender)
     if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
         entry = None  # a namesake who came while this was under way
     to = _others(tx, turn.reply_conversation, entry.id) if entry else []
@@ -140,7 +140,7 @@ def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:
 # --- when it did not go well ---------------------------------------------------------
 
 
-def fail(tx: Tx, turn: Turn, trouble: Trouble, patience: tuple[int, ...], now: int) -> int | None:
+def fail(tx: Tx, turn: Turn, failure: Failure, patience: tuple[int, ...], now: int) -> int | None:
     """The turn did not go well: its envelopes come again, one by one; one that never goes well fails.
 
     `patience`: how long to wait after each failure, in milliseconds. Returns when to look
@@ -148,28 +148,28 @@ def fail(tx: Tx, turn: Turn, trouble: Trouble, patience: tuple[int, ...], now: i
     """
     if not _still_running(tx, turn):
         return None
-    _end(tx, turn, "failed", now, trouble=trouble, scope="turn")
+    _end(tx, turn, "failed", now, failure=failure, scope="turn")
     _free(tx, turn.riding)
     retry_at = now
     for number in turn.envelopes:
-        retry_at = max(retry_at, _comes_again(tx, number, trouble, patience, now))
+        retry_at = max(retry_at, _comes_again(tx, number, failure, patience, now))
     if len(turn.envelopes) > 1:
         return retry_at
     [number] = turn.envelopes
     if _failed_alone(tx, number) < ATTEMPTS:
         return retry_at
     if turn.kind == "background" or not _fails_for_others_too(tx, turn, number):
-        lanes.fail(tx, [number], trouble, now)
+        lanes.fail(tx, [number], failure, now)
         return None
     failures = lanes.failures(tx, turn.lane)
     until = now + patience[min(failures, len(patience) - 1)]
-    lanes.meets(tx, turn.lane, trouble, until, now)
+    lanes.meets(tx, turn.lane, failure, until, now)
     # A little behind the lane, so that another one may show whether it is the provider.
     tx.execute("UPDATE envelope SET wake_at = ? WHERE id = ?", (until + 1, number))
     return until
 
 
-def _comes_again(tx: Tx, number: int, trouble: Trouble, patience: tuple[int, ...], now: int) -> int:
+def _comes_again(tx: Tx, number: int, failure: Failure, patience: tuple[int, ...], now: int) -> int:
     row = tx.execute("SELECT attempts FROM envelope WHERE id = ?", (number,)).fetchone()
     # Taken up again after it had failed, it is tried as patiently as at first.
     step = min(row["attempts"], _failed_alone(tx, number), len(patience) - 1)
@@ -180,7 +180,7 @@ def _comes_again(tx: Tx, number: int, trouble: Trouble, patience: tuple[int, ...
                error_kind = ?3, error_text = ?4, error_at = ?5, first_failed_at = ifnull(first_failed_at, ?5)
         WHERE id = ?6 AND status = 0
         """,
-        (int(Waits.RETRY), retry_at, trouble.kind, trouble.text, now, number),
+        (int(Waits.RETRY), retry_at, failure.kind, failure.text, now, number),
     )
     return retry_at
 
@@ -220,13 +220,13 @@ def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
     return any(not row["own"] for row in rows)
 
 
-def wait(tx: Tx, turn: Turn, trouble: Trouble, until: int, now: int) -> None:
+def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> None:
     """No turn can be taken now: nothing has failed, the lane waits and the boss is told."""
     if not _still_running(tx, turn):
         return
-    _end(tx, turn, "failed", now, trouble=trouble, scope="lane")
+    _end(tx, turn, "failed", now, failure=failure, scope="lane")
     _free(tx, turn.envelopes + turn.riding)
-    lanes.meets(tx, turn.lane, trouble, until, now)
+    lanes.meets(tx, turn.lane, failure, until, now)
 
 
 def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: bool) -> None:
@@ -236,10 +236,10 @@ def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: boo
     """
     if not _still_running(tx, turn):
         return
-    trouble = Trouble(status, why)
-    _end(tx, turn, status, now, trouble=trouble)
+    failure = Failure(status, why)
+    _end(tx, turn, status, now, failure=failure)
     if gives_up:
-        lanes.fail(tx, list(turn.envelopes), trouble, now)
+        lanes.fail(tx, list(turn.envelopes), failure, now)
     _free(tx, turn.envelopes + turn.riding)
 
 
@@ -262,11 +262,11 @@ def _end(
     status: str,
     now: int,
     *,
-    trouble: Trouble | None = None,
+    failure: Failure | None = None,
     scope: str | None = None,
     note: str | None = None,
 ) -> None:
-    kind, error = trouble or (None, None)
+    kind, error = failure or (None, None)
     tx.execute(
         """
         UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, error_scope = ?5, note = ?6,

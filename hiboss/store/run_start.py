@@ -66,7 +66,7 @@ _NOWHERE = _Frame(None, None)
 def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | None:
     """The agent's next turn, taken in hand; None when there is nothing to do now."""
     now = start.now
-    row = agents.thinking(tx, agent)
+    row = agents.with_provider(tx, agent)
     state = lanes.get(tx, Lane(agent, None))
     if row is None or row["paused_at"] is not None or not lanes.may_go(state, now, eager=eager):
         return None
@@ -215,7 +215,7 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     ).fetchone()
     if facts is None:
         return None
-    row = agents.thinking(tx, facts["sender"], any_mode=True)
+    row = agents.with_provider(tx, facts["sender"], any_mode=True)
     if row is None or row["paused_at"] is not None:
         return None
     if run_limits.stops(tx, row, facts, start.bounds, start.now):

@@ -230,7 +230,7 @@ def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
 
 def draft(tx: Tx, row: Row, slot: int) -> Draft:
     kept = json.loads(row["draft"])
-    system = tx.book.entry(SYSTEM) or tx.book.add(SYSTEM)
+    system = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     key = f"s{row['id']}@{slot}"
     return Draft(
         sender=parse_address(kept["from"]),

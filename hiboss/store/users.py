@@ -17,9 +17,12 @@ FROM user u JOIN address a ON a.id = u.address WHERE a.retired_at IS NULL
 
 def register(tx: Tx, name: str, display: str, now: int) -> int:
     """The new person's address id. Names are told apart from agents' too: `--as` knows only names."""
-    if tx.book.entry(Address("user", name)) is not None or tx.book.entry(Address("agent", name)) is not None:
+    if (
+        tx.cache.live_address(Address("user", name)) is not None
+        or tx.cache.live_address(Address("agent", name)) is not None
+    ):
         raise NameTaken(name=name)
-    entry = tx.book.add(Address("user", name))
+    entry = tx.cache.add_address(Address("user", name))
     tx.execute("INSERT INTO user (address, name, created_at) VALUES (?, ?, ?)", (entry.id, display, now))
     return entry.id
 
@@ -51,7 +54,7 @@ def delete(tx: Tx, user: Row, now: int) -> None:
         """,
         (now, user["id"]),
     )
-    entry = tx.book.entry(Address("user", user["login"]))
+    entry = tx.cache.live_address(Address("user", user["login"]))
     assert entry is not None
-    tx.book.retire(entry, now)
+    tx.cache.retire_address(entry, now)
     schedules.end_of_owner(tx, user["id"], now)

@@ -72,7 +72,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
 
 def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
     row = tx.execute("SELECT conversation FROM message WHERE id = ?", (message,)).fetchone()
-    seq = tx.book.next_seq(row["conversation"])
+    seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
     envelopes = tx.execute(
         """
@@ -89,7 +89,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
             WHERE id = ?
             """,
             (
-                tx.book.next_arrived(),
+                tx.cache.next_arrived(),
                 int(Status.DONE if person else Status.PENDING),
                 now if person else None,
                 envelope["id"],
@@ -100,7 +100,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
 
 def _free(tx: Tx, row: Row, woken: Woken) -> None:
     """A retry is due, a lease has ended, or a snooze, which counts as arriving anew."""
-    arrived = tx.book.next_arrived() if row["waits"] == Waits.SNOOZE else None
+    arrived = tx.cache.next_arrived() if row["waits"] == Waits.SNOOZE else None
     tx.execute(
         """
         UPDATE envelope SET waits = NULL, wake_at = NULL, claimed_by = NULL, snoozed_until = NULL,

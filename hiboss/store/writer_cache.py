@@ -16,17 +16,17 @@ from .connection import Connection
 MEMORY = 20_000  # entries of all kinds, before they are forgotten
 
 
-class Entry(NamedTuple):
+class LiveAddress(NamedTuple):
     """Somebody who lives at an address now."""
 
     id: int
     address: Address
 
 
-class Book:
+class WriterCache:
     def __init__(self, connection: Connection) -> None:
         self._execute = connection.execute
-        self._entries: dict[Address, Entry] = {}  # by the address as written, in any case
+        self._addresses: dict[Address, LiveAddress] = {}  # by the address as written, in any case
         self._conversations: dict[tuple[int, ...], int] = {}  # by the parties in any order
         self._last_seq: dict[int, int] = {}
         self._arrived: int | None = None
@@ -37,29 +37,29 @@ class Book:
 
     # --- names ---------------------------------------------------------------------
 
-    def entry(self, address: Address) -> Entry | None:
+    def live_address(self, address: Address) -> LiveAddress | None:
         """Who lives there, or None."""
-        entry = self._entries.get(address)
+        entry = self._addresses.get(address)
         if entry is None:
             row = self._execute(
                 "SELECT id, kind, name FROM address WHERE fold = ? AND retired_at IS NULL", (address.fold,)
             ).fetchone()
             if row is None:
                 return None  # not kept: typos must not fill memory
-            entry = self._entries[address] = Entry(row["id"], Address(row["kind"], row["name"]))
+            entry = self._addresses[address] = LiveAddress(row["id"], Address(row["kind"], row["name"]))
         return entry
 
-    def add(self, address: Address) -> Entry:
+    def add_address(self, address: Address) -> LiveAddress:
         """Intern a new address."""
         row = self._execute(
             "INSERT INTO address (kind, name, fold) VALUES (?, ?, ?) RETURNING id",
             (address.kind, address.name, address.fold),
         ).fetchone()
-        return Entry(row["id"], address)
+        return LiveAddress(row["id"], address)
 
-    def retire(self, entry: Entry, now: int) -> None:
+    def retire_address(self, entry: LiveAddress, now: int) -> None:
         self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
-        self._entries.clear()
+        self._addresses.clear()
 
     # --- conversations -------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Book:
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
         if wrote:
-            self._entries.clear()
+            self._addresses.clear()
             self._conversations.clear()
 
     def flush(self) -> None:
@@ -132,15 +132,15 @@ class Book:
         if self._arrived is not None and self._arrived != self._arrived_flushed:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
-        known = len(self._conversations) + len(self._entries) + len(self._last_seq)
+        known = len(self._conversations) + len(self._addresses) + len(self._last_seq)
         if known > MEMORY:  # what is needed is read again
             self._last_seq.clear()
             self._conversations.clear()
-            self._entries.clear()
+            self._addresses.clear()
 
     def forget(self) -> None:
         """The whole group was rolled back: believe nothing but the database."""
-        self._entries.clear()
+        self._addresses.clear()
         self._conversations.clear()
         self._last_seq.clear()
         self._touched.clear()

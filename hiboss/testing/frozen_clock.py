@@ -65,7 +65,7 @@ class FrozenDaemon:
         """Call an operation; raises a HibossError. `from_` stands for `from`."""
         if "from_" in params:
             params["from"] = params.pop("from_")
-        return await self.daemon.desk.call(method, params, token)
+        return await self.daemon.dispatcher.call(method, params, token)
 
     def token(self, name: str) -> str:
         """The token of a profile: boss, nex, or an agent registered with profile=True."""
@@ -73,7 +73,7 @@ class FrozenDaemon:
 
     @property
     def scheduler(self) -> Scheduler:
-        return self.daemon.works.scheduler
+        return self.daemon.wiring.scheduler
 
     def tick(self, **by: float) -> None:
         """Set the clock, forwards or backwards (`hours=2`, `days=-1`), and tell nobody."""

@@ -21,7 +21,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.contract import Account, Arrival, EnvelopeError, LaneError, Letter, Receive, Refused
+from ..core.contract import Account, EnvelopeError, Inbound, LaneError, Letter, Receive, Refused
 
 POLL_SECONDS = 0.02
 
@@ -68,7 +68,7 @@ class ScriptedAdapter:
         facts = _read(path)
         update = os.path.basename(path).removesuffix(".json")
         try:
-            await receive(Arrival(update=update, place=facts.pop("place", self._name), **facts))
+            await receive(Inbound(update=update, place=facts.pop("place", self._name), **facts))
         except Refused as refusal:
             with _append(path + ".refused") as file:
                 file.write(refusal.why)

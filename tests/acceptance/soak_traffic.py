@@ -26,10 +26,10 @@ from hiboss.core.crashpoint import (
     FOLDER_TAKEN,
     IN_GROUP,
     POSTED,
+    RUN_ANSWERED,
     RUN_BEGUN,
     RUN_SETTLED,
     RUN_STARTED,
-    RUN_THOUGHT,
     SETTLED,
 )
 from tests.acceptance.soak_books import Books
@@ -50,7 +50,7 @@ MOST_PASSES = {
     FOLDER_TAKEN: 2,
     FOLDER_RECEIVED: 12,
 }
-OF_RUNS = dict.fromkeys((RUN_BEGUN, RUN_STARTED, RUN_THOUGHT, RUN_SETTLED), 12)
+OF_RUNS = dict.fromkeys((RUN_BEGUN, RUN_STARTED, RUN_ANSWERED, RUN_SETTLED), 12)
 POINTS = tuple(MOST_PASSES)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, RUN_THOUGHT
+from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import set_up, wait_until
@@ -106,7 +106,7 @@ def test_a_process_that_nobody_had_noted_is_found_and_ended(story: Story) -> Non
 
 
 def test_an_answer_that_nobody_had_written_down_is_thought_again(story: Story) -> None:
-    number = story.dies_at(RUN_THOUGHT)
+    number = story.dies_at(RUN_ANSWERED)
     assert story.worker.answers_to(number) == []
     assert left_behind(story.daemon, story.program.pids) == []
     story.goes_on()
@@ -126,8 +126,8 @@ def test_an_answer_that_was_written_down_is_not_thought_again(story: Story) -> N
 
 
 def test_dying_again_and_again_with_the_same_one_in_hand_loses_nothing(story: Story) -> None:
-    number = story.dies_at(RUN_THOUGHT)
-    for place in (RUN_BEGUN, RUN_STARTED, RUN_THOUGHT, RUN_SETTLED):
+    number = story.dies_at(RUN_ANSWERED)
+    for place in (RUN_BEGUN, RUN_STARTED, RUN_ANSWERED, RUN_SETTLED):
         story.goes_on(place)
         story.daemon.wait_for_death()
     story.goes_on()

@@ -14,7 +14,7 @@ import psutil
 from hiboss.agents.providers.command import Command
 from hiboss.agents.providers.demo import Demo
 from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
-from hiboss.core.contract import Provider, Task
+from hiboss.core.contract import Provider, TurnInput
 from tests.agents.webhook_receiver import Receiver, response
 from tests.core.letters import letter
 
@@ -43,7 +43,7 @@ class Rig(Protocol):
     def make(self) -> Provider:
         """The provider, made anew as for every turn."""
 
-    def task(self, **facts: Any) -> Task:
+    def task(self, **facts: Any) -> TurnInput:
         """A turn that will be answered as the rig was told last."""
 
     def answers(self, text: str) -> None: ...
@@ -82,7 +82,7 @@ class FallibleRig(Rig, Protocol):
         """No turn can go well now."""
 
 
-def plain_task(directory: Path, **facts: Any) -> Task:
+def plain_task(directory: Path, **facts: Any) -> TurnInput:
     known: dict[str, Any] = {
         "run": "r9",
         "delivery": uuid.uuid4().hex,
@@ -96,7 +96,7 @@ def plain_task(directory: Path, **facts: Any) -> Task:
         "environment": {"PATH": os.environ["PATH"], "HIBOSS_TOKEN": TOKEN},
         "output_bytes": 100_000,
     }
-    return Task(**{**known, **facts})
+    return TurnInput(**{**known, **facts})
 
 
 class DemoRig:
@@ -121,7 +121,7 @@ class DemoRig:
     def make(self) -> Provider:
         return Demo(Demo.configure(self.good()))
 
-    def task(self, **facts: Any) -> Task:
+    def task(self, **facts: Any) -> TurnInput:
         return plain_task(self._directory, **{"envelopes": self._envelopes, **facts})
 
     def answers(self, text: str) -> None:
@@ -166,7 +166,7 @@ class CommandRig:
     def make(self) -> Provider:
         return Command(Command.configure(self.good()))
 
-    def task(self, **facts: Any) -> Task:
+    def task(self, **facts: Any) -> TurnInput:
         plain = plain_task(self.directory)
         environment = {**plain.environment, "RIG": self.mark, "HIBOSS_RUN": self.mark}
         return plain_task(self.directory, **{"environment": environment, **facts})
@@ -256,7 +256,7 @@ class WebhookRig:
     def make(self) -> Provider:
         return Webhook({**Webhook.configure(self.good()), "secret": self.secret})
 
-    def task(self, **facts: Any) -> Task:
+    def task(self, **facts: Any) -> TurnInput:
         return plain_task(self.directory, **facts)
 
     def answers(self, text: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from hiboss.agents import child_process
 from hiboss.agents.providers.command import Command
-from hiboss.core.contract import Heard, LaneError, Task, Thought, TurnError, Usage
+from hiboss.core.contract import Answer, LaneError, Progress, TurnError, TurnInput, Usage
 from tests.agents.provider_rigs import plain_task
 from tests.support.programs import Program
 
@@ -27,22 +27,22 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path / "program")
 
 
-def think(program: Program, command: str | None = None, **facts: Any) -> tuple[Thought, list[Heard]]:
-    heard: list[Heard] = []
+def take_turn(program: Program, command: str | None = None, **facts: Any) -> tuple[Answer, list[Progress]]:
+    heard: list[Progress] = []
 
     async def started(pid: int) -> None:
         assert child_process.members(pid)
 
-    async def story() -> Thought:
-        task: Task = plain_task(program.directory, **facts)
+    async def story() -> Answer:
+        task: TurnInput = plain_task(program.directory, **facts)
         provider = Command(Command.configure({"command": command or program.command}))
         async with asyncio.timeout(SECONDS):
-            return await provider.think(task, heard.append, started)
+            return await provider.take_turn(task, heard.append, started)
 
     return asyncio.run(story()), heard
 
 
-def said(heard: list[Heard]) -> list[Heard]:
+def said(heard: list[Progress]) -> list[Progress]:
     return [one for one in heard if one.kind != "alive"]
 
 
@@ -52,7 +52,7 @@ def says(program: Program, *text: str) -> None:
 
 def test_the_command_is_split_as_by_a_shell_and_run_without_one(program: Program) -> None:
     program.does('for word in "$@"; do echo "<$word>"; done')
-    thought, _ = think(program, f"""{program.command} 'two words' "it's" $HOME * a;b > out ~ a\\ b""")
+    thought, _ = take_turn(program, f"""{program.command} 'two words' "it's" $HOME * a;b > out ~ a\\ b""")
     expected = ["two words", "it's", "$HOME", "*", "a;b", ">", "out", "~", "a b"]
     assert thought.text.splitlines() == [f"<{word}>" for word in expected]
     assert not (program.directory / "out").exists()
@@ -67,14 +67,14 @@ def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program:
         '{"hiboss": "usage", "tokens_in": 5, "cost": 1}',
         '{"hiboss": "usage", "tokens_in": 7}',
     )
-    thought, heard = think(program)
-    assert thought == Thought(text="a piece", tokens_in=7, cost=1.0)
+    thought, heard = take_turn(program)
+    assert thought == Answer(text="a piece", tokens_in=7, cost=1.0)
     assert said(heard) == [
-        Heard("delta", "a pie"),
-        Heard("tool", "grep for it"),
-        Heard("delta", "ce"),
-        Heard("usage", usage=Usage(tokens_in=5, cost=1.0)),
-        Heard("usage", usage=Usage(tokens_in=7, cost=1.0)),
+        Progress("delta", "a pie"),
+        Progress("tool", "grep for it"),
+        Progress("delta", "ce"),
+        Progress("usage", usage=Usage(tokens_in=5, cost=1.0)),
+        Progress("usage", usage=Usage(tokens_in=7, cost=1.0)),
     ]
 
 
@@ -83,7 +83,7 @@ def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Pr
     found = []
     for words in ([piece, plain, final], [piece, plain], [piece], [final, final.replace('f"', 'g"')]):
         says(program, *words)
-        found.append(think(program)[0].text)
+        found.append(take_turn(program)[0].text)
     assert found == ["f", "plain", "p", "g"]
 
 
@@ -102,14 +102,14 @@ def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Pr
 )
 def test_a_line_that_only_looks_like_ours_is_part_of_the_answer(program: Program, line: str) -> None:
     says(program, "first", line, "last")
-    assert think(program, output_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
+    assert take_turn(program, output_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
 
 
 def test_a_line_that_comes_in_pieces_is_one(program: Program) -> None:
     program.does(
         """printf '{"hiboss": "fin'; sleep 0.1; printf 'al", "text": "\\303'; sleep 0.1; printf '\\244"}'"""
     )
-    thought, heard = think(program)
+    thought, heard = take_turn(program)
     assert thought.text == "ä"
     assert len(heard) >= 3  # each piece is a sign of life
     assert said(heard) == []
@@ -129,7 +129,7 @@ def test_a_line_that_comes_in_pieces_is_one(program: Program) -> None:
 def test_what_went_wrong_is_said_in_words(program: Program, script: str, kind: str, words: list[str]) -> None:
     program.does(f"echo an answer\n{script}")
     with pytest.raises(TurnError) as caught:
-        think(program)
+        take_turn(program)
     assert caught.value.kind == kind
     assert [word for word in words if word not in caught.value.text] == []
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_started_is_said_in_words(program: Program) -> None:
 
     def refused(command: str | None = None, **facts: Any) -> None:
         with pytest.raises(LaneError) as caught:
-            think(program, command, **facts)
+            take_turn(program, command, **facts)
         found.append((caught.value.kind, caught.value.text))
 
     refused("./nothing-there")

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from hiboss.agents.providers import demo
 from hiboss.core import clock
-from hiboss.core.contract import Heard, Reminder, Task, Thought
+from hiboss.core.contract import Answer, Progress, Reminder, TurnInput
 from tests.core.letters import letter
 
 NOW = clock.parse("2026-01-28T12:08:45Z", now=0, zone=clock.zone("UTC"))
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
 
-def task(*envelopes: dict[str, Any], **facts: Any) -> Task:
+def task(*envelopes: dict[str, Any], **facts: Any) -> TurnInput:
     known: dict[str, Any] = {
         "run": "r9",
         "delivery": "d",
@@ -32,7 +32,7 @@ def task(*envelopes: dict[str, Any], **facts: Any) -> Task:
         "environment": {},
         "output_bytes": 1_000_000,
     }
-    return Task(**{**known, **facts})
+    return TurnInput(**{**known, **facts})
 
 
 def said(text: str, **facts: Any) -> demo.Said:
@@ -211,11 +211,11 @@ def test_results_of_others_are_passed_on_when_nobody_else_has_said_anything() ->
 
 @pytest.mark.parametrize("text", ["status", "remind me in 10m to stretch", "a  b\n\nc " * 200, "x"])
 def test_an_answer_is_heard_piece_by_piece(text: str) -> None:
-    heard: list[Heard] = []
+    heard: list[Progress] = []
     turn = task(letter(text=text))
-    thought = asyncio.run(demo.Demo({}).think(turn, heard.append, _nothing))
+    thought = asyncio.run(demo.Demo({}).take_turn(turn, heard.append, _nothing))
     expected = demo.answer(turn)
-    assert thought == Thought(text=expected.text, later=expected.later)
+    assert thought == Answer(text=expected.text, later=expected.later)
     assert {one.kind for one in heard} == {"delta"}
     assert "".join(one.text for one in heard) == thought.text
     assert 1 < len(heard) <= demo.PIECES  # so the pauses together stay short

@@ -12,7 +12,7 @@ import pytest
 
 from hiboss.agents import child_process
 from hiboss.agents.providers.registry import OURS
-from hiboss.core.contract import Heard, LaneError, Refused, Task, Thought, TurnError
+from hiboss.core.contract import Answer, LaneError, Progress, Refused, TurnError, TurnInput
 from tests.agents.provider_rigs import FALLIBLE, RIGS, CommandRig, FallibleRig, Rig
 
 SECONDS = 30.0
@@ -43,15 +43,15 @@ class Turn:
     """One turn of a provider made for it, with what was heard and which processes were started."""
 
     def __init__(self, rig: Rig, **facts: Any) -> None:
-        self.heard: list[Heard] = []
+        self.heard: list[Progress] = []
         self.pids: list[int] = []
-        self.task: Task = rig.task(**facts)
-        self.running = asyncio.create_task(rig.make().think(self.task, self.heard.append, self._started))
+        self.task: TurnInput = rig.task(**facts)
+        self.running = asyncio.create_task(rig.make().take_turn(self.task, self.heard.append, self._started))
 
     async def _started(self, pid: int) -> None:
         self.pids.append(pid)
 
-    async def ends(self) -> Thought:
+    async def ends(self) -> Answer:
         async with asyncio.timeout(SECONDS):
             return await self.running
 
@@ -122,7 +122,7 @@ def test_nothing_said_is_an_empty_answer(rig: Rig) -> None:
     async def story() -> None:
         async with rig:
             rig.says_nothing()
-            assert await Turn(rig).ends() == Thought()
+            assert await Turn(rig).ends() == Answer()
 
     asyncio.run(story())
 
@@ -154,7 +154,7 @@ def test_what_it_used_up_is_told(fallible: FallibleRig) -> None:
     async def story() -> None:
         async with fallible as rig:
             fallible.answers_for("done", tokens_in=1200, tokens_out=0, cost=0.5)
-            told = Thought(text="done", tokens_in=1200, tokens_out=0, cost=0.5)
+            told = Answer(text="done", tokens_in=1200, tokens_out=0, cost=0.5)
             assert await Turn(rig).ends() == told
 
     asyncio.run(story())
@@ -321,7 +321,7 @@ def test_the_processes_of_a_program_are_told_before_it_has_its_turn(tmp_path: Pa
                 assert rig.turns() == 1  # of the turn above
                 told.set()
 
-            await rig.make().think(rig.task(), turn.heard.append, started)
+            await rig.make().take_turn(rig.task(), turn.heard.append, started)
             assert told.is_set()
             assert rig.turns() == 2
 
@@ -337,7 +337,7 @@ def test_a_program_that_could_not_be_noted_does_not_go_on(tmp_path: Path) -> Non
                 raise OSError("disk full")
 
             with pytest.raises(OSError, match="disk full"):
-                await rig.make().think(rig.task(), lambda heard: None, full)
+                await rig.make().take_turn(rig.task(), lambda heard: None, full)
             await until(lambda: not rig.left_behind())
             assert rig.turns() == 0
 

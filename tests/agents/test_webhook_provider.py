@@ -17,7 +17,7 @@ from freezegun import freeze_time
 import hiboss
 from hiboss.agents.providers import webhook
 from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
-from hiboss.core.contract import Heard, LaneError, Refused, Task, Thought, TurnError
+from hiboss.core.contract import Answer, LaneError, Progress, Refused, TurnError, TurnInput
 from tests.agents.provider_rigs import QUERY, plain_task
 from tests.agents.webhook_receiver import Receiver, Request, response
 
@@ -32,11 +32,11 @@ class Asked:
     def __init__(
         self, answer: bytes | None, url: str = "", secret: str | None = SECRET, **facts: Any
     ) -> None:
-        self.heard: list[Heard] = []
-        self.thought: Thought | None = None
+        self.heard: list[Progress] = []
+        self.thought: Answer | None = None
         self.error: Exception | None = None
         self.requests: list[Request] = []
-        self.task: Task = plain_task(Path("/nowhere"), **facts)
+        self.task: TurnInput = plain_task(Path("/nowhere"), **facts)
         asyncio.run(self._story(answer, url, secret))
 
     async def _story(self, answer: bytes | None, url: str, secret: str | None) -> None:
@@ -45,7 +45,7 @@ class Asked:
             wanted = url.format(port=server.port) or f"{server.url}?{QUERY}"
             provider = Webhook({**Webhook.configure({"url": wanted}), "secret": secret})
             try:
-                self.thought = await provider.think(self.task, self.heard.append, _never)
+                self.thought = await provider.take_turn(self.task, self.heard.append, _never)
             except (TurnError, LaneError) as error:
                 self.error = error
             while server.open:
@@ -116,7 +116,7 @@ def test_a_proxy_of_somebodys_shell_is_not_used(monkeypatch: pytest.MonkeyPatch)
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
-    assert Asked(response(200, b"direct")).thought == Thought(text="direct")
+    assert Asked(response(200, b"direct")).thought == Answer(text="direct")
 
 
 # --- the answer --------------------------------------------------------------------------
@@ -125,29 +125,29 @@ def test_a_proxy_of_somebodys_shell_is_not_used(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (response(204), Thought()),
-        (response(200), Thought()),
-        (response(202, b" \n"), Thought()),
-        (response(200, "grüß dich €".encode()), Thought(text="grüß dich €")),
-        (response(201, b'{"text": "plain"}'), Thought(text='{"text": "plain"}')),
-        (response(200, b'{"text": "hi", "more": 1}', kind=JSON), Thought(text="hi")),
-        (response(200, b'{"text": "hi"}', kind="Application/JSON; charset=utf-8"), Thought(text="hi")),
-        (response(200, b'{"text": ""}', kind=JSON), Thought()),
-        (response(200, b'{"text": null}', kind=JSON), Thought()),
-        (response(200, b"", kind=JSON), Thought()),
-        (response(200, b'{"text": 5}', kind=JSON), Thought(text='{"text": 5}')),
-        (response(200, b'{"ok": true}', kind=JSON), Thought(text='{"ok": true}')),
-        (response(200, b'["text"]', kind=JSON), Thought(text='["text"]')),
-        (response(200, b"{broken", kind=JSON), Thought(text="{broken")),
-        (response(200, b"[" * 50_000, kind=JSON), Thought(text="[" * 50_000)),
+        (response(204), Answer()),
+        (response(200), Answer()),
+        (response(202, b" \n"), Answer()),
+        (response(200, "grüß dich €".encode()), Answer(text="grüß dich €")),
+        (response(201, b'{"text": "plain"}'), Answer(text='{"text": "plain"}')),
+        (response(200, b'{"text": "hi", "more": 1}', kind=JSON), Answer(text="hi")),
+        (response(200, b'{"text": "hi"}', kind="Application/JSON; charset=utf-8"), Answer(text="hi")),
+        (response(200, b'{"text": ""}', kind=JSON), Answer()),
+        (response(200, b'{"text": null}', kind=JSON), Answer()),
+        (response(200, b"", kind=JSON), Answer()),
+        (response(200, b'{"text": 5}', kind=JSON), Answer(text='{"text": 5}')),
+        (response(200, b'{"ok": true}', kind=JSON), Answer(text='{"ok": true}')),
+        (response(200, b'["text"]', kind=JSON), Answer(text='["text"]')),
+        (response(200, b"{broken", kind=JSON), Answer(text="{broken")),
+        (response(200, b"[" * 50_000, kind=JSON), Answer(text="[" * 50_000)),
         (
             response(200, b'{"text": "a", "usage": {"tokens_in": 5, "cost": 1, "other": "x"}}', kind=JSON),
-            Thought(text="a", tokens_in=5, cost=1),
+            Answer(text="a", tokens_in=5, cost=1),
         ),
     ],
     ids=range(16),
 )
-def test_what_a_server_answers_is_the_answer(answer: bytes, expected: Thought) -> None:
+def test_what_a_server_answers_is_the_answer(answer: bytes, expected: Answer) -> None:
     assert Asked(answer).thought == expected
 
 
@@ -162,7 +162,7 @@ def test_an_answer_in_pieces_is_heard_in_pieces() -> None:
     body = b"6\r\none \xe2\x82\r\n" + b"5\r\n\xac two\r\n" + b"0\r\n\r\n"
     head = b"HTTP/1.1 200 x\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n"
     asked = Asked(head + body)
-    assert asked.thought == Thought(text="one € two")
+    assert asked.thought == Answer(text="one € two")
     assert "".join(one.text for one in asked.heard) == "one € two"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hiboss.channels import folder
 from hiboss.channels.registry import OURS
-from hiboss.core.contract import Adapter, Arrival, EnvelopeError, LaneError, Receive, Refused
+from hiboss.core.contract import Adapter, EnvelopeError, Inbound, LaneError, Receive, Refused
 from hiboss.core.errors import StoreFull
 from tests.channels.adapter_rigs import RIGS, Rig, letter
 
@@ -63,10 +63,10 @@ class Receiver:
     """What was handed over; answers as it is told to."""
 
     def __init__(self, *answers: bool | Exception) -> None:
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[Inbound] = []
         self._answers = list(answers)
 
-    async def __call__(self, arrival: Arrival) -> bool:
+    async def __call__(self, arrival: Inbound) -> bool:
         self.arrivals.append(arrival)
         answer = self._answers.pop(0) if self._answers else True
         if isinstance(answer, Exception):
@@ -157,7 +157,7 @@ def test_the_original_stays_until_it_was_received(rig: Rig) -> None:
     async def story() -> None:
         gate, entered = asyncio.Event(), asyncio.Event()
 
-        async def receive(arrival: Arrival) -> bool:
+        async def receive(arrival: Inbound) -> bool:
             entered.set()
             await gate.wait()
             return True
@@ -223,7 +223,7 @@ def test_what_was_in_hand_at_a_cancel_comes_again_as_the_same_update(rig: Rig) -
     async def story() -> None:
         seen: list[str] = []
 
-        async def never(arrival: Arrival) -> bool:
+        async def never(arrival: Inbound) -> bool:
             seen.append(arrival.update)
             await asyncio.Event().wait()
             return True

@@ -288,12 +288,12 @@ def test_names_of_all_kinds_come_in_and_go_aside(folder: Folder) -> None:
     wait_until(lambda: "behind them all" in [one["text"] for one in folder.owner.list()])
     wait_until(lambda: not os.listdir(folder.root / ".taken"))
     texts = [one["text"] for one in folder.owner.list(oldest_first=True)]
-    aside = os.listdir(folder.root / "broken")
+    run_blocking = os.listdir(folder.root / "broken")
     assert "of two lines" in texts
     # A name that is no UTF-8 may be taken or refused, but is not lost and stops nobody.
-    assert ("of a strange name" in texts) != any(name.startswith("text-") for name in aside)
-    assert len([name for name in aside if not name.endswith(".reason.txt")]) >= len(names) + 1
-    assert len(aside) % 2 == 0
+    assert ("of a strange name" in texts) != any(name.startswith("text-") for name in run_blocking)
+    assert len([name for name in run_blocking if not name.endswith(".reason.txt")]) >= len(names) + 1
+    assert len(run_blocking) % 2 == 0
     assert folder.shown()["last_error"] is None
 
 

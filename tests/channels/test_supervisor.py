@@ -13,8 +13,8 @@ import pytest
 
 from hiboss.channels import supervisor as crew_module
 from hiboss.channels.registry import Registry
-from hiboss.channels.supervisor import PAUSES, SOUND_MS, Berth, Crew
-from hiboss.core.contract import Arrival
+from hiboss.channels.supervisor import PAUSES, SOUND_MS, Slot, Supervisor
+from hiboss.core.contract import Inbound
 from hiboss.core.errors import BadSetting, UnknownAdapter
 from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
 from hiboss.testing.running_daemon import RunningDaemon
@@ -159,31 +159,31 @@ class Watched:
         self.bus = Bus()
         self.events = self.bus.subscribe()
         self.told: list[str] = []
-        self.received: list[Arrival] = []
+        self.received: list[Inbound] = []
         registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.odd_adapters"])
-        self.crew = Crew(registry, self.bus, self._receive, self._runs, self._fails)
+        self.supervisor = Supervisor(registry, self.bus, self._receive, self._runs, self._fails)
 
-    async def _receive(self, binding: int, kind: str, arrival: Arrival) -> bool:
+    async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
         self.received.append(arrival)
         return True
 
-    async def _runs(self, berth: Berth) -> None:
-        self.told.append(f"{berth.name} runs")
+    async def _runs(self, slot: Slot) -> None:
+        self.told.append(f"{slot.name} runs")
 
-    async def _fails(self, berth: Berth) -> None:
-        self.told.append(f"{berth.name} fails")
+    async def _fails(self, slot: Slot) -> None:
+        self.told.append(f"{slot.name} fails")
 
-    def add(self, place: Place) -> Berth:
+    def add(self, place: Place) -> Slot:
         facts = {"id": 1, "adapter": place.kind, "account": place.name}
-        self.crew.add({**facts, "settings": json.dumps({"path": str(place.root)})})  # type: ignore[arg-type]
-        return self.crew.berths[1]
+        self.supervisor.add({**facts, "settings": json.dumps({"path": str(place.root)})})  # type: ignore[arg-type]
+        return self.supervisor.slots[1]
 
 
 @asynccontextmanager
 async def watched() -> AsyncIterator[Watched]:
     one = Watched()
     yield one
-    await one.crew.close()
+    await one.supervisor.close()
 
 
 async def until(condition: Callable[[], Any]) -> None:
@@ -210,12 +210,12 @@ def test_a_crashing_adapter_rests_for_the_pause_of_its_crash_and_does_not_spin(
 
     async def story() -> None:
         async with watched() as one:
-            berth = one.add(place)
-            await until(lambda: berth.crashes == 3)
+            slot = one.add(place)
+            await until(lambda: slot.crashes == 3)
             for _ in range(50):
                 await asyncio.sleep(0.001)
             assert place.life() == ["start", "stop"] * 3
-            assert berth.state == "failed"
+            assert slot.state == "failed"
 
     asyncio.run(story())
 
@@ -226,8 +226,8 @@ def test_the_last_pause_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     async def story() -> None:
         async with watched() as one:
-            berth = one.add(place)
-            await until(lambda: berth.crashes >= 5)
+            slot = one.add(place)
+            await until(lambda: slot.crashes >= 5)
             assert one.told.count(f"leaving:{place.name} fails") == 1
 
     asyncio.run(story())
@@ -241,14 +241,14 @@ def test_having_run_well_for_a_while_an_adapter_is_forgiven(
 
     async def story() -> None:
         async with watched() as one:
-            berth = one.add(place)
-            await until(lambda: berth.state == "running")
-            assert berth.crashes == 3
+            slot = one.add(place)
+            await until(lambda: slot.state == "running")
+            assert slot.crashes == 3
             pauses(monkeypatch, 3600.0)
-            berth.since -= SOUND_MS + 1
+            slot.since -= SOUND_MS + 1
             place.lies_there("u1", wrong="no part of a message")  # it crashes over this
-            await until(lambda: berth.state == "failed")
-            assert berth.crashes == 1
+            await until(lambda: slot.state == "failed")
+            assert slot.crashes == 1
 
     asyncio.run(story())
 
@@ -277,9 +277,9 @@ def test_closing_stops_every_adapter_once(tmp_path: Path, kind: str) -> None:
         async with watched() as one:
             one.add(place)
             await until(lambda: place.life() == ["start"])
-            await one.crew.close()
+            await one.supervisor.close()
             assert place.life() == ["start", "stop"]
-            assert one.crew.berths == {}
+            assert one.supervisor.slots == {}
 
     asyncio.run(story())
 
@@ -292,9 +292,9 @@ def test_an_unknown_kind_of_adapter_is_a_failure_of_that_binding_only(
 
     async def story() -> None:
         async with watched() as one:
-            berth = one.add(Place(tmp_path, kind="gone"))
-            await until(lambda: berth.state == "failed")
-            assert "gone" in (berth.error or "")
+            slot = one.add(Place(tmp_path, kind="gone"))
+            await until(lambda: slot.state == "failed")
+            assert "gone" in (slot.error or "")
 
     asyncio.run(story())
 

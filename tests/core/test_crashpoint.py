@@ -67,7 +67,7 @@ def test_every_crash_point_has_a_name_of_its_own() -> None:
         "runner.begun",
         "runner.settled",
         "runner.started",
-        "runner.thought",
+        "runner.answered",
         "scheduler.arrived",
         "scheduler.arriving",
         "setup.profiles_written",

@@ -49,7 +49,7 @@ async def test_a_thousand_at_one_instant_arrive_in_the_order_accepted_and_in_chu
         expected += await office.flood(["+2h"] * 50, "agent:kai")
         expected += await office.flood(["+2h"] * 30, "agent:mia", who="kai")
         expected += await office.flood(["+2h"] * 20, "user:boss", who="mia")
-    with office.daemon.works.bus.subscribe(EnvelopesArrived) as watching:
+    with office.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
         await office.move(hours=1, minutes=59, seconds=59, milliseconds=999)
         assert office.arrived() == []
         await office.move(milliseconds=1)
@@ -86,7 +86,7 @@ async def test_all_recipients_of_a_message_get_it_together_also_where_a_chunk_en
     await office.flood(["+1h"] * (CHUNK - 2))
     group = await office.send(*(f"agent:{name}" for name in names), "user:boss", deliver_at="+1h")
     last = await office.send(deliver_at="+1h")
-    with office.daemon.works.bus.subscribe(EnvelopesArrived) as watching:
+    with office.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
         await office.move(hours=1)
         chunk = await anext(watching)
     assert isinstance(chunk, EnvelopesArrived)

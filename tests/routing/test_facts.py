@@ -19,7 +19,7 @@ from tests.support.clockwork import Office, frozen
 
 
 def watch(office: Office, *kinds: type[Event], **how: Any) -> Subscription:
-    return office.daemon.works.bus.subscribe(*kinds, **how)
+    return office.daemon.wiring.bus.subscribe(*kinds, **how)
 
 
 async def hear(watcher: Subscription) -> Any:

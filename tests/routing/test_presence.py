@@ -119,7 +119,7 @@ async def test_polling_writes_nothing_but_the_beat_s_one_note(office: Office) ->
     await office.send("agent:nex", who="boss", from_="user:boss")
     await office.ask("envelope.poll", "nex")
     await office.settle()
-    await office.daemon.works.presence.flush()
+    await office.daemon.wiring.presence.flush()
     connection = office._connect()
     try:
         version = connection.execute("PRAGMA data_version").fetchone()[0]
@@ -129,7 +129,7 @@ async def test_polling_writes_nothing_but_the_beat_s_one_note(office: Office) ->
             await office.ask("agent.heartbeat", "nex")
             await office.ask("envelope.wait", "boss", timeout="0.001s", address="user:boss")
         assert connection.execute("PRAGMA data_version").fetchone()[0] == version
-        await office.daemon.works.presence.flush()  # what every beat of the daemon does
+        await office.daemon.wiring.presence.flush()  # what every beat of the daemon does
         assert connection.execute("PRAGMA data_version").fetchone()[0] != version
     finally:
         connection.close()

@@ -244,7 +244,7 @@ def refusing(office: Office) -> Iterator[None]:
 @contextmanager
 def full(office: Office) -> Iterator[None]:
     """A database that may not grow."""
-    connection = office.daemon.works._store._connection
+    connection = office.daemon.wiring._store._connection
     (most,) = connection.execute("PRAGMA max_page_count").fetchone()
     connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the size there is for the least
     try:
@@ -253,8 +253,8 @@ def full(office: Office) -> Iterator[None]:
         connection.execute(f"PRAGMA max_page_count = {most}")
 
 
-Trouble = Callable[[Office], AbstractContextManager[None]]
-TROUBLES: list[tuple[Trouble, str]] = [
+Failure = Callable[[Office], AbstractContextManager[None]]
+TROUBLES: list[tuple[Failure, str]] = [
     (Office.locked, "is locked"),
     (full, "no space is left"),
     (refusing, "it is tried again"),
@@ -263,7 +263,7 @@ TROUBLES: list[tuple[Trouble, str]] = [
 
 @pytest.mark.parametrize(("trouble", "said"), TROUBLES, ids=["locked", "full", "refusing"])
 def test_waking_goes_on_after_the_store_could_not_be_used(
-    tmp_path: Path, trouble: Trouble, said: str
+    tmp_path: Path, trouble: Failure, said: str
 ) -> None:
     @frozen(heartbeat_seconds=NEVER, lock_wait_seconds=0.05, quiet=False)
     async def story(office: Office) -> None:
@@ -307,9 +307,9 @@ async def test_a_stop_while_the_store_is_locked_is_a_clean_one(office: Office) -
     with office.locked():
         await office.ring(hours=1)
         await office.until(lambda: _troubles(office))
-        crew = office.daemon.works.crew
+        supervisor = office.daemon.wiring.supervisor
         await office.close()
-        assert crew.berths == {}  # adapters were told
+        assert supervisor.slots == {}  # adapters were told
     await office.open()
     await office.settle()
     assert office.arrived() == sent

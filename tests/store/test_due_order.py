@@ -82,7 +82,7 @@ def emptied(found: Box) -> Iterator[Box]:
     try:
         yield found
     finally:
-        found.tx.book.flush()
+        found.tx.cache.flush()
         found.connection.execute("ROLLBACK TO example")
         found.connection.execute("RELEASE example")
         found.tx = Tx(found.connection)
@@ -253,7 +253,7 @@ def a_letter_of_the_boss(connection: Connection, size: int) -> None:
     tx = Tx(connection)
     draft = Draft(sender=BOSS, caller=BOSS_ID, to=(NEX,), text="x", priority=LOW)
     assert messages.insert(tx, draft, NOW).conversation == 2
-    tx.book.flush()
+    tx.cache.flush()
 
 
 @pytest.mark.parametrize("population", ["pending", "settled", "deferred"])

@@ -62,11 +62,11 @@ def filled(directory: Path, population: dict[str, str], size: int) -> Iterator[C
         assert boss.add_boss(tx, "Ada", "UTC", NOW) == BOSS_ID
         assert [agents.register(tx, name, {}, NOW) for name in ("nex", "ada")] == [NEX_ID, ADA_ID]
         tokens.insert(tx, TOKEN, "agent", NEX_ID, NOW)
-        _fill(connection, tx.book.conversation((NEX_ID, ADA_ID), NOW), population, size)
+        _fill(connection, tx.cache.conversation((NEX_ID, ADA_ID), NOW), population, size)
         for number in range(FRESH):
             draft = Draft(sender=ADA, caller=ADA_ID, to=(NEX,), text="fresh", key=f"{number}", digest=b"d")
             messages.insert(tx, draft, NOW)
-        tx.book.flush()
+        tx.cache.flush()
         connection.execute("COMMIT")
         assert connection.execute("SELECT count(*) FROM envelope").fetchone()[0] == size + FRESH
         yield connection
@@ -170,7 +170,7 @@ def write(operation: Callable[[Tx, int], Any]) -> Hot:
     def run(connection: Connection, size: int) -> Any:
         tx = Tx(connection)
         result = operation(tx, size)
-        tx.book.flush()
+        tx.cache.flush()
         return result
 
     return run

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core.contract import Arrival
+from hiboss.core.contract import Inbound
 from hiboss.store import bindings, due_envelopes, lanes, leases, platform_updates, wakeups
 from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
-from hiboss.store.lanes import NEXT_START, Lane, Trouble
+from hiboss.store.lanes import NEXT_START, Failure, Lane
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
 MINE, OTHERS = 1, 2  # the bindings
 PLACE_ID = 4
 PLACE = Lane(PLACE_ID, MINE)
-TROUBLE = Trouble("network", "no route")
+FAILURE = Failure("network", "no route")
 BOOT = 1
 DAY = 24 * 3_600_000
 
@@ -29,7 +29,7 @@ def with_two_accounts(connection: Connection, size: int) -> Tx:
     tx = Tx(connection)
     for number, account in ((MINE, "mine"), (OTHERS, "others")):
         assert bindings.add(tx, "folder", account, {}, NEX_ID, ["place"], NOW).binding == number
-    assert tx.book.flush() is None
+    assert tx.cache.flush() is None
     found = connection.execute("SELECT id FROM address WHERE name = 'folder:place'").fetchone()[0]
     assert found == PLACE_ID
     return tx
@@ -82,14 +82,14 @@ def settling(tx: Tx, size: int) -> None:
 def waiting(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
-        lanes.waits(tx, PLACE, claimed["id"], TROUBLE, NOW + 5_000, NOW)
+        lanes.waits(tx, PLACE, claimed["id"], FAILURE, NOW + 5_000, NOW)
         assert lanes.claim(tx, PLACE, NOW, BOOT) is None
 
 
 def failing(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
-        lanes.fail(tx, [claimed["id"]], TROUBLE, NOW)
+        lanes.fail(tx, [claimed["id"]], FAILURE, NOW)
         assert leases.retry(tx, [claimed["id"]], None, NOW)[0] == 1
 
 
@@ -99,7 +99,7 @@ def releasing(tx: Tx, size: int) -> None:
 
 
 def receiving(answers: str | None) -> Hot:
-    arrival = Arrival(update="new", place="place", text="x", message="m1", answers=answers)
+    arrival = Inbound(update="new", place="place", text="x", message="m1", answers=answers)
     return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
 
 
@@ -159,7 +159,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
         assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)) == 10
         assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")
-        tx.book.flush()
+        tx.cache.flush()
 
     kept = {"done": done}
     assert not_flat(tmp_path, POPULATIONS["deferred"], kept, large=2_000, prepare=with_a_lane) == {}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hiboss.core.address import BACKGROUND, SYSTEM
-from hiboss.core.contract import Thought
+from hiboss.core.contract import Answer
 from hiboss.store import (
     agents,
     conversations,
@@ -26,7 +26,7 @@ from hiboss.store import (
 )
 from hiboss.store.connection import Connection, Row
 from hiboss.store.group_commit import Tx
-from hiboss.store.lanes import Trouble
+from hiboss.store.lanes import Failure
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
 from tests.store.test_flat import ADA_ID, BOSS_ID, FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
@@ -35,9 +35,9 @@ BOOT = 1
 TODAY = NOW - 3_600_000
 RUNS_TODAY = 100
 START = Start("hbr_for-the-flat-test", NOW, BOOT, Bounds(16, 50, TODAY, NOW + 3_600_000))
-TROUBLE = Trouble("exit_status", "it ended with exit status 1")
+FAILURE = Failure("exit_status", "it ended with exit status 1")
 PATIENCE = (5_000, 30_000, 120_000, 600_000, 3_600_000)
-THOUGHT = Thought(text="done", tokens_in=10, tokens_out=10, cost=0.01)
+THOUGHT = Answer(text="done", tokens_in=10, tokens_out=10, cost=0.01)
 
 
 # --- filling -----------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ def numbers(size: int) -> str:
 
 def with_agents(connection: Connection) -> Tx:
     tx = Tx(connection)
-    tx.book.add(SYSTEM)
-    tx.book.add(BACKGROUND)
+    tx.cache.add_address(SYSTEM)
+    tx.cache.add_address(BACKGROUND)
     for agent in (NEX_ID, ADA_ID):
         connection.execute(
             "UPDATE agent SET mode = 'run', provider = 'demo', daily_tokens = ? WHERE address = ?",
@@ -91,7 +91,7 @@ def with_runs(connection: Connection, size: int) -> None:
 
 def _say(tx: Tx, size: int, sender: int, recipient: int) -> None:
     """So many messages, one from each run, long dealt with."""
-    conversation = tx.book.conversation((sender, recipient), NOW)
+    conversation = tx.cache.conversation((sender, recipient), NOW)
     first = tx.execute("SELECT max(id) FROM message").fetchone()[0]
     arrived = tx.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()[0]
     tx.execute(
@@ -113,8 +113,8 @@ def _say(tx: Tx, size: int, sender: int, recipient: int) -> None:
 
 def _readdress(tx: Tx, which: str, sender: int, recipient: int) -> None:
     """Let some messages be from and to somebody else."""
-    conversation = tx.book.conversation((sender, recipient), NOW)
-    tx.book.flush()
+    conversation = tx.cache.conversation((sender, recipient), NOW)
+    tx.cache.flush()
     first, number = tx.execute(f"SELECT min(id), count(*) FROM message WHERE {which}").fetchone()
     tx.execute(
         f"""
@@ -132,7 +132,7 @@ def _readdress(tx: Tx, which: str, sender: int, recipient: int) -> None:
 def with_notices(connection: Connection, size: int) -> None:
     """All the old ones are notices, and lie before the mail."""
     tx = with_agents(connection)
-    system = tx.book.entry(SYSTEM)
+    system = tx.cache.live_address(SYSTEM)
     assert system is not None
     _readdress(tx, f"id <= {size}", system.id, NEX_ID)
     connection.execute("UPDATE message SET seq = seq - ? WHERE id > ?", (size, size))
@@ -142,7 +142,7 @@ def with_notices(connection: Connection, size: int) -> None:
 def with_tasks_of_one_who_is_paused(connection: Connection, size: int) -> None:
     """They lie before those of nex."""
     tx = with_agents(connection)
-    background = tx.book.entry(BACKGROUND)
+    background = tx.cache.live_address(BACKGROUND)
     assert background is not None
     _readdress(tx, f"id <= {size}", ADA_ID, background.id)
     _readdress(tx, f"id > {size}", NEX_ID, background.id)
@@ -179,7 +179,7 @@ def completing(tx: Tx, size: int) -> None:
 
 
 def failing(tx: Tx, size: int) -> None:
-    assert run_settlement.fail(tx, taken(tx), TROUBLE, PATIENCE, NOW) == NOW + PATIENCE[0]
+    assert run_settlement.fail(tx, taken(tx), FAILURE, PATIENCE, NOW) == NOW + PATIENCE[0]
 
 
 def failing_for_good(connection: Connection, size: int) -> None:
@@ -203,7 +203,7 @@ def failing_for_good(connection: Connection, size: int) -> None:
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, tried))
     turn = taken(tx)
     assert turn.envelopes == (number,)
-    assert run_settlement.fail(tx, turn, TROUBLE, PATIENCE, NOW) == NOW + PATIENCE[0]  # the lane waits
+    assert run_settlement.fail(tx, turn, FAILURE, PATIENCE, NOW) == NOW + PATIENCE[0]  # the lane waits
 
 
 def waking(tx: Tx, size: int) -> None:

@@ -124,7 +124,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert wakeups.next_wake(tx) == NOW + HOUR - 2
         assert len(schedules.slots(connection, size + 1, 20)) == 20
         assert len(paging.page(connection, waiting(size)).ids) == 10
-        tx.book.flush()
+        tx.cache.flush()
 
     assert (
         not_flat(tmp_path, POPULATIONS["settled"], {"done": done}, large=2_000, prepare=with_schedules) == {}

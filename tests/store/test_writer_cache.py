@@ -123,7 +123,7 @@ def on_a_bench(template: Path, work: Callable[[Bench], Awaitable[None]]) -> None
 
 def send(sender: str, to: str, text: str = "hello") -> Operation:
     def operation(tx: Tx) -> Any:
-        entry = tx.book.entry(Address("agent", sender))
+        entry = tx.cache.live_address(Address("agent", sender))
         assert entry is not None
         draft = Draft(sender=entry.address, caller=entry.id, to=(Address("agent", to),), text=text)
         return messages.insert(tx, draft, now=0)
@@ -146,9 +146,9 @@ def takes_numbers(conversation: int) -> Operation:
     """Takes numbers, writes nothing, then fails."""
 
     def operation(tx: Tx) -> Any:
-        tx.book.next_seq(conversation)
-        tx.book.next_seq(conversation)
-        tx.book.next_arrived()
+        tx.cache.next_seq(conversation)
+        tx.cache.next_seq(conversation)
+        tx.cache.next_arrived()
         raise Refused
 
     return operation
@@ -220,7 +220,7 @@ def test_a_conversation_begun_by_what_was_rolled_back_is_begun_anew(template: Pa
 def test_an_agent_registered_by_what_was_rolled_back_is_not_known(template: Path) -> None:
     def registers(tx: Tx) -> None:
         agents.register(tx, "kai", {}, now=0)
-        assert tx.book.entry(Address("agent", "kai")) is not None
+        assert tx.cache.live_address(Address("agent", "kai")) is not None
         raise Refused
 
     async def work(bench: Bench) -> None:
@@ -281,7 +281,7 @@ def test_a_full_disk_loses_the_group_and_no_number(template: Path) -> None:
 
 def test_a_number_in_a_conversation_that_is_not_there_is_refused(template: Path) -> None:
     async def work(bench: Bench) -> None:
-        (answer,) = await bench.group(lambda tx: tx.book.next_seq(4711))
+        (answer,) = await bench.group(lambda tx: tx.cache.next_seq(4711))
         assert isinstance(answer, NotFound)
 
     on_a_bench(template, work)
@@ -293,7 +293,7 @@ def test_the_books_memory_stays_bounded_also_when_many_sends_are_refused(
     monkeypatch.setattr(writer_cache, "MEMORY", 20)
 
     def size(tx: Tx) -> int:
-        return sum(len(value) for value in vars(tx.book).values() if isinstance(value, (dict, list)))
+        return sum(len(value) for value in vars(tx.cache).values() if isinstance(value, (dict, list)))
 
     async def work(bench: Bench) -> None:
         for number in range(60):

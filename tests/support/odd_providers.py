@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hiboss.core.contract import Hear, Reminder, Started, Task, Thought
+from hiboss.core.contract import Answer, Hear, OnStart, Reminder, TurnInput
 from hiboss.core.paths import Home
 
 HOUR_MS = 3_600_000
@@ -28,13 +28,13 @@ class Late:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, hear: Hear, started: OnStart) -> Answer:
         path = os.path.join(task.workspace, "go")
         while not os.path.exists(path):
             await asyncio.sleep(0.005)
         with open(path) as file:
             lines = [line.encode().decode("unicode_escape") for line in file.read().splitlines()]
-        return Thought(later=tuple(Reminder(line, task.now + HOUR_MS) for line in lines))
+        return Answer(later=tuple(Reminder(line, task.now + HOUR_MS) for line in lines))
 
 
 class Chatter:
@@ -53,14 +53,14 @@ class Chatter:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, hear: Hear, started: OnStart) -> Answer:
         chance = random.Random(task.delivery)
         said = any(not one["auto"] for one in task.envelopes)
         if chance.random() < (0.3 if said else 0.05):
             await self._write(task, chance)
-        return Thought(text=chance.choice(["NO_REPLY", "", "yes", "no", "perhaps"]))
+        return Answer(text=chance.choice(["NO_REPLY", "", "yes", "no", "perhaps"]))
 
-    async def _write(self, task: Task, chance: random.Random) -> None:
+    async def _write(self, task: TurnInput, chance: random.Random) -> None:
         with open(os.path.join(task.workspace, "team")) as file:
             team = [one for one in file.read().split() if one != f"agent:{task.agent}"]
         params = {

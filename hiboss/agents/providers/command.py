@@ -14,7 +14,17 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ...core.contract import Hear, Heard, LaneError, Refused, Started, Task, Thought, TurnError, Usage
+from ...core.contract import (
+    Answer,
+    LaneError,
+    OnProgress,
+    OnStart,
+    Progress,
+    Refused,
+    TurnError,
+    TurnInput,
+    Usage,
+)
 from ..child_process import Ended, Process
 
 LONGEST_COMMAND = 4_000
@@ -43,13 +53,13 @@ class Command:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._words = shlex.split(settings["command"])
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
         process = Process(self._words, task.workspace, task.environment, task.output_bytes)
         try:
             pid = await process.start()
         except OSError as error:
             raise _cannot_start(self._words[0], task.workspace, error) from None
-        listener = Listener(hear)
+        listener = Listener(on_progress)
         try:
             await started(pid)
         except BaseException:  # whatever kept it from being noted: what nobody knows of must not go on
@@ -60,7 +70,7 @@ class Command:
             raise TurnError("too_long", f"it wrote more than {task.output_bytes} bytes and was ended")
         listener.close()
         _check(ended, listener)
-        return listener.thought()
+        return listener.answer()
 
 
 def _cannot_start(program: str, workspace: str, error: OSError) -> LaneError:
@@ -86,8 +96,8 @@ def _check(ended: Ended, listener: Listener) -> None:
 class Listener:
     """Makes of a program's output an answer, and of what it says meanwhile, signs of life."""
 
-    def __init__(self, hear: Hear) -> None:
-        self._hear = hear
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = ""
         self._plain: list[str] = []
@@ -99,7 +109,7 @@ class Listener:
 
     def heard(self, part: bytes) -> None:
         if not part:
-            self._hear(Heard("alive"))
+            self._on_progress(Progress("alive"))
             return
         self._take(self._decoder.decode(part))
 
@@ -108,13 +118,13 @@ class Listener:
         if self._line:
             self._take("\n")
 
-    def thought(self) -> Thought:
+    def answer(self) -> Answer:
         text = self._final
         if text is None:
             text = "".join(self._plain).strip("\n") or "".join(self._deltas)
         if "\ufffd" in text:
             self._notes.append("parts of its output could not be kept as they are and were replaced")
-        return Thought(text=text, note="; ".join(self._notes) or None, **self._usage)
+        return Answer(text=text, note="; ".join(self._notes) or None, **self._usage)
 
     def _take(self, text: str) -> None:
         self._line += text.replace("\x00", "\ufffd")
@@ -122,23 +132,23 @@ class Listener:
         for line in whole:
             self._take_line(line)
         if not whole:
-            self._hear(Heard("alive"))
+            self._on_progress(Progress("alive"))
 
     def _take_line(self, line: str) -> None:
         said = _said(line)
         if said is None:
             self._plain.append(f"{line}\n")
-            self._hear(Heard("delta", f"{line}\n"))
+            self._on_progress(Progress("delta", f"{line}\n"))
             return
         kind, text = said["hiboss"], _clean(str(said.get("text") or ""))
         if kind == "delta":
             self._deltas.append(text)
-            self._hear(Heard("delta", text))
+            self._on_progress(Progress("delta", text))
         elif kind == "tool":
-            self._hear(Heard("tool", " ".join(f"{said.get('name') or ''} {text}".split())))
+            self._on_progress(Progress("tool", " ".join(f"{said.get('name') or ''} {text}".split())))
         elif kind == "final":
             self._final = text
-            self._hear(Heard("alive"))
+            self._on_progress(Progress("alive"))
         elif kind == "error":
             self.error = text or "an error, without a word about it"
         else:
@@ -151,7 +161,7 @@ class Listener:
                 self._believe(name, said[name], whole=True)
         if "cost" in said:
             self._believe("cost", said["cost"], whole=False)
-        self._hear(Heard("usage", usage=Usage(**self._usage)))
+        self._on_progress(Progress("usage", usage=Usage(**self._usage)))
 
     def _believe(self, name: str, value: Any, *, whole: bool) -> None:
         kinds = (int,) if whole else (int, float)

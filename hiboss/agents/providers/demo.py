@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ...core import clock, rendering
-from ...core.contract import Hear, Heard, Reminder, Started, Task, Thought
+from ...core.contract import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
 from ...core.envelope import shorten
 
 PIECES = 12  # of one answer, said one after the other
@@ -70,12 +70,12 @@ class Demo:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """There is nothing to remember."""
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
         said = answer(task)
         for piece in pieces(said.text):
-            hear(Heard("delta", piece))
+            on_progress(Progress("delta", piece))
             await asyncio.sleep(PAUSE_SECONDS)
-        return Thought(text=said.text, later=said.later)
+        return Answer(text=said.text, later=said.later)
 
 
 def pieces(text: str) -> list[str]:
@@ -85,7 +85,7 @@ def pieces(text: str) -> list[str]:
     return ["".join(words[start : start + size]) for start in range(0, len(words), size)]
 
 
-def answer(task: Task) -> Said:
+def answer(task: TurnInput) -> Said:
     """The last message that somebody wrote is answered; of those before it, what asks for a reminder."""
     told = [one for one in task.envelopes if not one["auto"]]
     if not told:
@@ -100,7 +100,7 @@ def _passed_on(envelopes: Sequence[Envelope]) -> str:
     return "\n".join(f"{_who(one)} says: {_short(one['text']) or '(nothing)'}" for one in results)
 
 
-def _answer(one: Envelope, task: Task) -> Said:
+def _answer(one: Envelope, task: TurnInput) -> Said:
     text = one["text"].strip()
     if asked := _ASKED.match(text):
         return _reminder(text[asked.end() :], task)
@@ -114,7 +114,7 @@ def _answer(one: Envelope, task: Task) -> Said:
     return Said(_echo(one))
 
 
-def _status(task: Task) -> str:
+def _status(task: TurnInput) -> str:
     due = "1 message was" if task.due == 1 else f"{task.due} messages were"
     now = clock.local(task.now, clock.zone(task.timezone))
     choose = CHOOSE.format(agent=task.agent)
@@ -143,7 +143,7 @@ def _who(one: Envelope) -> str:
 # --- reminders -------------------------------------------------------------------------
 
 
-def _reminder(rest: str, task: Task) -> Said:
+def _reminder(rest: str, task: TurnInput) -> Said:
     """What came of `remind me …`."""
     length, what = when_and_what(rest)
     if length is None:
@@ -162,7 +162,7 @@ def _reminder(rest: str, task: Task) -> Said:
     )
 
 
-def _moment(due: int, task: Task) -> str:
+def _moment(due: int, task: TurnInput) -> str:
     """at 20:18:45 (Asia/Shanghai): with the day when it is not today."""
     zone = clock.zone(task.timezone)
     there, today = clock.from_ms(due, zone), clock.from_ms(task.now, zone).date()

@@ -27,7 +27,7 @@ import orjson
 
 from ... import __version__
 from ...core import clock
-from ...core.contract import Hear, Heard, LaneError, Refused, Started, Task, Thought, TurnError
+from ...core.contract import Answer, LaneError, OnProgress, OnStart, Progress, Refused, TurnError, TurnInput
 
 if TYPE_CHECKING:
     import httpx
@@ -76,7 +76,7 @@ class Webhook:
         self._secret = settings.get("secret")
         self._place = _place(urlsplit(self._url))
 
-    async def think(self, task: Task, hear: Hear, started: Started) -> Thought:
+    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
         body = turn(task)
         headers = {
             "content-type": "application/json",
@@ -92,7 +92,7 @@ class Webhook:
         try:
             async with client, client.stream("POST", self._url, content=body, headers=headers) as response:
                 _check(response, self._place)
-                return await _heard(response, task.output_bytes, hear)
+                return await _heard(response, task.output_bytes, on_progress)
         except httpx.TimeoutException:
             raise LaneError("unreachable", f"{self._place} did not take a connection in time") from None
         except httpx.ConnectError as error:
@@ -106,7 +106,7 @@ class Webhook:
 # --- the request -------------------------------------------------------------------------
 
 
-def turn(task: Task) -> bytes:
+def turn(task: TurnInput) -> bytes:
     """What is posted."""
     return orjson.dumps(
         {
@@ -237,11 +237,11 @@ def _pause(response: httpx.Response) -> float | None:
     return min(max(left / 1000, 0.0), LONGEST_PAUSE)
 
 
-async def _heard(response: httpx.Response, limit: int, hear: Hear) -> Thought:
+async def _heard(response: httpx.Response, limit: int, on_progress: OnProgress) -> Answer:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise TurnError("bad_answer", "it answered in a compressed form, which it was not asked to")
     is_json = _media_type(response) == "application/json"
-    hear(Heard("alive"))
+    on_progress(Progress("alive"))
     body, shown = bytearray(), codecs.getincrementaldecoder("utf-8")("replace")
     if int(response.headers.get("content-length", "0") or 0) > limit:
         raise _too_long(limit)
@@ -250,11 +250,11 @@ async def _heard(response: httpx.Response, limit: int, hear: Hear) -> Thought:
         if len(body) > limit:
             raise _too_long(limit)
         text = "" if is_json else shown.decode(part).replace("\x00", "\ufffd")
-        hear(Heard("delta", text) if text else Heard("alive"))
-    thought = _thought(bytes(body), is_json)
-    if len(thought.text.encode()) > limit:  # what is no UTF-8 becomes longer
+        on_progress(Progress("delta", text) if text else Progress("alive"))
+    answer = _thought(bytes(body), is_json)
+    if len(answer.text.encode()) > limit:  # what is no UTF-8 becomes longer
         raise _too_long(limit)
-    return thought
+    return answer
 
 
 def _media_type(response: httpx.Response) -> str:
@@ -266,14 +266,14 @@ def _too_long(limit: int) -> TurnError:
     return TurnError("too_long", f"it answered with more than {limit} bytes")
 
 
-def _thought(body: bytes, is_json: bool) -> Thought:
+def _thought(body: bytes, is_json: bool) -> Answer:
     found = _object(body) if is_json else None
     text = _clean(body.decode("utf-8", "replace") if found is None else found["text"] or "")
     usage, ignored = _usage(found.get("usage") if found else None)
     notes = [f"its {name} is no number and was left out" for name in ignored]
     if "\ufffd" in text:
         notes.append("parts of its answer could not be kept as they are and were replaced")
-    return Thought(text=text, note="; ".join(notes) or None, **usage)
+    return Answer(text=text, note="; ".join(notes) or None, **usage)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ def install(shell: Shell = None, json_: Json = False) -> None:
     Done again, it only brings the script up to date.
     """
     chosen = shell or _called_from()
-    script, start, line = _places(chosen)
+    script, start, line = _queue(chosen)
     os.makedirs(os.path.dirname(script), exist_ok=True)
     with open(script, "w", encoding="utf-8") as file:
         file.write(_script(chosen) + "\n")
@@ -71,7 +71,7 @@ def _script(shell: str) -> str:
     return get_completion_script(prog_name="hiboss", complete_var="_HIBOSS_COMPLETE", shell=shell)
 
 
-def _places(shell: str) -> tuple[str, str | None, str]:
+def _queue(shell: str) -> tuple[str, str | None, str]:
     """Where the script goes, and the file and line that make a new shell read it."""
     if shell == "bash":
         script = os.path.expanduser("~/.bash_completions/hiboss.sh")

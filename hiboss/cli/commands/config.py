@@ -55,6 +55,6 @@ def reload(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 
 def _without_daemon(home: Home, environ: Mapping[str, str], path: str | None = None) -> dict[str, Any]:
-    from ...core.settings import Configuration, described  # the table, which other commands need not load
+    from ...core.settings import Configuration, describe  # the table, which other commands need not load
 
-    return {"file": home.config, "settings": described(Configuration(path or home.config, environ))}
+    return {"file": home.config, "settings": describe(Configuration(path or home.config, environ))}
