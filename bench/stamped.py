@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hiboss.core.contract import Account, Letter
+from hiboss.core.contracts.adapter import Account, Letter
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 FILE = "stamps"

@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..core.contract import Answer, LaneError, Progress, Provider, TurnError, TurnInput, Usage
+from ..core.contracts.failures import Failure, LaneError, TurnError
+from ..core.contracts.provider import Answer, Progress, Provider, TurnInput, Usage
 from ..core.envelope import measure
 from ..core.errors import HibossError
 from ..core.quoting import redact
-from ..store.lanes import Failure
 from ..store.run_start import Turn
-from . import child_process
+from . import process_search
+from .live_output import LiveOutput
 
 log = logging.getLogger(__name__)
-PARTS = 5_000  # of what a run says live, the latest are kept
 
 
 class Limits(NamedTuple):
@@ -39,27 +39,6 @@ class Outcome:
     gives_up: bool = False
 
 
-class Transcript:
-    """What a run has said so far, for whoever looks on. It is kept nowhere else."""
-
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._parts: list[Progress] = []
-        self._dropped = 0
-        self._ring = ring  # tells whoever looks on
-
-    def add(self, part: Progress) -> None:
-        self._parts.append(part)
-        if len(self._parts) > PARTS:
-            del self._parts[: PARTS // 10]
-            self._dropped += PARTS // 10
-        self._ring()
-
-    def after(self, position: int) -> tuple[list[Progress], int]:
-        """What was said after a position, and the position behind it."""
-        start = max(0, position - self._dropped)
-        return self._parts[start:], self._dropped + len(self._parts)
-
-
 class Execution:
     """Belongs to one run; `go` returns its outcome and never raises but when the daemon is defect."""
 
@@ -73,7 +52,7 @@ class Execution:
         ring: Callable[[], None],
     ) -> None:
         self.turn = turn
-        self.transcript = Transcript(ring)
+        self.live_output = LiveOutput(ring)
         self.pid: int | None = None
         self.paused = False
         self.usage: Usage | None = None  # as far as it is known
@@ -114,7 +93,7 @@ class Execution:
         if pauses and self.pid is not None:
             self.paused, self._paused_at = True, self._clock()
             self._resumed.clear()
-            child_process.halt(self.pid)
+            process_search.halt(self.pid)
         return pauses
 
     def resume(self) -> bool:
@@ -124,7 +103,7 @@ class Execution:
             self._begun += lasted
             self._alive_at += lasted
             self.paused = False
-            child_process.signal_all(child_process.members(self.pid), signal.SIGCONT)
+            process_search.signal_all(process_search.members(self.pid), signal.SIGCONT)
             self._resumed.set()
         return resumes
 
@@ -139,7 +118,7 @@ class Execution:
         if part.usage is not None:
             self.usage = part.usage
         if part.kind in ("delta", "tool") and part.text:
-            self.transcript.add(part)
+            self.live_output.add(part)
 
     async def _started(self, pid: int) -> None:
         self.pid = pid

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from ..core import backoff, clock
 from ..core.address import BACKGROUND
-from ..core.contract import LaneError, Provider, TurnInput
+from ..core.contracts.failures import Failure, LaneError
+from ..core.contracts.provider import Provider, TurnInput
 from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, crashpoint
 from ..core.envelope import Accepted
 from ..core.events import Bus, RunEnded, RunStarted
@@ -25,14 +26,13 @@ from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
 from ..store import agents, lanes, run_settlement, run_start, tokens
-from ..store import boss as boss_store
+from ..store.boss import boss_timezone
 from ..store.connection import Connection
 from ..store.group_commit import Tx
-from ..store.lanes import Failure
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import child_process, turn_input
+from . import process_search, turn_input
 from .providers.registry import Providers
 from .run_execution import Execution, Limits, Outcome
 
@@ -187,8 +187,7 @@ class Runner:
 
     async def _task(self, turn: Turn, token: str) -> TurnInput:
         now = clock.now()
-        boss = self._store.read(boss_store.boss)
-        zone = str(boss["timezone"]) if boss and boss["timezone"] else "UTC"
+        zone = self._store.read(boss_timezone)
         exact_to = self._settings.count_exact_to
 
         def read(connection: Connection) -> turn_input.Content:
@@ -217,12 +216,11 @@ class Runner:
 
     async def _note(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
-        started = child_process.started_at(pid)
+        started = process_search.started_at(pid)
         await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
 
     def bounds(self) -> Bounds:
-        boss = self._store.read(boss_store.boss)
-        zone = clock.zone(boss["timezone"] if boss and boss["timezone"] else "UTC")
+        zone = clock.zone(self._store.read(boss_timezone))
         return Bounds(self._settings.hops, self._settings.runs_per_trace, *clock.day(clock.now(), zone))
 
     # --- what came of it -------------------------------------------------------------
@@ -294,14 +292,14 @@ class Runner:
 async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
     """Processes of runs whose daemon died: by their pid and start, and by the mark they carry."""
     sessions = {
-        pid for pid, started in pids if started is not None and child_process.started_at(pid) == started
+        pid for pid, started in pids if started is not None and process_search.started_at(pid) == started
     }
-    for pid in await asyncio.to_thread(child_process.marked, marks):
+    for pid in await asyncio.to_thread(process_search.marked, marks):
         try:
             sessions.add(os.getsid(pid))
         except ProcessLookupError:
             pass
     sessions.discard(os.getsid(0))
     await asyncio.gather(
-        *(child_process.end_session(session, leader_gone=lambda: False) for session in sessions)
+        *(process_search.end_session(session, leader_gone=lambda: False) for session in sessions)
     )

@@ -13,7 +13,7 @@ from ..core import clock, envelope_json, rendering
 from ..core.paths import Home
 from ..store import due_envelopes, envelopes, run_history
 from ..store.connection import Connection
-from .child_process import MARK
+from .process_search import MARK
 
 # Of the daemon's own: a process of an agent's must not take it for its own.
 _OURS = "HIBOSS_"

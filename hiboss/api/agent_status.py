@@ -7,11 +7,11 @@ from typing_extensions import TypedDict
 
 from ..core import clock, errors
 from ..core.address import BACKGROUND, BOSS
-from ..store import agents, due_envelopes, lanes, run_history, run_limits
+from ..core.envelope import Lane
+from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
-from ..store.lanes import Lane
-from ..store.run_start import notices_of
+from ..store.turn_selection import notices_of
 from . import runs
 from .auth import Caller
 from .context import Context
@@ -102,7 +102,7 @@ async def pause(context: Context, caller: Caller, params: Pause) -> Changed:
 
     def write(tx: Tx) -> tuple[str, bool]:
         row = agents.get(tx, params.name)
-        return row["name"], run_limits.pause(tx, row["id"], "boss", reason, now)
+        return row["name"], agent_pauses.pause(tx, row["id"], "boss", reason, now)
 
     name, changed = await context.write(caller, write)
     return {"name": name, "changed": changed}
@@ -116,7 +116,7 @@ async def resume(context: Context, caller: Caller, params: Named) -> Changed:
     def write(tx: Tx) -> tuple[Row, bool]:
         row = agents.get(tx, params.name)
         reopened = lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
-        return row, run_limits.resume(tx, row, bounds, now) or reopened
+        return row, agent_pauses.resume(tx, row, bounds, now) or reopened
 
     row, changed = await context.write(caller, write)
     context.runner.wake([row["id"]], eager=True)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from ..core import clock
 from ..core.address import check_agent_name
-from ..core.envelope import measure
+from ..core.envelope import Lane, measure
 from ..core.errors import (
     BadName,
     BadProvider,
@@ -24,10 +24,9 @@ from ..core.errors import (
     TooLarge,
     UnknownAgent,
 )
-from ..store import agents, bindings, lanes, run_limits, tokens
+from ..store import agent_pauses, agents, bindings, lanes, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
-from ..store.lanes import Lane
 from . import provider_settings
 from .auth import Caller
 from .context import Context
@@ -196,7 +195,7 @@ async def change(context: Context, caller: Caller, params: Set) -> Changed:
         row = agents.get(tx, params.name)
         if {"provider", "workspace"} & fields.keys():  # what it waits for may be mended by this
             lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
-        run_limits.relax(tx, row, bounds)
+        agent_pauses.relax(tx, row, bounds)
         return agents.get(tx, params.name)
 
     row = await _write_choice(context, caller, choice, write)

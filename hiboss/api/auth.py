@@ -8,10 +8,9 @@ from ..core.address import BOSS, Address, parse_address
 from ..core.errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
 from ..routing.presence import Presence
 from ..store import tokens
+from ..store.addresses import find_address, near_address
 from ..store.connection import Connection, Row
-from ..store.envelopes import find_address
 from ..store.group_commit import Tx
-from ..store.messages import hint
 from ..store.store import Store
 from .operation import Level
 from .policy import Policy
@@ -142,5 +141,5 @@ def acting_for(store: Store, caller: Caller, named: str | None) -> int:
         raise BossOnly(what="looking into another's box (address)", caller=caller.name)
     found = store.read(lambda connection: find_address(connection, address))
     if found is None:
-        raise UnknownAddress(address=str(address), hint=store.read(lambda c: hint(c, address)))
+        raise UnknownAddress(address=str(address), hint=store.read(lambda c: near_address(c, address)))
     return found

@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock
-from ..core.contract import Refused
+from ..core.contracts.failures import Refused
 from ..core.errors import BindingTaken, InvalidParams, UnknownAdapter, UnknownAgent, UnknownBinding
 from ..store import agents, bindings
 from ..store.bindings import Bound

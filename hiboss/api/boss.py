@@ -7,13 +7,13 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.address import BOSS
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import boss as boss_store
 from ..store import schedules, tokens, wakeups
+from ..store.boss import change_boss, find_boss
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
-from .permissions import ROTATING
+from .tokens import ROTATING
 
 
 class Boss(TypedDict):
@@ -56,7 +56,7 @@ async def change(context: Context, caller: Caller, params: Set) -> Boss:
     now = clock.now()
 
     def write(tx: Tx) -> int | None:
-        boss_store.change_boss(tx, name, zone)
+        change_boss(tx, name, zone)
         if zone is not None:
             schedules.follow_boss(tx, now)
         return wakeups.next_wake(tx)
@@ -75,7 +75,7 @@ async def rotate(context: Context, caller: Caller, params: Nothing) -> Rotated:
     token, now = tokens.new("boss"), clock.now()
 
     def write(tx: Tx) -> int:
-        boss = boss_store.boss(tx)
+        boss = find_boss(tx)
         if boss is None:
             raise NotSetUp(home=str(context.home))
         context.auth.recheck_holder(boss["address"])
@@ -98,6 +98,6 @@ def check_boss_name(context: Context, given: str) -> str:
 
 
 def _boss(context: Context) -> Boss:
-    row = context.store.read(boss_store.boss)
+    row = context.store.read(find_boss)
     assert row is not None  # nobody has a token before set-up
     return {"name": row["name"], "address": str(BOSS), "timezone": row["timezone"] or "UTC"}

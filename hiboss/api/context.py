@@ -19,7 +19,7 @@ from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
 from ..routing.waiters import Waiters
-from ..store import boss
+from ..store.boss import boss_timezone
 from ..store.group_commit import Tx
 from ..store.store import Store
 from .auth import Authenticator, Caller
@@ -64,8 +64,7 @@ class Context:
     @property
     def timezone(self) -> str:
         """The boss's zone by name."""
-        row = self.store.read(boss.boss)
-        return str(row["timezone"]) if row and row["timezone"] else "UTC"
+        return self.store.read(boss_timezone)
 
     @property
     def zone(self) -> tzinfo:

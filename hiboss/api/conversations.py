@@ -12,8 +12,7 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import parse_address
 from ..core.ids import LARGEST
 from ..store import conversations, run_history
-from ..store.envelopes import find_address
-from ..store.messages import hint
+from ..store.addresses import find_address, near_address
 from . import agent_status, runs
 from .auth import Caller, acting_for
 from .context import Context
@@ -156,7 +155,7 @@ def _live(context: Context, other: int, conversation: int, params: Follow, seen:
     work = None if row is None else context.runner.work(row["id"])
     if row is None or work is None:
         return None
-    parts, place = work.transcript.after(params.parts if seen == row["id"] else 0)
+    parts, place = work.live_output.after(params.parts if seen == row["id"] else 0)
     return {
         "id": f"r{row['id']}",
         "started_at": clock.iso(row["started_at"]),
@@ -171,5 +170,7 @@ def _parties(context: Context, caller: Caller, params: With) -> tuple[int, int]:
     address = parse_address(params.other)
     other = context.store.read(lambda c: find_address(c, address))
     if other is None:
-        raise errors.UnknownAddress(address=str(address), hint=context.store.read(lambda c: hint(c, address)))
+        raise errors.UnknownAddress(
+            address=str(address), hint=context.store.read(lambda c: near_address(c, address))
+        )
     return own, other

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from functools import cache
-from typing import Any
 
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from .. import __version__
 from ..core import clock, errors
-from ..store import boss as boss_store
-from ..store import due_envelopes, lanes
+from ..store import counters, due_envelopes, lanes
+from ..store.boss import find_boss
 from .auth import Caller
 from .bindings import BindingJson
 from .bindings import envelopes_json as adapters_json
 from .context import Context
 from .lanes import LaneJson
 from .lanes import to_json as lane_json
-from .operation import REGISTRY, Level, Nothing, operation
+from .operation import Level, Nothing, operation
 
 ENDING_SECONDS = 10.0  # for programs that must be told three times
 
@@ -64,13 +61,6 @@ class Status(TypedDict):
     failed: int | str
 
 
-class Discovery(TypedDict):
-    openrpc: str
-    info: dict[str, str]
-    methods: list[dict[str, Any]]
-    components: dict[str, Any]
-
-
 class Login(TypedDict):
     address: str
     level: str
@@ -93,7 +83,7 @@ async def time(context: Context, caller: Caller, params: Nothing) -> Time:
 async def status(context: Context, caller: Caller, params: Nothing) -> Status:
     """How the daemon is and how much it has in hand."""
     exact_to = context.settings.count_exact_to
-    counts = await context.store.read_slowly(lambda c: boss_store.counts(c, exact_to))
+    counts = await context.store.read_slowly(lambda c: counters.counts(c, exact_to))
     oldest = await context.store.read_slowly(due_envelopes.oldest)
     rows = await context.store.read_slowly(lanes.listed)
     return {
@@ -101,7 +91,7 @@ async def status(context: Context, caller: Caller, params: Nothing) -> Status:
         "pid": os.getpid(),
         "home": str(context.home),
         "socket": context.home.socket,
-        "set_up": context.store.read(boss_store.boss) is not None,
+        "set_up": context.store.read(find_boss) is not None,
         "boot": context.store.boot,
         "started_at": clock.iso(context.started_at),
         "timezone": context.timezone,
@@ -130,47 +120,3 @@ async def stop(context: Context, caller: Caller, params: Nothing) -> Stopping:
 async def login(context: Context, caller: Caller, params: Nothing) -> Login:
     """Give a token once; this connection's later requests need none."""
     return {"address": str(caller.address), "level": caller.level.name.lower()}
-
-
-@operation("rpc.discover", level=Level.OPEN, result=Discovery)
-async def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
-    """Every operation with its parameters, result, level and errors, as an OpenRPC document."""
-    return _document()
-
-
-@cache  # it takes 50 ms to make and never changes
-def _document() -> Discovery:
-    schemas: dict[str, Any] = {}
-    return {
-        "openrpc": "1.3.2",
-        "info": {"title": "hiboss", "version": __version__},
-        "methods": [_describe(name, schemas) for name in sorted(REGISTRY)],
-        "components": {"schemas": schemas},
-    }
-
-
-def _schema(result: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    schema = TypeAdapter(result).json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(schema.pop("$defs", {}))
-    return schema
-
-
-def _describe(name: str, schemas: dict[str, Any]) -> dict[str, Any]:
-    op = REGISTRY[name]
-    schema = op.params.model_json_schema()
-    required = schema.get("required", [])
-    return {
-        "name": name,
-        "summary": op.summary,
-        "x-level": op.level.name.lower(),
-        "paramStructure": "by-name",
-        "params": [
-            {"name": param, "required": param in required, "schema": field}
-            for param, field in schema.get("properties", {}).items()
-        ],
-        "result": {"name": "result", "schema": _schema(op.result, schemas)},
-        "errors": [
-            {"code": cls.rpc, "message": cls.code, "data": {"says": " ".join((cls.__doc__ or "").split())}}
-            for cls in op.errors
-        ],
-    }

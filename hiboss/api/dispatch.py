@@ -19,7 +19,7 @@ from ..core.errors import (
     NotSetUp,
 )
 from ..core.quoting import nearest
-from ..store import boss as boss_store
+from ..store.boss import find_boss
 from . import (  # noqa: F401 - they declare the operations
     agent_status,
     agents,
@@ -50,13 +50,13 @@ log = logging.getLogger(__name__)
 
 class Dispatcher:
     def __init__(self, context: Context) -> None:
-        self._house = context
+        self._context = context
 
     async def call_offline(self, method: str, params: Any) -> Any:
         """The same for the owner of the home, while no daemon runs and nobody else can call."""
         operation = REGISTRY.get(method)
         if operation is not None and not operation.offline:
-            raise DaemonUnreachable(socket=self._house.home.socket, why=f"{method} needs one")
+            raise DaemonUnreachable(socket=self._context.home.socket, why=f"{method} needs one")
         return await self.call(method, params, caller=OWNER)
 
     async def call(
@@ -70,7 +70,7 @@ class Dispatcher:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
             caller = caller or self._authorize(operation, proof)
-            return await operation.run(self._house, caller, _check(operation, given))
+            return await operation.run(self._context, caller, _check(operation, given))
         except HibossError:
             raise
         except Exception as error:
@@ -80,10 +80,10 @@ class Dispatcher:
 
     def _authorize(self, operation: Operation, token: Any) -> Caller:
         try:
-            return self._house.auth.authorize(_text(token), operation.name)
+            return self._context.auth.authorize(_text(token), operation.name)
         except (NoToken, BadToken):
-            if self._house.store.read(boss_store.boss) is None:  # no token can be right yet
-                raise NotSetUp(home=str(self._house.home)) from None
+            if self._context.store.read(find_boss) is None:  # no token can be right yet
+                raise NotSetUp(home=str(self._context.home)) from None
             raise
 
     def may_wait(self, method: str) -> bool:
@@ -93,7 +93,7 @@ class Dispatcher:
 
     def check_token(self, token: Any) -> None:
         """Refuse a token that is not in force."""
-        self._house.auth.authenticate(_text(token), "")
+        self._context.auth.authenticate(_text(token), "")
 
 
 def _text(token: Any) -> str | None:

@@ -12,8 +12,7 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS, parse_address
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams, UnknownAddress
-from ..store import boss as boss_store
-from ..store import envelopes, messages, paging
+from ..store import addresses, counters, envelopes, paging
 from ..store.group_commit import Tx
 from .auth import Caller, acting_for
 from .context import Context
@@ -70,10 +69,6 @@ class Ack(Params):
     all: bool = Field(False, description="everything due in the inbox")
     up_to: Id | None = Field(None, description="with all: no further than this envelope")
     address: str | None = Field(None, description="for whom (for the boss)")
-
-
-class Cancel(Params):
-    ids: Ids
 
 
 class Marked(TypedDict):
@@ -171,9 +166,11 @@ def _namesakes(context: Context, text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
     address = parse_address(text)
-    found = context.store.read(lambda c: envelopes.namesakes(c, address))
+    found = context.store.read(lambda c: addresses.namesakes(c, address))
     if not found:
-        raise UnknownAddress(address=text, hint=context.store.read(lambda c: messages.hint(c, address)))
+        raise UnknownAddress(
+            address=text, hint=context.store.read(lambda c: addresses.near_address(c, address))
+        )
     return found
 
 
@@ -259,7 +256,7 @@ async def ack(context: Context, caller: Caller, params: Ack) -> Marked:
 async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
     """In chunks, so that others can write in between; what arrives meanwhile is not touched."""
     owner = acting_for(context.store, caller, params.address)
-    upto = context.store.read(boss_store.last_arrived)
+    upto = context.store.read(counters.last_arrived)
     if params.up_to is not None:
         number = ids.number(params.up_to, "envelope")
         row = context.store.read(lambda c: envelopes.visible(c, number, owner))
@@ -294,22 +291,6 @@ async def trash(context: Context, caller: Caller, params: Mark) -> Marked:
 async def restore(context: Context, caller: Caller, params: Mark) -> Marked:
     """Put envelopes from archive or trash back into the inbox."""
     return {"changed": await _mark(context, caller, params, _into(Box.INBOX))}
-
-
-@operation(
-    "envelope.cancel",
-    level=Level.STANDARD,
-    params=Cancel,
-    result=Marked,
-    errors=(errors.NotFound, errors.BadId, errors.TooLate),
-)
-async def cancel(context: Context, caller: Caller, params: Cancel) -> Marked:
-    """Take back envelopes one has sent, while nobody has them in hand."""
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    now = clock.now()
-    return {
-        "changed": await context.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))
-    }
 
 
 Marking = Callable[[Tx, list[int], int, int], int]

@@ -7,12 +7,12 @@ from typing_extensions import TypedDict
 
 from ..core import clock
 from ..core.address import parse_address
+from ..core.envelope import Lane
 from ..core.errors import BadAddress, NotFound, UnknownAddress
 from ..store import lanes
+from ..store.addresses import find_address
 from ..store.connection import Row
-from ..store.envelopes import find_address
 from ..store.group_commit import Tx
-from ..store.lanes import Lane
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation

@@ -8,11 +8,9 @@ from typing_extensions import TypedDict
 from ..core import clock, envelope_json, errors, ids
 from ..core.errors import InvalidParams
 from ..store import leases
-from ..store.group_commit import Tx
-from ..store.lanes import Lane
 from .auth import Caller, acting_for
 from .context import Context
-from .envelopes import Ids, Mark, Marked, envelopes_json
+from .envelopes import Mark, Marked, envelopes_json
 from .operation import Level, Params, operation
 
 LEASE = "10m"
@@ -29,10 +27,6 @@ class Claimed(TypedDict):
     envelopes: list[envelope_json.EnvelopeJson]
     until: str
     timezone: str
-
-
-class Retry(Params):
-    ids: Ids
 
 
 _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
@@ -76,24 +70,3 @@ async def release(context: Context, caller: Caller, params: Mark) -> Marked:
     owner = acting_for(context.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     return {"changed": await context.write(caller, lambda tx: leases.release(tx, numbers, owner))}
-
-
-@operation(
-    "envelope.retry",
-    level=Level.STANDARD,
-    params=Retry,
-    result=Marked,
-    errors=(errors.NotFound, errors.BadId, errors.TooLate),
-)
-async def retry(context: Context, caller: Caller, params: Retry) -> Marked:
-    """Take up again envelopes one has sent and that have failed."""
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    now = clock.now()
-
-    def write(tx: Tx) -> tuple[int, set[Lane]]:
-        return leases.retry(tx, numbers, caller.sees, now)
-
-    changed, found = await context.write(caller, write)
-    context.delivery.wake(found, eager=True)
-    context.scheduler.nudge(now)
-    return {"changed": changed}

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ..agents.providers.webhook import new_secret
-from ..core.contract import Refused
+from ..core.contracts.failures import Refused
 from ..core.errors import BadProvider, InvalidParams
 from ..store.connection import Row
 from .context import Context
@@ -19,7 +19,7 @@ class ProviderChoice:
     """A provider chosen for an agent: columns to write, and a secret to show once."""
 
     def __init__(self, context: Context, columns: dict[str, Any]) -> None:
-        self._house = context
+        self._context = context
         self.columns = columns
         self.secret: str | None = None
         self._kept: str | None = None
@@ -28,13 +28,13 @@ class ProviderChoice:
         """A name of one kept before, or a new one."""
         if name is None:
             self.secret = new_secret()
-            name = self._kept = self._house.home.keep_secret(self.secret)
+            name = self._kept = self._context.home.keep_secret(self.secret)
         settings[SECRET] = name
 
     def undo(self) -> None:
         """Nothing of it was stored after all."""
         if self._kept is not None:
-            self._house.home.forget_secret(self._kept)
+            self._context.home.forget_secret(self._kept)
 
 
 def choose(context: Context, given: dict[str, Any], before: Row | None) -> ProviderChoice:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
-from ..core.contract import Progress
+from ..core.contracts.provider import Progress
 from ..core.errors import NotFound, NotRunning
 from ..store import agents, run_history, run_start
 from ..store.connection import Row
@@ -175,7 +175,7 @@ async def _more(context: Context, row: Row, after: int, seconds: float) -> tuple
         return [], after
     with context.waiters.waiting(-work.turn.agent) as bell:
         while True:
-            parts, place = work.transcript.after(after)
+            parts, place = work.live_output.after(after)
             over = context.runner.work(row["id"]) is None or loop.time() >= end
             if parts or over or not await context.waiters.wait(bell, end - loop.time()):
                 return parts, place

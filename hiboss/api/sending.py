@@ -11,10 +11,13 @@ from typing_extensions import TypedDict
 
 from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
-from ..core.envelope import Draft, Kind, Priority
+from ..core.envelope import Draft, Kind, Lane, Priority
 from ..core.errors import BossOnly, SenderMissing
+from ..store import envelopes
+from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
+from .envelopes import Ids, Marked
 from .operation import Level, Params, operation
 
 _KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes
@@ -171,3 +174,48 @@ def _digest(params: Send) -> bytes:
     if params.reply_to is not None:
         asked["reply_to"] = ids.parse(params.reply_to, "envelope", "message")
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
+
+
+class Retry(Params):
+    ids: Ids
+
+
+@operation(
+    "envelope.retry",
+    level=Level.STANDARD,
+    params=Retry,
+    result=Marked,
+    errors=(errors.NotFound, errors.BadId, errors.TooLate),
+)
+async def retry(context: Context, caller: Caller, params: Retry) -> Marked:
+    """Take up again envelopes one has sent and that have failed."""
+    numbers = [ids.number(given, "envelope") for given in params.ids]
+    now = clock.now()
+
+    def write(tx: Tx) -> tuple[int, set[Lane]]:
+        return envelopes.retry(tx, numbers, caller.sees, now)
+
+    changed, found = await context.write(caller, write)
+    context.delivery.wake(found, eager=True)
+    context.scheduler.nudge(now)
+    return {"changed": changed}
+
+
+class Cancel(Params):
+    ids: Ids
+
+
+@operation(
+    "envelope.cancel",
+    level=Level.STANDARD,
+    params=Cancel,
+    result=Marked,
+    errors=(errors.NotFound, errors.BadId, errors.TooLate),
+)
+async def cancel(context: Context, caller: Caller, params: Cancel) -> Marked:
+    """Take back envelopes one has sent, while nobody has them in hand."""
+    numbers = [ids.number(given, "envelope") for given in params.ids]
+    now = clock.now()
+    return {
+        "changed": await context.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))
+    }

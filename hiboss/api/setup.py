@@ -14,7 +14,7 @@ from ..core.address import check_agent_name
 from ..core.crashpoint import SETUP_PROFILES, crashpoint
 from ..core.errors import BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge
 from ..store import agents, tokens
-from ..store import boss as boss_store
+from ..store.boss import add_boss, find_boss
 from ..store.group_commit import Tx
 from . import provider_settings
 from .auth import Caller
@@ -58,7 +58,7 @@ DEFAULT_AGENT = "nex"
 @operation("setup.check", level=Level.OPEN, offline=True, result=Check)
 async def check(context: Context, caller: Caller, params: Nothing) -> Check:
     """Whether this home is set up, and what set-up would choose."""
-    boss = context.store.read(boss_store.boss)
+    boss = context.store.read(find_boss)
     return {
         "set_up": boss is not None,
         "home": str(context.home),
@@ -91,13 +91,13 @@ async def execute(context: Context, caller: Caller, params: Execute) -> Executed
 
 
 async def _execute(context: Context, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> Executed:
-    if context.store.read(boss_store.boss) is not None:
+    if context.store.read(find_boss) is not None:
         return _unchanged(context)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
     now = clock.now()
 
     def write(tx: Tx) -> None:
-        tokens.insert(tx, boss_token, "boss", boss_store.add_boss(tx, name, zone, now), now)
+        tokens.insert(tx, boss_token, "boss", add_boss(tx, name, zone, now), now)
         tokens.insert(tx, agent_token, "agent", agents.register(tx, agent, chosen, now), now)
 
     with (
@@ -120,7 +120,7 @@ async def _execute(context: Context, name: str, zone: str, agent: str, chosen: d
 
 
 def _unchanged(context: Context) -> Executed:
-    boss = context.store.read(boss_store.boss)
+    boss = context.store.read(find_boss)
     assert boss is not None
     listed = context.store.read(agents.listed)
     return {

@@ -9,7 +9,7 @@ from ..agents import turn_input
 from ..core import clock
 from ..core.address import parse_address
 from ..core.errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent
-from ..store import agents, due_envelopes, run_start
+from ..store import agents, due_envelopes, turn_selection
 from ..store.connection import Connection, Row
 from .auth import Caller, acting_for
 from .context import Context
@@ -74,4 +74,4 @@ def _next(connection: Connection, agent: Row, now: int) -> list[int]:
     """The envelopes of the next turn: one conversation's, or all for an agent that fetches."""
     if agent["mode"] == "pull":
         return [one.id for one in due_envelopes.due(connection, agent["id"], now, PULL_ENVELOPES)]
-    return run_start.preview(connection, agent, now)
+    return turn_selection.preview(connection, agent, now)

@@ -16,7 +16,7 @@ from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
-from .permissions import Rotated, give_new_token
+from .tokens import Rotated, give_new_token
 
 
 class Named(Params):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..core.contract import LaneError
+from ..core.contracts.failures import LaneError
 
 T = TypeVar("T")
 _left: dict[str, threading.Thread] = {}  # for each place, the thread nobody waits for any more

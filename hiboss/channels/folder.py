@@ -1,7 +1,7 @@
 """A folder as a channel: what is posted becomes a file in `out/`, a file in `in/` a message.
 
 `channel:folder:<name>` is the folder called <name>. In `in/`, `.txt` and `.md` are a text,
-`.json` describes a message (text, subject, author, group, answers), and anything else is a
+`.json` describes a message (text, subject, author, group, reply_to), and anything else is a
 file sent along. A file is taken by moving it into `.taken/`, under a name that stays the
 same over crashes, so it becomes a message exactly once; what cannot be one goes to
 `broken/` with the reason beside it.
@@ -17,7 +17,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.contract import Account, EnvelopeError, Inbound, LaneError, Letter, Receive, Refused
+from ..core.contracts.adapter import Account, Inbound, Letter, Receive
+from ..core.contracts.failures import EnvelopeError, LaneError, Refused
 from ..core.crashpoint import FOLDER_RECEIVED, FOLDER_TAKEN, crashpoint
 from ..core.errors import HibossError
 from ..core.paths import sync_directory
@@ -28,7 +29,7 @@ POLL_SECONDS = 0.3
 _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html", "event": ".txt"}
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")
 _NAME = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}")
-_KEYS = ("text", "subject", "author", "group", "answers")
+_KEYS = ("text", "subject", "author", "group", "reply_to")
 _TEXT_BYTES = 16 * 1024 * 1024  # read whole; what a message may have is less, and asked for later
 _AUTHOR = ("name", "username", "id")
 Look = dict[str, tuple[int, int, int]]

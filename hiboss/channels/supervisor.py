@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import clock
-from ..core.contract import Account, Inbound, LaneError
+from ..core.contracts.adapter import Account, Inbound
+from ..core.contracts.failures import LaneError
 from ..core.errors import HibossError
 from ..core.events import AdapterFailed, AdapterStarted, Bus
 from ..core.quoting import redact

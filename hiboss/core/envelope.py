@@ -191,3 +191,10 @@ def measure(field: str, value: str, limit: int, advice: str = "") -> str:
     if len(value) * 4 > limit and (size := len(value.encode())) > limit:
         raise TooLarge(what=field, size=f"{size} bytes", limit=str(limit), advice=advice)
     return value
+
+
+class Lane(NamedTuple):
+    """The one-at-a-time line of one place; for channels, of one binding there."""
+
+    address: int
+    binding: int | None

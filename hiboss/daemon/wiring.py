@@ -14,7 +14,7 @@ from ..channels.registry import Registry
 from ..channels.supervisor import Slot, Supervisor
 from ..core import clock
 from ..core.address import BOSS
-from ..core.envelope import Accepted
+from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
 from ..core.events import Bus, EnvelopesArrived
 from ..core.paths import Home
@@ -25,7 +25,6 @@ from ..routing.router import Router
 from ..routing.scheduler import Scheduler
 from ..routing.waiters import Waiters
 from ..store import bindings, notices
-from ..store.lanes import Lane
 from ..store.store import Store
 from ..store.wakeups import Woken
 

@@ -16,19 +16,19 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..channels.supervisor import Supervisor, is_our_cancellation
 from ..core import backoff, clock
-from ..core.contract import EnvelopeError, File, LaneError, Letter
+from ..core.contracts.adapter import File, Letter
+from ..core.contracts.failures import EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
-from ..core.envelope import Kind
+from ..core.envelope import Kind, Lane
 from ..core.errors import HibossError
 from ..core.events import Bus, EnvelopeSettled, Event, LaneWaits
 from ..core.paths import Home
 from ..core.quoting import redact
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import lanes
+from ..store import lanes, posts
 from ..store.envelopes import EnvelopeRow
 from ..store.group_commit import Tx
-from ..store.lanes import Failure, Lane
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
@@ -174,7 +174,7 @@ class Delivery:
             raise EnvelopeError("nothing_to_post", "the adapter found nothing in it to post")
         sent = {row["chunk"] for row in kept if row["posted_at"] is not None}
         if len(chunks) > 1 and not kept:
-            await self._store.write(lambda tx: lanes.plan(tx, number, chunks))
+            await self._store.write(lambda tx: posts.plan(tx, number, chunks))
         notes: list[tuple[int, str, str]] = []
         for place, chunk in enumerate(chunks):
             if place in sent:
@@ -189,7 +189,7 @@ class Delivery:
 
     async def _note(self, number: int, note: tuple[int, str, str]) -> None:
         now = clock.now()
-        await self._store.write(lambda tx: lanes.note_post(tx, number, *note, now))
+        await self._store.write(lambda tx: posts.note_post(tx, number, *note, now))
 
     # --- what is written about it ----------------------------------------------------
 
@@ -198,7 +198,7 @@ class Delivery:
 
         def write(tx: Tx) -> None:
             for note in notes:
-                lanes.note_post(tx, number, *note, now)
+                posts.note_post(tx, number, *note, now)
             lanes.done(tx, lane, number, now)
 
         return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
@@ -237,5 +237,5 @@ def _letter(claimed: EnvelopeRow, home: Home) -> Letter:
         sender=claimed["from_address"],
         sender_name=claimed["from_name"],
         files=tuple(File(one["name"], os.path.join(home.media, one["file"]), one["mime"]) for one in files),
-        answers=claimed["answers"],
+        reply_to=claimed["platform_reply_to"],
     )

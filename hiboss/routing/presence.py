@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import clock
-from ..store import boss
+from ..store import addresses
 from ..store.group_commit import Tx
 from ..store.store import Store
 
@@ -26,7 +26,7 @@ class Presence:
             return
 
         def write(tx: Tx) -> None:
-            boss.note_seen(tx, noted)
+            addresses.note_seen(tx, noted)
 
         try:
             await self._store.write(write)

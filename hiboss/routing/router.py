@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import clock
-from ..core.contract import Inbound, Refused
+from ..core.contracts.adapter import Inbound
+from ..core.contracts.failures import Refused
 from ..core.envelope import Accepted, Attachment, Draft, measure
 from ..core.errors import (
     AttachmentForbidden,
@@ -96,8 +97,8 @@ class Router:
         try:
             measure("text", inbound.text, limits.text_bytes)
             measure("subject", inbound.subject or "", limits.subject_bytes)
-            for value in (*inbound.author.values(), inbound.group or "", inbound.answers or ""):
-                measure("author, group or answers", value, limits.word_bytes)
+            for value in (*inbound.author.values(), inbound.group or "", inbound.reply_to or ""):
+                measure("author, group or reply_to", value, limits.word_bytes)
         except HibossError as error:
             raise Refused(error.message) from error
 

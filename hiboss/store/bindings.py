@@ -6,10 +6,11 @@ import json
 from typing import Any, NamedTuple
 
 from ..core.address import Address
+from ..core.contracts.failures import Failure
 from ..core.errors import BindingTaken, UnknownBinding
 from .connection import Connection, Row
 from .group_commit import Tx
-from .lanes import Failure, fail
+from .lanes import fail
 
 
 class Bound(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core.address import Address
-from ..core.envelope import Box, Status, Waits
+from ..core.envelope import Box, Lane, Status, Waits
 from ..core.errors import NotFound, TooLate
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -91,21 +90,6 @@ def thread_of(connection: Connection, message: int) -> int:
     """The thread a message lies in; of an unknown one its own, in which nothing lies."""
     row = connection.execute("SELECT ifnull(thread, id) FROM message WHERE id = ?", (message,)).fetchone()
     return int(row[0]) if row else message
-
-
-def find_address(connection: Connection | Tx, address: Address) -> int | None:
-    """Whoever lives there, or lived there last."""
-    row = connection.execute(
-        "SELECT id FROM address WHERE fold = ? ORDER BY retired_at IS NULL DESC, id DESC LIMIT 1",
-        (address.fold,),
-    ).fetchone()
-    return row["id"] if row else None
-
-
-def namesakes(connection: Connection, address: Address) -> tuple[int, ...]:
-    """All who ever had this address: mail of a deleted agent can still be looked for."""
-    rows = connection.execute("SELECT id FROM address WHERE fold = ?", (address.fold,))
-    return tuple(row["id"] for row in rows)
 
 
 # --- what a recipient does -----------------------------------------------------------
@@ -216,3 +200,47 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
         )
         changed += 1
     return changed
+
+
+def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int, set[Lane]]:
+    """Take up again what has failed; for its sender, and None may for everybody."""
+    changed, lanes = 0, set()
+    for number in dict.fromkeys(ids):
+        row = visible(tx, number, None)
+        if sender is not None and row["sender"] != sender:
+            raise NotFound(what="envelope", value=f"e{number}")
+        if row["status"] != Status.FAILED:
+            raise TooLate(id=f"e{number}", action="tried again", state=Status(row["status"]).word)
+        _check_recipient(tx, row)
+        deferred = row["arrived"] is None
+        tx.execute(
+            """
+            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, held_by = NULL,
+                   waits = ?, wake_at = ? WHERE id = ?
+            """,
+            # Its day before it is given up begins anew.
+            (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
+        )
+        changed += 1
+        if not deferred:
+            tx.arrived_for.append(row["recipient"])
+        if row["binding"] is not None and not deferred:
+            lanes.add(Lane(row["recipient"], row["binding"]))
+    return changed, lanes
+
+
+def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
+    """Who has left, and an account that is no longer bound, cannot be tried again."""
+    gone = tx.execute(
+        """
+        SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0 FROM envelope e
+        JOIN address a ON a.id = e.recipient LEFT JOIN binding b ON b.id = e.binding WHERE e.id = ?
+        """,
+        (row["id"],),
+    ).fetchone()[0]
+    if gone:
+        state = f"for {row['to_address']}, which is no longer there"
+        raise TooLate(id=f"e{row['id']}", action="tried again", state=state)
+
+
+NEXT_START = 2**62  # the `wake_at` of what is in hand: to be looked at when a daemon starts

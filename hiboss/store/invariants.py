@@ -7,7 +7,7 @@ the tests after every crash.
 from __future__ import annotations
 
 from .connection import Connection
-from .lanes import NEXT_START
+from .envelopes import NEXT_START
 
 INVARIANTS: dict[str, str] = {
     "the sequence of a conversation has no gap and no double": """

@@ -6,31 +6,16 @@ what it has met. Everything here runs inside the writer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from . import due_envelopes, notices
+from ..core.contracts.failures import Failure
+from ..core.envelope import Lane
+from . import due_envelopes, notices, posts
 from .connection import Connection, Row
-from .envelopes import EnvelopeRow
+from .envelopes import NEXT_START, EnvelopeRow
 from .group_commit import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
 GIVE_UP_FAILURES = 10
-NEXT_START = 2**62  # the `wake_at` of what is in hand: to be looked at when a daemon starts
 EAGER_MS = 5_000  # new activity tries a waiting lane again, at most so often
-
-
-class Lane(NamedTuple):
-    """The one-at-a-time line of one place; for channels, of one binding there."""
-
-    address: int
-    binding: int | None
-
-
-class Failure(NamedTuple):
-    """What went wrong, in words that stay."""
-
-    kind: str
-    text: str
 
 
 # --- claiming ------------------------------------------------------------------------
@@ -52,8 +37,8 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
         (boot, NEXT_START, found[0].id),
     )
     facts: EnvelopeRow = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
-    facts["posted"] = posted(tx, found[0].id)
-    facts["answers"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
+    facts["posted"] = posts.posted(tx, found[0].id)
+    facts["platform_reply_to"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
 
 
@@ -101,33 +86,6 @@ def tried(tx: Tx, state: Row, now: int) -> None:
     """A lane with something to say takes something in hand again."""
     tx.execute(
         "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
-    )
-
-
-def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
-    """Its chunks, if they were stored: which are posted already, and which are not."""
-    return tx.execute(
-        "SELECT chunk, content, platform_id, posted_at FROM post WHERE envelope = ? ORDER BY chunk",
-        (envelope,),
-    ).fetchall()
-
-
-def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
-    """Store the chunks before the first is posted, so that a retry goes on at the unsent one."""
-    for number, content in enumerate(chunks):
-        tx.execute(
-            "INSERT OR IGNORE INTO post (envelope, chunk, content) VALUES (?, ?, ?)",
-            (envelope, number, content),
-        )
-
-
-def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
-    tx.execute(
-        """
-        INSERT INTO post (envelope, chunk, content, platform_id, posted_at) VALUES (?1, ?2, ?3, ?4, ?5)
-        ON CONFLICT (envelope, chunk) DO UPDATE SET platform_id = ?4, posted_at = ?5
-        """,
-        (envelope, number, content, platform_id, now),
     )
 
 

@@ -16,8 +16,8 @@ from ..core.errors import (
     UnknownRecipient,
     UnknownSender,
 )
-from ..core.quoting import nearest
-from .connection import Connection, Row
+from .addresses import near_address
+from .connection import Row
 from .group_commit import Tx
 from .writer_cache import LiveAddress
 
@@ -187,7 +187,7 @@ def _sender(tx: Tx, draft: Draft) -> LiveAddress:
     if entry is None and draft.sender.kind == "channel":
         return tx.cache.add_address(draft.sender)  # only the boss may speak for a channel; api saw to it
     if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
-        raise UnknownSender(address=str(draft.sender), hint=hint(tx, draft.sender))
+        raise UnknownSender(address=str(draft.sender), hint=near_address(tx, draft.sender))
     return entry
 
 
@@ -203,7 +203,7 @@ def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -
         if entry is None and address.kind == "channel":
             raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
         if entry is None:
-            raise UnknownRecipient(address=str(address), hint=hint(tx, address))
+            raise UnknownRecipient(address=str(address), hint=near_address(tx, address))
         found[entry.id] = entry
     return list(found.values())
 
@@ -286,16 +286,3 @@ def _binding(tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, 
         if came is not None and came["binding"] in usable:
             return int(came["binding"])
     return usable[0]
-
-
-def hint(tx: Tx | Connection, address: Address) -> str:
-    """' (did you mean agent:nex?)' from those who are here."""
-    rows = tx.execute(
-        """
-        SELECT name FROM address
-        WHERE retired_at IS NULL AND kind = ? AND kind <> 'channel' AND fold <> 'agent:system' LIMIT 1000
-        """,
-        (address.kind,),
-    )
-    # By the name alone: with `agent:` before both, any two would be near each other.
-    return nearest(address.name, [row["name"] for row in rows], before=f"{address.kind}:")

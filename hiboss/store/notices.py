@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.clock import local, zone
 from ..core.envelope import Draft
-from . import boss as boss_store
 from . import messages
+from .boss import boss_timezone
 from .connection import Row
 from .group_commit import Tx
 
@@ -31,8 +31,7 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
 
 def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
     row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
-    boss = boss_store.boss(tx)
-    since = local(now, zone(boss["timezone"] if boss and boss["timezone"] else "UTC"))
+    since = local(now, zone(boss_timezone(tx)))
     text = (
         f"Nothing gets through to {row[0]} since {since}: {why}\n"
         "What is for there waits in order and is tried again. See: hiboss lane list --as boss"

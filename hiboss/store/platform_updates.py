@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.address import Address
-from ..core.contract import Inbound
+from ..core.contracts.adapter import Inbound
 from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import NotBound
 from . import bindings, messages
@@ -53,7 +53,7 @@ def receive(
 
 def _answered(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple[str, int] | None:
     """The message of ours, or of theirs, that this replies to; ids are a chat's own."""
-    if inbound.answers is None:
+    if inbound.reply_to is None:
         return None
     entry = tx.cache.live_address(address)
     row = tx.execute(
@@ -65,7 +65,7 @@ def _answered(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple
         WHERE binding = ?2 AND chat = ?3 AND platform_id = ?1 AND message IS NOT NULL
         LIMIT 1
         """,
-        (inbound.answers, binding, inbound.place, entry.id if entry else None),
+        (inbound.reply_to, binding, inbound.place, entry.id if entry else None),
     ).fetchone()
     return None if row is None else ("message", int(row["message"]))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..core.address import BACKGROUND, BOSS, Address
-from ..core.contract import Answer, Usage
+from ..core.contracts.failures import Failure
+from ..core.contracts.provider import Answer, Usage
 from ..core.envelope import Accepted, Draft, Waits
 from ..core.errors import HibossError
 from . import lanes, messages, notices
 from .connection import Connection, Row
 from .group_commit import Tx
-from .lanes import Failure
 from .run_start import Turn
 
 ATTEMPTS = 5  # alone, before an envelope is given up

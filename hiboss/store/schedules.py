@@ -10,8 +10,8 @@ from ..core.address import SYSTEM, parse_address
 from ..core.envelope import Accepted, Attachment, Draft, Kind, Priority
 from ..core.errors import HibossError, NotFound
 from ..core.schedule_times import Timing
-from . import boss as boss_store
 from . import messages, notices
+from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -119,10 +119,7 @@ def slots(connection: Connection, number: int, limit: int) -> list[Row]:
 
 
 def timing(connection: Connection | Tx, row: Row) -> Timing:
-    name = row["timezone"]
-    if name is None:
-        boss = boss_store.boss(connection)
-        name = boss["timezone"] if boss and boss["timezone"] else "UTC"
+    name = row["timezone"] or boss_timezone(connection)
     return Timing(row["cron"], row["every_ms"], row["at"], clock.zone(name), row["created_at"])
 
 

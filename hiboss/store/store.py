@@ -13,7 +13,7 @@ from typing import TypeVar
 from ..core.errors import Busy, HibossError, StoreError
 from ..core.paths import Home
 from ..core.settings import Settings
-from . import boss
+from . import counters
 from .connection import Connection, connect, translate
 from .group_commit import Tx, Writer
 from .migrations import migrate
@@ -35,7 +35,7 @@ class Store:
         self._local = threading.local()
         self._pooled: list[Connection] = []
         self._writer = Writer(connection, home, settings)
-        self.epoch = boss.epoch(self._near)
+        self.epoch = counters.epoch(self._near)
         self.boot = 0
 
     @classmethod
@@ -50,7 +50,7 @@ class Store:
         except HibossError:
             connection.close()
             raise
-        store.boot = await store.write(boss.next_boot)
+        store.boot = await store.write(counters.next_boot)
         return store
 
     @property

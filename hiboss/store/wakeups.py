@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..core.envelope import Status, Waits
-from . import run_limits, schedules
+from ..core.envelope import Lane, Status, Waits
+from . import agent_pauses, schedules
 from .connection import Connection, Row
+from .envelopes import NEXT_START
 from .group_commit import Tx
-from .lanes import NEXT_START, Lane
 
 CHUNK = 500
 
@@ -65,7 +65,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
     _fire(tx, now, woken)
-    run_limits.wake(tx, now)
+    agent_pauses.wake(tx, now)
     woken.more = len(rows) == limit
     return woken
 

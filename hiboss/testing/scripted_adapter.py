@@ -21,7 +21,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.contract import Account, EnvelopeError, Inbound, LaneError, Letter, Receive, Refused
+from ..core.contracts.adapter import Account, Inbound, Letter, Receive
+from ..core.contracts.failures import EnvelopeError, LaneError, Refused
 
 POLL_SECONDS = 0.02
 
@@ -95,7 +96,7 @@ class ScriptedAdapter:
             "place": letter.place,
             "number": number,
             "chunk": chunk,
-            "answers": letter.answers,
+            "reply_to": letter.reply_to,
         }
         self._posts.write(json.dumps(note) + "\n")
         self._posts.flush()

@@ -26,7 +26,7 @@ _OLDER = """
 import sys
 import hiboss
 hiboss.__version__ = "0.0.1"
-from hiboss.daemon.lifecycle import main
+from hiboss.daemon.__main__ import main
 sys.exit(main(["--ready-fd", sys.argv[1]]))
 """
 SENDERS = 8

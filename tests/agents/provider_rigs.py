@@ -14,7 +14,7 @@ import psutil
 from hiboss.agents.providers.command import Command
 from hiboss.agents.providers.demo import Demo
 from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
-from hiboss.core.contract import Provider, TurnInput
+from hiboss.core.contracts.provider import Provider, TurnInput
 from tests.agents.webhook_receiver import Receiver, response
 from tests.core.letters import letter
 

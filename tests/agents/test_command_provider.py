@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hiboss.agents import child_process
+from hiboss.agents import process_search
 from hiboss.agents.providers.command import Command
-from hiboss.core.contract import Answer, LaneError, Progress, TurnError, TurnInput, Usage
+from hiboss.core.contracts.failures import LaneError, TurnError
+from hiboss.core.contracts.provider import Answer, Progress, TurnInput, Usage
 from tests.agents.provider_rigs import plain_task
 from tests.support.programs import Program
 
@@ -19,7 +20,7 @@ SECONDS = 30.0  # a bound for what must end; never a claim about speed
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_process, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def take_turn(program: Program, command: str | None = None, **facts: Any) -> tup
     heard: list[Progress] = []
 
     async def started(pid: int) -> None:
-        assert child_process.members(pid)
+        assert process_search.members(pid)
 
     async def story() -> Answer:
         task: TurnInput = plain_task(program.directory, **facts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiboss.agents.providers import demo
 from hiboss.core import clock
-from hiboss.core.contract import Answer, Progress, Reminder, TurnInput
+from hiboss.core.contracts.provider import Answer, Progress, Reminder, TurnInput
 from tests.core.letters import letter
 
 NOW = clock.parse("2026-01-28T12:08:45Z", now=0, zone=clock.zone("UTC"))

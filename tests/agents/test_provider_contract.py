@@ -1,4 +1,4 @@
-"""The contract of providers (hiboss/core/contract.py), held against every provider there is."""
+"""The contract of providers (hiboss/core/contracts/provider.py), held against every provider there is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from hiboss.agents import child_process
+from hiboss.agents import process_search
 from hiboss.agents.providers.registry import OURS
-from hiboss.core.contract import Answer, LaneError, Progress, Refused, TurnError, TurnInput
+from hiboss.core.contracts.failures import LaneError, Refused, TurnError
+from hiboss.core.contracts.provider import Answer, Progress, TurnInput
 from tests.agents.provider_rigs import FALLIBLE, RIGS, CommandRig, FallibleRig, Rig
 
 SECONDS = 30.0
@@ -24,7 +25,7 @@ def _named(rig: type[Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_process, "STEP_SECONDS", 0.2)  # nobody here has last words
+    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)  # nobody here has last words
 
 
 @pytest.fixture(params=RIGS, ids=_named)
@@ -368,7 +369,7 @@ def test_one_who_left_on_purpose_holds_up_nobody(tmp_path: Path) -> None:
         async with CommandRig(tmp_path) as rig:
             rig.program("setsid sleep 30 &\nsleep 0.1\necho done\n")
             assert (await Turn(rig).ends()).text == "done"
-            child_process.signal_all(rig.left_behind(), 9)
+            process_search.signal_all(rig.left_behind(), 9)
 
     asyncio.run(story())
 

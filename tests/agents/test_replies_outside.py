@@ -29,7 +29,7 @@ def test_what_is_asked_on_a_platform_is_answered_there(team: Team, ada: Chief, t
     rest(ada.daemon)
     [run] = kai.runs()
     [post] = place.posts()
-    assert post["answers"] == "42" and ada.get(post["id"])["message"] == run["answer"]
+    assert post["reply_to"] == "42" and ada.get(post["id"])["message"] == run["answer"]
     assert ada.get(post["id"])["trace"] == run["trace"] and ada.get(post["id"])["hops"] == 1
 
 
@@ -41,7 +41,7 @@ def test_the_result_of_an_errand_goes_back_to_the_platform(team: Team, ada: Chie
     place = Place(tmp_path).bound(ada.daemon, kai)
     place.comes_in("1", text="which colour?", message="9")
     place.wait_for("it is green")
-    assert place.posts()[0]["answers"] == "9" and ada.heard(kai) == []
+    assert place.posts()[0]["reply_to"] == "9" and ada.heard(kai) == []
 
 
 def test_who_has_posted_there_itself_is_not_heard_twice(team: Team, ada: Chief, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from freezegun import freeze_time
 import hiboss
 from hiboss.agents.providers import webhook
 from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
-from hiboss.core.contract import Answer, LaneError, Progress, Refused, TurnError, TurnInput
+from hiboss.core.contracts.failures import LaneError, Refused, TurnError
+from hiboss.core.contracts.provider import Answer, Progress, TurnInput
 from tests.agents.provider_rigs import QUERY, plain_task
 from tests.agents.webhook_receiver import Receiver, Request, response
 

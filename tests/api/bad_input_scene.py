@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.core import errors
-from hiboss.store.lanes import NEXT_START
+from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, line, set_up, wait_until
 from tests.support.office import Party, agent

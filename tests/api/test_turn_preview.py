@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.store.lanes import NEXT_START
+from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.core.letters import read_turn
 from tests.support.office import Party, agent, agents, boss

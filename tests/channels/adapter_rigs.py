@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hiboss.channels.folder import FolderAdapter
-from hiboss.core.contract import Account, Adapter, File, Letter
+from hiboss.core.contracts.adapter import Account, Adapter, File, Letter
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 
@@ -24,7 +24,7 @@ def letter(text: str = "hello", **facts: Any) -> Letter:
         "sender": "agent:nex",
         "sender_name": None,
         "files": (),
-        "answers": None,
+        "reply_to": None,
     }
     return Letter(**{**known, **facts})
 

@@ -1,4 +1,4 @@
-"""The contract of adapters (hiboss/core/contract.py), held against every adapter there is."""
+"""The contract of adapters (hiboss/core/contracts/adapter.py), held against every adapter there is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 from hiboss.channels import folder
 from hiboss.channels.registry import OURS
-from hiboss.core.contract import Adapter, EnvelopeError, Inbound, LaneError, Receive, Refused
+from hiboss.core.contracts.adapter import Adapter, Inbound, Receive
+from hiboss.core.contracts.failures import EnvelopeError, LaneError, Refused
 from hiboss.core.errors import StoreFull
 from tests.channels.adapter_rigs import RIGS, Rig, letter
 

@@ -252,17 +252,17 @@ def test_a_reply_leaves_by_the_binding_its_message_came_in(daemon: RunningDaemon
     assert second.texts() == [f"re by {second.name}"]
     assert sorted(first.texts()) == ["of my own", f"re by {first.name}"]
     (answer,) = second.posts()
-    assert (answer["place"], answer["answers"]) == ("square", f"msg-{second.name}")
+    assert (answer["place"], answer["reply_to"]) == ("square", f"msg-{second.name}")
 
 
 def test_a_reply_from_there_finds_the_message_it_answers(daemon: RunningDaemon, tmp_path: Path) -> None:
     place = Place(tmp_path).bound(daemon)
     number = place.send("how are you?")
     sent = place.wait_for_status(number, "done")
-    place.comes_in("u1", text="well", answers=f"{number}.0")
+    place.comes_in("u1", text="well", reply_to=f"{number}.0")
     (heard,) = place.owner.list()
     assert (heard["reply_to"], heard["thread"]) == (sent["message"], sent["thread"])
-    place.comes_in("u2", text="what?", answers="somebody else's")
+    place.comes_in("u2", text="what?", reply_to="somebody else's")
     assert place.owner.list()[0]["reply_to"] is None
 
 
@@ -274,8 +274,8 @@ def test_what_is_answered_lies_in_the_same_chat(daemon: RunningDaemon, tmp_path:
     place.wait_for_status(number, "done")
     place.comes_in("u1", place="garden", text="hers", message="5")
     place.comes_in("u2", text="ours", message="5")
-    place.comes_in("u3", place="garden", text="to another's post", answers=f"{number}.0")
-    place.comes_in("u4", place="garden", text="to hers", answers="5")
+    place.comes_in("u3", place="garden", text="to another's post", reply_to=f"{number}.0")
+    place.comes_in("u4", place="garden", text="to hers", reply_to="5")
     hers, _, foreign, answer = place.owner.list(oldest_first=True)
     assert foreign["reply_to"] is None
     assert answer["reply_to"] == hers["message"]

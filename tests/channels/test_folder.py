@@ -183,9 +183,9 @@ def test_json_describes_a_message_with_its_author_and_group(folder: Folder) -> N
 
 def test_answers_tie_a_reply_to_the_file_it_answers(folder: Folder) -> None:
     number = folder.send("question")
-    folder.put("a.json", json.dumps({"text": "to ours", "answers": f"{number}.txt"}), at=1)
-    folder.put("b.json", json.dumps({"text": "to theirs", "answers": "a.json"}), at=2)
-    folder.put("c.json", json.dumps({"text": "to nothing", "answers": "unheard-of.txt"}), at=3)
+    folder.put("a.json", json.dumps({"text": "to ours", "reply_to": f"{number}.txt"}), at=1)
+    folder.put("b.json", json.dumps({"text": "to theirs", "reply_to": "a.json"}), at=2)
+    folder.put("c.json", json.dumps({"text": "to nothing", "reply_to": "unheard-of.txt"}), at=3)
     ours, theirs, nothing = folder.heard(3)
     assert ours["reply_to"] == folder.owner.get(number)["message"]
     assert theirs["reply_to"] == ours["message"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.channels.folder import FolderAdapter
-from hiboss.core.contract import Account, File
+from hiboss.core.contracts.adapter import Account, File
 from tests.channels.adapter_rigs import letter
 
 

@@ -14,7 +14,7 @@ import pytest
 from hiboss.channels import supervisor as crew_module
 from hiboss.channels.registry import Registry
 from hiboss.channels.supervisor import PAUSES, SOUND_MS, Slot, Supervisor
-from hiboss.core.contract import Inbound
+from hiboss.core.contracts.adapter import Inbound
 from hiboss.core.errors import BadSetting, UnknownAdapter
 from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
 from hiboss.testing.running_daemon import RunningDaemon

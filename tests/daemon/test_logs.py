@@ -103,7 +103,7 @@ def test_a_line_is_time_level_action_and_sentence(home: Home) -> None:
         logging.getLogger("hiboss.store.group_commit").info("Written.")
         logging.getLogger("hiboss.daemon.lifecycle").warning("Stopping %s.", "soon", extra={"action": "stop"})
     assert _written(home).splitlines() == [
-        "2026-01-28T12:08:45.120Z info [store.writer] Written.",
+        "2026-01-28T12:08:45.120Z info [store.group_commit] Written.",
         "2026-01-28T12:08:45.120Z warning [stop] Stopping soon.",
     ]
 

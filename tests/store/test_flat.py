@@ -17,7 +17,7 @@ import pytest
 from hiboss.core.address import BOSS, Address
 from hiboss.core.envelope import Box, Draft, Status
 from hiboss.core.paths import Home
-from hiboss.store import agents, boss, envelopes, messages, paging, tokens
+from hiboss.store import addresses, agents, boss, counters, envelopes, messages, paging, tokens
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
@@ -220,11 +220,11 @@ HOT: dict[str, Hot] = {
     "fetch": lambda c, n: envelopes.fetch(c, list(range(n // 2, n // 2 + 10))),
     "visible": lambda c, n: envelopes.visible(c, n // 2, None),
     "recipients": lambda c, n: envelopes.recipients(c, n // 2),
-    "find an address": lambda c, n: envelopes.find_address(c, NEX),
+    "find an address": lambda c, n: addresses.find_address(c, NEX),
     "a token": lambda c, n: tokens.find(c, tokens.digest(TOKEN)),
     "a wrong token": lambda c, n: tokens.find(c, tokens.digest("hba_wrong")),
-    "the boss": lambda c, n: boss.boss(c),
-    "counts": lambda c, n: boss.counts(c, 100),
+    "the boss": lambda c, n: boss.find_boss(c),
+    "counts": lambda c, n: counters.counts(c, 100),
     "read": write(lambda tx, n: envelopes.mark_read(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge": write(lambda tx, n: envelopes.acknowledge(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge all, a chunk": write(

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core.contract import Inbound
-from hiboss.store import bindings, due_envelopes, lanes, leases, platform_updates, wakeups
+from hiboss.core.contracts.adapter import Inbound
+from hiboss.core.contracts.failures import Failure
+from hiboss.core.envelope import Lane
+from hiboss.store import bindings, due_envelopes, envelopes, lanes, leases, platform_updates, posts, wakeups
 from hiboss.store.connection import Connection
+from hiboss.store.envelopes import NEXT_START
 from hiboss.store.group_commit import Tx
-from hiboss.store.lanes import NEXT_START, Failure, Lane
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
 MINE, OTHERS = 1, 2  # the bindings
@@ -75,7 +77,7 @@ def with_the_fresh_in_hand(connection: Connection, size: int) -> None:
 def settling(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
-        lanes.note_post(tx, claimed["id"], 0, "x", "new", NOW)
+        posts.note_post(tx, claimed["id"], 0, "x", "new", NOW)
         lanes.done(tx, PLACE, claimed["id"], NOW)
 
 
@@ -90,7 +92,7 @@ def failing(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
         lanes.fail(tx, [claimed["id"]], FAILURE, NOW)
-        assert leases.retry(tx, [claimed["id"]], None, NOW)[0] == 1
+        assert envelopes.retry(tx, [claimed["id"]], None, NOW)[0] == 1
 
 
 def releasing(tx: Tx, size: int) -> None:
@@ -99,7 +101,7 @@ def releasing(tx: Tx, size: int) -> None:
 
 
 def receiving(answers: str | None) -> Hot:
-    arrival = Inbound(update="new", place="place", text="x", message="m1", answers=answers)
+    arrival = Inbound(update="new", place="place", text="x", message="m1", reply_to=answers)
     return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
 
 

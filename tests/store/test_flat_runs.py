@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from hiboss.core.address import BACKGROUND, SYSTEM
-from hiboss.core.contract import Answer
+from hiboss.core.contracts.failures import Failure
+from hiboss.core.contracts.provider import Answer
 from hiboss.store import (
+    agent_pauses,
     agents,
     conversations,
     run_history,
@@ -22,11 +24,11 @@ from hiboss.store import (
     run_settlement,
     run_start,
     tokens,
+    turn_selection,
     users,
 )
 from hiboss.store.connection import Connection, Row
 from hiboss.store.group_commit import Tx
-from hiboss.store.lanes import Failure
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
 from tests.store.test_flat import ADA_ID, BOSS_ID, FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
@@ -147,7 +149,7 @@ def with_tasks_of_one_who_is_paused(connection: Connection, size: int) -> None:
     _readdress(tx, f"id <= {size}", ADA_ID, background.id)
     _readdress(tx, f"id > {size}", NEX_ID, background.id)
     connection.execute("UPDATE conversation SET last_seq = 0 WHERE id = 1")
-    run_limits.pause(tx, ADA_ID, "boss", "for now", NOW)
+    agent_pauses.pause(tx, ADA_ID, "boss", "for now", NOW)
 
 
 # --- the hot statements ------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def background(connection: Connection) -> int:
 
 
 def notices(connection: Connection) -> int | None:
-    return run_start.notices_of(connection, NEX_ID)
+    return turn_selection.notices_of(connection, NEX_ID)
 
 
 def taken(tx: Tx) -> Turn:
@@ -185,7 +187,7 @@ def failing(tx: Tx, size: int) -> None:
 def failing_for_good(connection: Connection, size: int) -> None:
     """Tried long ago, taken up again by hand, and now it fails for the fifth time; others fail too."""
     tx = Tx(connection)
-    number, last = run_start.preview(connection, nex(tx), NOW)[0], size + FRESH
+    number, last = turn_selection.preview(connection, nex(tx), NOW)[0], size + FRESH
     tx.execute(
         "UPDATE envelope SET priority = 0, attempts = 9, handovers = 9, first_failed_at = ? WHERE id = ?",
         (NOW - 10, number),
@@ -207,8 +209,8 @@ def failing_for_good(connection: Connection, size: int) -> None:
 
 
 def waking(tx: Tx, size: int) -> None:
-    run_limits.pause(tx, NEX_ID, "budget", "enough", NOW - 10, until=NOW)
-    assert run_limits.wake(tx, NOW) == [NEX_ID]
+    agent_pauses.pause(tx, NEX_ID, "budget", "enough", NOW - 10, until=NOW)
+    assert agent_pauses.wake(tx, NOW) == [NEX_ID]
 
 
 def page(**words: Any) -> Hot:
@@ -238,7 +240,7 @@ HOT: dict[str, Hot] = {
     "a turn begins": write(lambda tx, n: taken(tx)),
     "a turn goes well": write(completing),
     "a turn fails": write(failing),
-    "the next turn": lambda c, n: run_start.preview(c, nex(c), NOW),
+    "the next turn": lambda c, n: turn_selection.preview(c, nex(c), NOW),
     "tasks due": lambda c, n: run_start.tasks_due(c, background(c), 100),
     "since when nobody answers": lambda c, n: run_history.oldest_unanswered(c, NEX_ID, notices(c)),
     "a turn fails for good": failing_for_good,
@@ -274,7 +276,7 @@ def test_turns_cost_the_same_after_100_000_runs_as_after_1_000(tmp_path: Path, p
 
 def test_a_turn_is_found_behind_more_notices_than_are_looked_through(tmp_path: Path) -> None:
     def begun(connection: Connection, size: int) -> None:
-        shown = run_start.preview(connection, nex(connection), NOW)
+        shown = turn_selection.preview(connection, nex(connection), NOW)
         turn = taken(Tx(connection))
         assert (len(turn.envelopes), len(turn.riding)) == (10, 10)
         assert shown == [*turn.envelopes, *turn.riding]
@@ -296,7 +298,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
     """In the small database: a statement that finds nothing would be flat anywhere."""
 
     def done(connection: Connection, size: int) -> None:
-        assert len(run_start.preview(connection, nex(connection), NOW)) == 10
+        assert len(turn_selection.preview(connection, nex(connection), NOW)) == 10
         assert run_limits.spent(connection, nex(connection), TODAY).tokens == RUNS_TODAY
         assert len(run_history.already_sent(connection, range(1, 11))) == 10
         assert len(users.listed(connection)) == 1

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import ClassVar
 
-from hiboss.core.contract import Account, Receive
+from hiboss.core.contracts.adapter import Account, Receive
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"

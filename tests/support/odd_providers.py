@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hiboss.core.contract import Answer, Hear, OnStart, Reminder, TurnInput
+from hiboss.core.contracts.provider import Answer, OnProgress, OnStart, Reminder, TurnInput
 from hiboss.core.paths import Home
 
 HOUR_MS = 3_600_000
@@ -28,7 +28,7 @@ class Late:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def take_turn(self, task: TurnInput, hear: Hear, started: OnStart) -> Answer:
+    async def take_turn(self, task: TurnInput, hear: OnProgress, started: OnStart) -> Answer:
         path = os.path.join(task.workspace, "go")
         while not os.path.exists(path):
             await asyncio.sleep(0.005)
@@ -53,7 +53,7 @@ class Chatter:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def take_turn(self, task: TurnInput, hear: Hear, started: OnStart) -> Answer:
+    async def take_turn(self, task: TurnInput, hear: OnProgress, started: OnStart) -> Answer:
         chance = random.Random(task.delivery)
         said = any(not one["auto"] for one in task.envelopes)
         if chance.random() < (0.3 if said else 0.05):

@@ -14,17 +14,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ...core.contract import (
-    Answer,
-    LaneError,
-    OnProgress,
-    OnStart,
-    Progress,
-    Refused,
-    TurnError,
-    TurnInput,
-    Usage,
-)
+from ...core.contracts.failures import LaneError, Refused, TurnError
+from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, TurnInput, Usage
 from ..child_process import Ended, Process
 
 LONGEST_COMMAND = 4_000
@@ -53,21 +44,21 @@ class Command:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._words = shlex.split(settings["command"])
 
-    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
-        process = Process(self._words, task.workspace, task.environment, task.output_bytes)
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        process = Process(self._words, turn.workspace, turn.environment, turn.output_bytes)
         try:
             pid = await process.start()
         except OSError as error:
-            raise _cannot_start(self._words[0], task.workspace, error) from None
+            raise _cannot_start(self._words[0], turn.workspace, error) from None
         listener = Listener(on_progress)
         try:
-            await started(pid)
+            await on_start(pid)
         except BaseException:  # whatever kept it from being noted: what nobody knows of must not go on
             await process.end()
             raise
-        ended = await process.see_through(task.text.encode() + b"\n", listener.heard)
+        ended = await process.see_through(turn.text.encode() + b"\n", listener.heard)
         if ended.flooded:
-            raise TurnError("too_long", f"it wrote more than {task.output_bytes} bytes and was ended")
+            raise TurnError("too_long", f"it wrote more than {turn.output_bytes} bytes and was ended")
         listener.close()
         _check(ended, listener)
         return listener.answer()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ...core import clock, rendering
-from ...core.contract import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
+from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
 from ...core.envelope import shorten
 
 PIECES = 12  # of one answer, said one after the other
@@ -70,8 +70,8 @@ class Demo:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """There is nothing to remember."""
 
-    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
-        said = answer(task)
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        said = answer(turn)
         for piece in pieces(said.text):
             on_progress(Progress("delta", piece))
             await asyncio.sleep(PAUSE_SECONDS)
@@ -85,12 +85,12 @@ def pieces(text: str) -> list[str]:
     return ["".join(words[start : start + size]) for start in range(0, len(words), size)]
 
 
-def answer(task: TurnInput) -> Said:
+def answer(turn: TurnInput) -> Said:
     """The last message that somebody wrote is answered; of those before it, what asks for a reminder."""
-    told = [one for one in task.envelopes if not one["auto"]]
+    told = [one for one in turn.envelopes if not one["auto"]]
     if not told:
-        return Said(_passed_on(task.envelopes))
-    said = [_answer(one, task) for one in told]
+        return Said(_passed_on(turn.envelopes))
+    said = [_answer(one, turn) for one in told]
     kept = [one for one in said[:-1] if one.later] + said[-1:]
     return Said("\n".join(one.text for one in kept), tuple(r for one in kept for r in one.later))
 
@@ -100,25 +100,25 @@ def _passed_on(envelopes: Sequence[Envelope]) -> str:
     return "\n".join(f"{_who(one)} says: {_short(one['text']) or '(nothing)'}" for one in results)
 
 
-def _answer(one: Envelope, task: TurnInput) -> Said:
+def _answer(one: Envelope, turn: TurnInput) -> Said:
     text = one["text"].strip()
     if asked := _ASKED.match(text):
-        return _reminder(text[asked.end() :], task)
+        return _reminder(text[asked.end() :], turn)
     words = text.lower().strip("/?!. ").split()[:4] if len(text) < 100 else []
     if words == ["status"]:
-        return Said(_status(task))
+        return Said(_status(turn))
     if words == ["help"]:
-        return Said(HELP.format(agent=task.agent))
+        return Said(HELP.format(agent=turn.agent))
     if 1 <= len(words) <= 3 and words[0].strip(",!.") in _GREETINGS:
-        return Said(f"Hello {_who(one)}! I am {task.agent}. Say help to see what I can do.")
+        return Said(f"Hello {_who(one)}! I am {turn.agent}. Say help to see what I can do.")
     return Said(_echo(one))
 
 
-def _status(task: TurnInput) -> str:
-    due = "1 message was" if task.due == 1 else f"{task.due} messages were"
-    now = clock.local(task.now, clock.zone(task.timezone))
-    choose = CHOOSE.format(agent=task.agent)
-    return STATUS.format(agent=task.agent, now=now, timezone=task.timezone, due=due, choose=choose)
+def _status(turn: TurnInput) -> str:
+    due = "1 message was" if turn.due == 1 else f"{turn.due} messages were"
+    now = clock.local(turn.now, clock.zone(turn.timezone))
+    choose = CHOOSE.format(agent=turn.agent)
+    return STATUS.format(agent=turn.agent, now=now, timezone=turn.timezone, due=due, choose=choose)
 
 
 def _echo(one: Envelope) -> str:
@@ -143,7 +143,7 @@ def _who(one: Envelope) -> str:
 # --- reminders -------------------------------------------------------------------------
 
 
-def _reminder(rest: str, task: TurnInput) -> Said:
+def _reminder(rest: str, turn: TurnInput) -> Said:
     """What came of `remind me …`."""
     length, what = when_and_what(rest)
     if length is None:
@@ -154,20 +154,20 @@ def _reminder(rest: str, task: TurnInput) -> Said:
         return Said(f"That is no time at all; a second is the least. For example, {EXAMPLE}.")
     if length > YEAR_MS:
         return Said(f"That is too far away; 365 days are the most. For example, {EXAMPLE}.")
-    due = task.now + length
-    when = _moment(due, task)
+    due = turn.now + length
+    when = _moment(due, turn)
     return Said(
         f"All right, I will remind you {when}: {shorten(what, 200)}",
         (Reminder(text=f"Reminder: {what}", deliver_at=due),),
     )
 
 
-def _moment(due: int, task: TurnInput) -> str:
+def _moment(due: int, turn: TurnInput) -> str:
     """at 20:18:45 (Asia/Shanghai): with the day when it is not today."""
-    zone = clock.zone(task.timezone)
-    there, today = clock.from_ms(due, zone), clock.from_ms(task.now, zone).date()
+    zone = clock.zone(turn.timezone)
+    there, today = clock.from_ms(due, zone), clock.from_ms(turn.now, zone).date()
     day = "" if there.date() == today else f"on {there.date()} "
-    return f"{day}at {there:%H:%M:%S} ({task.timezone})"
+    return f"{day}at {there:%H:%M:%S} ({turn.timezone})"
 
 
 def when_and_what(rest: str) -> tuple[int | None, str]:

@@ -27,7 +27,8 @@ import orjson
 
 from ... import __version__
 from ...core import clock
-from ...core.contract import Answer, LaneError, OnProgress, OnStart, Progress, Refused, TurnError, TurnInput
+from ...core.contracts.failures import LaneError, Refused, TurnError
+from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, TurnInput
 
 if TYPE_CHECKING:
     import httpx
@@ -76,14 +77,14 @@ class Webhook:
         self._secret = settings.get("secret")
         self._place = _place(urlsplit(self._url))
 
-    async def take_turn(self, task: TurnInput, on_progress: OnProgress, started: OnStart) -> Answer:
-        body = turn(task)
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        body = request_body(turn)
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/plain",
             "accept-encoding": "identity",  # so that a few bytes cannot become a flood
             "user-agent": f"hiboss/{__version__}",
-            **signed(_key(self._secret), task.delivery, clock.now() // 1000, body),
+            **signed(_key(self._secret), turn.delivery, clock.now() // 1000, body),
         }
         # Importing httpx and reading the certificates takes too long for everybody's loop.
         client = await asyncio.to_thread(_client, self._url.startswith("https:"))
@@ -92,7 +93,7 @@ class Webhook:
         try:
             async with client, client.stream("POST", self._url, content=body, headers=headers) as response:
                 _check(response, self._place)
-                return await _heard(response, task.output_bytes, on_progress)
+                return await _heard(response, turn.output_bytes, on_progress)
         except httpx.TimeoutException:
             raise LaneError("unreachable", f"{self._place} did not take a connection in time") from None
         except httpx.ConnectError as error:
@@ -106,17 +107,17 @@ class Webhook:
 # --- the request -------------------------------------------------------------------------
 
 
-def turn(task: TurnInput) -> bytes:
+def request_body(turn: TurnInput) -> bytes:
     """What is posted."""
     return orjson.dumps(
         {
             "type": "turn",
-            "run": task.run,
-            "agent": task.agent,
-            "now": clock.iso(task.now),
-            "timezone": task.timezone,
-            "text": task.text,
-            "envelopes": [dict(one) for one in task.envelopes],
+            "run": turn.run,
+            "agent": turn.agent,
+            "now": clock.iso(turn.now),
+            "timezone": turn.timezone,
+            "text": turn.text,
+            "envelopes": [dict(one) for one in turn.envelopes],
         }
     )
 

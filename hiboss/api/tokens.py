@@ -1,0 +1,117 @@
+"""Operations about tokens of agents: a new one, and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from ..core import clock
+from ..core.errors import BossOnly, UnknownAgent
+from ..store import agent_pauses, agents, tokens
+from ..store.connection import Row
+from ..store.group_commit import Tx
+from .auth import Caller
+from .context import Context
+from .operation import Level, operation
+from .permissions import Named, own_or_boss
+
+# Two rotations of one token at once could leave the profile with the older one.
+ROTATING = asyncio.Lock()
+
+
+REVOKED = "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
+
+
+class Rotate(Named):
+    profile: bool | None = Field(
+        None, description="keep the token in the home for --as NAME; when not given, if one was kept before"
+    )
+
+
+class Rotated(TypedDict):
+    name: str
+    token: str
+    profile: str | None
+    revoked: int
+
+
+class Revoked(TypedDict):
+    name: str
+    revoked: int
+
+
+@operation(
+    "agent.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownAgent, BossOnly)
+)
+async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
+    """Give an agent a new token, shown this once; those it had end in the same moment."""
+    own_or_boss(caller, params.name, "a new token for another agent")
+    name = context.store.read(lambda c: agents.get(c, params.name))["name"]
+
+    def holder(tx: Tx) -> int:
+        return int(agents.get(tx, name)["id"])
+
+    return await give_new_token(context, caller, "agent", name, holder, params.profile)
+
+
+async def give_new_token(
+    context: Context,
+    caller: Caller,
+    kind: str,
+    name: str,
+    holder: Callable[[Tx], int],
+    profile: bool | None,
+) -> Rotated:
+    """A new token for somebody; those of this kind that they had end in the same moment."""
+    async with ROTATING:
+        keeps = context.home.has_profile(name) if profile is None else profile
+        token, now = tokens.new(kind), clock.now()
+
+        def write(tx: Tx) -> int:
+            number = holder(tx)
+            context.auth.recheck_holder(number)
+            revoked = tokens.revoke(tx, number, now, kinds=(kind,))
+            tokens.insert(tx, token, kind, number, now)
+            _go_on(context, tx, number, now)
+            return revoked
+
+        with context.home.keeping(name, token) if keeps else nullcontext() as path:
+            revoked = await context.write(caller, write)
+        context.auth.forget()
+        if not keeps:
+            context.home.forget_profile(name)
+    return {"name": name, "token": token, "profile": path, "revoked": revoked}
+
+
+@operation(
+    "agent.token.revoke", level=Level.BOSS, params=Named, result=Revoked, errors=(UnknownAgent, BossOnly)
+)
+async def revoke(context: Context, caller: Caller, params: Named) -> Revoked:
+    """End all tokens of an agent; it stays, with its mail, until it is given a new one."""
+    own_or_boss(caller, params.name, "ending another agent's tokens")
+    now = clock.now()
+
+    def write(tx: Tx) -> tuple[Row, int]:
+        row = agents.get(tx, params.name)
+        context.auth.recheck_holder(row["id"])
+        agent_pauses.pause(tx, row["id"], "tokens", REVOKED, now)
+        return row, tokens.revoke(tx, row["id"], now)
+
+    async with ROTATING:
+        row, revoked = await context.write(caller, write)
+        name = str(row["name"])
+        context.runner.end_runs(row["id"], REVOKED)
+        context.auth.forget()
+        context.home.forget_profile(name)
+    return {"name": name, "revoked": revoked}
+
+
+def _go_on(context: Context, tx: Tx, holder: int, now: int) -> None:
+    """An agent that was paused for want of a token has one again."""
+    row = agents.with_provider(tx, holder, any_mode=True)
+    if row is not None and row["paused_kind"] == "tokens":
+        agent_pauses.resume(tx, row, context.runner.bounds(), now)

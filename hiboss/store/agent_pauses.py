@@ -1,0 +1,95 @@
+"""Pausing an agent and letting it go on: by the boss, by a limit, or until a time."""
+
+from __future__ import annotations
+
+from ..core.address import BOSS
+from . import notices, run_limits
+from .connection import Row
+from .group_commit import Tx
+from .run_limits import Bounds
+
+
+def pause(
+    tx: Tx, agent: int, kind: str, why: str, now: int, *, until: int | None = None, trace: str | None = None
+) -> bool:
+    """Whether it was not paused before; a first reason stays."""
+    tx.arrived_for.append(agent)  # whoever looks on hears of it
+    return bool(
+        tx.execute(
+            """
+            UPDATE agent SET paused_at = ?, paused_kind = ?, paused_why = ?, paused_until = ?,
+                   paused_trace = ?
+            WHERE address = ? AND paused_at IS NULL
+            """,
+            (now, kind, why, until, trace, agent),
+        ).rowcount
+    )
+
+
+def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
+    """Let an agent go on: what a guard has stopped gets as much again. Whether it was paused."""
+    if agent["paused_at"] is None:
+        return False
+    if agent["paused_kind"] == "budget":
+        tx.execute("UPDATE agent SET budget_from = ? WHERE address = ?", (now, agent["id"]))
+    if agent["paused_kind"] == "guard" and agent["paused_trace"] is not None:
+        run_limits.extend(tx, agent["paused_trace"], bounds)
+    _clear(tx, agent["id"])
+    tx.arrived_for.append(agent["id"])  # whoever gives it turns looks again
+    return True
+
+
+def relax(tx: Tx, agent: Row, bounds: Bounds) -> None:
+    """The limits of an agent were changed: one that is paused for what it may use now goes on."""
+    if agent["paused_kind"] == "budget" and run_limits.over_budget(tx, agent, bounds) is None:
+        _clear(tx, agent["id"])
+        tx.arrived_for.append(agent["id"])
+
+
+def wake(tx: Tx, now: int) -> list[int]:
+    """Those whose pause was until now."""
+    rows = tx.execute(
+        """
+        SELECT address FROM agent INDEXED BY agent_paused
+        WHERE paused_until IS NOT NULL AND paused_until <= ?
+        """,
+        (now,),
+    ).fetchall()
+    for row in rows:
+        _clear(tx, row["address"])
+        tx.arrived_for.append(row["address"])
+    return [row["address"] for row in rows]
+
+
+def _clear(tx: Tx, agent: int) -> None:
+    tx.execute(
+        """
+        UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_why = NULL, paused_until = NULL,
+               paused_trace = NULL
+        WHERE address = ?
+        """,
+        (agent,),
+    )
+
+
+def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) -> bool:
+    """Whether this agent must not begin a run for this mail; then it is paused, and the boss told."""
+    trace = str(mail["trace"])
+    too_far = run_limits.too_far(tx, trace, int(mail["hops"]), bounds)
+    if too_far is not None:
+        pause(tx, agent["id"], "guard", too_far, now, trace=trace)
+        ending = f"\nTo end it there, first: hiboss envelope cancel --as boss --id e{mail['id']}"
+        _tell(tx, agent["name"], too_far, "to let it go on", now, ending)
+        return True
+    too_much = run_limits.over_budget(tx, agent, bounds)
+    if too_much is not None:
+        pause(tx, agent["id"], "budget", too_much, now, until=bounds.day_ends)
+        _tell(tx, agent["name"], f"{too_much}; it goes on tomorrow", "to let it go on today", now)
+        return True
+    return False
+
+
+def _tell(tx: Tx, name: str, why: str, what: str, now: int, ending: str = "") -> None:
+    command = f"hiboss agent resume --as boss --name {name}"
+    text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}{ending}"
+    notices.notify(tx, BOSS, text, now)

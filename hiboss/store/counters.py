@@ -1,0 +1,48 @@
+"""Numbers of the store: its epoch, the boot number, the last arrival number, and totals for the status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .connection import Connection
+from .group_commit import Tx
+
+
+def epoch(connection: Connection) -> str:
+    row = connection.execute("SELECT value FROM config WHERE key = 'epoch'").fetchone()
+    return str(row["value"])
+
+
+def next_boot(tx: Tx) -> int:
+    """The number of this life of the daemon."""
+    row = tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'boot' RETURNING value").fetchone()
+    return int(row["value"])
+
+
+def last_arrived(connection: Connection | Tx) -> int:
+    return int(connection.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()["value"])
+
+
+def counts(connection: Connection, exact_to: int) -> dict[str, Any]:
+    """How much there is of everything: exact up to a limit, then '1000+'."""
+
+    def number(sql: str) -> int | str:
+        found: int = connection.execute(f"SELECT count(*) FROM ({sql} LIMIT {exact_to + 1})").fetchone()[0]
+        return f"{exact_to}+" if found > exact_to else found
+
+    return {
+        "agents": number("SELECT 1 FROM agent WHERE deleted_at IS NULL"),
+        "due": number(
+            "SELECT 1 FROM envelope INDEXED BY envelope_due "
+            "WHERE status = 0 AND arrived IS NOT NULL AND waits IS NULL"
+        ),
+        "deferred": number(
+            "SELECT 1 FROM envelope INDEXED BY envelope_wake WHERE wake_at IS NOT NULL AND waits = 0"
+        ),
+        # Box by box and address by address, since no index is kept over failures alone.
+        "failed": number(
+            "SELECT 1 FROM address a CROSS JOIN (SELECT 0 AS box UNION ALL SELECT 1 UNION ALL SELECT 2) b "
+            "CROSS JOIN envelope e INDEXED BY envelope_box "
+            "ON e.recipient = a.id AND e.box = b.box AND e.status = 2"
+        ),
+    }

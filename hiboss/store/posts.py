@@ -1,0 +1,33 @@
+"""What was posted for an envelope: its chunks, planned before the first is posted, and each one noted."""
+
+from __future__ import annotations
+
+from .connection import Connection, Row
+from .group_commit import Tx
+
+
+def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
+    """Its chunks, if they were stored: which are posted already, and which are not."""
+    return tx.execute(
+        "SELECT chunk, content, platform_id, posted_at FROM post WHERE envelope = ? ORDER BY chunk",
+        (envelope,),
+    ).fetchall()
+
+
+def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
+    """Store the chunks before the first is posted, so that a retry goes on at the unsent one."""
+    for number, content in enumerate(chunks):
+        tx.execute(
+            "INSERT OR IGNORE INTO post (envelope, chunk, content) VALUES (?, ?, ?)",
+            (envelope, number, content),
+        )
+
+
+def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
+    tx.execute(
+        """
+        INSERT INTO post (envelope, chunk, content, platform_id, posted_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        ON CONFLICT (envelope, chunk) DO UPDATE SET platform_id = ?4, posted_at = ?5
+        """,
+        (envelope, number, content, platform_id, now),
+    )
