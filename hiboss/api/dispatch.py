@@ -27,6 +27,7 @@ from . import (  # noqa: F401 - they declare the operations
     boss,
     conversations,
     daemon,
+    discovery,
     envelopes,
     lanes,
     leases,
@@ -37,6 +38,7 @@ from . import (  # noqa: F401 - they declare the operations
     sending,
     settings,
     setup,
+    tokens,
     turn_preview,
     users,
 )

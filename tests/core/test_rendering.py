@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hiboss.core import rendering
-from hiboss.core.envelope_json import EnvelopeShape
+from hiboss.core.envelope_json import EnvelopeJson
 from tests.core.letters import NOW, Envelope, boss, file, group, letter, private, visible
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
@@ -340,7 +340,7 @@ def test_every_golden_file_belongs_to_a_topic() -> None:
 
 
 def test_the_letters_of_these_tests_have_the_form_of_the_api() -> None:
-    assert set(letter()) == set(EnvelopeShape.__annotations__)
+    assert set(letter()) == set(EnvelopeJson.__annotations__)
 
 
 def test_what_shows_nothing_is_written_out_one_to_one() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.core.errors import BadConfig, BadSetting, UnknownSetting
-from hiboss.core.settings import DEFAULTS, MIB, SECTIONS, TABLE, Configuration, Setting, described
+from hiboss.core.settings import DEFAULTS, MIB, SECTIONS, TABLE, Configuration, Setting, describe
 
 BY_NAME = {str(setting): setting for setting in TABLE}
 NUMBERS = [setting for setting in TABLE if isinstance(setting.default, (int, float))]
@@ -206,7 +206,7 @@ def test_modules_of_your_own_are_a_list_in_file_and_environment(place: Place, wh
     assert getattr(found.settings, name) == ("hiboss.testing.scripted_adapter", "mine")
     found = place.read(None, **{f"HIBOSS_{what.upper()}S_MODULES": " mine ,"})
     assert getattr(found.settings, name) == ("mine",)
-    assert {one["setting"]: one["value"] for one in described(found)}[setting] == ["mine"]
+    assert {one["setting"]: one["value"] for one in describe(found)}[setting] == ["mine"]
     with pytest.raises(BadSetting) as caught:
         place.read(f"[{what}s]\nmodules = [5]\n")
     assert f"[{what}s] modules" in caught.value.message and "Python modules" in caught.value.message
@@ -339,12 +339,12 @@ def test_a_reload_changes_the_values_in_place_and_says_which(place: Place) -> No
 
 def test_a_reload_of_something_wrong_changes_nothing_at_all(place: Place) -> None:
     found = place.read(toml({"limits.page_size": 20}))
-    before = (described(found), dict(found.waiting))
+    before = (describe(found), dict(found.waiting))
     for text in (toml({"limits.recipients": 3, "limits.page_size": 0}), "[", "x = 1"):
         place.file.write_text(text)
         with pytest.raises(BadConfig):
             found.reload()
-        assert (described(found), dict(found.waiting)) == before
+        assert (describe(found), dict(found.waiting)) == before
 
 
 def test_what_needs_a_start_waits_for_one_until_it_is_taken_back(place: Place) -> None:
@@ -354,7 +354,7 @@ def test_what_needs_a_start_waits_for_one_until_it_is_taken_back(place: Place) -
     assert {str(setting): value for setting, value in found.waiting.items()} == {
         "store.lock_wait_seconds": 9.0
     }
-    shown = {one["setting"]: one for one in described(found)}["store.lock_wait_seconds"]
+    shown = {one["setting"]: one for one in describe(found)}["store.lock_wait_seconds"]
     assert (shown["value"], shown["source"], shown["next_start"]) == (5.0, "default", True)
     assert shown["next_value"] == 9.0
     place.file.unlink()

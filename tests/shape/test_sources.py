@@ -28,7 +28,7 @@ BROAD_EXCEPTS = {
     "hiboss/cli/main.py::_status": "who asked for JSON hears of a defect in JSON; for others it is raised again",
     "hiboss/cli/completion.py::suggest": "a shell that completes a word can show no error: nothing is suggested",
     "hiboss/cli/daemon_process.py::spawn": "an interrupted start leaves no daemon behind; then it is raised again",
-    "hiboss/rpc/server.py::Connection._see_through": "a defect ends its own connection, logged, and no other",
+    "hiboss/rpc/connection.py::Connection._see_through": "a defect ends its own connection, logged, and no other",
     "hiboss/routing/presence.py::Presence.flush": "whatever kept it from being written, it is noted again; then raised",
     "hiboss/core/paths.py::Home.keeping": "a token that was not stored leaves no file; then it is raised again",
     "hiboss/core/paths.py::replacing": "the temporary file goes, whatever happened; then it is raised again",

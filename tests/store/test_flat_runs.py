@@ -156,7 +156,7 @@ def with_tasks_of_one_who_is_paused(connection: Connection, size: int) -> None:
 
 
 def nex(connection: Connection | Tx) -> Row:
-    row = agents.thinking(connection, NEX_ID)
+    row = agents.with_provider(connection, NEX_ID)
     assert row is not None
     return row
 
@@ -247,7 +247,7 @@ HOT: dict[str, Hot] = {
     "what was sent before": lambda c, n: run_history.already_sent(c, range(1, 11)),
     "what was spent today": lambda c, n: run_limits.spent(c, nex(c), TODAY),
     "a pause ends": write(waking),
-    "an agent that thinks": lambda c, n: agents.thinking(c, NEX_ID),
+    "an agent that thinks": lambda c, n: agents.with_provider(c, NEX_ID),
     "the last run": lambda c, n: run_history.last(c, NEX_ID),
     "what runs": lambda c, n: run_history.running(c, NEX_ID),
     "runs of all": page(),
