@@ -22,8 +22,8 @@ TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
 DRIFTS = [
     ("hiboss/cli/commands/envelope.py", '"--oldest-first"', '"--first-first"'),
     ("hiboss/core/settings.py", "    recipients: int", "    addressees: int"),
-    ("hiboss/core/errors/catalog.py", '"key_reused"', '"key_used_again"'),
-    ("hiboss/api/daemon.py", '"rpc.discover"', '"rpc.describe"'),
+    ("hiboss/core/errors/access.py", '"key_reused"', '"key_used_again"'),
+    ("hiboss/api/discovery.py", '"rpc.discover"', '"rpc.describe"'),
     ("hiboss/store/schema/views.sql", "e.arrived,", "e.arrived AS came,"),
 ]
 

@@ -1,0 +1,191 @@
+"""What can be wrong with a request: its form, its parameters, its size, its attachments."""
+
+from __future__ import annotations
+
+from .base import EXIT_USAGE, HibossError
+
+# --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------
+
+
+class ParseError(HibossError):
+    """this is not JSON: {detail}; send one JSON-RPC 2.0 request per line"""
+
+    code, rpc = "parse_error", -32700
+
+
+class InvalidRequest(HibossError):
+    """this is not a JSON-RPC 2.0 request: {detail}"""
+
+    code, rpc = "invalid_request", -32600
+
+
+class FrameTooLarge(InvalidRequest):
+    """a request may have {limit} bytes and this one has more; send less at a time, or large content as an attachment"""
+
+    code, http = "frame_too_large", 413
+
+
+class MethodNotFound(HibossError):
+    """there is no operation {method}{hint}; rpc.discover lists them all"""
+
+    code, rpc, http = "method_not_found", -32601, 404
+
+
+class InvalidParams(HibossError):
+    """{detail}"""
+
+    code, rpc, exit = "invalid_params", -32602, EXIT_USAGE
+
+
+class InternalError(HibossError):
+    """hiboss failed at this (a defect of ours; reference {reference} is in `hiboss daemon logs`)"""
+
+    code, rpc, http = "internal_error", -32603, 500
+
+
+# --- what a caller wrote wrongly -----------------------------------------------------
+
+
+class BadAddress(InvalidParams):
+    """{value} is no address: {why}; addresses look like agent:nex, user:boss, channel:telegram:12345 or group:core-team"""
+
+    code = "bad_address"
+
+
+class BadTime(InvalidParams):
+    """{value} is no time: {why}; right would be +2h, +1Y2M3D, -15m, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 (in the boss's zone)"""
+
+    code = "bad_time"
+
+
+class BadDuration(InvalidParams):
+    """{value} is no length of time{why}; right would be 90s, 10m or 1h"""
+
+    code = "bad_duration"
+
+
+class NoProvider(InvalidParams):
+    """{name} has no provider to think with; right would be: hiboss agent set --as boss --name {name} --provider command --command "python agent.py" (or webhook, or demo)"""
+
+    code = "no_provider"
+
+
+class BadProvider(InvalidParams):
+    """the provider cannot be used like this: {why}"""
+
+    code = "bad_provider"
+
+
+class BadCron(InvalidParams):
+    """{value} is no cron expression: {why}; right would be '0 9 * * MON-FRI' (minute, hour, day, month, weekday) or @daily"""
+
+    code = "bad_cron"
+
+
+class BadTimezone(InvalidParams):
+    """{value} is no IANA time zone{hint}; right would be Europe/Berlin or UTC"""
+
+    code = "bad_timezone"
+
+
+class BadId(InvalidParams):
+    """{value} is no {kind} id; right would be {example}"""
+
+    code = "bad_id"
+
+
+class BadName(InvalidParams):
+    """{value} cannot be a name: {why}; a name has 1 to 64 letters, digits and single dashes between them, like nex or code-review"""
+
+    code = "bad_name"
+
+
+class BadText(InvalidParams):
+    """{field} cannot be stored: {why}"""
+
+    code = "bad_text"
+
+
+class EmptyMessage(InvalidParams):
+    """there is nothing to send: give a text (of envelope send: --text), a file to attach (--attachment), or both"""
+
+    code = "empty_message"
+
+
+class NoRecipient(InvalidParams):
+    """there is nobody to send to: give at least one recipient (--to), or a message to reply to (--reply-to)"""
+
+    code = "no_recipient"
+
+
+class UnreadableFile(InvalidParams):
+    """{path} cannot be read: {why}"""
+
+    code = "unreadable_file"
+
+
+class NotUtf8(UnreadableFile):
+    """{path} is no UTF-8 text{advice}"""
+
+    code = "not_utf8"
+
+
+class BadCursor(InvalidParams):
+    """{value} is no cursor for this list; pass on the `next` (next-cursor) of the page before, unchanged"""
+
+    code = "bad_cursor"
+
+
+class SenderMissing(InvalidParams):
+    """a boss token speaks for everybody, so say for whom: --from user:boss or --from agent:<name>"""
+
+    code = "sender_missing"
+
+
+class WrongUsage(HibossError):
+    """{detail}"""
+
+    # Only the command line finds this, before anything is asked of the daemon.
+    code, rpc, exit = "usage", -32602, EXIT_USAGE
+
+
+# --- limits --------------------------------------------------------------------------
+
+
+class TooLarge(HibossError):
+    """{what} has {size} and may have {limit}{advice}"""
+
+    code, rpc, http = "too_large", -32013, 413
+
+
+class TooFar(HibossError):
+    """{value} is more than {years} years ahead; right would be at most that far"""
+
+    code, rpc, exit = "too_far", -32014, EXIT_USAGE
+
+
+# --- attachments ---------------------------------------------------------------------
+
+
+class AttachmentMissing(HibossError):
+    """there is no file {path} to attach; give the path of one that is there"""
+
+    code, rpc, http = "attachment_missing", -32020, 404
+
+
+class AttachmentUnreadable(HibossError):
+    """{path} cannot be attached: {why}"""
+
+    code, rpc, http = "attachment_unreadable", -32021, 400
+
+
+class AttachmentForbidden(HibossError):
+    """{path} lies in hiboss's own home; only files under {media} may be attached from there"""
+
+    code, rpc, http = "attachment_forbidden", -32022, 403
+
+
+class AttachmentPrivate(AttachmentForbidden):
+    """{path} lies in {place}, from where nothing is attached; to allow it, change attachments.forbidden_paths (hiboss config show)"""
+
+    code = "attachment_private"
