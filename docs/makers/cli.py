@@ -24,7 +24,7 @@ STATUSES = {
     errors.EXIT_USAGE: "wrong usage: a wrong word on the command line, or a wrong value",
     errors.EXIT_UNREACHABLE: "no daemon answers",
     errors.EXIT_TIMEOUT: "no answer in time, or no mail",
-    errors.EXIT_ARMED: "somebody watches already",
+    errors.EXIT_WATCHED: "somebody watches already",
     errors.EXIT_STOPPED: "the daemon stopped while one waited",
 }
 INTERRUPTED = 130

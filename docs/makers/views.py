@@ -126,7 +126,7 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
     letter = re.match(r"'([a-z])' \|\|", expression)
     if letter:
         return f"{_article(LETTERS[letter[1]])} id, like `{letter[1]}1`"
-    if expression.endswith("_ms / 1000.0"):
+    if "_ms / 1000.0" in expression:
         return "a number of seconds"
     if "':'" in expression:
         return "an address, like `agent:nex`"

@@ -1,5 +1,13 @@
-"""The runner: agents of mode `run` get their turns here.
+"""How agents of mode `run` get their turns.
 
-`runner` (who is next, and what came of it), `work` (one run, from its process to its outcome),
-`task` (what a turn contains), `process` (one program in hand), `providers` (how agents think).
+- `runner`: which agent is next, and what is written when a run ends
+- `run_execution`: one run, from the call of its provider to its outcome, with its time limits
+- `turn_input`: what a run is given: the text of the turn, the environment, the workspace
+- `live_output`: what a run has reported so far, in memory, for those who follow it
+- `child_process`: one program: start it, feed it, read it, end it
+- `process_search`: find, stop and end all processes of a run
+- `providers/`: how an agent thinks: a program, a webhook, the built-in demo
+
+Not here: the rules of a run in the database (hiboss/store/run_*.py) and the operations `run.*` and
+`agent.*` (hiboss/api).
 """

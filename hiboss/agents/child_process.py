@@ -1,7 +1,7 @@
-"""One program in hand: a session of its own, bounded output, and no orphan left.
+"""One program: it gets a session of its own, its output is limited, and none of its processes stays behind.
 
-A program is asked to end three times, each more firmly: INT, TERM, KILL; and with it goes
-whatever it started. Only when it ends by itself may stay what left its session on purpose.
+A program that must end gets INT, then TERM, then KILL, and so does everything it started. If it
+ends by itself, a child that has left the session on purpose may stay.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ from . import process_search
 
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
-COMPLAINT_BYTES = 4_000  # of standard error, its end is kept
+STDERR_BYTES = 4_000  # the end of standard error that is kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class ProcessResult:
     """How a program ended."""
 
-    status: int  # as the system says: negative is a signal
-    complaint: str  # the end of standard error
-    flooded: bool  # it wrote more than it may, and was ended for that
+    status: int  # exit status; a negative number is a signal
+    stderr_tail: str
+    too_much_output: bool  # it wrote more than allowed and was ended for that
 
 
 class Process:
-    """Started once, fed once, heard until its end."""
+    """Started once, given its input once, read until it ends."""
 
-    def __init__(self, words: Sequence[str], cwd: str, env: Mapping[str, str], output_bytes: int) -> None:
-        self._words = list(words)
+    def __init__(self, arguments: Sequence[str], cwd: str, env: Mapping[str, str], output_bytes: int) -> None:
+        self._arguments = list(arguments)
         self._cwd = cwd
         self._env = dict(env)
-        self._room = output_bytes
-        self._flooded = False
+        self._bytes_left = output_bytes
+        self._too_much_output = False
         self._child: asyncio.subprocess.Process | None = None
-        self._complaint = bytearray()
+        self._stderr = bytearray()
 
     async def start(self) -> int:
-        """Its pid, which is also its session's. Raises OSError when it cannot be started."""
-        # asyncio waits for ever when it is cancelled between the fork and the pipes.
+        """Start it and return its pid, which is also its session id. Raises OSError if that fails."""
+        # Shielded: asyncio hangs when it is cancelled between the fork and the pipes.
         starting = asyncio.create_task(self._start())
         try:
-            await _in_any_case(starting)
+            await _shielded(starting)
         except asyncio.CancelledError:
             if starting.exception() is None:
                 self._child = starting.result()
-                await _in_any_case(self.end())
+                await _shielded(self.end())
             raise
         self._child = starting.result()
         return self._child.pid
 
     async def _start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *self._words,
+            *self._arguments,
             cwd=self._cwd,
             env=self._env,
             stdin=asyncio.subprocess.PIPE,
@@ -64,38 +64,41 @@ class Process:
             start_new_session=True,
         )
 
-    async def see_through(self, given: bytes, heard: Callable[[bytes], None]) -> Ended:
-        """Feed it, hear it, and return when it and all it started are gone; cancelled, end it first.
+    async def run_to_end(self, given: bytes, on_output: Callable[[bytes], None]) -> ProcessResult:
+        """Feed it, read it, and return when it and all it started have ended. If cancelled, end it first.
 
-        `heard` gets standard output as it comes, and an empty piece for a word on standard error.
+        `on_output` gets standard output as it comes, and b"" for each output on standard error.
         """
         child = self._child
         assert child is not None and child.stdin and child.stdout and child.stderr
-        parts = [
+        pipes = [
             asyncio.create_task(self._feed(child.stdin, given)),
-            asyncio.create_task(self._on_progress(child.stdout, heard)),
-            asyncio.create_task(self._hear_complaints(child.stderr, heard)),
+            asyncio.create_task(self._read_stdout(child.stdout, on_output)),
+            asyncio.create_task(self._read_stderr(child.stderr, on_output)),
         ]
         by_itself = False
         try:
-            # child.wait() also waits for our pipes, which others may keep open.
+            # Polled: child.wait() also waits for the pipes, which other processes may keep open.
             pause = POLL_SECONDS / 10
-            while child.returncode is None:  # no event is told apart from the pipes
+            while child.returncode is None:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, POLL_SECONDS)
-            by_itself = not self._flooded
+            by_itself = not self._too_much_output
         finally:
-            # Also what it left behind: as long as one of them has our pipe, it does not end.
-            await _in_any_case(self.end(by_itself=by_itself))
-            await _in_any_case(_last_words(child, parts))
-        return Ended(
+            # Also the processes it left: a pipe stays open as long as one of them has it.
+            await _shielded(self.end(by_itself=by_itself))
+            await _shielded(_read_rest(child, pipes))
+        return ProcessResult(
             status=child.returncode if child.returncode is not None else -signal.SIGKILL,
-            complaint=self._complaint[-COMPLAINT_BYTES:].decode("utf-8", "replace").strip(),
-            flooded=self._flooded,
+            stderr_tail=self._stderr[-STDERR_BYTES:].decode("utf-8", "replace").strip(),
+            too_much_output=self._too_much_output,
         )
 
     async def end(self, *, by_itself: bool = False) -> None:
-        """Ask it, and what it started, to end; more and more firmly."""
+        """End it and what it started: INT, then TERM, then KILL.
+
+        `by_itself`: the program has ended; then only its session is ended.
+        """
         child = self._child
         assert child is not None
         mark = None if by_itself else self._env.get(process_search.MARK)
@@ -110,26 +113,26 @@ class Process:
             stdin.close()
             await stdin.wait_closed()
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it does not read its turn; that is its own business
+            pass  # a program need not read its input
 
-    async def _on_progress(self, stdout: asyncio.StreamReader, heard: Callable[[bytes], None]) -> None:
+    async def _read_stdout(self, stdout: asyncio.StreamReader, on_output: Callable[[bytes], None]) -> None:
         while part := await stdout.read(READ_BYTES):
-            if self._flooded:
-                continue  # read on, or it could not end
-            heard(part[: self._room])
-            self._room -= len(part)
-            if self._room < 0:
-                self._flooded = True
+            if self._too_much_output:
+                continue  # read on: a program that cannot write does not end
+            on_output(part[: self._bytes_left])
+            self._bytes_left -= len(part)
+            if self._bytes_left < 0:
+                self._too_much_output = True
                 await self.end()
 
-    async def _hear_complaints(self, stderr: asyncio.StreamReader, heard: Callable[[bytes], None]) -> None:
+    async def _read_stderr(self, stderr: asyncio.StreamReader, on_output: Callable[[bytes], None]) -> None:
         while part := await stderr.read(READ_BYTES):
-            heard(b"")
-            self._complaint = (self._complaint + part)[-2 * COMPLAINT_BYTES :]
+            on_output(b"")
+            self._stderr = (self._stderr + part)[-2 * STDERR_BYTES :]
 
 
-async def _in_any_case(ending: Awaitable[object]) -> None:
-    """See something through, although we are being cancelled."""
+async def _shielded(ending: Awaitable[object]) -> None:
+    """Wait until something is done, also while this task is cancelled; then raise the cancellation."""
     task = asyncio.ensure_future(ending)
     cancelled = False
     while not task.done():
@@ -141,11 +144,11 @@ async def _in_any_case(ending: Awaitable[object]) -> None:
         raise asyncio.CancelledError
 
 
-async def _last_words(child: asyncio.subprocess.Process, parts: Sequence[asyncio.Task[None]]) -> None:
-    """What is still in the pipes; whoever left its session on purpose may keep them open for ever."""
-    _, left = await asyncio.wait(parts, timeout=process_search.STEP_SECONDS)
+async def _read_rest(child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]]) -> None:
+    """Read what is still in the pipes, for a limited time: a process that left may keep them open."""
+    _, left = await asyncio.wait(pipes, timeout=process_search.STEP_SECONDS)
     for one in left:
         one.cancel()
-    await asyncio.gather(*parts, return_exceptions=True)
+    await asyncio.gather(*pipes, return_exceptions=True)
     if left:
-        child._transport.close()  # type: ignore[attr-defined] # else our ends stay open as long as theirs
+        child._transport.close()  # type: ignore[attr-defined] # else our ends would stay open

@@ -1,4 +1,4 @@
-"""What a run says while it goes on, kept in memory for those who follow it."""
+"""What a run has reported so far: kept in memory only, for those who follow the run."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Callable
 
 from ..core.contracts.provider import Progress
 
-PARTS = 5_000  # of what a run says live, the latest are kept
+PARTS = 5_000  # the latest are kept, older ones are dropped
 
 
 class LiveOutput:
-    """What a run has said so far, for whoever looks on. It is kept nowhere else."""
+    """The parts that one run has reported. A reader asks for what came after its position."""
 
-    def __init__(self, ring: Callable[[], None]) -> None:
+    def __init__(self, on_output: Callable[[], None]) -> None:
         self._parts: list[Progress] = []
         self._dropped = 0
-        self._ring = ring  # tells whoever looks on
+        self._on_output = on_output  # wakes those who follow the run
 
     def add(self, part: Progress) -> None:
         self._parts.append(part)
         if len(self._parts) > PARTS:
             del self._parts[: PARTS // 10]
             self._dropped += PARTS // 10
-        self._ring()
+        self._on_output()
 
     def after(self, position: int) -> tuple[list[Progress], int]:
-        """What was said after a position, and the position behind it."""
+        """Return the parts after a position, and the position for the next call."""
         start = max(0, position - self._dropped)
         return self._parts[start:], self._dropped + len(self._parts)

@@ -1,4 +1,7 @@
-"""One run in hand: its provider thinks, its limits are watched, and what it says is heard live."""
+"""One run: call its provider, watch its time limits, keep its live output, and return its outcome.
+
+Nothing is written to the store here; the runner does that.
+"""
 
 from __future__ import annotations
 
@@ -22,25 +25,26 @@ log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    idle_seconds: float  # without a sign of life
+    idle_seconds: float  # without any output
     total_seconds: float
-    text_bytes: int  # of an answer
+    text_bytes: int  # of the answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a run ended: with a thought, with trouble, or because somebody ended it."""
+    """How a run ended: with an answer, with a failure, or because somebody ended it."""
 
     answer: Answer | None = None
     failure: Failure | None = None
-    of_lane: bool = False  # no turn would have gone well
+    of_lane: bool = False  # every turn of this agent would fail, not only this one
     retry_after: float | None = None
     ended: str | None = None  # cancelled, interrupted
-    gives_up: bool = False
+    gives_up: bool = False  # its envelopes fail; else they are due again
+    ended_by: int | None = None  # the address id of who ended it: no notice is sent there
 
 
 class Execution:
-    """Belongs to one run; `go` returns its outcome and never raises but when the daemon is defect."""
+    """The execution of one run. `run` returns its outcome; it raises only for a defect of the daemon."""
 
     def __init__(
         self,
@@ -48,70 +52,72 @@ class Execution:
         limits: Limits,
         *,
         prepare: Callable[[], Awaitable[tuple[TurnInput, Provider]]],
-        note: Callable[[int], Awaitable[None]],
-        ring: Callable[[], None],
+        store_pid: Callable[[int], Awaitable[None]],
+        on_output: Callable[[], None],
     ) -> None:
         self.turn = turn
-        self.live_output = LiveOutput(ring)
+        self.live_output = LiveOutput(on_output)
         self.pid: int | None = None
         self.paused = False
-        self.usage: Usage | None = None  # as far as it is known
+        self.usage: Usage | None = None  # as reported so far
         self._limits = limits
         self._prepare = prepare
-        self._note = note
-        self._thinking: asyncio.Task[Answer] | None = None
+        self._store_pid = store_pid
+        self._provider_task: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
         loop = asyncio.get_running_loop()
         self._clock = loop.time
-        self._begun = self._alive_at = self._paused_at = loop.time()
+        self._began_at = self._alive_at = self._paused_at = loop.time()
         self._resumed = asyncio.Event()
         self._resumed.set()
 
-    async def go(self) -> Outcome:
-        self._thinking = asyncio.create_task(self._take_turn())
-        watching = asyncio.create_task(self._watch())
+    async def run(self) -> Outcome:
+        self._provider_task = asyncio.create_task(self._take_turn())
+        limits_task = asyncio.create_task(self._watch_limits())
         if self._ended is not None:
-            self._thinking.cancel()
+            self._provider_task.cancel()
         try:
-            await asyncio.wait([self._thinking])
+            await asyncio.wait([self._provider_task])
         finally:
-            watching.cancel()
-            if not self._thinking.done():  # we are ourselves cancelled: nothing may go on without us
-                self._thinking.cancel()
-                await asyncio.wait([self._thinking])
-        return self._outcome(self._thinking)
+            limits_task.cancel()
+            if not self._provider_task.done():  # this task was cancelled: the provider must end too
+                self._provider_task.cancel()
+                await asyncio.wait([self._provider_task])
+        return self._outcome(self._provider_task)
 
-    def end(self, status: str, why: str, *, gives_up: bool = False) -> bool:
-        """Somebody ends it; the first reason counts. Whether this was the first."""
+    def end(self, status: str, why: str, *, gives_up: bool = False, by: int | None = None) -> bool:
+        """End the run for a reason. Only the first reason counts; return whether this was the first."""
         first = self._ended is None
-        self._stop(Outcome(ended=status, failure=Failure(status, why), gives_up=gives_up))
+        failure = Failure(status, why)
+        self._stop(Outcome(ended=status, failure=failure, gives_up=gives_up, ended_by=by))
         return first
 
     def pause(self) -> bool:
-        """Stop its process where it is, and with it the clock of its limits. Whether it went on before."""
+        """Stop its processes and the clock of its limits. Return whether it was running before."""
         pauses = not self.paused and self.pid is not None
         if pauses and self.pid is not None:
             self.paused, self._paused_at = True, self._clock()
             self._resumed.clear()
-            process_search.halt(self.pid)
+            process_search.stop_all(self.pid)
         return pauses
 
     def resume(self) -> bool:
+        """Let its processes continue. Return whether it was paused."""
         resumes = self.paused and self.pid is not None
         if resumes and self.pid is not None:
-            lasted = self._clock() - self._paused_at
-            self._begun += lasted
+            lasted = self._clock() - self._paused_at  # does not count for the limits
+            self._began_at += lasted
             self._alive_at += lasted
             self.paused = False
             process_search.signal_all(process_search.members(self.pid), signal.SIGCONT)
             self._resumed.set()
         return resumes
 
-    # --- while it thinks -------------------------------------------------------------
+    # --- while it runs ---------------------------------------------------------------
 
     async def _take_turn(self) -> Answer:
-        task, provider = await self._prepare()
-        return await provider.take_turn(task, self._on_progress, self._started)
+        turn, provider = await self._prepare()
+        return await provider.take_turn(turn, self._on_progress, self._started)
 
     def _on_progress(self, part: Progress) -> None:
         self._alive_at = self._clock()
@@ -122,54 +128,55 @@ class Execution:
 
     async def _started(self, pid: int) -> None:
         self.pid = pid
-        await self._note(pid)
+        await self._store_pid(pid)
 
-    async def _watch(self) -> None:
-        """End it when it has lasted too long, or given no sign of life; not while it is paused."""
+    async def _watch_limits(self) -> None:
+        """End the run when it takes too long or gives no output for too long; not while it is paused."""
         while True:
             await self._resumed.wait()
             idle = self._alive_at + self._limits.idle_seconds - self._clock()
-            total = self._begun + self._limits.total_seconds - self._clock()
+            total = self._began_at + self._limits.total_seconds - self._clock()
             if total <= 0:
                 text = f"it took longer than {self._limits.total_seconds:g} seconds and was ended"
                 return self._stop(Outcome(failure=Failure("timed_out", text)))
             if idle <= 0:
-                text = f"it gave no sign of life for {self._limits.idle_seconds:g} seconds and was ended"
+                text = f"it gave no output for {self._limits.idle_seconds:g} seconds and was ended"
                 return self._stop(Outcome(failure=Failure("timed_out", text)))
             await asyncio.sleep(min(idle, total) + 0.01)
 
     def _stop(self, outcome: Outcome) -> None:
         if self._ended is None:
             self._ended = outcome
-            if self._thinking is not None:
-                self._thinking.cancel()
+            if self._provider_task is not None:
+                self._provider_task.cancel()
 
-    # --- what came of it -------------------------------------------------------------
+    # --- the outcome -----------------------------------------------------------------
 
-    def _outcome(self, with_provider: asyncio.Task[Answer]) -> Outcome:
+    def _outcome(self, provider_task: asyncio.Task[Answer]) -> Outcome:
         if self._ended is not None:
             return self._ended
-        if with_provider.cancelled():
-            return Outcome(failure=Failure("provider_failed", "the provider gave up without a word"))
-        error = with_provider.exception()
+        if provider_task.cancelled():
+            return Outcome(failure=Failure("provider_failed", "the provider stopped without an answer or an error"))
+        error = provider_task.exception()
         if error is None:
-            return self._thought(with_provider.result())
+            return self._checked(provider_task.result())
         if isinstance(error, TurnError):
             return Outcome(failure=Failure(error.kind, redact(error.text)))
         if isinstance(error, LaneError):
             failure = Failure(error.kind, redact(error.text))
             return Outcome(failure=failure, of_lane=True, retry_after=error.retry_after)
-        if isinstance(error, HibossError):  # its turn could not be read, or its pid not be noted
+        if isinstance(error, HibossError):  # its turn could not be read, or its pid not be stored
             return Outcome(failure=Failure(error.code, error.message), of_lane=True)
         log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
         what = redact(f"{type(error).__name__}: {error}")
         return Outcome(failure=Failure("provider_failed", f"the provider failed: {what}"))
 
-    def _thought(self, answer: Answer) -> Outcome:
+    def _checked(self, answer: Answer) -> Outcome:
+        """Return the answer, or a failure when it is too long to be stored."""
         try:
             measure("its answer", answer.text, self._limits.text_bytes)
             for one in answer.later:
-                measure("a reminder of it", one.text, self._limits.text_bytes)
+                measure("its reminder", one.text, self._limits.text_bytes)
         except HibossError as error:
             return Outcome(failure=Failure(error.code, error.message))
         return Outcome(answer=answer)

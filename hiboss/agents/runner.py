@@ -1,7 +1,10 @@
-"""The runner: agents take turns. One turn at a time for an agent, several agents at once.
+"""The runner gives agents their turns: one turn at a time for an agent, several agents at once.
 
-A wake says only: look into the store. What a run is about is written before it begins, what
-came of it in one transaction with its answer; in between only the outside world happens.
+A wake has no data; it only says that the store may have something due. Each run has two
+transactions: the first starts it and holds its envelopes, the second writes its outcome together
+with the answer. Between them the provider works (`run_execution`). Also here: tasks in the
+background, and the runs that a crashed daemon left. The rules of starting and settling a run are in
+hiboss/store/run_start.py and run_settlement.py.
 """
 
 from __future__ import annotations
@@ -38,14 +41,14 @@ from .run_execution import Execution, Limits, Outcome
 
 log = logging.getLogger(__name__)
 LONGEST_WAIT_SECONDS = 24 * 3600.0
-TASKS_LOOKED_AT = 100
+TASKS_AT_ONCE = 100
 
 
 class Job(NamedTuple):
-    """Something that takes a place: an agent's next turn, or a task in the background."""
+    """One entry of the work queue: an agent's next turn, or one task in the background."""
 
     kind: str  # turn, background
-    number: int  # of the agent's address, or of the envelope
+    number: int  # turn: the agent's address id; background: the envelope's id
 
 
 class Runner:
@@ -55,21 +58,22 @@ class Runner:
         self._settings = settings
         self._bus = bus
         self.providers = Providers(settings.provider_modules)
-        self._turn_takers: set[int] = set()  # address ids of agents that are given turns
+        self._agents: set[int] = set()  # address ids of the agents that get turns
         self._background = 0  # the address id of agent:background
-        self._queue: WorkQueue[Job] = WorkQueue(lambda: settings.parallel_runs, self._do)
-        self._queue.left = self._left
-        self._executions: dict[int, Execution] = {}  # by run
-        # Set by the assembly.
+        self._queue: WorkQueue[Job] = WorkQueue(lambda: settings.parallel_runs, self._run_job)
+        self._queue.left = self._job_finished
+        self._executions: dict[int, Execution] = {}  # by run id
+        # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
-        self.nudge: Callable[[int], None] = lambda at: None
-        self.activity: Callable[[int], None] = lambda agent: None
-        self.token_ended: Callable[[], None] = lambda: None
+        self.nudge: Callable[[int], None] = lambda at: None  # the scheduler's
+        self.on_activity: Callable[[int], None] = lambda agent: None  # wakes those who follow this agent
+        self.on_token_ended: Callable[[], None] = lambda: None
 
-    # --- its life --------------------------------------------------------------------
+    # --- start and stop --------------------------------------------------------------
 
     async def start(self) -> None:
-        """What another daemon left running is ended, and its runs are interrupted."""
+        """End the processes that an earlier daemon left, and mark their runs as interrupted."""
+        self._home.forget_run_tokens()
         left = self._store.read(lambda c: run_settlement.left_over(c, self._store.boot))
         if left:
             marks = frozenset(self._mark(row["id"]) for row in left)
@@ -78,60 +82,59 @@ class Runner:
             number = await self._store.write(
                 lambda tx: run_settlement.interrupt_left_over(tx, self._store.boot, clock.now())
             )
-            log.warning("%d runs were under way when the daemon ended; they come again.", number)
+            log.warning("%d runs were interrupted when the daemon ended; their envelopes are redelivered.", number)
         self._background = await self._store.write(
             lambda tx: (tx.cache.live_address(BACKGROUND) or tx.cache.add_address(BACKGROUND)).id
         )
         self.refresh()
 
     def begin(self) -> None:
-        """Everything is in place: whoever has mail gets a turn."""
-        self.wake([*self._turn_takers, self._background])
+        """Give a turn to every agent that has something due. Called when all parts are ready."""
+        self.wake([*self._agents, self._background])
 
     def refresh(self) -> None:
-        """Agents have changed: who is given turns now?"""
+        """Read again which agents get turns. Called after agents have changed."""
         rows = self._store.read(agents.listed)
-        self._turn_takers = {
-            row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None
-        }
+        self._agents = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
 
     async def close(self) -> None:
-        """Let runs finish, for a bounded time; the others are ended and come again at the next start."""
+        """Let runs finish for a limited time. End the others; the next start redelivers their envelopes."""
         jobs = self._queue.close()
         if jobs:
             await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
-        for work in list(self._executions.values()):
-            work.end("interrupted", "the daemon stopped in the midst of it; its envelopes come again")
+        for execution in list(self._executions.values()):
+            execution.end("interrupted", "the daemon stopped during the run; its envelopes are redelivered")
         if jobs:
             await asyncio.wait(jobs, timeout=30.0)
         for job in jobs:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
 
-    # --- who is next -----------------------------------------------------------------
+    # --- which job is next -----------------------------------------------------------
 
     def wake(self, recipients: Iterable[int], *, eager: bool = False) -> None:
-        """Something may be due for these. `eager`: it is new, so try also a lane that waits."""
-        found = [number for number in recipients if number in self._turn_takers or number == self._background]
+        """Look what is due for these addresses. `eager`: it is new, so try a waiting lane at once."""
+        found = [number for number in recipients if number in self._agents or number == self._background]
         for number in found:
             if number != self._background:
                 self._queue.wake(Job("turn", number), eager=eager)
-        if found:  # an agent that goes on may have left tasks waiting
+        if found:  # tasks of an agent that was paused wait until it is resumed
             self.look_for_tasks()
 
     def look_for_tasks(self) -> None:
-        """Tasks in the background, each a job of its own."""
-        for number in self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_LOOKED_AT)):
+        """Queue the due tasks in the background, each as a job of its own."""
+        for number in self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE)):
             self._queue.wake(Job("background", number))
 
-    def _left(self, job: Job) -> None:
-        """A place is free: of the tasks in the background only so many were looked at."""
+    def _job_finished(self, job: Job) -> None:
+        """Queue more tasks: at most TASKS_AT_ONCE are read at a time."""
         if job.kind == "background":
             self.look_for_tasks()
 
     # --- one run ---------------------------------------------------------------------
 
-    async def _do(self, job: Job, eager: bool) -> None:
+    async def _run_job(self, job: Job, eager: bool) -> None:
+        """Start the run of a job, execute it, and write its outcome."""
         token = tokens.new("run")
         start = Start(token, clock.now(), self._store.boot, self.bounds())
 
@@ -140,43 +143,43 @@ class Runner:
                 return run_start.begin(tx, job.number, start, eager=eager)
             return run_start.begin_background(tx, job.number, start)
 
-        turn = await self._store.write_in_the_end(begin)
+        turn = await self._store.write_until_done(begin)
         if turn is None:
             return
         crashpoint(RUN_BEGUN)
         self._bus.publish(RunStarted(at=start.now, run=turn.run, agent=turn.agent))
         if job.kind == "turn":
-            self._queue.once_more(job)  # stand in line again
-        outcome = await self._take(turn, token)
+            self._queue.once_more(job)  # more may be due; other agents come first
+        outcome = await self._execute(turn, token)
         crashpoint(RUN_ANSWERED)
         try:
             await self._settle(turn, outcome)
-        except Exception as error:  # a defect: the run must still end, and its envelopes come again
+        except Exception as error:  # a defect: the run must still end, and its envelopes be redelivered
             log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
             failure = Failure("broke_off", f"hiboss failed to settle it: {type(error).__name__}")
             await self._settle(turn, Outcome(failure=failure))
         crashpoint(RUN_SETTLED)
 
-    async def _take(self, turn: Turn, token: str) -> Outcome:
-        """Have it thought about. From the first moment on it can be ended."""
+    async def _execute(self, turn: Turn, token: str) -> Outcome:
+        """Run the provider and return the outcome. The run can be ended from here on."""
         limits = self._settings
-        work = self._executions[turn.run] = Execution(
+        execution = self._executions[turn.run] = Execution(
             turn,
             Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes),
             prepare=partial(self._prepare, turn, token),
-            note=partial(self._note, turn.run),
-            ring=partial(self.activity, turn.agent),
+            store_pid=partial(self._store_pid, turn.run),
+            on_output=partial(self.on_activity, turn.agent),
         )
-        self.activity(turn.agent)
+        self.on_activity(turn.agent)
         if self._queue.closed:
-            work.end("interrupted", "the daemon stopped before it began; its envelopes come again")
-        return await work.go()
+            execution.end("interrupted", "the daemon stopped before the run began; its envelopes are redelivered")
+        return await execution.run()
 
     async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Provider]:
         try:
-            return await self._task(turn, token), self._provider(turn)
+            return await self._turn_input(turn, token), self._provider(turn)
         except OSError as error:
-            raise LaneError("no_workspace", f"its workspace cannot be made: {error}") from error
+            raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
 
     def _provider(self, turn: Turn) -> Provider:
         settings = json.loads(turn.settings) if turn.settings else {}
@@ -185,16 +188,16 @@ class Runner:
         provider: Provider = self.providers.kind(turn.provider)(settings)
         return provider
 
-    async def _task(self, turn: Turn, token: str) -> TurnInput:
+    async def _turn_input(self, turn: Turn, token: str) -> TurnInput:
         now = clock.now()
         zone = self._store.read(boss_timezone)
         exact_to = self._settings.count_exact_to
 
         def read(connection: Connection) -> turn_input.Content:
-            who, what = (turn.agent, turn.name), turn.envelopes + turn.riding
-            return turn_input.content(connection, self._home, who, what, now, clock.zone(zone), exact_to)
+            agent, shown = (turn.agent, turn.name), turn.envelopes + turn.riding
+            return turn_input.content(connection, self._home, agent, shown, now, clock.zone(zone), exact_to)
 
-        content = await self._store.read_slowly(read)
+        content = await self._store.read_in_thread(read)
         mark = self._mark(turn.run)
         return TurnInput(
             run=f"r{turn.run}",
@@ -211,10 +214,10 @@ class Runner:
         )
 
     def _mark(self, run: int) -> str:
-        """Unlike any other run's, also of another home."""
+        """Return the mark of a run: unique over all runs of all homes, for it identifies processes."""
         return f"{self._store.epoch}-r{run}"
 
-    async def _note(self, run: int, pid: int) -> None:
+    async def _store_pid(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
         started = process_search.started_at(pid)
         await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
@@ -223,18 +226,19 @@ class Runner:
         zone = clock.zone(self._store.read(boss_timezone))
         return Bounds(self._settings.hops, self._settings.runs_per_trace, *clock.day(clock.now(), zone))
 
-    # --- what came of it -------------------------------------------------------------
+    # --- the outcome -----------------------------------------------------------------
 
     async def _settle(self, turn: Turn, outcome: Outcome) -> None:
+        """Write the outcome in one transaction, then tell those who wait for it."""
         now = clock.now()
-        work = self._executions.get(turn.run)
-        usage = work.usage if work is not None else None
+        execution = self._executions.get(turn.run)
+        usage = execution.usage if execution is not None else None
         sent: list[Accepted] = []
         wake_at: int | None = None
 
         def write(tx: Tx) -> None:
             nonlocal sent, wake_at
-            sent, wake_at = [], None
+            sent, wake_at = [], None  # the writer may call this again
             if usage is not None:
                 run_settlement.note_usage(tx, turn, usage)
             if outcome.answer is not None:
@@ -242,31 +246,33 @@ class Runner:
                 return
             assert outcome.failure is not None
             if outcome.ended is not None:
-                gives_up = outcome.gives_up
-                run_settlement.cancel(tx, turn, outcome.ended, outcome.failure.text, now, gives_up=gives_up)
+                why, ending = outcome.failure.text, (outcome.gives_up, outcome.ended_by)
+                run_settlement.cancel(tx, turn, outcome.ended, why, now, ending)
             elif outcome.of_lane and turn.kind == "turn":
                 wake_at = now + self._delay(tx, turn, outcome.retry_after)
                 run_settlement.wait(tx, turn, outcome.failure, wake_at, now)
             else:
-                wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.steps(), now)
+                wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.delays_ms(), now)
 
-        await self._store.write_in_the_end(write)
+        await self._store.write_until_done(write)
         self._executions.pop(turn.run, None)
-        self.token_ended()
-        self.activity(turn.agent)
-        self._tell(turn, outcome, now)
+        self._home.forget_run_token(self._mark(turn.run))
+        self.on_token_ended()
+        self.on_activity(turn.agent)
+        self._publish_end(turn, outcome, now)
         for one in sent:
             self.accepted(one)
         if wake_at is not None:
             self.nudge(wake_at)
 
     def _delay(self, tx: Tx, turn: Turn, retry_after: float | None) -> int:
-        delay = backoff.after(lanes.failures(tx, turn.lane))
+        """Return how long the lane waits, in milliseconds. `retry_after` is in seconds and wins."""
+        delay = backoff.delay_seconds(lanes.failures(tx, turn.lane))
         if retry_after is not None and math.isfinite(retry_after):
             delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
         return int(delay * 1000)
 
-    def _tell(self, turn: Turn, outcome: Outcome, now: int) -> None:
+    def _publish_end(self, turn: Turn, outcome: Outcome, now: int) -> None:
         failure = outcome.failure
         status = "completed" if failure is None else outcome.ended or "failed"
         if failure is not None:
@@ -276,21 +282,21 @@ class Runner:
         error = failure.text if failure else None
         self._bus.publish(RunEnded(at=now, run=turn.run, agent=turn.agent, status=status, error=error))
 
-    # --- steering --------------------------------------------------------------------
+    # --- controlling runs ------------------------------------------------------------
 
-    def work(self, run: int) -> Execution | None:
-        """A run that is under way."""
+    def execution(self, run: int) -> Execution | None:
+        """Return the execution of a run that is running; None when it has ended or not begun."""
         return self._executions.get(run)
 
     def end_runs(self, agent: int, why: str) -> None:
-        """Whatever this agent has under way is ended; its envelopes are not given up."""
-        for work in list(self._executions.values()):
-            if work.turn.agent == agent:
-                work.end("cancelled", why)
+        """End all runs of an agent. Their envelopes are due again."""
+        for execution in list(self._executions.values()):
+            if execution.turn.agent == agent:
+                execution.end("cancelled", why)
 
 
 async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
-    """Processes of runs whose daemon died: by their pid and start, and by the mark they carry."""
+    """End the processes of runs whose daemon died. They are found by pid and start time, and by mark."""
     sessions = {
         pid for pid, started in pids if started is not None and process_search.started_at(pid) == started
     }

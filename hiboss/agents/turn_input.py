@@ -1,4 +1,4 @@
-"""What a turn contains: the text an agent is shown, and what its process finds around it."""
+"""What a run is given: the text of the turn, the environment of its process, and its workspace."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..store import due_envelopes, envelopes, run_history
 from ..store.connection import Connection
 from .process_search import MARK
 
-# Of the daemon's own: a process of an agent's must not take it for its own.
-_OURS = "HIBOSS_"
+# Variables of the daemon itself. They are not passed on: a run gets its own.
+_DAEMON_PREFIX = "HIBOSS_"
 
 
 class Content(NamedTuple):
-    """A turn as it is shown."""
+    """A turn as the agent sees it."""
 
     envelopes: Sequence[envelope_json.EnvelopeJson]
     due: int | str
@@ -36,49 +36,50 @@ def content(
     zone: tzinfo,
     exact_to: int,
 ) -> Content:
-    """Envelopes as the agent (address id, name) sees them. Off the loop: it may be long."""
+    """Render envelopes for an agent (address id, name). It can take long: call it in a thread."""
     rows = envelopes.fetch(connection, list(numbers))
     quotes = envelopes.quotes(connection, rows, agent[0])
     shown = [envelope_json.envelope(row, home, quotes) for row in rows]
-    number = due_envelopes.count(connection, agent[0], exact_to)
+    # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
+    number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
     text = rendering.turn(clock.iso(now), agent[1], number, shown, zone)
-    again = [one for one, row in zip(numbers, rows, strict=True) if row["handovers"]]
-    if sent := run_history.already_sent(connection, again):
+    redelivered = [one for one, row in zip(numbers, rows, strict=True) if row["handovers"]]
+    if sent := run_history.already_sent(connection, redelivered):
         text += "\n\n" + rendering.already_sent(sent)
     return Content(shown, number, text)
 
 
 def environment(home: Home, agent: str, mark: str, token: str) -> dict[str, str]:
-    """The daemon's, but for what is the daemon's own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    """Return the daemon's environment, with the HIBOSS_ variables of this run instead of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DAEMON_PREFIX)}
     path = kept.get("PATH") or os.defpath
     return {
         **kept,
-        "PATH": f"{_programs(home)}{os.pathsep}{path}",
+        "PATH": f"{_hiboss_directory(home)}{os.pathsep}{path}",
         "HIBOSS_HOME": home.path,
         "HIBOSS_TOKEN": token,
+        "HIBOSS_TOKEN_FILE": home.keep_run_token(mark, token),
         "HIBOSS_AGENT": agent,
         MARK: mark,
     }
 
 
 def workspace(home: Home, agent: str, given: str | None) -> str:
-    """Where it works; a place of its own in the home is made when it was given none."""
+    """Return the directory the run starts in. Without one given, make one in the home for this agent."""
     if given is not None:
         return given
     path = home.workspace(agent)
-    os.makedirs(
-        os.path.dirname(path), mode=0o700, exist_ok=True
-    )  # makedirs gives its mode to the last one only
+    # Two calls: makedirs gives its mode to the last directory only.
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 
-def _programs(home: Home) -> str:
-    """A directory with this `hiboss` in it."""
-    beside = os.path.dirname(sys.executable)
-    if os.path.exists(os.path.join(beside, "hiboss")):
-        return beside
+def _hiboss_directory(home: Home) -> str:
+    """Return a directory that has this installation's `hiboss` command in it."""
+    same_directory = os.path.dirname(sys.executable)
+    if os.path.exists(os.path.join(same_directory, "hiboss")):
+        return same_directory
     found = shutil.which("hiboss")
     if found:
         return os.path.dirname(found)

@@ -1,5 +1,22 @@
 """Every operation of hiboss, written once, with its parameters, result, level and errors.
 
-`operation` is how one is declared, `caller` who asks, `desk` the one way in for every
-door; then one file per noun.
+How an operation is declared and called:
+- `operation`: the declaration, the registry of all operations, and parameters and results that several share.
+- `dispatch`: the only way in. Every door calls it with a method, parameters and a token.
+- `param_errors`: explains what is wrong with the parameters of a request.
+- `auth`: the caller of a request, found by its token, and the checks of its level.
+- `policy`: the level each operation needs now.
+- `context`: the parts of the daemon that operations use.
+- `addresses`: addresses and bare names in requests, and whose box a request is about.
+- `request_limits`: page sizes and waiting times in requests.
+
+The operations, one file per noun:
+- `sending`: envelope.send, retry, cancel.  `envelopes`: list, get, read, ack, archive, trash, restore.
+- `leases`: envelope.claim, release.  `long_poll`: envelope.wait, watch, poll, and agent.heartbeat.
+- `conversations`: conversation.messages, follow.  `turn_preview`: turn.preview.
+- `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
+- `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.
+- `tokens`: agent.token.*.  `permissions`: agent.permission.*, permission.policy.*.
+- `users`: user.*.  `boss`: boss.*.  `schedules`: cron.*.  `runs`: run.*.  `lanes`: lane.*.
+- `setup`: setup.*.  `settings`: config.*.  `daemon`: daemon.*, auth.login.  `discovery`: rpc.discover.
 """

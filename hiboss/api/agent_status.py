@@ -1,4 +1,4 @@
-"""Operations about how agents stand: idle, at work, waiting or paused; and tasks in the background."""
+"""Operations about the state of agents (idle, running, waiting, paused), and background tasks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from ..store.turn_selection import notices_of
 from . import runs
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
+from .operation import ByName, Level, Nothing, Params, operation
 from .sending import Send, Sent, send
 
 
-class Named(Params):
-    name: str
-
-
-class Pause(Named):
-    reason: str | None = None
+class Pause(ByName):
+    reason: str | None = Field(None, description="shown wherever the agent's state is shown")
 
 
 class AgentStatus(TypedDict):
@@ -32,22 +28,22 @@ class AgentStatus(TypedDict):
     address: str
     mode: str
     provider: str | None
-    state: str
-    why: str | None
-    until: str | None
-    due: int | str
+    state: str  # running, idle, retrying, waiting, paused; fetches: it has no turns and pulls its mail
+    why: str | None  # the reason of the state; null for other agents, since it may quote a message
+    until: str | None  # when the state ends by itself
+    due: int | str  # envelopes that wait for it now; over the limit of exact counts, like 1000+
     oldest_unanswered_at: str | None
-    running: list[runs.Run]
-    last_run: runs.Run | None
-    tokens_today: int | None
-    cost_today: float | None
-    counted_since: str | None  # today, when the boss let it go on over its limit
-    daily_tokens: int | None
-    daily_cost: float | None
+    running: list[runs.Run]  # empty for other agents
+    last_run: runs.Run | None  # null for other agents
+    tokens_today: int | None  # null for other agents
+    cost_today: float | None  # in dollars; null for other agents
+    counted_since: str | None  # when the boss resumed it over its limit today: usage counts from here
+    daily_tokens: int | None  # the limit; null: none
+    daily_cost: float | None  # the limit; null: none
     last_seen_at: str | None
 
 
-class Status(TypedDict):
+class OneAgentStatus(TypedDict):
     agent: AgentStatus
     timezone: str
 
@@ -57,46 +53,52 @@ class Team(TypedDict):
     timezone: str
 
 
-class Changed(TypedDict):
+class AgentChange(TypedDict):
     name: str
-    changed: bool
+    changed: bool  # false: it was in this state already
 
 
 class Background(Params):
-    task: str
+    task: str = Field(description="what to do, in words")
     subject: str | None = None
-    agent: str | None = Field(None, description="whose task (for the boss, who must give it)")
+    agent: str | None = Field(None, description="the agent whose task it is (only the boss gives it, and must)")
 
 
-@operation("agent.status", level=Level.RESTRICTED, params=Named, result=Status, errors=(errors.UnknownAgent,))
-async def status(context: Context, caller: Caller, params: Named) -> Status:
-    """How one agent stands: its state, what waits for it, its runs, what it has used up today."""
+@operation(
+    "agent.status",
+    level=Level.RESTRICTED,
+    params=ByName,
+    result=OneAgentStatus,
+    errors=(errors.UnknownAgent,),
+)
+async def status(context: Context, caller: Caller, params: ByName) -> OneAgentStatus:
+    """Show the state of one agent: what waits for it, its runs, and what it used today."""
     row = context.store.read(lambda c: agents.get(c, params.name))
     day = context.runner.bounds().day_begins
-    found = await context.store.read_slowly(lambda c: _status(context, c, row, day, caller))
+    found = await context.store.read_in_thread(lambda c: _status(context, c, row, day, caller))
     return {"agent": found, "timezone": context.timezone}
 
 
 @operation("agent.team", level=Level.RESTRICTED, result=Team)
 async def team(context: Context, caller: Caller, params: Nothing) -> Team:
-    """How all agents stand."""
+    """Show the state of every agent."""
     day = context.runner.bounds().day_begins
 
     def read(connection: Connection) -> list[AgentStatus]:
         return [_status(context, connection, row, day, caller) for row in agents.listed(connection)]
 
-    return {"team": await context.store.read_slowly(read), "timezone": context.timezone}
+    return {"team": await context.store.read_in_thread(read), "timezone": context.timezone}
 
 
 @operation(
     "agent.pause",
     level=Level.BOSS,
     params=Pause,
-    result=Changed,
+    result=AgentChange,
     errors=(errors.UnknownAgent, errors.TooLarge, errors.BadText),
 )
-async def pause(context: Context, caller: Caller, params: Pause) -> Changed:
-    """Give an agent no more turns; what it has under way goes on, its mail waits."""
+async def pause(context: Context, caller: Caller, params: Pause) -> AgentChange:
+    """Pause an agent: it gets no more turns and its mail waits. A run under way continues."""
     reason = context.settings.check_word("reason", params.reason or "").strip() or f"{caller.name} paused it"
     now = clock.now()
 
@@ -108,9 +110,9 @@ async def pause(context: Context, caller: Caller, params: Pause) -> Changed:
     return {"name": name, "changed": changed}
 
 
-@operation("agent.resume", level=Level.BOSS, params=Named, result=Changed, errors=(errors.UnknownAgent,))
-async def resume(context: Context, caller: Caller, params: Named) -> Changed:
-    """Let a paused agent go on; what a guard has stopped may go as far again."""
+@operation("agent.resume", level=Level.BOSS, params=ByName, result=AgentChange, errors=(errors.UnknownAgent,))
+async def resume(context: Context, caller: Caller, params: ByName) -> AgentChange:
+    """Resume a paused agent. If a limit paused it, the count of that limit starts again at zero."""
     now, bounds = clock.now(), context.runner.bounds()
 
     def write(tx: Tx) -> tuple[Row, bool]:
@@ -143,13 +145,13 @@ async def resume(context: Context, caller: Caller, params: Named) -> Changed:
     ),
 )
 async def background(context: Context, caller: Caller, params: Background) -> Sent:
-    """Have a task done beside one's turns, by one's own provider; the result comes in the same thread."""
+    """Start a task beside the agent's turns, with its own provider. The result arrives in the same thread."""
     sender = None
     if params.agent is not None:
-        name = params.agent.removeprefix("agent:")
-        sender = f"agent:{context.store.read(lambda c: agents.get(c, name))['name']}"
+        given_name = params.agent
+        sender = f"agent:{context.store.read(lambda c: agents.get(c, given_name))['name']}"
     elif caller.is_boss:
-        raise errors.InvalidParams(detail=f"say whose task: agent (--name), like nex; {BOSS} has no provider")
+        raise errors.InvalidParams(detail=f"give the agent (--name) whose task it is, like nex; {BOSS} has no provider")
     given = {"to": str(BACKGROUND), "text": params.task, "subject": params.subject, "from": sender}
     sent: Sent = await send(context, caller, Send.model_validate(given))
     return sent
@@ -161,8 +163,8 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
     oldest = run_history.oldest_unanswered(connection, row["id"], notices_of(connection, row["id"]))
-    again = run_history.tried_again(connection, row["id"]) if row["mode"] == "run" else None
-    state, why, until = _state(row, lane, running, again)
+    retried = run_history.tried_again(connection, row["id"]) if row["mode"] == "run" else None
+    state, why, until = _state(row, lane, running, retried)
     sees = caller.is_boss or caller.id == row["id"]
     return {
         "name": row["name"],
@@ -170,7 +172,7 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
         "mode": row["mode"],
         "provider": row["provider"],
         "state": state,
-        "why": why if sees else None,  # it may quote what a run was about
+        "why": why if sees else None,
         "until": clock.iso_or_none(until),
         "due": due_envelopes.count(connection, row["id"], context.settings.count_exact_to),
         "oldest_unanswered_at": clock.iso_or_none(oldest),
@@ -186,34 +188,34 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
 
 
 def state_of(connection: Connection, address: int) -> tuple[str | None, str | None]:
-    """The state of an agent and why, by its address's id; None of whoever is no agent."""
+    """Return the state of an agent and its reason, by address id; None, None if it has no provider."""
     row = agents.with_provider(connection, address)
     if row is None:
         return None, None
     lane = lanes.get(connection, Lane(address, None))
-    again = run_history.tried_again(connection, address)
-    state, why, _ = _state(row, lane, run_history.running(connection, address), again)
+    retried = run_history.tried_again(connection, address)
+    state, why, _ = _state(row, lane, run_history.running(connection, address), retried)
     return state, why
 
 
 def _state(
-    row: Row, lane: Row | None, running: list[Row], again: Row | None
+    row: Row, lane: Row | None, running: list[Row], retried: Row | None
 ) -> tuple[str, str | None, int | None]:
-    """One word for how it stands, why, and until when."""
+    """Return the state in one word, its reason, and when it ends."""
     turns = [one for one in running if one["kind"] == "turn"]
     if turns:
-        halted = [
-            f"r{one['id']} is halted (hiboss run resume --id r{one['id']})"
+        paused = [
+            f"r{one['id']} is paused (hiboss run resume r{one['id']})"
             for one in turns
             if one["paused_at"] is not None
         ]
-        return "running", halted[0] if halted else row["paused_why"], None
+        return "running", paused[0] if paused else row["paused_why"], None
     if row["paused_at"] is not None:
         return "paused", row["paused_why"], row["paused_until"]
     if lane is not None and lane["state"] == "waiting":
         return "waiting", lane["error_text"], lane["wake_at"]
     if lane is not None and lane["state"] == "paused":
-        return "paused", "its lane is paused (hiboss lane resume --as boss)", None
-    if again is not None:
-        return "retrying", again["error_text"], again["wake_at"]
+        return "paused", f"its lane is paused (hiboss lane resume {row['name']})", None
+    if retried is not None:
+        return "retrying", retried["error_text"], retried["wake_at"]
     return ("idle" if row["mode"] == "run" else "fetches"), None, None

@@ -1,4 +1,4 @@
-"""Operations about agents."""
+"""Operations about agents: register, list, change, delete, and who the caller is."""
 
 from __future__ import annotations
 
@@ -28,47 +28,37 @@ from ..store import agent_pauses, agents, bindings, lanes, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import provider_settings
-from .auth import Caller
+from .auth import Caller, check_own_or_boss
 from .context import Context
-from .operation import Level, Nothing, Params, operation
-from .permissions import own_or_boss
+from .operation import ByName, Level, Nothing, Params, operation
 
 
-class Fields(Params):
-    name: str
+class AgentFields(ByName):
     kind: Literal["agent", "service", "bot"] | None = None
     mode: Literal["run", "pull"] | None = None
-    description: str | None = Field(None, description="what it is for")
-    role: str | None = None
-    module: str | None = None
+    description: str | None = Field(None, description="what the agent is for")
+    role: str | None = Field(None, description="its role, like reviewer; agent.list can select by it")
+    module: str | None = Field(None, description="what it works on; agent.list can select by it")
     display: str | None = Field(None, description="the name people see")
-    workspace: str | None = Field(None, description="the directory it works in, absolute")
+    workspace: str | None = Field(None, description="the directory it works in, an absolute path")
     provider: str | None = Field(
         None,
-        description="how it thinks: command, webhook or demo (then its mode is run), or none",
+        description="what produces its answers: command, webhook or demo (its mode becomes run), or none",
     )
-    command: str | None = Field(None, description="for command: the program, split as a shell would")
-    url: str | None = Field(None, description="for webhook: https, or http on this machine")
+    command: str | None = Field(None, description="for provider command (implied): the program, split into words as a shell does")
+    url: str | None = Field(None, description="for provider webhook (implied): https, or http on this machine")
     reply: Literal["auto", "explicit"] | None = Field(
         None, description="auto: its final text is sent; explicit: it sends its answers itself"
     )
     busy: Literal["collect", "followup"] | None = Field(
-        None, description="what came meanwhile: in one turn (collect), or one at a time (followup)"
+        None, description="mail that came during a turn: all in the next turn (collect), or one by one (followup)"
     )
-    daily_tokens: int | None = Field(None, ge=0, le=10**12, description="tokens a day; 0: without limit")
-    daily_cost: float | None = Field(None, ge=0, le=10**9, description="dollars a day; 0: without limit")
+    daily_tokens: int | None = Field(None, ge=0, le=10**12, description="limit of tokens per day; 0: no limit")
+    daily_cost: float | None = Field(None, ge=0, le=10**9, description="limit of dollars per day; 0: no limit")
 
 
-class Register(Fields):
+class Register(AgentFields):
     profile: bool = Field(False, description="keep the token in the home for --as NAME")
-
-
-class Set(Fields):
-    pass
-
-
-class Delete(Params):
-    name: str
 
 
 class List(Params):
@@ -80,16 +70,16 @@ class Agent(TypedDict):
     name: str
     address: str
     kind: str
-    mode: str
+    mode: str  # run: the daemon gives it turns; pull: it fetches its mail
     level: str
     provider: str | None
-    command: str | None
-    url: str | None
+    command: str | None  # null also for callers who may not see it
+    url: str | None  # null also for callers who may not see it
     reply: str
     busy: str
     daily_tokens: int | None
     daily_cost: float | None
-    paused: str | None
+    paused: str | None  # why; null: it is not paused
     description: str | None
     role: str | None
     module: str | None
@@ -99,33 +89,33 @@ class Agent(TypedDict):
     last_seen_at: str | None
 
 
-class Registered(TypedDict):
+class RegisteredAgent(TypedDict):
     agent: Agent
-    token: str
-    profile: str | None
-    webhook_secret: NotRequired[str]
+    token: str  # shown only here
+    profile: str | None  # the file that holds the token for --as NAME
+    webhook_secret: NotRequired[str]  # signs the requests of the daemon; shown only here
 
 
-class Changed(Agent):
-    webhook_secret: NotRequired[str]
+class ChangedAgent(Agent):
+    webhook_secret: NotRequired[str]  # of a new webhook; shown only here
 
 
-class Listed(TypedDict):
+class AgentList(TypedDict):
     agents: list[Agent]
     timezone: str
 
 
-class Deleted(TypedDict):
+class DeletedAgent(TypedDict):
     name: str
     deleted: bool
-    failed_envelopes: int
+    failed_envelopes: int  # that were still waiting for it
 
 
-class Self(TypedDict):
-    kind: str
+class Identity(TypedDict):
+    kind: str  # of the token: boss, agent, user or run
     address: str
     level: str
-    agent: Agent | None
+    agent: Agent | None  # null for people
     timezone: str
 
 
@@ -133,11 +123,11 @@ class Self(TypedDict):
     "agent.register",
     level=Level.BOSS,
     params=Register,
-    result=Registered,
+    result=RegisteredAgent,
     errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
-async def register(context: Context, caller: Caller, params: Register) -> Registered:
-    """Give a new agent an address and a token, which is shown this once."""
+async def register(context: Context, caller: Caller, params: Register) -> RegisteredAgent:
+    """Register a new agent; its token is shown only in this answer."""
     name = check_agent_name(params.name)
     fields = _fields(context, params)
     choice = _choose(context, params, fields, None)
@@ -149,21 +139,21 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
 
     with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
         row = await _write_choice(context, caller, choice, write)
-    result: Registered = {"agent": to_json(context, row), "token": token, "profile": profile}
+    result: RegisteredAgent = {"agent": to_json(context, row), "token": token, "profile": profile}
     if choice.secret is not None:
         result["webhook_secret"] = choice.secret
     return result
 
 
-@operation("agent.list", level=Level.RESTRICTED, params=List, result=Listed)
-async def listed(context: Context, caller: Caller, params: List) -> Listed:
-    """All agents, or those with a role or of a module."""
+@operation("agent.list", level=Level.RESTRICTED, params=List, result=AgentList)
+async def listed(context: Context, caller: Caller, params: List) -> AgentList:
+    """List all agents, or those of a role or a module."""
     rows = context.store.read(lambda c: agents.listed(c, params.role, params.module))
-    return {"agents": [_shown(context, caller, row) for row in rows], "timezone": context.timezone}
+    return {"agents": [_visible_json(context, caller, row) for row in rows], "timezone": context.timezone}
 
 
-def _shown(context: Context, caller: Caller, row: Row) -> Agent:
-    """How an agent thinks is not for other agents: a command or an address may hold a secret."""
+def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
+    """Return an agent without its command and URL, which may hold a secret, for other agents."""
     found = to_json(context, row)
     if caller.is_boss or caller.id == row["id"]:
         return found
@@ -173,19 +163,19 @@ def _shown(context: Context, caller: Caller, row: Row) -> Agent:
 @operation(
     "agent.set",
     level=Level.BOSS,
-    params=Set,
-    result=Changed,
+    params=AgentFields,
+    result=ChangedAgent,
     errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
 )
-async def change(context: Context, caller: Caller, params: Set) -> Changed:
-    """Change what is said of an agent; an empty text takes a word away."""
-    own_or_boss(caller, params.name, "changing what is said of another agent")
+async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
+    """Change an agent; an empty text removes what was set."""
     before = context.store.read(lambda c: agents.get(c, params.name))
+    check_own_or_boss(caller, before, "changing another agent")
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
     if not fields:
         known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
-        detail = f"there is nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
+        detail = f"nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
         raise InvalidParams(detail=detail)
 
     bounds = context.runner.bounds()
@@ -193,7 +183,7 @@ async def change(context: Context, caller: Caller, params: Set) -> Changed:
     def write(tx: Tx) -> Row:
         agents.change(tx, params.name, fields)
         row = agents.get(tx, params.name)
-        if {"provider", "workspace"} & fields.keys():  # what it waits for may be mended by this
+        if {"provider", "workspace"} & fields.keys():  # this may repair what its lane waits for
             lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
         agent_pauses.relax(tx, row, bounds)
         return agents.get(tx, params.name)
@@ -203,7 +193,7 @@ async def change(context: Context, caller: Caller, params: Set) -> Changed:
     old = provider_settings.secret_of(before)
     if old is not None and old != provider_settings.secret_of(row):
         context.home.forget_secret(old)
-    result: Changed = {**to_json(context, row)}  # type: ignore[typeddict-item]
+    result: ChangedAgent = {**to_json(context, row)}  # type: ignore[typeddict-item]
     if choice.secret is not None:
         result["webhook_secret"] = choice.secret
     return result
@@ -212,7 +202,7 @@ async def change(context: Context, caller: Caller, params: Set) -> Changed:
 async def _write_choice(
     context: Context, caller: Caller, choice: provider_settings.ProviderChoice, write: Callable[[Tx], Row]
 ) -> Row:
-    """A change of an agent; whoever gives it turns is told."""
+    """Write a change of an agent, and tell the runner."""
     try:
         row = await context.write(caller, write)
     except BaseException:
@@ -223,10 +213,14 @@ async def _write_choice(
     return row
 
 
-@operation("agent.delete", level=Level.BOSS, params=Delete, result=Deleted, errors=(UnknownAgent, BossOnly))
-async def delete(context: Context, caller: Caller, params: Delete) -> Deleted:
-    """Take an agent away; its tokens end, mail still waiting for it fails, all mail is kept."""
-    own_or_boss(caller, params.name, "taking another agent away")
+@operation(
+    "agent.delete", level=Level.BOSS, params=ByName, result=DeletedAgent, errors=(UnknownAgent, BossOnly)
+)
+async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAgent:
+    """Delete an agent: its tokens end, and mail still waiting for it fails. All mail is kept."""
+    check_own_or_boss(
+        caller, context.store.read(lambda c: agents.get(c, params.name)), "deleting another agent"
+    )
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:
@@ -241,14 +235,14 @@ async def delete(context: Context, caller: Caller, params: Delete) -> Deleted:
     if (secret := provider_settings.secret_of(row)) is not None:
         context.home.forget_secret(secret)
     context.auth.forget()
-    context.home.forget_profile(params.name)
+    context.home.forget_profile(name)
     await context.supervisor.keep_only(context.store.read(bindings.live))
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 
-@operation("agent.self", level=Level.RESTRICTED, result=Self)
-async def self(context: Context, caller: Caller, params: Nothing) -> Self:
-    """Who I am, by my token."""
+@operation("agent.self", level=Level.RESTRICTED, result=Identity)
+async def self(context: Context, caller: Caller, params: Nothing) -> Identity:
+    """Show who the caller is, by its token."""
     assert caller.address
     agent = None
     if caller.address.kind == "agent":
@@ -263,8 +257,8 @@ async def self(context: Context, caller: Caller, params: Nothing) -> Self:
     }
 
 
-def _fields(context: Context, params: Fields) -> dict[str, Any]:
-    """What was given of an agent's words, checked; an empty one means none."""
+def _fields(context: Context, params: AgentFields) -> dict[str, Any]:
+    """Return the given fields, checked; an empty one becomes None."""
     given = {name: getattr(params, name) for name in agents.FIELDS if getattr(params, name) is not None}
     for name, value in given.items():
         measure(name, value, context.settings.subject_bytes)
@@ -276,9 +270,9 @@ def _fields(context: Context, params: Fields) -> dict[str, Any]:
 
 
 def _choose(
-    context: Context, params: Fields, fields: dict[str, Any], before: Row | None
+    context: Context, params: AgentFields, fields: dict[str, Any], before: Row | None
 ) -> provider_settings.ProviderChoice:
-    """The provider asked for, among the fields to write; mode run needs one."""
+    """Check the provider that was asked for and add it to the fields to write; mode run needs one."""
     given = {name: getattr(params, name) for name in ("provider", "command", "url")}
     choice = provider_settings.choose(context, given, before)
     for name, value in choice.columns.items():

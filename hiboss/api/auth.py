@@ -1,21 +1,20 @@
-"""Who makes a request, proved by a token."""
+"""The caller of a request: found by its token, and checked against the level an operation needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.address import BOSS, Address, parse_address
-from ..core.errors import BadToken, BossOnly, Forbidden, NoToken, UnknownAddress
+from ..core.address import BOSS, Address
+from ..core.errors import BadToken, BossOnly, Forbidden, NoToken
 from ..routing.presence import Presence
 from ..store import tokens
-from ..store.addresses import find_address, near_address
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from ..store.store import Store
 from .operation import Level
 from .policy import Policy
 
-CACHED_CALLERS = 65_536  # each a token and an operation
+CACHED_CALLERS = 65_536  # each a pair of token and operation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,11 +23,11 @@ class Caller:
     address: Address | None
     id: int  # of that address
     level: Level
-    token: int = 0  # its id; 0: none was needed
-    right: str = ""  # what it was admitted to: an operation
-    run: int | None = None  # the run this token was made for; what it sends belongs to it
-    trace: str | None = None
-    hops: int = 0
+    token: int = 0  # the token's id; 0: none was needed
+    right: str = ""  # the operation it was authorized for
+    run: int | None = None  # the run this token was made for; what it sends belongs to that run
+    trace: str | None = None  # of that run
+    hops: int = 0  # of that run
 
     @property
     def is_boss(self) -> bool:
@@ -40,7 +39,7 @@ class Caller:
 
     @property
     def sees(self) -> int | None:
-        """Whose envelopes this caller sees; None: everybody's."""
+        """The address id whose envelopes this caller sees; None: everybody's."""
         return None if self.is_boss else self.id
 
 
@@ -49,16 +48,17 @@ NOBODY = Caller(kind="nobody", address=None, id=0, level=Level.OPEN)
 
 
 class Authenticator:
-    """Knows callers by their tokens. A known token costs a hash and a look into a dictionary."""
+    """Finds callers by their tokens. A token seen before costs a hash and a dictionary lookup."""
 
     def __init__(self, store: Store, policy: Policy, presence: Presence | None = None) -> None:
         self._store = store
         self._policy = policy
         self._presence = presence
         self._known: dict[tuple[bytes, str], Caller] = {}
-        self._rechecked: set[int] = set()  # whose tokens or level have changed since the start
+        self._rechecked: set[int] = set()  # holders whose tokens or level changed since the start
 
     def authenticate(self, token: str | None, right: str) -> Caller:
+        """Return the holder of a token; raises BadToken when it is not valid."""
         if token is None:
             return NOBODY
         key = (tokens.digest(token), right)
@@ -71,7 +71,7 @@ class Authenticator:
         return caller
 
     def authorize(self, token: str | None, right: str) -> Caller:
-        """Whoever holds the token, if they have the level that this right needs now."""
+        """Return the holder of a token if its level is enough for this right now."""
         caller = self.authenticate(token, right)
         check_level(caller, self._policy.needs(right))
         if self._presence is not None and caller.id:
@@ -79,22 +79,23 @@ class Authenticator:
         return caller
 
     def forget(self) -> None:
-        """Tokens or agents have changed: look everybody up again."""
+        """Forget the callers seen before: tokens or agents changed."""
         self._known.clear()
 
     def recheck_holder(self, holder: int) -> None:
-        """Inside a change of tokens or level: from here on the writer looks at what this holder brings."""
+        """Look up this holder's token again in every later write. Call it inside the write that changes it."""
         self._rechecked.add(holder)
 
     def recheck(self, caller: Caller) -> None:
-        """After a wait: what a caller may no longer see since its request came in is not shown."""
+        """Raise if a caller lost its right while its request waited, so that it is shown nothing more."""
         self._store.read(lambda connection: self.check(connection, caller))
 
     def check(self, tx: Connection | Tx, caller: Caller) -> None:
-        """Inside a change: what a caller may no longer do since its request came in is not done."""
+        """Raise if a caller lost its right since its request came in. Call it inside a write."""
         if not caller.token:
             return
-        if caller.id in self._rechecked or caller.run is not None:  # a run's ends with it, at any moment
+        # The token of a run ends with the run, which can be at any moment.
+        if caller.id in self._rechecked or caller.run is not None:
             row = tokens.in_force(tx, caller.token)
             if row is None:
                 raise BadToken()
@@ -123,6 +124,7 @@ def _caller(row: Row, right: str) -> Caller:
 
 
 def check_level(caller: Caller, needed: Level) -> None:
+    """Raise if the caller's level is below the needed one."""
     if caller.level >= needed:
         return
     if caller is NOBODY:
@@ -130,16 +132,7 @@ def check_level(caller: Caller, needed: Level) -> None:
     raise Forbidden(operation=caller.right, needed=needed.word, caller=caller.name, level=caller.level.word)
 
 
-def acting_for(store: Store, caller: Caller, named: str | None) -> int:
-    """Whose box this is about: the caller's own, or for the boss the one named."""
-    if named is None:
-        return caller.id
-    address = parse_address(named)
-    if not caller.is_boss:
-        if address.fold == (caller.address.fold if caller.address else None):
-            return caller.id
-        raise BossOnly(what="looking into another's box (address)", caller=caller.name)
-    found = store.read(lambda connection: find_address(connection, address))
-    if found is None:
-        raise UnknownAddress(address=str(address), hint=store.read(lambda c: near_address(c, address)))
-    return found
+def check_own_or_boss(caller: Caller, agent: Row, what: str) -> None:
+    """Raise unless the caller is this agent or the boss. No policy lets an agent change another one."""
+    if not (caller.is_boss or caller.id == agent["id"]):
+        raise BossOnly(what=what, caller=caller.name)

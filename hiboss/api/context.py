@@ -1,4 +1,4 @@
-"""What operations work with: the parts of the house, handed to them by the assembly."""
+"""The parts of the daemon that operations use. The daemon's wiring builds the context."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Context:
     policy: Policy
     started_at: int
     stop: Callable[[], None]  # ask the daemon to end
-    reload: Callable[[], list[Setting]]  # read the settings again; what has changed
-    connections: Callable[[], int]  # how many clients the socket has
+    reload: Callable[[], list[Setting]]  # read the settings again; returns those that changed
+    connections: Callable[[], int]  # how many clients are connected to the socket
 
     def write(self, caller: Caller, change: Callable[[Tx], T]) -> asyncio.Future[T]:
-        """Change something in a caller's name; done after COMMIT."""
+        """Write a change for a caller, after a check of its right in the same transaction; done after COMMIT."""
 
         def checked(tx: Tx) -> T:
             self.auth.check(tx, caller)
@@ -63,10 +63,11 @@ class Context:
 
     @property
     def timezone(self) -> str:
-        """The boss's zone by name."""
+        """The name of the boss's time zone."""
         return self.store.read(boss_timezone)
 
     @property
     def zone(self) -> tzinfo:
+        """The boss's time zone."""
         name = self.timezone
         return UTC if name == "UTC" else clock.zone(name)

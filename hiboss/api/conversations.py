@@ -9,12 +9,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
-from ..core.address import parse_address
 from ..core.ids import LARGEST
 from ..store import conversations, run_history
-from ..store.addresses import find_address, near_address
 from . import agent_status, runs
-from .auth import Caller, acting_for
+from .addresses import acting_for, address_id
+from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json, page_size
 from .operation import Level, Params, operation
@@ -152,7 +151,7 @@ def _look(
 
 def _live(context: Context, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
     row = context.store.read(lambda c: run_history.in_conversation(c, other, conversation))
-    work = None if row is None else context.runner.work(row["id"])
+    work = None if row is None else context.runner.execution(row["id"])
     if row is None or work is None:
         return None
     parts, place = work.live_output.after(params.parts if seen == row["id"] else 0)
@@ -167,10 +166,4 @@ def _live(context: Context, other: int, conversation: int, params: Follow, seen:
 
 def _parties(context: Context, caller: Caller, params: With) -> tuple[int, int]:
     own = acting_for(context.store, caller, params.address)
-    address = parse_address(params.other)
-    other = context.store.read(lambda c: find_address(c, address))
-    if other is None:
-        raise errors.UnknownAddress(
-            address=str(address), hint=context.store.read(lambda c: near_address(c, address))
-        )
-    return own, other
+    return own, address_id(context.store, params.other)

@@ -83,9 +83,9 @@ async def time(context: Context, caller: Caller, params: Nothing) -> Time:
 async def status(context: Context, caller: Caller, params: Nothing) -> Status:
     """How the daemon is and how much it has in hand."""
     exact_to = context.settings.count_exact_to
-    counts = await context.store.read_slowly(lambda c: counters.counts(c, exact_to))
-    oldest = await context.store.read_slowly(due_envelopes.oldest)
-    rows = await context.store.read_slowly(lanes.listed)
+    counts = await context.store.read_in_thread(lambda c: counters.counts(c, exact_to))
+    oldest = await context.store.read_in_thread(due_envelopes.oldest)
+    rows = await context.store.read_in_thread(lanes.listed)
     return {
         "version": __version__,
         "pid": os.getpid(),

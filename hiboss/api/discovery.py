@@ -1,4 +1,4 @@
-"""The operation that describes all operations, as an OpenRPC document."""
+"""The operation that describes all operations as an OpenRPC document."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Discovery(TypedDict):
     openrpc: str
     info: dict[str, str]
     methods: list[dict[str, Any]]
-    components: dict[str, Any]
+    components: dict[str, Any]  # `schemas`: the types that results are made of, by name
 
 
 @operation("rpc.discover", level=Level.OPEN, result=Discovery)
 async def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
-    """Every operation with its parameters, result, level and errors, as an OpenRPC document."""
+    """Describe every operation with its parameters, result, level and errors, as an OpenRPC document."""
     return _document()
 
 
-@cache  # it takes 50 ms to make and never changes
+@cache  # making it takes 50 ms, and it never changes
 def _document() -> Discovery:
     schemas: dict[str, Any] = {}
     return {
@@ -39,8 +39,11 @@ def _document() -> Discovery:
 
 
 def _schema(result: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a result, and add the types it refers to."""
     schema = TypeAdapter(result).json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(schema.pop("$defs", {}))
+    for name, shape in schema.pop("$defs", {}).items():
+        # Types are referred to by class name: a second class of that name would replace the first.
+        assert schemas.setdefault(name, shape) == shape, f"two different types are called {name}"
     return schema
 
 
@@ -59,7 +62,7 @@ def _describe(name: str, schemas: dict[str, Any]) -> dict[str, Any]:
         ],
         "result": {"name": "result", "schema": _schema(op.result, schemas)},
         "errors": [
-            {"code": cls.rpc, "message": cls.code, "data": {"says": " ".join((cls.__doc__ or "").split())}}
+            {"code": cls.rpc, "message": cls.code, "data": {"template": " ".join((cls.__doc__ or "").split())}}
             for cls in op.errors
         ],
     }

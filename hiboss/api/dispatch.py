@@ -1,4 +1,4 @@
-"""The desk: the one way in. Every door calls here, and here a request becomes an operation."""
+"""The only way in: every door calls the dispatcher, which finds the operation, checks and runs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..core.errors import (
 )
 from ..core.quoting import nearest
 from ..store.boss import find_boss
-from . import (  # noqa: F401 - they declare the operations
+from . import (  # noqa: F401 - importing them declares the operations
     agent_status,
     agents,
     bindings,
@@ -55,16 +55,16 @@ class Dispatcher:
         self._context = context
 
     async def call_offline(self, method: str, params: Any) -> Any:
-        """The same for the owner of the home, while no daemon runs and nobody else can call."""
+        """Run one operation for the owner of the home while no daemon runs."""
         operation = REGISTRY.get(method)
         if operation is not None and not operation.offline:
-            raise DaemonUnreachable(socket=self._context.home.socket, why=f"{method} needs one")
+            raise DaemonUnreachable(socket=self._context.home.socket, why=f"{method} needs a daemon")
         return await self.call(method, params, caller=OWNER)
 
     async def call(
         self, method: str, params: Any, token: str | None = None, caller: Caller | None = None
     ) -> Any:
-        """Run one operation for whoever holds the token; answers, or raises a HibossError."""
+        """Run one operation for the holder of the token; returns its result, or raises a HibossError."""
         operation = REGISTRY.get(method)
         if operation is None:
             raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
@@ -84,17 +84,17 @@ class Dispatcher:
         try:
             return self._context.auth.authorize(_text(token), operation.name)
         except (NoToken, BadToken):
-            if self._context.store.read(find_boss) is None:  # no token can be right yet
+            if self._context.store.read(find_boss) is None:  # before set-up no token exists
                 raise NotSetUp(home=str(self._context.home)) from None
             raise
 
     def may_wait(self, method: str) -> bool:
-        """Whether an operation may take long, so that others need not wait for its answer."""
+        """Tell whether an operation may take long, so that later requests should not wait for its answer."""
         operation = REGISTRY.get(method)
         return operation is not None and operation.waits
 
     def check_token(self, token: Any) -> None:
-        """Refuse a token that is not in force."""
+        """Raise if a token is not valid."""
         self._context.auth.authenticate(_text(token), "")
 
 
@@ -105,7 +105,7 @@ def _text(token: Any) -> str | None:
 
 
 def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
-    """Parameters by name; an array gives them in the order declared."""
+    """Return the parameters by name. An array gives them in the declared order."""
     if params is None:
         return {}
     if isinstance(params, dict):

@@ -9,12 +9,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
-from ..core.address import BOSS, parse_address
+from ..core.address import BOSS
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams, UnknownAddress
 from ..store import addresses, counters, envelopes, paging
 from ..store.group_commit import Tx
-from .auth import Caller, acting_for
+from .addresses import acting_for, resolve
+from .auth import Caller
 from .context import Context
 from .operation import Level, Params, operation
 
@@ -103,7 +104,7 @@ async def listed(context: Context, caller: Caller, params: List) -> Listed:
     query = _query(context, caller, params)
     store = context.store
     if query.filtered or params.count:
-        page = await store.read_slowly(lambda c: paging.page(c, query))
+        page = await store.read_in_thread(lambda c: paging.page(c, query))
     else:
         page = store.read(lambda c: paging.page(c, query))
     result: Listed = {
@@ -113,7 +114,7 @@ async def listed(context: Context, caller: Caller, params: List) -> Listed:
     }
     if params.count:
         exact_to = context.settings.count_exact_to
-        result["total"] = await store.read_slowly(lambda c: paging.count(c, query, exact_to))
+        result["total"] = await store.read_in_thread(lambda c: paging.count(c, query, exact_to))
     return result
 
 
@@ -165,7 +166,7 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
 def _namesakes(context: Context, text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    address = parse_address(text)
+    address = resolve(context.store, text)
     found = context.store.read(lambda c: addresses.namesakes(c, address))
     if not found:
         raise UnknownAddress(

@@ -6,13 +6,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock
-from ..core.address import parse_address
 from ..core.envelope import Lane
 from ..core.errors import BadAddress, NotFound, UnknownAddress
 from ..store import lanes
-from ..store.addresses import find_address
 from ..store.connection import Row
 from ..store.group_commit import Tx
+from .addresses import address_id
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
@@ -49,7 +48,7 @@ _ERRORS = (BadAddress, UnknownAddress, NotFound)
 @operation("lane.list", level=Level.PRIVILEGED, result=Listed)
 async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
     """Every lane to a channel: how it stands, how much is due there, what it has met."""
-    rows = await context.store.read_slowly(lanes.listed)
+    rows = await context.store.read_in_thread(lanes.listed)
     return {"lanes": [to_json(row) for row in rows], "timezone": context.timezone}
 
 
@@ -97,13 +96,10 @@ def _wake(context: Context, found: list[Lane]) -> None:
 
 
 def _lanes(context: Context, text: str) -> list[Lane]:
-    address = parse_address(text)
-    number = context.store.read(lambda c: find_address(c, address))
-    if number is None:
-        raise UnknownAddress(address=str(address), hint="")
+    number = address_id(context.store, text)
     found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:
-        raise NotFound(what="lane", value=str(address), where="hiboss lane list")
+        raise NotFound(what="lane", value=text, where="hiboss lane list")
     return found
 
 

@@ -8,7 +8,8 @@ from typing_extensions import TypedDict
 from ..core import clock, envelope_json, errors, ids
 from ..core.errors import InvalidParams
 from ..store import leases
-from .auth import Caller, acting_for
+from .addresses import acting_for
+from .auth import Caller
 from .context import Context
 from .envelopes import Mark, Marked, envelopes_json
 from .operation import Level, Params, operation

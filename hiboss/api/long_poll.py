@@ -12,7 +12,8 @@ from ..core import clock, envelope_json, errors, rendering
 from ..core.envelope import Status
 from ..store import paging, poll_positions
 from ..store.paging import Position
-from .auth import Caller, acting_for
+from .addresses import acting_for
+from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json
 from .operation import Level, Nothing, Params, operation
@@ -82,12 +83,12 @@ async def wait(context: Context, caller: Caller, params: Wait) -> Waited:
     waits=True,
     params=Wait,
     result=Waited,
-    errors=(*_ERRORS, errors.ArmedElsewhere),
+    errors=(*_ERRORS, errors.AlreadyWatched),
 )
 async def watch(context: Context, caller: Caller, params: Wait) -> Waited:
     """The same for one watcher at a time, with a digest of what came."""
     owner = acting_for(context.store, caller, params.address)
-    with context.waiters.armed(owner, params.address or str(caller.address)):
+    with context.waiters.only_watcher(owner, params.address or str(caller.address)):
         waited: Waited = await wait(context, caller, params)
     waited["digest"] = rendering.digest(waited["envelopes"], context.zone)
     return waited

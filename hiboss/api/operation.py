@@ -1,19 +1,20 @@
-"""How an operation is declared."""
+"""The declaration of operations, their registry, and parameters and results that several operations share."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from ..core.errors import HibossError
 
 
 class Level(IntEnum):
-    """What a caller must at least be. OPEN needs no token (the socket serves one uid only)."""
+    """The levels of callers, lowest first. OPEN needs no token (the socket serves one uid only)."""
 
     OPEN = 0
     RESTRICTED = 1
@@ -26,6 +27,10 @@ class Level(IntEnum):
         return self.name.lower()
 
 
+Id = str | int
+Ids = Annotated[list[Id], Field(min_length=1, max_length=100)]
+
+
 class Params(BaseModel):
     """The parameters of an operation: only those declared, of the declared types."""
 
@@ -34,6 +39,16 @@ class Params(BaseModel):
 
 class Nothing(Params):
     """No parameters."""
+
+
+class ByName(Params):
+    """An agent or a person, by name."""
+
+    name: str
+
+
+class ChangedCount(TypedDict):
+    changed: int  # how many were not in this state before
 
 
 P = TypeVar("P", bound=Params)
@@ -48,9 +63,9 @@ class Operation:
     result: Any  # a TypedDict
     errors: tuple[type[HibossError], ...]
     summary: str
-    fixed: bool  # no policy changes its level
-    waits: bool  # it may take long to answer, and others need not wait for that
-    offline: bool  # whoever owns the home may do it while no daemon runs
+    fixed: bool  # no policy can change its level
+    waits: bool  # it may take long; later requests of the connection are answered before it
+    offline: bool  # the owner of the home may call it while no daemon runs
     run: Handler
 
     @property
@@ -72,7 +87,7 @@ def operation(
     offline: bool = False,
     waits: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Declare an operation; the handler's docstring is its summary."""
+    """Declare an operation. The handler's docstring is its summary in the reference."""
 
     def declare(handler: Handler) -> Handler:
         assert name not in REGISTRY, name

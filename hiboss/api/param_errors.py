@@ -1,4 +1,4 @@
-"""What was wrong with the parameters of a request, in words for whoever wrote it."""
+"""Explains what is wrong with the parameters of a request, for the person who wrote it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from ..core.quoting import nearest
 from .operation import Operation
 
-# What would be right, in the words of JSON; pydantic's are Python's.
+# What would be right, in JSON's words. Pydantic's own messages use Python's.
 _WANTS = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -22,10 +22,10 @@ _WANTS = {
 
 
 def explain(operation: Operation, given: dict[str, Any], error: ValidationError) -> str:
-    """What was wrong with the parameters, and what would be right."""
+    """Return what is wrong with the parameters, and what would be right."""
     known = operation.param_names
-    wrong: dict[str, list[str]] = {}  # by place; where one of several types would do, each is a problem
-    # What was given may be a secret, so it is compared but never said again.
+    wrong: dict[str, list[str]] = {}  # by place; pydantic reports each type that would be right on its own
+    # A value may be a secret, so no message repeats it.
     for problem in error.errors(include_url=False)[:20]:
         place = _place(problem["loc"], given)
         if problem["type"] == "extra_forbidden":
@@ -34,13 +34,13 @@ def explain(operation: Operation, given: dict[str, Any], error: ValidationError)
         elif problem["type"] in _WANTS and place in wrong:
             wrong[place].append(f" or {_WANTS[problem['type']]}")
         else:
-            wrong[place] = [_trouble(problem)]
-    # Of a list with a wrong item, the item is what is wrong.
+            wrong[place] = [_problem_text(problem)]
+    # Report the wrong item of a list, not the list.
     places = [one for one in wrong if not any(other.startswith(f"{one}.") for other in wrong)]
     return f"{operation.name}: {'; '.join(one[:60] + ''.join(wrong[one]) for one in places[:5])}"
 
 
-def _trouble(problem: ErrorDetails) -> str:
+def _problem_text(problem: ErrorDetails) -> str:
     kind, facts = problem["type"], problem.get("ctx", {})
     if kind in _WANTS:
         return f" must be {_WANTS[kind]}"
@@ -51,16 +51,16 @@ def _trouble(problem: ErrorDetails) -> str:
     if kind == "string_too_short":
         return " is empty"
     if kind == "too_short":
-        return f" must name at least {facts['min_length']}"
+        return f" must list at least {facts['min_length']}"
     if kind == "too_long":
-        return f" may name at most {facts['max_length']}, not {facts['actual_length']}"
+        return f" can list at most {facts['max_length']}, not {facts['actual_length']}"
     if kind == "value_error":
         return f": {facts['error']}"
     return f": {problem['msg'][:1].lower()}{problem['msg'][1:]}"
 
 
 def _place(loc: tuple[int | str, ...], given: Any) -> str:
-    """Where in the parameters, without the names pydantic has for the types that would do."""
+    """Return the place in the parameters as `to.0`, without the type names that pydantic adds."""
     parts: list[str] = []
     for part in loc:
         listed = isinstance(given, list) and isinstance(part, int)
@@ -72,7 +72,7 @@ def _place(loc: tuple[int | str, ...], given: Any) -> str:
 
 
 def _near_word(problem: ErrorDetails) -> str:
-    """Of an enumerated parameter: the word that was probably meant."""
+    """Return a hint at the allowed word that was probably meant."""
     known = re.findall(r"'([^']+)'", problem["ctx"]["expected"])
     given = problem["input"]
     return nearest(given, known) if isinstance(given, str) else ""

@@ -1,4 +1,4 @@
-"""Which level each operation needs: as declared, unless the boss decided otherwise."""
+"""The level each operation needs: the declared one, or the one the boss chose instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..store import policy as policy_store
 from ..store.store import Store
 from .operation import REGISTRY, Level
 
-# Rights that are no operation of their own, but a question some operations ask.
+# Rights that are not operations; operations ask for them.
 RIGHTS = {
     "control.interrupt": Level.PRIVILEGED,
     "control.route": Level.PRIVILEGED,
@@ -20,7 +20,7 @@ WORDS = ("restricted", "standard", "privileged", "boss")
 
 
 class Policy:
-    """The levels in force, in memory; what is not in it needs the boss."""
+    """The levels in force, in memory. An operation without an entry needs the boss."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,38 +28,42 @@ class Policy:
         self.refresh()
 
     def refresh(self) -> None:
-        """The store holds others now."""
+        """Read the levels from the store."""
         self.adopt(self._store.read(policy_store.get))
 
     def adopt(self, decided: Mapping[str, str]) -> None:
+        """Put these levels in force, and the declared ones for all other operations."""
         skipped = unknown(decided)
         self.levels = defaults() | {name: _level(decided[name]) for name in decided.keys() - skipped.keys()}
 
     def needs(self, name: str) -> Level:
+        """Return the level that an operation or a right needs now."""
         return self.levels.get(name, Level.BOSS)
 
 
 def defaults() -> dict[str, Level]:
+    """Return the declared level of every operation and right."""
     return {**RIGHTS, **{name: operation.level for name, operation in REGISTRY.items()}}
 
 
 def changeable() -> dict[str, Level]:
-    """What a policy may decide, with what is declared."""
+    """Return the declared levels of the operations and rights whose level a policy can change."""
     return {name: level for name, level in defaults().items() if name in RIGHTS or not REGISTRY[name].fixed}
 
 
 def unknown(decided: Mapping[str, str]) -> dict[str, str]:
-    """What this version lets no policy decide, another one did: it is left alone."""
+    """Return the entries that only another version of hiboss lets a policy change. They are kept as they are."""
     known = changeable()
     return {name: word for name, word in decided.items() if name not in known}
 
 
 def _level(word: str) -> Level:
+    # A word that this version does not know needs the boss, so that nothing becomes allowed by mistake.
     return Level[word.upper()] if word in WORDS else Level.BOSS
 
 
 def check(wanted: Mapping[str, str]) -> dict[str, str]:
-    """The deviations from what is declared, if all of this can be decided by a policy."""
+    """Return the entries that differ from the declared levels; raises when one cannot be set."""
     declared = changeable()
     for name, word in wanted.items():
         if name in REGISTRY and REGISTRY[name].fixed:
@@ -70,6 +74,6 @@ def check(wanted: Mapping[str, str]) -> dict[str, str]:
         elif word not in WORDS:
             hint = nearest(word, list(WORDS))
             raise InvalidParams(
-                detail=f"{name}: {word[:40]} is no level{hint}; levels are {', '.join(WORDS)}"
+                detail=f"{name}: {word[:40]} is no level{hint}; the levels are {', '.join(WORDS)}"
             )
     return {name: word for name, word in wanted.items() if name in declared and word != declared[name].word}

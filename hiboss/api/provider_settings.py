@@ -12,6 +12,7 @@ from ..store.connection import Row
 from .context import Context
 
 NONE = "none"  # the word that takes a provider away
+IMPLIED = {"command": "command", "url": "webhook"}  # an option that says which provider is meant
 SECRET = "secret"
 
 
@@ -49,8 +50,7 @@ def choose(context: Context, given: dict[str, Any], before: Row | None) -> Provi
     if name is None:
         name = before["provider"] if before is not None else None
     if name is None:
-        option = next(iter(options))
-        raise BadProvider(why=f"{option} (--{option}) needs a provider (--provider command, webhook or demo)")
+        name = IMPLIED[next(iter(options))]
     kind = context.runner.providers.kind(name)
     settings = _settings(kind, name, options)
     choice = ProviderChoice(context, {"provider": name, "mode": "run"})

@@ -117,7 +117,7 @@ async def listed(context: Context, caller: Caller, params: List) -> Listed:
     if params.trace is not None:
         context.settings.check_word("trace", params.trace)
     agent = _whose(context, caller, params.agent)
-    rows = await context.store.read_slowly(
+    rows = await context.store.read_in_thread(
         lambda c: run_history.page(
             c, agent=agent, status=params.status, trace=params.trace, before=before, limit=limit + 1
         )
@@ -176,7 +176,7 @@ async def _more(context: Context, row: Row, after: int, seconds: float) -> tuple
     with context.waiters.waiting(-work.turn.agent) as bell:
         while True:
             parts, place = work.live_output.after(after)
-            over = context.runner.work(row["id"]) is None or loop.time() >= end
+            over = context.runner.execution(row["id"]) is None or loop.time() >= end
             if parts or over or not await context.waiters.wait(bell, end - loop.time()):
                 return parts, place
 
@@ -193,7 +193,8 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> Changed:
     reason = context.settings.check_word("reason", params.reason or "").strip()
     work, row = await _under_way(context, caller, params.id)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
-    return {"id": f"r{row['id']}", "changed": work.end("cancelled", why, gives_up=True)}
+    changed = work.end("cancelled", why, gives_up=True, by=caller.id)
+    return {"id": f"r{row['id']}", "changed": changed}
 
 
 @operation(
@@ -235,7 +236,7 @@ async def _under_way(context: Context, caller: Caller, given: str | int) -> tupl
 async def _work(context: Context, row: Row) -> Execution | None:
     """A run's work. What was only just written to begin is under way a moment later."""
     for _ in range(MOMENTS):
-        work = context.runner.work(row["id"])
+        work = context.runner.execution(row["id"])
         if work is not None or row["status"] != "running":
             return work
         await asyncio.sleep(0.01)

@@ -42,7 +42,9 @@ class Content(Params):
 
 
 class Create(Content):
-    sender: str | None = Field(None, alias="from", description="for the boss only, who must give it")
+    sender: str | None = Field(
+        None, alias="from", description="in whose name (for the boss only; user:boss when not given)"
+    )
     from_boss: bool = False
     from_name: str | None = None
 
@@ -141,7 +143,7 @@ _ONE_ERRORS = (errors.NotFound, errors.BadId)
     level=Level.STANDARD,
     params=Create,
     result=ScheduleJson,
-    errors=(*_CONTENT_ERRORS, errors.SenderMissing, errors.BossOnly),
+    errors=(*_CONTENT_ERRORS, errors.BossOnly),
 )
 async def create(context: Context, caller: Caller, params: Create) -> ScheduleJson:
     """Send a message by a schedule: cron, every so often, or once at a time."""

@@ -12,9 +12,10 @@ from typing_extensions import TypedDict
 from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Draft, Kind, Lane, Priority
-from ..core.errors import BossOnly, SenderMissing
+from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
 from ..store import envelopes
 from ..store.group_commit import Tx
+from .addresses import resolve
 from .auth import Caller
 from .context import Context
 from .envelopes import Ids, Marked
@@ -49,7 +50,9 @@ class Send(Params):
     trace_id: str | None = None
     metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(default_factory=dict)
     key: str | None = Field(None, min_length=1, description="the same key never sends twice")
-    sender: str | None = Field(None, alias="from", description="for the boss only, who must give it")
+    sender: str | None = Field(
+        None, alias="from", description="in whose name (for the boss only; user:boss when not given)"
+    )
     from_boss: bool = Field(False, description="mark as said by the boss (for the boss only)")
     from_name: str | None = Field(None, description="the name shown (for the boss only)")
 
@@ -81,7 +84,6 @@ class Sent(TypedDict):
         errors.UnknownSender,
         errors.NotBound,
         errors.NotFound,
-        errors.SenderMissing,
         errors.BossOnly,
         errors.InvalidParams,
         errors.NoProvider,
@@ -120,12 +122,12 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
     deliver_at = None
     if params.deliver_at is not None:
         deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=context.zone)
-    speaker = parse_address(sender) if caller is None and sender else _sender(caller, params)
+    speaker = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
     return Draft(
         sender=speaker,
         caller=None if caller is None else caller.id,
         sees_all=caller is None or caller.is_boss,
-        to=tuple([parse_address(address) for address in to]),
+        to=tuple([resolve(context.store, address, UnknownRecipient) for address in to]),
         text=params.text,
         subject=params.subject,
         kind=_KINDS[params.type],
@@ -144,14 +146,13 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
     )
 
 
-def _sender(caller: Caller | None, params: Send) -> Address:
-    assert caller is not None
+def _sender(context: Context, caller: Caller | None, params: Send) -> Address:
+    """The boss may send in anybody's name, and without one sends as user:boss."""
+    assert caller is not None and caller.address
+    given = None if params.sender is None else resolve(context.store, params.sender, UnknownSender)
     if caller.is_boss:
-        if params.sender is None:
-            raise SenderMissing()
-        return parse_address(params.sender)
-    assert caller.address
-    own = params.sender is None or parse_address(params.sender).fold == caller.address.fold
+        return BOSS if given is None else given
+    own = given is None or given.fold == caller.address.fold
     if not own or params.from_boss or params.from_name is not None:
         raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
     return caller.address

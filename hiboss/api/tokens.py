@@ -23,7 +23,7 @@ from .permissions import Named, own_or_boss
 ROTATING = asyncio.Lock()
 
 
-REVOKED = "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
+REVOKED = "its tokens were revoked; hiboss agent token rotate NAME gives it a new one"
 
 
 class Rotate(Named):

@@ -7,11 +7,11 @@ from typing_extensions import TypedDict
 
 from ..agents import turn_input
 from ..core import clock
-from ..core.address import parse_address
 from ..core.errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent
 from ..store import agents, due_envelopes, turn_selection
 from ..store.connection import Connection, Row
-from .auth import Caller, acting_for
+from .addresses import acting_for, resolve
+from .auth import Caller
 from .context import Context
 from .operation import Level, Params, operation
 
@@ -46,7 +46,7 @@ async def preview(context: Context, caller: Caller, params: Preview) -> Previewe
         who, numbers = (agent["id"], agent["name"]), _next(connection, agent, now)
         return turn_input.content(connection, context.home, who, numbers, now, zone, exact_to)
 
-    content = await context.store.read_slowly(read)
+    content = await context.store.read_in_thread(read)
     text = content.text
     if agent["mode"] == "pull" and len(content.envelopes) == PULL_ENVELOPES:
         text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
@@ -63,7 +63,7 @@ def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     if params.address is None and caller.is_boss:
         raise InvalidParams(detail="say whose turn: address (--address), like agent:nex")
     acting_for(context.store, caller, params.address)
-    address = parse_address(params.address) if params.address else caller.address
+    address = resolve(context.store, params.address) if params.address else caller.address
     assert address
     if address.kind != "agent":
         raise InvalidParams(detail=f"{address} is no agent, and only agents have turns, like agent:nex")

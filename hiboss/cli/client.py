@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _socket  # `socket` wraps it in enums that take 4 ms to make
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from ..core.errors import DaemonUnreachable, HibossError, HungUp, TimedOut, exit
 from ..core.paths import Home
 
 TIMEOUT = 30.0
-SLICE = 0.1  # seconds: how often whoever waits hears that we still wait
+SLICE = 0.1  # seconds between two calls of `waiting`
 
 
 class Answered(HibossError):
@@ -40,38 +41,44 @@ def call(
     timeout: float = TIMEOUT,
     waiting: Callable[[], None] | None = None,
 ) -> Any:
-    """Call one operation; raises Answered, DaemonUnreachable or TimedOut. `waiting` is called meanwhile."""
+    """Call one operation; raises Answered, DaemonUnreachable or TimedOut. `waiting` is called while it waits."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
         connection.connect(home.socket)
-        patience = _Patience(connection, timeout, waiting)
+        sliced = _SlicedConnection(connection, timeout, waiting)
         try:
-            patience.send(request.encode())
+            sliced.send(request.encode())
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused unread (busy, foreign_peer); why stands in the answer
-        line = patience.read_line()
+            pass  # refused unread (busy, foreign_peer); the answer says why
+        line = sliced.read_line()
     except TimeoutError:
         raise TimedOut(seconds=timeout) from None
     except OSError as error:
-        raise DaemonUnreachable(socket=home.socket, why=error.strerror or str(error)) from None
+        why = error.strerror or str(error)
+        raise DaemonUnreachable(socket=home.socket, why=why, start=start_command(home)) from None
     finally:
         connection.close()
     if not line.endswith(b"\n"):
-        raise HungUp(socket=home.socket, why="it hung up before it answered")
+        raise HungUp(socket=home.socket, why="it hung up before it answered", start=start_command(home))
     return unwrap(json.loads(line))
 
 
+def start_command(home: Home) -> str:
+    """The command that starts a daemon in this home; a new home is set up by the same command."""
+    return "hiboss daemon start" if os.path.exists(home.database) else "hiboss up"
+
+
 def unwrap(response: dict[str, Any]) -> Any:
-    """The result of a response, or its error raised."""
+    """Return the result of a response, or raise its error."""
     if "error" in response:
         raise Answered(response["error"])
     return response["result"]
 
 
-class _Patience:
-    """Sends and receives in slices of time, so that somebody can be told that it lasts."""
+class _SlicedConnection:
+    """Sends and receives in slices of time, so that a progress bar can move in between."""
 
     def __init__(
         self, connection: _socket.socket, timeout: float, waiting: Callable[[], None] | None

@@ -1,7 +1,7 @@
-"""What could come next on a half-typed command line, for the shells' tab key.
+"""What can come next on a command line, for the tab key of a shell.
 
-Typer's own machinery finds the place; here are the values it cannot know (names, profiles,
-ids), and answers in the form each shell takes them. Imported only when a shell asks.
+Typer finds the option or argument; here are the values that it cannot know (names, profiles,
+ids), and the answers in the format of each shell. Imported only when a shell asks.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typer.core import TyperGroup
 
 from ..core.paths import Home
 from . import client, output
-from .session import find_token, read_file
-from .table_layout import cut, flat
+from .credentials import find_token
+from .text_layout import cut, flat
 
 VARIABLE = "_HIBOSS_COMPLETE"
 PROGRAM = "hiboss"
-SECONDS = 2.0  # whoever pressed the key waits for this
+SECONDS = 2.0  # a person waits for this
 NUMBER = 50
 PREVIEW = 70
 PROVIDERS = {
     "command": "a program of yours",
     "webhook": "a server of yours",
-    "demo": "a few words, built in",
+    "demo": "built in, to try things out",
     "none": "it fetches its mail itself",
 }
-# The shells evaluate some of what we answer, and previews are strangers' words.
+# Shells evaluate parts of what we answer, and the previews are texts of others.
 _SAFE_VALUE = re.compile(r"[\w:.@/+=-]+")
 _UNSAFE_HELP = re.compile(r"[^\w .,;:?!@%+/()…’-]+")
 
@@ -45,8 +45,8 @@ Found = Iterable[tuple[str, str]]  # a value, and what it is
 
 
 def suggest(cli: Any, instruction: str) -> int:
-    """Answer a shell; whatever goes wrong, there is just nothing to suggest."""
-    output.Mode.json = True  # no notes and no bar between a person's words
+    """Answer a shell; when anything goes wrong, suggest nothing."""
+    output.Mode.json = True  # no notes and no bar in a person's command line
     shell = SHELLS.get(instruction.removeprefix("complete_"))
     if shell is None:
         return 1
@@ -59,7 +59,7 @@ def suggest(cli: Any, instruction: str) -> int:
 
 
 class _Suggesting(ShellComplete):
-    """Reads the line, asks Typer, and puts in what only hiboss knows."""
+    """Reads the line, asks Typer, and adds what only hiboss knows."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -82,13 +82,13 @@ class _Suggesting(ShellComplete):
         context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
         place, incomplete = _resolve_incomplete(context, args, incomplete)
         if place is not context.command:
-            completer = _completer(context, getattr(place, "opts", []))
+            completer = _completer(context, place)
             if completer is not None:
                 start = incomplete.lower()
                 found = completer(context)
                 return [CompletionItem(v, help=h) for v, h in found if v.lower().startswith(start)]
         elif not incomplete and not isinstance(place, TyperGroup):
-            incomplete = "-"  # after a verb nothing but options can come
+            incomplete = "-"  # when nothing positional is left, only options can come
         return place.shell_complete(context, incomplete)
 
 
@@ -123,14 +123,16 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _F
 # --- what only hiboss knows ----------------------------------------------------------
 
 
-def _completer(context: Any, options: list[str]) -> Callable[[Any], Found] | None:
-    """By the command's own word for it, else by what the flag means everywhere."""
+def _completer(context: Any, place: Any) -> Callable[[Any], Found] | None:
+    """What completes an option or an argument: by its noun, else by its own name."""
     words = context.command_path.split()[1:]
-    if "--name" in options and words[1:] == ["register"]:
-        return None  # a new one
-    own = [(words[0], option) for option in options if words]
+    is_argument = place.param_type_name == "argument"
+    if is_argument and words[1:] == ["register"]:
+        return None  # a new name
+    names = [place.name] if is_argument else place.opts
+    own = [(words[0], name) for name in names if words]
     found = next((_OWN_COMPLETERS[one] for one in own if one in _OWN_COMPLETERS), None)
-    return found or next((_COMPLETERS[option] for option in options if option in _COMPLETERS), None)
+    return found or next((_COMPLETERS[name] for name in names if name in _COMPLETERS), None)
 
 
 def _profiles(context: Any) -> Found:
@@ -149,8 +151,8 @@ def _addresses(context: Any) -> Found:
 
 
 def _correspondents(context: Any) -> Found:
-    """A bare name is an agent's."""
-    return [(address.removeprefix("agent:"), what) for address, what in _addresses(context)]
+    """Agents and people by name: names are unique over both."""
+    return [(address.partition(":")[2], what) for address, what in _addresses(context)]
 
 
 def _users(context: Any) -> Found:
@@ -160,7 +162,7 @@ def _users(context: Any) -> Found:
 
 
 def _runs(context: Any) -> Found:
-    """Those of which the verb can make something."""
+    """The runs that the verb can be used on."""
     verb = context.command_path.split()[-1]
     status = "running" if verb in ("cancel", "pause", "resume") else None
     for one in _call(context, "run.list", {"status": status, "page_size": NUMBER})["runs"]:
@@ -176,13 +178,13 @@ def _schedules(context: Any) -> Found:
         yield one["id"], one["name"] or flat(one["subject"] or one["text"])
 
 
-def _queue(context: Any) -> Found:
+def _lanes(context: Any) -> Found:
     for one in _call(context, "lane.list", {})["lanes"]:
         yield one["address"], one["state"]
 
 
 def _ids(context: Any) -> Found:
-    """Of the boxes in which the verb can find something to do."""
+    """The envelopes of the boxes that the verb can be used on."""
     verb = context.command_path.split()[-1]
     boxes = {
         "cancel": ["outbox"],
@@ -200,38 +202,37 @@ def _ids(context: Any) -> Found:
             yield one["id"], f"{one['from']} {flat(one['subject'] or one['text'])}"
 
 
+# By the name of an option, or of the parameter of an argument.
 _COMPLETERS: dict[str, Callable[[Any], Found]] = {
     "--as": _profiles,
     "--to": _addresses,
     "--from": _addresses,
     "--address": _addresses,
-    "--id": _ids,
     "--reply-to": _ids,
     "--thread": _ids,
     "--up-to": _ids,
     "--provider": _providers,
+    "id_": _ids,
+    "ids": _ids,
 }
-# What is different for one noun; an argument is known by its name.
+# What is different for one noun.
 _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
-    ("agent", "--name"): _names,
-    ("chat", "agent"): _names,
-    ("cron", "--id"): _schedules,
+    ("agent", "name"): _names,
+    ("chat", "agent"): _correspondents,
+    ("cron", "id_"): _schedules,
     ("inbox", "--from"): _correspondents,
-    ("lane", "--address"): _queue,
-    ("read", "ids"): _ids,
-    ("reply", "id_"): _ids,
+    ("lane", "address"): _lanes,
     ("run", "--agent"): _names,
-    ("run", "--id"): _runs,
+    ("run", "id_"): _runs,
     ("send", "to"): _correspondents,
-    ("user", "--name"): _users,
+    ("user", "name"): _users,
 }
 
 
 def _call(context: Any, method: str, params: dict[str, Any]) -> Any:
-    """In the name the command itself would use; the boss's, when none was given yet."""
+    """Call with the token that the command itself would use; standard input is not read."""
     home = Home()
     token, profile = context.params.get("token"), context.params.get("as_")
-    found = None if token == "-" else find_token(home, token, profile)
     wanted = {name: value for name, value in params.items() if value is not None}
-    wanted["token"] = found or read_file(home.profile("boss")).strip()
+    wanted["token"] = find_token(home, None if token == "-" else token, profile)
     return client.call(home, method, wanted, timeout=SECONDS)

@@ -1,4 +1,4 @@
-"""Starting the daemon as a process of its own; never by import."""
+"""Start the daemon as a process of its own, never by import; find out whether one runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any
 from ..core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from ..core.paths import Home
 from . import output
-from .client import SLICE, Answered, unwrap
+from .client import SLICE, Answered, start_command, unwrap
 
 START_SECONDS = 30.0
-TOKEN_VARIABLE = "HIBOSS_TOKEN"
+# What belongs to the caller alone: the daemon lives on, and would give them to every run.
+CALLERS_OWN = ("HIBOSS_TOKEN", "HIBOSS_TOKEN_FILE", "HIBOSS_RUN", "HIBOSS_AGENT")
 
 
 def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a daemon and return when its socket answers; else raise why it could not."""
+    """Start a daemon and return when its socket answers; raise the reason when it does not."""
     reader, writer = os.pipe()
     environment = {**_environment(home), **(extra_env or {})}
     process = subprocess.Popen(
@@ -30,45 +31,45 @@ def spawn(home: Home, *, detach: bool, extra_env: dict[str, str] | None = None) 
         stderr=subprocess.PIPE,
         pass_fds=[writer],
         start_new_session=detach,
-        cwd="/",  # so that no directory of the user's stays in use
+        cwd="/",  # so that it keeps no directory of the user in use
     )
     os.close(writer)
     try:
         with open(reader, "rb") as pipe:
-            word = _read_word(pipe.fileno(), home, process)
+            report = _read_report(pipe.fileno(), process)
     except BaseException:  # interrupted: leave no daemon behind that nobody waits for
         process.terminate()
         raise
     assert process.stderr is not None
-    if not word:
+    if not report:
         with process.stderr:
             complaint = process.stderr.read().decode(errors="replace").strip()
         process.wait()
-        why = f"it ended with status {process.returncode}: {complaint[-2000:] or 'without a word'}"
-        raise DaemonUnreachable(socket=home.socket, why=why)
+        why = f"it ended with status {process.returncode}: {complaint[-2000:] or 'it said nothing'}"
+        raise DaemonUnreachable(socket=home.socket, why=why, start=start_command(home))
     process.stderr.close()
-    if not word["ready"]:
+    if not report["ready"]:
         process.wait()
-        if word["code"] == DaemonRunning.code:
-            raise DaemonRunning(pid=word["pid"], home=word["home"])
-        raise Answered({"message": word.pop("message"), "data": word})
+        if report["code"] == DaemonRunning.code:
+            raise DaemonRunning(pid=report["pid"], home=report["home"])
+        raise Answered({"message": report.pop("message"), "data": report})
     return process
 
 
 def _environment(home: Home) -> dict[str, str]:
-    """Ours, but for the token of whoever starts it, and the mark of a run: the daemon lives on, and so would they."""
-    kept = {name: value for name, value in os.environ.items() if name not in (TOKEN_VARIABLE, "HIBOSS_RUN")}
+    """Our environment, without what belongs to the caller alone."""
+    kept = {name: value for name, value in os.environ.items() if name not in CALLERS_OWN}
     return {**kept, "HIBOSS_HOME": home.path}
 
 
-def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """The daemon's one word about how its start went; empty when it died without one."""
+def _read_report(reader: int, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """What the daemon reports about its start; empty when it died before it could."""
     import select
 
     parts = b""
     end = time.monotonic() + START_SECONDS
     while not parts.endswith(b"\n"):
-        with output.Progress("starting the daemon") as waiting:
+        with output.ProgressBar("starting the daemon") as waiting:
             while not select.select([reader], [], [], SLICE)[0]:
                 waiting()
                 if time.monotonic() > end:
@@ -78,12 +79,12 @@ def _read_word(reader: int, home: Home, process: subprocess.Popen[bytes]) -> dic
         if not part:
             return {}
         parts += part
-    word: dict[str, Any] = json.loads(parts)
-    return word
+    report: dict[str, Any] = json.loads(parts)
+    return report
 
 
 def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
-    """Call an operation while no daemon runs, by a process that lives for this one call."""
+    """Call an operation while no daemon runs, in a process that lives for this one call."""
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
     process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--once"],
@@ -101,19 +102,19 @@ def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
                 process.kill()
     if not answer:
         why = complaint.decode(errors="replace").strip()[-2000:] or f"status {process.returncode}"
-        raise DaemonUnreachable(socket=home.socket, why=why)
+        raise DaemonUnreachable(socket=home.socket, why=why, start=start_command(home))
     return unwrap(json.loads(answer))
 
 
 def _outputs(process: subprocess.Popen[bytes], given: bytes, method: str) -> tuple[bytes, bytes]:
-    """What it wrote to standard output and standard error, once it has ended."""
+    """What the process wrote to standard output and standard error, once it has ended."""
     words: bytes | None = given
-    with output.Progress(f"waiting for {method}, without a daemon") as waiting:
+    with output.ProgressBar(f"waiting for {method}, without a daemon") as waiting:
         while True:
             try:
                 return process.communicate(words, timeout=SLICE)
             except subprocess.TimeoutExpired:
-                words = None  # they are on their way, and may be given only once
+                words = None  # may be given only once
                 waiting()
 
 

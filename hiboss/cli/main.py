@@ -1,10 +1,10 @@
-"""The root of the command line. It only mounts; a noun's file is imported when it is asked for."""
+"""The root of the command line: it finds the command and runs it. Each noun is imported only when called."""
 
 from __future__ import annotations
 
 import gc
 
-gc.disable()  # a command lives for milliseconds: collecting while importing costs a twentieth of them
+gc.disable()  # a command lives for milliseconds; collecting during the imports takes 5 % of them
 
 import os
 import sys
@@ -19,37 +19,37 @@ from typer.models import CommandInfo
 from .. import __version__
 from ..core.errors import HibossError
 from . import output
+from .positional import HELP
 
 NOUNS = {
-    "up": "Set up when needed, then run the daemon here.",
-    "setup": "Set this home up: boss, first agent, their tokens.",
-    "chat": "Talk with an agent, here in the terminal.",
+    "up": "Set up this home if needed, and run the daemon here.",
+    "setup": "Set up this home: the boss, a first agent, their tokens.",
+    "chat": "Talk with an agent in the terminal.",
     "send": 'Send a message: hiboss send nex "hello".',
-    "inbox": "Look into your inbox.",
-    "read": "Read an envelope.",
+    "inbox": "List your inbox.",
+    "read": "Show envelopes in full and mark them as read.",
     "reply": "Answer an envelope.",
-    "team": "How all agents stand.",
-    "run": "What agents did and are doing; stopping it.",
-    "envelope": "Send, list and deal with envelopes.",
-    "poll": "Get the mail you were not told of yet.",
+    "team": "Show the state of every agent.",
+    "run": "List, show, follow and stop the runs of agents.",
+    "envelope": "Send, list, read and settle envelopes.",
+    "poll": "Get the mail that this session has not been shown yet.",
     "watch": "Wait for mail, print a digest of it, and end.",
-    "cron": "Send by a schedule.",
-    "agent": "Register, list, change and delete agents.",
-    "user": "People beside you who have a box here.",
-    "lane": "What does not get through to a channel, and letting it.",
-    "boss": "Your name, your time zone, your token.",
-    "permission": "Who may do what.",
-    "config": "The settings, and where each comes from.",
-    "daemon": "Start, stop and look at the daemon.",
-    "completion": "Let the tab key complete commands, names and ids.",
+    "cron": "Send messages by a schedule.",
+    "agent": "Register, list, change, pause and delete agents.",
+    "user": "Register, list and delete other people who have a box here.",
+    "lane": "List, retry, pause and resume deliveries to an address.",
+    "boss": "Show or change your name, your time zone and your token.",
+    "permission": "Show or change the level that each operation needs.",
+    "config": "Show, check and reload the settings.",
+    "daemon": "Start, stop and inspect the daemon.",
+    "completion": "Complete commands, names and ids with the tab key.",
 }
-HELP = {"help_option_names": ["-h", "--help"]}
-COMPLETE = "_HIBOSS_COMPLETE"  # set by the shell when it asks what could come next
+COMPLETE = "_HIBOSS_COMPLETE"  # set by the shell when it asks for completions
 INTERRUPTED = 130
 
 
 class Nouns(TyperGroup):
-    """The nouns, each imported when it is asked for."""
+    """The nouns, each imported when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(NOUNS)
@@ -75,7 +75,7 @@ app = typer.Typer(
 
 
 def _version(context: typer.Context, value: bool) -> None:
-    if value and not context.resilient_parsing:  # which is how a line is looked at to complete it
+    if value and not context.resilient_parsing:  # which is set while a line is completed
         output.line(f"hiboss {__version__}")
         raise typer.Exit
 
@@ -99,12 +99,12 @@ def main() -> None:
 
 
 def _status() -> int:
-    """Run what was asked; however it ends, say so in the way that was asked for."""
+    """Run the command; report every kind of end in the format that was asked for."""
     try:
         status: int = run(sys.argv[1:]) or 0
         if sys.stdout:
-            sys.stdout.flush()  # here, where a reader that has gone can still be told apart
-        if status == INTERRUPTED:  # Typer's word for Ctrl-C
+            sys.stdout.flush()  # here, where a closed pipe can still be caught
+        if status == INTERRUPTED:  # how Typer reports Ctrl-C
             raise KeyboardInterrupt
         return status
     except HibossError as error:
@@ -114,21 +114,21 @@ def _status() -> int:
         return output.misused(error)
     except typer.Abort:
         output.note("Aborted.")
-        return output.ended("nothing was done, for want of an answer", 1)
+        return output.ended("nothing was done: the question was not answered", 1)
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`): no more to say, also not at exit.
+        # The reader of our output is gone (`| head`): print nothing more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except KeyboardInterrupt:
-        return output.ended("interrupted; what was asked may still happen", INTERRUPTED)
+        return output.ended("interrupted; the request may still be carried out", INTERRUPTED)
     except Exception as error:
         if not output.Mode.json:
-            raise  # a defect of ours: the place where it happened is all there is to say
-        return output.ended(f"hiboss failed at this, a defect of ours: {error!r}", 1)
+            raise  # a defect of ours: the traceback is all we know
+        return output.ended(f"hiboss failed, a defect of ours: {error!r}", 1)
 
 
 def run(words: list[str]) -> Any:
-    """`noun verb …` goes straight to its verb: building root, noun and the other verbs takes 10 ms."""
+    """Run `noun verb …` without building the root and the other verbs, which takes 10 ms."""
     if len(words) > 1 and words[0] in NOUNS:
         place = _noun(words[0])
         if len(place.registered_commands) > 1 or place.registered_groups:
@@ -137,7 +137,7 @@ def run(words: list[str]) -> Any:
 
 
 def _go(place: typer.Typer, words: list[str], depth: int) -> Any:
-    """Follow the words through groups in groups (`agent token rotate`) to a verb; else let Typer look."""
+    """Follow the words through groups (`agent token rotate`) to a verb; else let Typer find it."""
     wanted = words[depth] if depth < len(words) else ""
     for verb in place.registered_commands:
         if _name(verb) == wanted:
@@ -156,9 +156,8 @@ def _noun(name: str) -> typer.Typer:
 
 def _build(noun: typer.Typer, verb: CommandInfo) -> Any:
     assert verb.callback
-    # Evaluated once, here: Typer would do it six times.
+    # Evaluated once, here: Typer would evaluate them six times.
     verb.callback.__annotations__ = get_type_hints(verb.callback, include_extras=True)
-    verb.context_settings = HELP
     noun.registered_commands, noun.registered_groups = [verb], []
     return get_command(noun)
 

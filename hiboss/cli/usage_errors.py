@@ -1,6 +1,6 @@
-"""Wrong usage, as Typer finds it, in hiboss's own words: what was wrong and what would be right.
+"""Wrong usage that Typer finds, as errors of ours: what was wrong and what would be right.
 
-Imported only when something was mistyped.
+Imported only when the usage is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core.quoting import nearest
 
 
 def asks_for_help(error: Any) -> bool:
-    """A noun without its verb: the help says more than a complaint."""
+    """Whether a noun stands without its verb: then the help is more useful than an error."""
     return isinstance(error, NoArgsIsHelpError)
 
 
@@ -29,7 +29,7 @@ def explained(error: Any) -> WrongUsage:
 
 
 def _typed_path() -> str:
-    """The words before the first option, for what Typer tells without saying where."""
+    """The words before the first option, for errors of which Typer does not say where they happened."""
     words = list(takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
     return " ".join(["hiboss", *words])
 
@@ -42,7 +42,7 @@ def _detail(error: Any, context: Any, path: str) -> str:
         return f"there is no option {error.option_name}{nearest(error.option_name, known)}"
     if isinstance(error, MissingParameter) and error.param is not None:
         if error.param.param_type_name == "argument":
-            return f"{str(error.param.metavar or error.param.name).strip('[]…')} is missing"
+            return f"{_name(error.param).rstrip('…')} is missing: {_form(path, context)}"
         return f"the option {'/'.join(error.param.opts)} is missing"
     wanted = getattr(getattr(error, "param", None), "type", None)
     if isinstance(error, BadParameter) and hasattr(wanted, "choices"):
@@ -54,7 +54,17 @@ def _detail(error: Any, context: Any, path: str) -> str:
         known = context.command.list_commands(context)
         return f"there is no command {unknown[1]}{nearest(unknown[1], known)}"
     text = str(error.format_message()).strip().removesuffix(".")
-    return text[:1].lower() + text[1:]
+    return text if text.split()[0].isupper() else text[:1].lower() + text[1:]
+
+
+def _name(argument: Any) -> str:
+    return str(argument.metavar or argument.name)
+
+
+def _form(path: str, context: Any) -> str:
+    """The command with its positional arguments, like `hiboss reply ID [TEXT]`."""
+    arguments = [one for one in context.command.params if one.param_type_name == "argument"]
+    return " ".join([path, *map(_name, arguments)])
 
 
 def _choice(error: Any) -> str:

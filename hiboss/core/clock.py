@@ -1,4 +1,4 @@
-"""Time: the only module that asks what time it is, and the words people write times in.
+"""Time: the only module that reads the clock, and the parsing of times and durations that people write.
 
 Inside hiboss a time is an integer: milliseconds since 1970, UTC.
 """
@@ -23,71 +23,75 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> int:
-    """Milliseconds since 1970. Ask on the event loop's thread and pass it down."""
-    # datetime and not time.time(): freezegun leaves the latter real on some threads.
+    """Return the milliseconds since 1970. Call it on the event loop's thread and pass the value on."""
+    # datetime and not time.time(): freezegun does not freeze the latter on some threads.
     return to_ms(datetime.now(UTC))
 
 
 def to_ms(moment: datetime) -> int:
+    """Return a moment as milliseconds since 1970."""
     # Integer arithmetic: a float of seconds loses milliseconds far from 1970.
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(ms: int, zone: tzinfo = UTC) -> datetime:
+    """Return milliseconds since 1970 as a moment in a zone."""
     return (_EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
 
 
 def iso(ms: int) -> str:
-    """2026-01-28T12:08:45.120Z: times at every API and in every export."""
+    """Return 2026-01-28T12:08:45.120Z: the form of times at every API and in every export."""
     return from_ms(ms).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def iso_or_none(ms: int | None) -> str | None:
+    """Return `iso(ms)`, or None for None."""
     return None if ms is None else iso(ms)
 
 
 def local(ms: int, zone: tzinfo) -> str:
-    """2026-01-28T20:08:45+08:00: times as people and agents see them."""
+    """Return 2026-01-28T20:08:45+08:00: the form of times for people and agents."""
     return from_ms(ms, zone).isoformat(timespec="seconds")
 
 
 def zone(name: str) -> ZoneInfo:
+    """Return the time zone with this IANA name; raise BadTimezone if there is none."""
     try:
         return ZoneInfo(name)
-    except (LookupError, ValueError, OSError):  # OSError: 'Europe' is a directory of the database
+    except (LookupError, ValueError, OSError):  # OSError: 'Europe' is a directory in the zone database
         hint = nearest(name, list(available_timezones()))
         raise BadTimezone(value=name[:80] or "''", hint=hint) from None
 
 
 def local_zone_name() -> str:
-    """The machine's own zone by its IANA name, UTC when it has none."""
-    from tzlocal import get_localzone_name  # only set-up needs it
+    """Return the IANA name of the machine's own zone, or UTC when it has none."""
+    from tzlocal import get_localzone_name  # only setup needs it
 
     try:
         name = os.environ.get("TZ", "").lstrip(":") or get_localzone_name() or "UTC"
         return str(zone(name))
-    except (BadTimezone, LookupError, ValueError):  # a machine whose own settings contradict each other
+    except (BadTimezone, LookupError, ValueError):  # the machine's own settings contradict each other
         return "UTC"
 
 
 def day(ms: int, zone: tzinfo) -> tuple[int, int]:
-    """When the day of a moment begins and ends, where that zone is."""
+    """Return when the day of a moment begins and ends in a zone, in milliseconds."""
     first = from_ms(ms, zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    # By way of noon: a day can have 23 or 25 hours, and midnight may be missing.
+    # Step from noon to noon: a day can have 23 or 25 hours, and midnight may not exist.
     noon = first.replace(hour=12) + timedelta(days=1)
     return to_ms(first), to_ms(noon.replace(hour=0))
 
 
 def parse(text: str, *, now: int, zone: tzinfo) -> int:
-    """The moment that `text` means, in milliseconds; it may lie in the past."""
+    """Return the moment that `text` means, in milliseconds; it may be in the past."""
     try:
         if match := _RELATIVE.fullmatch(text.strip()):
             moment = _relative(match, now, zone)
         else:
             moment = to_ms(_iso(text.strip(), zone))
-        from_ms(moment)  # what cannot be shown again must not be stored
+        from_ms(moment)  # a time that cannot be shown must not be stored
     except OverflowError:
-        raise BadTime(value=text[:60], why="it lies outside the years 1 to 9999") from None
+        raise BadTime(value=text[:60], why="it is outside the years 1 to 9999") from None
     return moment
 
 
@@ -95,23 +99,23 @@ _LENGTH = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,9}(?:\.[0
 
 
 def duration(text: str, *, most: int) -> int:
-    """A length of time like 90s, 10m or 1h30m, in milliseconds; at least one."""
+    """Return a duration like 90s, 10m or 1h30m in milliseconds; it must be from 1 to `most`."""
     match = _LENGTH.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         raise BadDuration(value=text.strip()[:40] or "''", why="")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     length = round((hours * 3600 + minutes * 60 + seconds) * 1000)
     if not 1 <= length <= most:
-        why = ", it is nothing" if length < 1 else f": at most {most // 3_600_000}h is possible"
+        why = ": it is zero" if length < 1 else f": at most {most // 3_600_000}h is possible"
         raise BadDuration(value=text[:40], why=why)
     return length
 
 
 def deliver_at(text: str, *, now: int, zone: tzinfo) -> int | None:
-    """When to deliver: None for what is already due, which the past is."""
+    """Return the delivery time in milliseconds; None if it is now or in the past, so already due."""
     moment = parse(text, now=now, zone=zone)
-    if moment - now > _SURELY_NEAR_MS:  # nearer than that no calendar is asked: it costs more than the rest
-        from dateutil.relativedelta import relativedelta  # 15 ms that the CLI need not pay
+    if moment - now > _SURELY_NEAR_MS:  # only then: the calendar costs more than all the rest
+        from dateutil.relativedelta import relativedelta  # the import takes 15 ms; the CLI does without it
 
         if moment > to_ms(from_ms(now, zone) + relativedelta(years=DEFERRAL_YEARS)):
             raise TooFar(value=text[:60], years=DEFERRAL_YEARS)
@@ -125,18 +129,18 @@ def _relative(match: re.Match[str], now: int, zone: tzinfo) -> int:
     amounts: dict[str, int] = {}
     for digits, unit in _PART.findall(match[2]):
         if unit in amounts:
-            raise BadTime(value=match[0][:60], why=f"{unit} stands there twice")
+            raise BadTime(value=match[0][:60], why=f"the unit {unit} is given twice")
         amounts[unit] = sign * int(digits)
     try:
         # Years, months and days move the wall clock of the boss's zone (+1D is the same
-        # hour tomorrow, also over a clock change); hours and less are elapsed time.
+        # hour tomorrow, also across a clock change); hours, minutes and seconds are elapsed time.
         calendar = {_CALENDAR[u]: n for u, n in amounts.items() if n and u in _CALENDAR}
         moment = from_ms(now, zone)
         if calendar:
             moment += relativedelta(**calendar)  # type: ignore[arg-type]
         elapsed = {_ELAPSED[u]: n for u, n in amounts.items() if u in _ELAPSED}
         return to_ms(moment) + timedelta(**elapsed) // timedelta(milliseconds=1)
-    except ValueError:  # relativedelta's word for a year outside 1..9999
+    except ValueError:  # relativedelta raises it for a year outside 1..9999
         raise OverflowError from None
 
 
@@ -145,7 +149,7 @@ def _iso(text: str, zone: tzinfo) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         why = (
-            "units are Y M D h m s, in that case"
+            "the units are Y M D h m s, upper or lower case as written here"
             if text.startswith(("+", "-"))
             else "it is neither relative nor ISO 8601"
         )

@@ -1,6 +1,6 @@
-"""Messages and envelopes as values: what a sender asks for, and the words for its state.
+"""Messages and envelopes as values: drafts, the answer to a draft, states, and checks of texts.
 
-The integers are what the database stores; the names are what everybody else sees.
+The database stores the integers of the states; everything else uses their names.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Status(Word):
 
 
 class Priority(Word):
-    """Ascending is the order of claiming."""
+    """Lower values are claimed first."""
 
     CRITICAL = 0
     HIGH = 1
@@ -59,10 +59,10 @@ class Kind(Word):
 
 
 class Waits(Word):
-    """Why a pending envelope is not due; NULL in the database means: it waits for nothing.
+    """Why a pending envelope is not due; NULL in the database means that it waits for nothing.
 
-    Apart from `wake_at` (when to look at the row again), because a row can have a
-    deadline to look at and still be due: one with `ack_by`, lying in an agent's box.
+    Separate from `wake_at` (when to look at the row again), because a row can have a
+    deadline and still be due: for example one with `ack_by` in an agent's box.
     """
 
     DEFERRED = 0
@@ -73,15 +73,16 @@ class Waits(Word):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attachment:
-    """A file kept in media/ under its content's hash."""
+    """A file stored in media/ under the hash of its content."""
 
     name: str
     sha256: str
     size: int
     mime: str
-    file: str  # below media/
+    file: str  # path below media/
 
     def facts(self) -> dict[str, Any]:
+        """Return the attachment as the database stores it (JSON)."""
         return {
             "name": self.name,
             "sha256": self.sha256,
@@ -92,15 +93,15 @@ class Attachment:
 
 
 class Draft(NamedTuple):
-    """What a sender asks for: no id yet, nothing stored yet.
+    """A message that a sender asks to send: no id yet, nothing stored yet.
 
-    A NamedTuple like all values on the path of a send: making a frozen dataclass of
+    A NamedTuple, like all values on the path of a send: to create a frozen dataclass with
     twenty fields takes five times as long.
     """
 
     sender: Address
-    caller: int | None  # address id of whoever proved it with a token; None: it came by an adapter
-    to: tuple[Address, ...]  # empty: whoever wrote the message replied to
+    caller: int | None  # address id proved with a token; None: an adapter brought it
+    to: tuple[Address, ...]  # empty: the sender of the message replied to
     text: str
     sees_all: bool = False  # the boss may reply to anything
     subject: str | None = None
@@ -118,12 +119,12 @@ class Draft(NamedTuple):
     hops: int = 0
     metadata: dict[str, Any] | None = None
     key: str | None = None
-    digest: bytes | None = None  # of the request as written, to tell a repeat from a reuse
-    channel: dict[str, Any] | None = None  # what a platform said of it: author, chat, message
+    digest: bytes | None = None  # of the request as written: tells a repeated request from a reused key
+    channel: dict[str, Any] | None = None  # what the platform reported: author, chat, message
 
 
 class Accepted(NamedTuple):
-    """The answer to a draft: what was stored, or the first answer to the same key."""
+    """The answer to a draft: what was stored, or the first answer for the same key."""
 
     message: int
     conversation: int
@@ -132,7 +133,7 @@ class Accepted(NamedTuple):
     deliver_at: int | None
     duplicate: bool = False
     recipients: tuple[int, ...] = ()  # address ids, in the order of the envelopes
-    lanes: tuple[tuple[int, int], ...] = ()  # (address, binding) that have something to post now
+    lanes: tuple[tuple[int, int], ...] = ()  # (address, binding) with something to post now
 
 
 QUOTE_CHARACTERS = 60
@@ -140,19 +141,19 @@ _JOINER = "\u200d"
 
 
 def shorten(text: str, limit: int = QUOTE_CHARACTERS) -> str:
-    """The beginning of a text, on one line; never cut inside what people see as one character."""
+    """Return the beginning of a text on one line; never cut inside what people see as one character."""
     flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
     end = limit - 1
-    while end and _one_character(flat, end):
+    while end and _splits_a_character(flat, end):
         end -= 1
     return flat[:end].rstrip() + "…"
 
 
-def _one_character(text: str, end: int) -> bool:
-    """Whether people see one character in what is on both sides of this place."""
-    if text[end - 1] == _JOINER or _clings(text[end]):
+def _splits_a_character(text: str, end: int) -> bool:
+    """Tell whether a cut before `text[end]` would split what people see as one character."""
+    if text[end - 1] == _JOINER or _extends_the_character_before(text[end]):
         return True
     flags = end
     while flags and _half_a_flag(text[flags - 1]):
@@ -160,8 +161,8 @@ def _one_character(text: str, end: int) -> bool:
     return _half_a_flag(text[end]) and (end - flags) % 2 == 1
 
 
-def _clings(character: str) -> bool:
-    """Whether this belongs to the character before it: accents, skin tones, later parts of a syllable."""
+def _extends_the_character_before(character: str) -> bool:
+    """Tell whether this is part of the character before it: accent, skin tone, later part of a syllable."""
     return (
         unicodedata.category(character) in ("Mn", "Me", "Mc", "Cf")
         or "\U0001f3fb" <= character <= "\U0001f3ff"
@@ -174,7 +175,7 @@ def _half_a_flag(character: str) -> bool:
 
 
 def check_text(text: str, field: str = "text") -> str:
-    """The text, when it can be stored and shown again unchanged."""
+    """Return the text if it can be stored and shown again unchanged; raise BadText if not."""
     if "\x00" in text:
         raise BadText(field=field, why="it contains a NUL character; leave it out")
     try:
@@ -185,16 +186,16 @@ def check_text(text: str, field: str = "text") -> str:
 
 
 def measure(field: str, value: str, limit: int, advice: str = "") -> str:
-    """The text, when it can be stored and is not longer than allowed."""
+    """Return the text if it can be stored and has at most `limit` bytes; raise BadText or TooLarge if not."""
     check_text(value, field)
-    # A character has at most four bytes: short texts need no encoding to be measured.
+    # A character has at most four bytes: a short text need not be encoded to be measured.
     if len(value) * 4 > limit and (size := len(value.encode())) > limit:
         raise TooLarge(what=field, size=f"{size} bytes", limit=str(limit), advice=advice)
     return value
 
 
 class Lane(NamedTuple):
-    """The one-at-a-time line of one place; for channels, of one binding there."""
+    """The queue of one address, delivered one at a time; for channels, of one binding and chat."""
 
     address: int
     binding: int | None

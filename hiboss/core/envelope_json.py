@@ -1,4 +1,4 @@
-"""How an envelope looks at every API."""
+"""The JSON form of an envelope, the same at every API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .paths import Home
 
 EnvelopeRow = Mapping[str, Any]  # a row of the store, by column
 
-# Plain lists instead of enum look-ups: this runs for every row of every page.
+# Plain lists instead of enum lookups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]
 _PRIORITY = [word.word for word in Priority]
 _BOX = [word.word for word in Box]
@@ -81,7 +81,7 @@ EnvelopeJson = TypedDict(
 
 
 def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> EnvelopeJson:
-    """`quotes` are what may be shown of the messages replied to (store/envelopes.py)."""
+    """Return a row of the store as JSON. `quotes`: what may be shown of messages replied to, by id."""
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
     return {
         "id": f"e{row['id']}",
@@ -114,7 +114,7 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
         "acked_at": iso_or_none(row["acked_at"]),
         "done_at": iso_or_none(row["done_at"]),
         "attempts": row["attempts"],
-        "redelivered": row["handovers"] > (1 if _in_hand(row) else 0),
+        "redelivered": row["handovers"] > (1 if _last_handover_counts(row) else 0),
         "last_error": _error(row),
         "run": None if run is None else f"r{run}",
         "trace": row["trace"] or f"m{row['message']}",
@@ -123,13 +123,13 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
     }
 
 
-def _in_hand(row: EnvelopeRow) -> bool:
-    """Whether its last hand-over counts as the present one: else the next will be another."""
+def _last_handover_counts(row: EnvelopeRow) -> bool:
+    """Tell whether the last handover is the current one. If not, the next one is a redelivery."""
     return row["status"] != Status.PENDING or row["held_by"] is not None or row["waits"] == Waits.LEASE
 
 
 def _late(row: EnvelopeRow) -> int | None:
-    """By how much deferred mail came late, if somebody would notice."""
+    """Return how many seconds a deferred message arrived late; None for less than one."""
     if row["deliver_at"] is None or row["arrived_at"] is None:
         return None
     late = (row["arrived_at"] - row["deliver_at"]) // 1000
@@ -137,6 +137,7 @@ def _late(row: EnvelopeRow) -> int | None:
 
 
 def attachments(stored: str, home: Home) -> list[AttachmentJson]:
+    """Return the stored attachments of a message with their full paths."""
     return [
         {
             "name": one["name"],

@@ -1,7 +1,12 @@
-"""What a sender wrote must not pass for what we say: lines of a text, and names, made harmless.
+"""Escape texts and names of senders, so that nobody can forge a header of an envelope.
 
-The full patterns take 20 ms to compile, which a command that shows plain mail need not pay:
-so each is made at first need, behind a cheap one that lets nothing through that it would find.
+An agent reads envelopes as plain text: header lines like `envelope-id: e81`, then the text.
+A text whose own line looks like such a header could pass for a second envelope, for example
+one from the boss. So `escape_body` puts a `>` before each such line, and `escape_name` takes
+the marks out of a name that would begin a header line.
+
+The full patterns take 20 ms to compile. So each is compiled on first use, after a cheap
+check that finds at least everything the full pattern would find.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-# What every reader takes for a new line, and what nobody sees before, in or after a word.
+# Characters that start a new line for some reader, and characters that nobody sees.
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _UNSEEN = (
     "\x00-\t\x0e-\x1b\x1f \x7f-\x84\x86-\xa0\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
@@ -21,16 +26,17 @@ _MOMENT = "at0000-00-00T00:00:00+00:00:"
 
 
 def escape_body(text: str) -> str:
-    """A text, with a `>` before each line that would look like one of ours."""
-    if ":" not in text or not _suspicion().search(_unseen().sub("", text)):
+    """Return a text with a `>` before each line that looks like a header line of hiboss."""
+    if ":" not in text or not _maybe_header().search(_unseen().sub("", text)):
         return text
-    return _ours().sub(r"\1>", text)
+    return _header_line().sub(r"\1>", text)
 
 
 def escape_name(name: str) -> str:
-    """A name that can begin a line of ours: it must not begin like another, or like a line of a text.
+    """Return a name that is safe at the start of a header line.
 
-    And the platform vouches for what stands after an @ in brackets, so no name brings its own.
+    It cannot look like a key (`envelope-id:`) or like an escaped line (`>`). It also has no
+    `(@…)`: that is where hiboss shows the user name which the platform has checked.
     """
     if name.isascii() and name.isprintable() and not set(name) & set(":(>"):
         return name
@@ -44,22 +50,22 @@ def _unseen() -> re.Pattern[str]:
 
 
 @cache
-def _suspicion() -> re.Pattern[str]:
-    """What `_ours` finds, in a text without anything unseen; and a little more."""
-    keys, moment = "|".join(_KEYS), _spelt(_MOMENT, "")
+def _maybe_header() -> re.Pattern[str]:
+    """The cheap check, for a text without unseen characters. It finds what `_header_line` finds, and more."""
+    keys, moment = "|".join(_KEYS), _pattern_of(_MOMENT, "")
     return re.compile(rf"(?:^|[{_BREAKS}])>*(?:{keys})|{moment}(?:$|[{_BREAKS}])", re.IGNORECASE)
 
 
 @cache
-def _ours() -> re.Pattern[str]:
-    """The beginning of a line that reads like one of ours.
+def _header_line() -> re.Pattern[str]:
+    """The start of a line that looks like a header line, also with unseen characters in it.
 
-    It looks ahead and takes nothing, and no two of its repetitions can share a character: a
-    million blanks must not cost their square.
+    It only looks ahead, and no two of its repetitions can match the same character: the time
+    must not grow with the square of the length (think of a million blanks).
     """
     gap = f"[{_UNSEEN}]*"
     keys = "|".join(gap.join(key) for key in _KEYS)
-    moment = _spelt(_MOMENT, gap)
+    moment = _pattern_of(_MOMENT, gap)
     return re.compile(
         rf"(^|[{_BREAKS}])"
         rf"(?=[{_UNSEEN}>]*+(?:{keys})|[^{_BREAKS}]*[{_UNSEEN}]{moment}{gap}(?:$|[{_BREAKS}]))",
@@ -67,7 +73,8 @@ def _ours() -> re.Pattern[str]:
     )
 
 
-def _spelt(moment: str, gap: str) -> str:
+def _pattern_of(moment: str, gap: str) -> str:
+    """Return a pattern for a time like this, with `gap` between all characters."""
     signs = {"0": r"\d", "+": "[+-]"}
     return gap.join(signs.get(sign, f"[{sign}]") for sign in moment)
 

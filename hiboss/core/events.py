@@ -1,7 +1,7 @@
-"""Facts, in the past tense, published inside the daemon for whoever watches.
+"""Events: facts in the past tense, published inside the daemon to its subscribers.
 
-Nothing depends on them: what must happen follows from the store. A watcher who is too slow
-is told how many it missed and never holds up anybody else.
+No delivery depends on them: everything that must happen follows from the store. A subscriber
+that is too slow is told how many events it missed, and never blocks anybody else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvelopesArrived(Event):
-    """They lie with their recipients now."""
+    """Envelopes are in the boxes of their recipients now."""
 
     envelopes: tuple[int, ...]
     recipients: tuple[int, ...]  # address ids, in the same order
@@ -34,7 +34,7 @@ class EnvelopeSettled(Event):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LaneWaits(Event):
-    """A lane met an error and tries again later."""
+    """A lane had a failure and is retried later."""
 
     address: str
     error: str
@@ -69,13 +69,13 @@ class AdapterFailed(Event):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Event):
-    """So many events before this point were not kept for you."""
+    """This many events before this point were dropped for this subscriber."""
 
     missed: int
 
 
 class Subscription:
-    """What one watcher has not seen yet: `async for event in subscription`."""
+    """The events that one subscriber has not seen yet: `async for event in subscription`."""
 
     def __init__(self, bus: Bus, kinds: tuple[type[Event], ...], size: int) -> None:
         self._bus = bus
@@ -86,9 +86,10 @@ class Subscription:
         self._ready = asyncio.Event()
 
     def offer(self, event: Event) -> None:
+        """Add an event if this subscriber asked for its kind; when full, drop the oldest one."""
         if self._kinds and not isinstance(event, self._kinds):
             return
-        if len(self._waiting) >= self._size:  # the oldest go: what is new matters more
+        if len(self._waiting) >= self._size:
             self._waiting.popleft()
             self._missed += 1
         self._waiting.append(event)
@@ -117,7 +118,7 @@ class Subscription:
 
 
 class Bus:
-    """Belongs to the event loop's thread. Publishing never waits."""
+    """Publish events to subscribers. Use it on the event loop's thread only; publishing never waits."""
 
     def __init__(self) -> None:
         self._watchers: list[Subscription] = []
@@ -128,11 +129,11 @@ class Bus:
 
     @property
     def watched(self) -> bool:
-        """Whether anybody would hear: what is costly to say need not be said to nobody."""
+        """Tell whether there is a subscriber: without one, skip building costly events."""
         return bool(self._watchers)
 
     def subscribe(self, *kinds: type[Event], size: int = 1_000) -> Subscription:
-        """Everything from now on, or only events of these kinds."""
+        """Subscribe to every event from now on, or only to events of these kinds."""
         watcher = Subscription(self, kinds, size)
         self._watchers.append(watcher)
         return watcher

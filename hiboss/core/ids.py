@@ -1,4 +1,4 @@
-"""Ids as people and agents see them: one letter and an integer, so kinds cannot be mixed up."""
+"""Ids for people and agents: one letter and an integer (`e81`), so that kinds cannot be mixed up."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LARGEST = 2**63 - 1  # what SQLite can hold
 
 
 def parse(value: str | int, *kinds: str) -> tuple[str, int]:
-    """('envelope', 81) from 'e81'; a bare integer means the first of the kinds allowed here."""
+    """Return ('envelope', 81) for 'e81'. A bare integer means the first of the allowed kinds."""
     text = str(value).strip()
     letter, digits = (text[:1], text[1:]) if text[:1].isalpha() else (LETTERS[kinds[0]], text)
     kind = KINDS.get(letter, "")
-    # isascii: str.isdigit is also true of ² and of other scripts' digits.
+    # isascii: str.isdigit is also true for ² and for the digits of other scripts.
     plain = digits.isascii() and digits.isdigit() and len(digits) < 20
     if kind not in kinds or not plain or not 0 < int(digits) <= LARGEST:
         raise BadId(
@@ -35,5 +35,5 @@ def parse(value: str | int, *kinds: str) -> tuple[str, int]:
 
 
 def number(value: str | int, kind: str) -> int:
-    """81 from 'e81' or 81, where only one kind can be meant."""
+    """Return 81 for 'e81' or 81, where only one kind is allowed."""
     return parse(value, kind)[1]

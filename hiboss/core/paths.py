@@ -1,6 +1,6 @@
-"""The home, `~/.hiboss` or HIBOSS_HOME, and what lies in it.
+"""The home directory (`~/.hiboss` or HIBOSS_HOME) and the paths of everything in it.
 
-The client imports this on every command, so it uses os.path and imports little.
+Every command imports this, so it uses os.path and imports little.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import cached_property
 
 from .errors import HomeUnusable
 
-# sun_path has 108 bytes on Linux and 104 on macOS, with the closing NUL.
+# sun_path has 108 bytes on Linux and 104 on macOS, including the closing NUL.
 SOCKET_PATH_LIMIT = 103
 
 
 class Home:
-    """Where everything of one hiboss lies; directories 0700, files 0600."""
+    """The home of one hiboss: database, settings, tokens, secrets, media. Directories 0700, files 0600."""
 
     def __init__(self, path: str | None = None) -> None:
         chosen = path or os.environ.get("HIBOSS_HOME") or "~/.hiboss"
@@ -56,11 +56,11 @@ class Home:
 
     @property
     def secrets(self) -> str:
-        """What others must not learn and the database must not hold, a file each."""
+        """The directory of secrets that must not be in the database, such as bot tokens: one file each."""
         return self._in("secrets")
 
     def workspace(self, agent: str) -> str:
-        """Where an agent works that was given no other place."""
+        """Return the workspace of an agent that has no other one."""
         return self._in("workspaces", agent.lower())
 
     @property
@@ -73,7 +73,7 @@ class Home:
 
     @cached_property
     def socket(self) -> str:
-        """In the home, or where the platform keeps sockets when that path is too long for one."""
+        """The path of the socket: in the home, or in the runtime directory if that path is too long."""
         near = self._in("daemon.sock")
         if len(os.fsencode(near)) <= SOCKET_PATH_LIMIT:
             return near
@@ -82,7 +82,7 @@ class Home:
         from platformdirs import user_runtime_dir
 
         mark = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-        with warnings.catch_warnings():  # platformdirs warns when it falls back to another place
+        with warnings.catch_warnings():  # platformdirs warns when it falls back to another directory
             warnings.simplefilter("ignore")
             far = os.path.join(user_runtime_dir("hiboss"), f"{mark}.sock")
         if len(os.fsencode(far)) > SOCKET_PATH_LIMIT:
@@ -90,19 +90,19 @@ class Home:
         return far
 
     def create(self) -> None:
-        """Make what is missing; refuse a home that cannot be written."""
+        """Create the directories that are missing; raise HomeUnusable if the home cannot be written."""
         try:
-            # Files of two owners would lock one of them out.
+            # With files of two owners, one of them could not open the other's.
             if os.path.exists(self.path) and os.stat(self.path).st_uid != os.geteuid():
                 raise HomeUnusable(home=self.path, why="it belongs to another user")
-            rooms = (self.media, self.tokens, self.backups, self.secrets, self._in("logs"))
-            for directory in (self.path, *rooms):
+            inside = (self.media, self.tokens, self.backups, self.secrets, self._in("logs"))
+            for directory in (self.path, *inside):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(self.path, 0o700)
             self._create_socket_directory(os.path.dirname(self.socket))
         except OSError as error:
             raise HomeUnusable(home=self.path, why=_why(error)) from error
-        # root passes every access check, so ask the directory itself
+        # root passes every access check, so write a file to find out
         probe = self._in(".writable")
         try:
             with open(probe, "w"):
@@ -114,13 +114,15 @@ class Home:
     def _create_socket_directory(self, path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
         if os.stat(path).st_uid != os.geteuid():
-            raise HomeUnusable(home=self.path, why=f"{path}, where its socket must go, is another user's")
+            raise HomeUnusable(home=self.path, why=f"{path}, where its socket is, belongs to another user")
         os.chmod(path, 0o700)
 
     def profile(self, name: str) -> str:
+        """Return the path of the token file that `--as name` reads."""
         return os.path.join(self.tokens, name)
 
     def profiles(self) -> list[str]:
+        """Return the names of all profiles, sorted."""
         try:
             return sorted(n for n in os.listdir(self.tokens) if "." not in n)
         except OSError:
@@ -131,10 +133,11 @@ class Home:
 
     @contextmanager
     def keeping(self, name: str, token: str) -> Iterator[str]:
-        """Keep a token for `--as name` if what is done in the block succeeds.
+        """Store a token for `--as name` if the block succeeds; yield the path of its file.
 
-        The token is on disk, beside its place, before the block that stores its hash, since
-        nobody can learn it afterwards. A crash in between is settled by the next start.
+        The block stores the hash of the token in the database. The token is written to disk
+        before that, under a temporary name, because it cannot be recovered afterwards. After
+        a crash in between, the next start cleans up (`settle_profiles`).
         """
         path = self.profile(name.lower())
         waiting = f"{path}.{os.urandom(4).hex()}.new"
@@ -158,23 +161,44 @@ class Home:
             raise HomeUnusable(home=self.path, why=_why(error)) from error
 
     def keep_secret(self, secret: str) -> str:
-        """The name under which it is kept from now on."""
+        """Store a secret and return the name to read it by."""
         name = os.urandom(8).hex()
         self._write_waiting(os.path.join(self.secrets, name), secret)
         return name
 
     def secret(self, name: str) -> str | None:
+        """Return a stored secret, or None if it cannot be read."""
         try:
             with open(os.path.join(self.secrets, name), encoding="utf-8") as file:
                 return file.read().strip()
         except OSError:
             return None
 
+    def keep_run_token(self, run: str, token: str) -> str:
+        """Store the token of a run and return the path of its file.
+
+        A file and not only a variable: some programs hide variables called *TOKEN* from their tools.
+        """
+        os.makedirs(self._in("run-tokens"), mode=0o700, exist_ok=True)
+        path = self._in("run-tokens", run)
+        with open(path, "w", opener=_private) as file:
+            file.write(token + "\n")
+        return path
+
+    def forget_run_token(self, run: str) -> None:
+        _unlink(self._in("run-tokens", run))
+
+    def forget_run_tokens(self) -> None:
+        """Delete the token files that a crash left behind. Call it at start, when no run is active."""
+        import shutil
+
+        shutil.rmtree(self._in("run-tokens"), ignore_errors=True)
+
     def forget_secret(self, name: str) -> None:
         _unlink(os.path.join(self.secrets, name))
 
     def settle_profiles(self, in_force: Callable[[str], bool]) -> None:
-        """What a crash left waiting: kept if its token was stored, else taken away."""
+        """Clean up after a crash in `keeping`: keep a token file if its token is valid, else delete it."""
         for name in os.listdir(self.tokens):
             if name.endswith(".new"):
                 waiting = os.path.join(self.tokens, name)
@@ -191,7 +215,7 @@ class Home:
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """A temporary name beside `path`; it takes the path's place, durably, when all went well."""
+    """Yield a temporary path beside `path`; when the block succeeds, rename it to `path`, durably."""
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.part"
     try:
         yield temporary
@@ -204,7 +228,7 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def sync_directory(path: str) -> None:
-    """A new name in a directory survives a power cut only after this."""
+    """Sync a directory: a new name in it survives a power cut only after this."""
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)

@@ -1,4 +1,4 @@
-"""Code of others, named in the settings: adapters and providers of your own."""
+"""Load adapters and providers from Python modules that are named in the settings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from .errors import BadSetting
 
 
 def load(module: str, attribute: str, key: str, ours: dict[str, Any], setting: str) -> dict[str, Any]:
-    """The classes a module lists in `attribute`, by their `key`; none may take the name of one of ours."""
+    """Return the classes that a module lists in `attribute`, by their `key`.
+
+    `ours` are the built-in classes: a name that is already there is refused.
+    """
     try:
         found = {getattr(one, key): one for one in getattr(import_module(module), attribute)}
-    except Exception as error:  # somebody's module: it may fail in any way
+    except Exception as error:  # foreign code: it may fail in any way
         raise BadSetting(
             where=setting,
             value=f"{module} ({type(error).__name__}: {error})"[:500],
             wants=f"modules that can be imported and have {attribute}, a list of classes",
         ) from error
     if taken := sorted(found.keys() & ours.keys()):
-        wants = f"another {key} than {', '.join(taken)}, which is ours"
+        wants = f"another {key} than {', '.join(taken)}, which is built in"
         raise BadSetting(where=setting, value=module, wants=wants)
     return found

@@ -1,4 +1,4 @@
-"""How messages repeat what somebody wrote: without secrets, without tricks, with a near match."""
+"""Quote user input in messages: without secrets, without control characters, with a near match."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _TOKEN = re.compile(r"(hb[abur]_)[A-Za-z0-9_-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}"
 
 
 def redact(text: str) -> str:
-    """The text, with all but the kind of every token in it left out."""
+    """Return the text with every token in it cut to its prefix (`hba_…`)."""
     return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
 
 
-# Facts that say again what somebody wrote.
-_WRITTEN = {"value", "name", "address", "path", "key", "method", "id", "detail", "account"}
+# The facts of errors that quote user input.
+_USER_INPUT = {"value", "name", "address", "path", "key", "method", "id", "detail", "account"}
 
 
-def shown(name: str, fact: Any) -> Any:
-    """A fact as a message shows it: nothing is seen as nothing, and no character in it does anything."""
-    if name not in _WRITTEN or not isinstance(fact, str):
+def printable(name: str, fact: Any) -> Any:
+    """Return a fact as a message shows it: '' for an empty text, and escapes for unprintable characters."""
+    if name not in _USER_INPUT or not isinstance(fact, str):
         return fact
     if fact.isprintable():
         return fact or "''"
@@ -29,10 +29,10 @@ def shown(name: str, fact: Any) -> Any:
 
 
 def nearest(word: str, known: Iterator[str] | list[str], *, before: str = "") -> str:
-    """A trailing ' (did you mean …?)', or nothing when no known word is near."""
-    from difflib import get_close_matches  # 3 ms that a command without an error need not pay
+    """Return ' (did you mean …?)' with the nearest known word, or '' when none is near."""
+    from difflib import get_close_matches  # the import takes 3 ms; only errors need it
 
-    if len(word) > LONGEST_WORD:  # nobody mistyped that, and comparing megabytes holds everybody up
+    if len(word) > LONGEST_WORD:  # no typing error, and comparing megabytes would block the event loop
         return ""
     folded = {k.lower(): k for k in known}
     matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)

@@ -1,9 +1,9 @@
-"""Envelopes as text, for people and for agents: the one place that knows how they look.
+"""Render envelopes as text, for people and for agents. No other module formats them.
 
-It works on the API form of an envelope, so every door and every turn shows the same. What
-a sender wrote cannot pass for what we say: names are single lines without marks of ours,
-and a line of a text that would begin another envelope gets a `>` in front (JSON has the
-text unchanged).
+It works on the JSON form of an envelope, so every door and every turn shows the same. Input
+of senders is escaped, so that it cannot forge a header: a name becomes one line without
+square brackets (`[boss]` is a mark of hiboss), and a line of a text that looks like a header
+line gets a `>` in front (core/escaping.py). JSON output has the text unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Facts = list[tuple[str, str]]
 CONTEXT_LIMIT = 250
 DIGEST_LIMIT = 2_000
 
-# Characters that turn the direction of what follows; an override could put a name's end before ours.
+# Characters that change the writing direction; with one, a name could visually reorder the header line.
 _STEERING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _RIGHT_TO_LEFT = re.compile(
@@ -34,49 +34,51 @@ _BRACKETS = str.maketrans(_SQUARE, "()" * (len(_SQUARE) // 2))
 
 
 def envelope(one: Envelope, zone: tzinfo) -> str:
-    """One envelope as lists show it: header lines, how its delivery stands, the text."""
+    """Render one envelope as lists show it: header lines, state of the delivery, text."""
     return "\n".join([*_lines(facts(one, zone)), *content(one, zone)])
 
 
 def facts(one: Envelope, zone: tzinfo) -> Facts:
-    """The lines above the text, by key."""
+    """Return the lines above the text, as pairs of key and value."""
     return _header(one, zone) + _delivery(one, zone)
 
 
 def turn(now: str, agent: str, pending: int | str, envelopes: Sequence[Envelope], zone: tzinfo) -> str:
-    """What an agent's turn contains: its context, then the envelopes."""
+    """Render the input of an agent's turn: the context, then the envelopes."""
     blocks = [context(now, agent, pending, zone)]
-    # Consecutive messages of one group chat stand under one header, if it says the same of all.
-    for _, run in groupby(envelopes, key=lambda one: _place(one, zone)):
+    # Consecutive messages of one group chat share a header, if it is the same for all of them.
+    for _, run in groupby(envelopes, key=lambda one: _group_key(one, zone)):
         blocks.append(_under_one_header(list(run), zone))
     return "\n\n".join(blocks)
 
 
 def already_sent(sent: Sequence[tuple[str, Sequence[str], str]]) -> str:
-    """What an agent sent when it was given this turn before and did not finish it: id, to whom, a quote."""
+    """Render what an agent sent when it was given this turn before and did not finish: id, to, quote."""
     lines = [f'- {number} to {", ".join(to)}: "{line(quote)}"' for number, to, quote in sent]
     return "\n".join(["already-sent:", *lines])
 
 
 def context(now: str, agent: str, pending: int | str, zone: tzinfo) -> str:
+    """Render the first lines of a turn: time, name of the agent, number of due envelopes."""
     text = "\n".join(_lines([("now", moment(now, zone)), ("agent", agent), ("pending", str(pending))]))
     assert len(text) <= CONTEXT_LIMIT
     return text
 
 
 def digest(envelopes: Sequence[Envelope], zone: tzinfo) -> str:
-    """What came, in short: each message cut to a length that wakes an agent without filling it."""
+    """Render envelopes in short: each is cut to DIGEST_LIMIT characters, to spare an agent's context."""
     return "\n\n".join(_cut(one, _under_one_header([one], zone)) for one in envelopes)
 
 
 def _cut(one: Envelope, block: str) -> str:
     if len(block) <= DIGEST_LIMIT:
         return block
-    note = f"\n… (the rest: hiboss envelope get --id {one['id']})"
+    note = f"\n… (the rest: hiboss envelope get {one['id']})"
     return block[: DIGEST_LIMIT - len(note)] + note
 
 
-def _place(one: Envelope, zone: tzinfo) -> Any:
+def _group_key(one: Envelope, zone: tzinfo) -> Any:
+    """Return a key that is equal for messages which can share a header."""
     if _group(one) is None:
         return one["id"]
     own = ("envelope-id", "created-at")
@@ -86,8 +88,8 @@ def _place(one: Envelope, zone: tzinfo) -> Any:
 def _under_one_header(run: list[Envelope], zone: tzinfo) -> str:
     header = _header(run[0], zone)
     header[0] = ("envelope-id", ", ".join(one["id"] for one in run))
-    said = ["\n".join(content(one, zone)) for one in run]
-    return "\n".join(_lines(header)) + "\n" + "\n\n".join(said)
+    contents = ["\n".join(content(one, zone)) for one in run]
+    return "\n".join(_lines(header)) + "\n" + "\n\n".join(contents)
 
 
 def _header(one: Envelope, zone: tzinfo) -> Facts:
@@ -132,9 +134,9 @@ def _lines(known: Facts) -> list[str]:
 
 
 def content(one: Envelope, zone: tzinfo) -> list[str]:
-    """The text, under who said it when in a group chat, and the files that came with it."""
-    said = f"{_author(one)} at {moment(one['created_at'], zone)}:" if _group(one) is not None else "text:"
-    lines = [said, body(one["text"]) or "(none)"]
+    """Render the text and its attachments; in a group chat the author and the time stand above the text."""
+    title = f"{_author(one)} at {moment(one['created_at'], zone)}:" if _group(one) is not None else "text:"
+    lines = [title, body(one["text"]) or "(none)"]
     if one["attachments"]:
         lines.append("attachments:")
         lines += [_attachment(file) for file in one["attachments"]]
@@ -148,11 +150,11 @@ def _attachment(file: Mapping[str, Any]) -> str:
 
 
 def body(text: str) -> str:
-    """A text, with a `>` before each line that would look like one of ours."""
+    """Return a text with a `>` before each line that looks like a header line."""
     return escaping.escape_body(text)
 
 
-# --- who said it ---------------------------------------------------------------------
+# --- the author ----------------------------------------------------------------------
 
 
 def _from_name(one: Envelope) -> str | None:
@@ -168,7 +170,7 @@ def _author(one: Envelope) -> str:
 
 
 def _person(one: Envelope) -> str:
-    """Alice (@alice)"""
+    """Return the author's name and platform user name: Alice (@alice)."""
     author = (one["channel"] or {}).get("author") or {}
     chosen = author.get("name") or one["from_name"] or ""
     shown = name(escaping.escape_name(chosen))
@@ -181,7 +183,7 @@ def _with_mark(shown: str, is_boss: bool) -> str:
 
 
 def _group(one: Envelope) -> str | None:
-    """The name of the group chat this was said in, if it was one."""
+    """Return the name of the group chat of this message; None if it was no group chat."""
     chat = (one["channel"] or {}).get("chat") or {}
     if chat.get("kind") == "group":
         return str(chat.get("title") or chat.get("id") or "")
@@ -201,34 +203,34 @@ def _last_error(one: Envelope) -> str | None:
     return line(error["text"] or error["kind"]) if error else None
 
 
-# --- words of others inside lines of ours ----------------------------------------------
+# --- input of senders inside header lines ----------------------------------------------
 
 
 def name(text: str) -> str:
-    """A name somebody chose: one line, and never with our mark `[boss]` in it."""
+    """Return a chosen name on one line, with round brackets for square ones: it cannot contain `[boss]`."""
     return line(text.translate(_BRACKETS))
 
 
 def line(text: str) -> str:
-    """One line, whose direction ends where it ends."""
+    """Return a text on one line: no control characters, and its writing direction ends with it."""
     flat = " ".join(_STEERING.sub("", text).split())
     flat = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", flat)
     return f"{_ISOLATE}{flat}{_RELEASE}" if _RIGHT_TO_LEFT.search(flat) else flat
 
 
 def length(seconds: int) -> str:
-    """2h5m: the two largest units say enough."""
+    """Return a duration in its two largest units, like 2h5m."""
     parts = [
         (seconds // 86_400, "D"),
         (seconds // 3600 % 24, "h"),
         (seconds // 60 % 60, "m"),
         (seconds % 60, "s"),
     ]
-    said = [f"{number}{unit}" for number, unit in parts]
+    texts = [f"{number}{unit}" for number, unit in parts]
     first = next((place for place, (number, _) in enumerate(parts) if number), 3)
-    return "".join(part for part in said[first : first + 2] if not part.startswith("0")) or "0s"
+    return "".join(text for text in texts[first : first + 2] if not text.startswith("0")) or "0s"
 
 
 def moment(utc: str, zone: tzinfo) -> str:
-    """2026-01-28T20:08:45+08:00 from the API's UTC."""
+    """Return 2026-01-28T20:08:45+08:00 for a UTC time of the API."""
     return datetime.fromisoformat(utc).astimezone(zone).isoformat(timespec="seconds")

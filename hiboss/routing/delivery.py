@@ -69,7 +69,7 @@ class Delivery:
     async def resume(self, binding: int) -> None:
         """An adapter runs, for the first time or again: all its lanes go on."""
         await self._store.write(lambda tx: lanes.reopen_binding(tx, binding))
-        self.wake(await self._store.read_slowly(lambda c: lanes.with_work(c, binding)))
+        self.wake(await self._store.read_in_thread(lambda c: lanes.with_work(c, binding)))
 
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look into these lanes. `eager`: something new came, so try also one that waits."""
@@ -103,12 +103,12 @@ class Delivery:
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """What it had in hand waits with the lane, as after any error, and is tried again."""
         now = clock.now()
-        until = now + int(backoff.after(1) * 1000)
+        until = now + int(backoff.delay_seconds(1) * 1000)
 
         def write(tx: Tx) -> None:
             lanes.broke_off(tx, lane, failure, until, now)
 
-        await self._store.write_in_the_end(write)
+        await self._store.write_until_done(write)
         self.nudge(until)
 
     async def _deliver(self, lane: Lane, eager: bool) -> None:
@@ -135,7 +135,7 @@ class Delivery:
                 settle.write(tx)
             return lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
 
-        claimed = await self._store.write_in_the_end(change)
+        claimed = await self._store.write_until_done(change)
         crashpoint(SETTLED)
         if settle is not None:
             self._bus.publish(settle.event)
@@ -217,7 +217,7 @@ class Delivery:
     def _waits(self, lane: Lane, claimed: EnvelopeRow, failure: Failure, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
         failures = self._store.read(lambda connection: lanes.failures(connection, lane))
-        delay = backoff.after(failures)
+        delay = backoff.delay_seconds(failures)
         if retry_after is not None and math.isfinite(retry_after):
             delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
         log.warning("%s waits %.0f s: %s", address, delay, failure.text, extra={"action": "deliver"})

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ..core.errors import ArmedElsewhere, Stopping
+from ..core.errors import AlreadyWatched, Stopping
 
 
 class Waiters:
@@ -14,7 +14,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._waiting: dict[int, set[asyncio.Event]] = {}
-        self._armed: set[int] = set()
+        self._watched: set[int] = set()
         self._closed = False
 
     def wake(self, recipients: Iterable[int]) -> None:
@@ -56,15 +56,15 @@ class Waiters:
         return True
 
     @contextmanager
-    def armed(self, recipient: int, name: str) -> Iterator[None]:
-        """The one watch there may be for somebody, as long as the block lasts."""
-        if recipient in self._armed:
-            raise ArmedElsewhere(address=name)
-        self._armed.add(recipient)
+    def only_watcher(self, recipient: int, name: str) -> Iterator[None]:
+        """Hold the only watch of a recipient while the block runs; a second one raises AlreadyWatched."""
+        if recipient in self._watched:
+            raise AlreadyWatched(address=name)
+        self._watched.add(recipient)
         try:
             yield
         finally:
-            self._armed.discard(recipient)
+            self._watched.discard(recipient)
 
     def close(self) -> None:
         """Let everybody go: the daemon ends."""

@@ -30,14 +30,36 @@ def namesakes(connection: Connection, address: Address) -> tuple[int, ...]:
     return tuple(row["id"] for row in rows)
 
 
-def near_address(tx: Tx | Connection, address: Address) -> str:
-    """' (did you mean agent:nex?)' from those who are here."""
-    rows = tx.execute(
+def find_name(connection: Connection | Tx, name: str) -> Address | None:
+    """Who has a bare name: names are unique over agents, people and groups. Else who had it last."""
+    row = connection.execute(
         """
-        SELECT name FROM address
-        WHERE retired_at IS NULL AND kind = ? AND kind <> 'channel' AND fold <> 'agent:system' LIMIT 1000
+        SELECT kind, name FROM address WHERE fold IN ('agent:' || ?1, 'user:' || ?1, 'group:' || ?1)
+        ORDER BY retired_at IS NULL DESC, id DESC LIMIT 1
         """,
-        (address.kind,),
-    )
+        (name.lower(),),
+    ).fetchone()
+    return Address(row["kind"], row["name"]) if row else None
+
+
+def near_address(tx: Tx | Connection, address: Address) -> str:
+    """' (did you mean agent:nex?)' for an address that nobody has."""
     # By the name alone: with `agent:` before both, any two would be near each other.
-    return nearest(address.name, [row["name"] for row in rows], before=f"{address.kind}:")
+    return nearest(address.name, _names(tx, address.kind), before=f"{address.kind}:")
+
+
+def near_name(tx: Tx | Connection, name: str) -> str:
+    """' (did you mean nex?)' for a bare name that nobody has."""
+    return nearest(name, _names(tx, "agent", "user", "group"))
+
+
+def _names(tx: Tx | Connection, *kinds: str) -> list[str]:
+    rows = tx.execute(
+        f"""
+        SELECT name FROM address
+        WHERE retired_at IS NULL AND kind IN ({",".join("?" * len(kinds))}) AND kind <> 'channel'
+          AND fold <> 'agent:system' LIMIT 1000
+        """,
+        kinds,
+    )
+    return [row["name"] for row in rows]

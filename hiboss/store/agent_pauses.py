@@ -78,7 +78,7 @@ def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) ->
     too_far = run_limits.too_far(tx, trace, int(mail["hops"]), bounds)
     if too_far is not None:
         pause(tx, agent["id"], "guard", too_far, now, trace=trace)
-        ending = f"\nTo end it there, first: hiboss envelope cancel --as boss --id e{mail['id']}"
+        ending = f"\nTo end it there, first: hiboss envelope cancel e{mail['id']}"
         _tell(tx, agent["name"], too_far, "to let it go on", now, ending)
         return True
     too_much = run_limits.over_budget(tx, agent, bounds)
@@ -90,6 +90,6 @@ def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) ->
 
 
 def _tell(tx: Tx, name: str, why: str, what: str, now: int, ending: str = "") -> None:
-    command = f"hiboss agent resume --as boss --name {name}"
+    command = f"hiboss agent resume {name}"
     text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}{ending}"
     notices.notify(tx, BOSS, text, now)

@@ -98,7 +98,7 @@ def _end_tasks(tx: Tx, agent: int, now: int) -> None:
 
 
 def get(connection: Connection | Tx, name: str) -> Row:
-    fold = f"agent:{name}".lower()
+    fold = f"agent:{name.removeprefix('agent:')}".lower()
     row: Row | None = connection.execute(
         f"{_SELECT} AND a.fold = ? AND a.retired_at IS NULL", (fold,)
     ).fetchone()

@@ -61,16 +61,16 @@ _WALKS = " UNION ALL ".join(
 )
 
 
-def count(connection: Connection, recipient: int, exact_to: int) -> int | str:
-    """How much is due: exact up to a limit, then `1000+`."""
+def count(connection: Connection, recipient: int, exact_to: int, *, with_held: bool = False) -> int | str:
+    """How much is due: exact up to a limit, then `1000+`. `with_held`: also what is being delivered."""
     found: int = connection.execute(
         """
         SELECT count(*) FROM (
             SELECT 1 FROM envelope INDEXED BY envelope_due
-            WHERE recipient = ? AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
-              AND waits IS NULL LIMIT ?)
+            WHERE recipient = ?1 AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
+              AND waits IS NULL AND (?3 OR held_by IS NULL) LIMIT ?2)
         """,
-        (recipient, exact_to + 1),
+        (recipient, exact_to + 1, with_held),
     ).fetchone()[0]
     return f"{exact_to}+" if found > exact_to else found
 

@@ -171,8 +171,19 @@ def _give_up(tx: Tx, lane: Lane, failure: Failure, now: int) -> None:
     fail(tx, [row["id"] for row in rows], failure, now)
 
 
-def fail(tx: Tx, numbers: list[int], failure: Failure, now: int, *, tried: bool = False) -> None:
-    """Given up: kept, visible, and each sender is told once. `tried`: this was one more attempt."""
+def fail(
+    tx: Tx,
+    numbers: list[int],
+    failure: Failure,
+    now: int,
+    *,
+    tried: bool = False,
+    not_told: int | None = None,
+) -> None:
+    """Give envelopes up: they are kept, and each sender gets one notice, but not `not_told`.
+
+    `tried`: this was one more attempt.
+    """
     senders: dict[int, list[Row]] = {}
     for number in numbers:
         failed = tx.execute(
@@ -195,6 +206,7 @@ def fail(tx: Tx, numbers: list[int], failure: Failure, now: int, *, tried: bool 
             (number,),
         ).fetchone()
         senders.setdefault(row["sender"], []).append(row)
+    senders.pop(not_told or 0, None)
     for sender, rows in senders.items():
         notices.tell_sender(tx, sender, rows, failure.text, now, again=failure.kind != "unbound")
 

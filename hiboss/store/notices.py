@@ -23,18 +23,19 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
     more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
     text = f"Not delivered: {what}{more}. {why}"
     if again:
-        ids = " ".join(f"--id e{one['id']}" for one in rows[:20])
-        speaker = " --as boss" if address == BOSS else ""
-        text += f"\nTo try again: hiboss envelope retry{speaker} {ids}"
+        ids = " ".join(f"e{one['id']}" for one in rows[:20])
+        text += f"\nTo try again: hiboss envelope retry {ids}"
     notify(tx, address, text, now, about=rows[0]["message"])
 
 
 def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
     row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
     since = local(now, zone(boss_timezone(tx)))
+    kind, _, name = row[0].partition(":")
+    see = f"hiboss agent status {name}" if kind == "agent" else "hiboss lane list"
     text = (
         f"Nothing gets through to {row[0]} since {since}: {why}\n"
-        "What is for there waits in order and is tried again. See: hiboss lane list --as boss"
+        f"Its envelopes wait in order and are tried again. See: {see}"
     )
     notify(tx, BOSS, text, now)
 

@@ -8,7 +8,7 @@ from .group_commit import Tx
 
 def get(connection: Connection | Tx, holder: int, session: str) -> int:
     row = connection.execute(
-        "SELECT position FROM cursor WHERE holder = ? AND session = ?", (holder, session)
+        "SELECT position FROM poll_position WHERE holder = ? AND session = ?", (holder, session)
     ).fetchone()
     return int(row["position"]) if row else 0
 
@@ -20,7 +20,7 @@ def advance(tx: Tx, holder: int, session: str, step: tuple[int, int], now: int) 
         return False
     tx.execute(
         """
-        INSERT INTO cursor (holder, session, position, updated_at) VALUES (?1, ?2, ?3, ?4)
+        INSERT INTO poll_position (holder, session, position, updated_at) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (holder, session) DO UPDATE SET position = ?3, updated_at = ?4
         """,
         (holder, session, position, now),

@@ -26,7 +26,7 @@ class Spent(NamedTuple):
 
 
 def too_far(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | None:
-    allowed = tx.execute("SELECT hops, runs FROM errand WHERE trace = ?", (trace,)).fetchone()
+    allowed = tx.execute("SELECT hops, runs FROM trace_limit WHERE trace = ?", (trace,)).fetchone()
     most_hops = allowed["hops"] if allowed else bounds.hops
     if hops >= most_hops:
         return f"the errand {trace} has gone through {hops} hands"
@@ -70,7 +70,7 @@ def extend(tx: Tx, trace: str, bounds: Bounds) -> None:
     hops = _most_hops(tx, trace)
     tx.execute(
         """
-        INSERT INTO errand (trace, hops, runs) VALUES (?1, ?2, ?3)
+        INSERT INTO trace_limit (trace, hops, runs) VALUES (?1, ?2, ?3)
         ON CONFLICT (trace) DO UPDATE SET hops = ?2, runs = ?3
         """,
         (trace, hops + bounds.hops, _runs(tx, trace) + bounds.runs),

@@ -71,8 +71,8 @@ def _answer(tx: Tx, turn: Turn, answer: Answer, now: int) -> tuple[Accepted | No
         return None, "not sent: this agent sends its answers itself (reply explicit)"
     if turn.reply_conversation is None:
         return None, "not sent: what it was about was made by a machine or by itself, and wants no answer"
-    if _spoke(tx, turn):
-        return None, "not sent: it had already written there itself"
+    if _already_sent(tx, turn, text):
+        return None, "not sent: the agent had already sent this text there"
     return _try(tx, turn, answer.text, now)
 
 
@@ -84,21 +84,21 @@ def _try(
         sent = _send(tx, turn, text, now, deliver_at)
     except HibossError as error:
         why = f"What agent:{turn.name} answered could not be sent: {error.message}\nIt said: {text[:1_000]}"
-        notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get --id r{turn.run}", now)
+        notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get r{turn.run}", now)
         return None, f"not sent: {error.message}"
     return sent, None if sent else "not sent: nobody else is there"
 
 
-def _spoke(tx: Tx, turn: Turn) -> bool:
-    """Whether the agent has written there itself in this run; a reminder for later is no answer."""
-    found = tx.execute(
+def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
+    """Whether the agent sent this very text there in this run; a message for later does not count."""
+    rows = tx.execute(
         """
-        SELECT 1 FROM message INDEXED BY message_sender
+        SELECT text FROM message INDEXED BY message_sender
         WHERE sender = ? AND id > ? AND run = ? AND conversation = ? AND deliver_at IS NULL
         """,
         (turn.agent, turn.after_message, turn.run, turn.reply_conversation),
-    ).fetchone()
-    return found is not None
+    )
+    return any(row["text"].strip() == text for row in rows)
 
 
 def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None) -> Accepted | None:
@@ -229,17 +229,21 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> None:
     lanes.meets(tx, turn.lane, failure, until, now)
 
 
-def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: bool) -> None:
-    """It was ended by somebody (cancelled) or with the daemon (interrupted).
+def cancel(
+    tx: Tx, turn: Turn, status: str, why: str, now: int, ending: tuple[bool, int | None] = (False, None)
+) -> None:
+    """The run was ended by somebody (cancelled) or with the daemon (interrupted).
 
-    `gives_up`: its envelopes fail, and can be tried again; else they are due again.
+    `ending`: whether its envelopes fail (they can be retried) or are due again; and the address id of
+    whoever ended it, who gets no notice about envelopes of their own.
     """
     if not _still_running(tx, turn):
         return
+    gives_up, by = ending
     failure = Failure(status, why)
     _end(tx, turn, status, now, failure=failure)
     if gives_up:
-        lanes.fail(tx, list(turn.envelopes), failure, now)
+        lanes.fail(tx, list(turn.envelopes), failure, now, not_told=by)
     _free(tx, turn.envelopes + turn.riding)
 
 

@@ -66,7 +66,7 @@ class Store:
         """Run an operation in the writer; done after COMMIT."""
         return self._writer.submit(operation)
 
-    async def write_in_the_end(self, operation: Callable[[Tx], T]) -> T:
+    async def write_until_done(self, operation: Callable[[Tx], T]) -> T:
         """The same for what must not be forgotten: while the store cannot be used, try again."""
         pause = 0.1
         while True:
@@ -84,7 +84,7 @@ class Store:
         except sqlite3.Error as error:
             raise translate(error, self.home) from error
 
-    async def read_slowly(self, query: Callable[[Connection], T]) -> T:
+    async def read_in_thread(self, query: Callable[[Connection], T]) -> T:
         """A read that may take long, on another thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read_pooled, query)

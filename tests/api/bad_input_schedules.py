@@ -223,8 +223,8 @@ def _whose() -> Iterator[Row]:
         yield row(name, {"address": nobody}, "unknown_address", "nobody-here", words, by="boss")
     armed = {"address": "agent:watched"}
     words = "watch --address agent:watched"
-    yield row("envelope.watch", armed, "armed_elsewhere", "agent:watched", words, by="boss")
-    yield row("envelope.watch", {}, "armed_elsewhere", "agent:watched", "watch", by="watched")
+    yield row("envelope.watch", armed, "already_watched", "agent:watched", words, by="boss")
+    yield row("envelope.watch", {}, "already_watched", "agent:watched", "watch", by="watched")
 
 
 def _cursors() -> Iterator[Row]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiboss.cli.chat.conversation import choose
-from hiboss.cli.chat.formatting import content, tail, wrapped
+from hiboss.cli.chat.conversation import Other, choose
+from hiboss.cli.chat.formatting import content, tail
 from hiboss.cli.chat.typed_input import COMMANDS, understand
-from hiboss.cli.table_layout import width
+from hiboss.cli.text_layout import width, wrapped
 from hiboss.core.errors import InvalidParams
 
 WORDS = st.text(alphabet="ab c漢é\n\t\x1b", max_size=200)
@@ -90,11 +91,16 @@ def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.Monke
 def test_whom_one_talks_with() -> None:
     kai = {"name": "kai", "address": "agent:kai", "mode": "pull", "provider": None}
     nex = {"name": "nex", "address": "agent:nex", "mode": "run", "provider": "demo"}
-    assert choose(None, [kai]).name == "kai"
-    assert choose(None, [kai, nex]).name == "nex"
-    assert choose("NEX", [kai, nex]).address == choose("agent:Nex", [kai, nex]).address == "agent:nex"
-    assert choose("kai", [kai, nex]).fetches and not choose("nex", [kai, nex]).fetches
-    assert choose("user:ana", [kai]).name == "user:ana"
+    def chosen(named: str | None, *team: dict[str, Any]) -> Other:
+        found = choose(named, list(team))
+        assert found is not None
+        return found
+
+    assert chosen(None, kai).name == "kai"
+    assert chosen(None, kai, nex).name == "nex"
+    assert chosen("NEX", kai, nex).address == chosen("agent:Nex", kai, nex).address == "agent:nex"
+    assert chosen("kai", kai, nex).fetches and not chosen("nex", kai, nex).fetches
+    assert choose("user:ana", [kai]) is choose("ana", [kai]) is None
     for team in ([], [kai, {**kai, "name": "abe"}]):
         with pytest.raises(InvalidParams):
             choose(None, team)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from hiboss.cli.table_layout import Column, cut, flat, lines, tame, width
+from hiboss.cli.table_layout import Column, fit
+from hiboss.cli.text_layout import cut, flat, tame, width
 
 FAMILY = "👩\u200d👩\u200d👧\u200d👦"
 ANY_TEXT = st.text(st.characters(), max_size=40)
@@ -16,6 +17,10 @@ THREE = [
     Column(title="from", least=8, most=12, leaves=1),
     Column(title="text", least=8),
 ]
+
+
+def lines(columns: list[Column], rows: list[list[str]], cells: int) -> list[str]:
+    return [one.text for one in fit(columns, rows, cells)]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,23 @@ def test_a_column_that_says_nothing_or_finds_no_room_leaves() -> None:
         "id  text",
         "e1  hello you there",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "whole"),
+    [
+        ("hello", 80, True),
+        ("two\nlines", 80, True),
+        ("hello", 14, True),
+        ("hello you", 14, False),
+        ("x" * 500, 600, True),
+        ("x" * 501, 600, False),  # more than a row ever shows
+        ("hello", 3, False),
+    ],
+)
+def test_a_line_knows_whether_it_shows_all_of_the_last_column(text: str, cells: int, whole: bool) -> None:
+    head, row = fit(THREE, [["e1", "", text]], cells)
+    assert row.whole is whole
 
 
 @given(rows=st.lists(st.tuples(ANY_TEXT, ANY_TEXT, ANY_TEXT).map(list), max_size=5), cells=st.integers(1, 90))

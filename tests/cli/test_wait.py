@@ -43,7 +43,7 @@ def is_armed(office: Office, name: str) -> bool:
     """Asked with a wrong cursor, so that the look is never armed itself."""
     with pytest.raises(Answered) as caught:
         office.daemon.call("envelope.watch", token=office.token(name), after="none")
-    return caught.value.stable_code == "armed_elsewhere"
+    return caught.value.stable_code == "already_watched"
 
 
 def was_seen(office: Office, name: str) -> bool:
@@ -131,9 +131,9 @@ def test_a_second_watch_hears_that_one_is_armed(office: Office, bob: str) -> Non
     with watching(office, bob) as first:
         second = office("watch", "--as", bob)
         assert (second.rc, second.stdout) == (ARMED, "")
-        assert "code: armed_elsewhere" in second.stderr
+        assert "code: already_watched" in second.stderr
         as_json = office("watch", "--as", bob, "--json")
-        assert (as_json.rc, as_json.stdout, as_json.error["code"]) == (ARMED, "", "armed_elsewhere")
+        assert (as_json.rc, as_json.stdout, as_json.error["code"]) == (ARMED, "", "already_watched")
         first.kill()
     wait_until(lambda: not is_armed(office, bob))  # killed by force, it is armed no more
 

@@ -110,7 +110,7 @@ def test_months_and_minutes_are_told_apart_by_case() -> None:
 def test_a_unit_given_twice_is_refused_and_named(text: str, unit: str) -> None:
     with pytest.raises(BadTime) as refused:
         means(text)
-    assert refused.value.why == f"{unit} stands there twice"
+    assert refused.value.why == f"the unit {unit} is given twice"
 
 
 # --- ISO 8601 ------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_an_unknown_attribute_is_no_fact() -> None:
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_the_exit_status_is_that_of_the_manual(cls: type[HibossError]) -> None:
-    special = {"daemon_unreachable": 3, "hung_up": 3, "timed_out": 4, "armed_elsewhere": 5, "stopping": 6}
+    special = {"daemon_unreachable": 3, "hung_up": 3, "timed_out": 4, "already_watched": 5, "stopping": 6}
     special |= dict.fromkeys(USAGE, 2)
     assert cls.exit == special.get(cls.code, 1)
     assert errors.exit_status(cls.code) == cls.exit

@@ -44,7 +44,7 @@ def write(one: Line, *documents: Any) -> None:
 
 def is_armed(party: Party) -> bool:
     """Whether somebody watches for this one; asked with a wrong cursor, to be never armed itself."""
-    return party.refusal(WATCH, after="none") == "armed_elsewhere"
+    return party.refusal(WATCH, after="none") == "already_watched"
 
 
 # --- answers out of order ------------------------------------------------------------
@@ -182,7 +182,7 @@ def test_of_many_watches_at_once_one_is_armed_and_the_next_follows(daemon: Runni
     with ExitStack() as stack:
         lines = [stack.enter_context(connected(daemon)) for _ in range(6)]
         outcomes = at_once([functools.partial(watch, one) for one in lines])
-        assert sorted(outcomes) == ["armed_elsewhere"] * 5 + ["ok"]
+        assert sorted(outcomes) == ["already_watched"] * 5 + ["ok"]
     wait_until(lambda: not is_armed(bob))
     with begun(bob, WATCH) as wait, begun(eve, WATCH):  # another's watch is no hindrance
         assert texts(waited(bob)) == []  # nor is a watch one to a wait

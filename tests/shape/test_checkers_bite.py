@@ -151,7 +151,7 @@ def test_places_are_named_by_function_and_counted_one_by_one() -> None:
         ("hiboss.daemon.wiring", "hiboss.testing.scripted_adapter"),
         ("hiboss.rpc.server", "hiboss.store.store"),  # a door beside the api
         ("hiboss.cli.commands.envelope", "hiboss.routing.router"),
-        ("hiboss.cli.session", "hiboss.rpc.codec"),  # a door through another
+        ("hiboss.cli.call", "hiboss.rpc.codec"),  # a door through another
         ("hiboss", "hiboss.routing.router"),
         ("hiboss.routing.router", "hiboss.attic"),  # a folder without a floor
     ],
@@ -171,7 +171,7 @@ def test_an_import_against_the_floors_is_found(module: str, target: str) -> None
         ("hiboss.rpc.server", "hiboss.api.dispatch"),
         ("hiboss.daemon.lifecycle", "hiboss.store.store"),
         ("hiboss.testing.frozen_clock", "hiboss.daemon.lifecycle"),
-        ("hiboss.cli.session", "hiboss"),
+        ("hiboss.cli.call", "hiboss"),
     ],
 )
 def test_an_import_of_the_own_floor_or_a_lower_one_passes(module: str, target: str) -> None:

@@ -28,7 +28,7 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
     """The exit status of a piece of code in a fresh interpreter, and what heavy things it imported."""
     done = subprocess.run(
         [sys.executable, "-c", _REPORT.format(code=code, heavy=HEAVY)],
-        env={**os.environ, "HIBOSS_HOME": str(home)},
+        env={"PATH": os.environ["PATH"], "HIBOSS_HOME": str(home)},
         capture_output=True,
         text=True,
         check=True,
@@ -44,7 +44,7 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
         "hiboss.core.paths",
         "hiboss.core.errors",
         "hiboss.cli.main",
-        "hiboss.cli.session",
+        "hiboss.cli.call",
         "hiboss.cli.commands.envelope",
         "hiboss.cli.commands.agent",
         "hiboss.cli.commands.daemon",

@@ -56,7 +56,7 @@ def with_schedules(connection: Connection, size: int) -> None:
         """
     )
     connection.execute(
-        f"{numbers} INSERT INTO cursor (holder, session, position, updated_at) SELECT {NEX_ID}, 's' || n, n, 1 FROM t"
+        f"{numbers} INSERT INTO poll_position (holder, session, position, updated_at) SELECT {NEX_ID}, 's' || n, n, 1 FROM t"
     )
 
 

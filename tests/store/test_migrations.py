@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,24 @@ from typing import Any
 import pytest
 from sqlite_utils import Database, Migrations
 
-from hiboss.core.errors import StoreError
+from hiboss.core.errors import StoreError, StoreUnreleased
 from hiboss.core.paths import Home
-from hiboss.store import schedules, tokens
 from hiboss.store.connection import Connection, connect
-from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
 from hiboss.store.migrations import migrate, migrations
 from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemon
-from tests.support.daemons import started, wait_until
-
-Step = Callable[[Database], None]
+from tests.store.later_schema import (
+    LATER,
+    ROWS,
+    VIEWS,
+    Step,
+    content,
+    m0002_pets,
+    m0003_drop_role,
+    rebuild,
+    tomorrow,
+)
+from tests.support.daemons import started
 
 
 @pytest.fixture
@@ -39,25 +46,8 @@ def connection(home: Home) -> Iterator[Connection]:
     """A database of today, with something in it."""
     with closing(connect(home, wait_seconds=1)) as connection:
         migrate(connection, home)
-        connection.execute("INSERT INTO config (key, value) VALUES ('old', 'data')")
+        connection.executescript(ROWS)
         yield connection
-
-
-def tomorrow(*steps: Step) -> Migrations:
-    """The migrations of a later hiboss: ours, and some more."""
-    known = Migrations("hiboss")
-    for ours in migrations._migrations:
-        known(name=ours.name)(ours.fn)
-    for step in steps:
-        known()(step)
-    return known
-
-
-def m0002_pets(db: Database) -> None:
-    db.executescript(
-        "CREATE TABLE pet (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO pet (name) VALUES ('Rex');"
-    )
-    db.execute("UPDATE config SET value = 'changed' WHERE key = 'old'")
 
 
 def m0003_breaks(db: Database) -> None:
@@ -78,8 +68,8 @@ def schema(connection: Connection) -> dict[tuple[str, str], Any]:
     return {(row[0], row[1]): row[2] and " ".join(row[2].split()) for row in rows}
 
 
-def content(connection: Connection) -> str:
-    return "\n".join(connection.iterdump())
+def rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    return {table: [tuple(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in TABLES}
 
 
 def backups(home: Home) -> list[str]:
@@ -168,130 +158,202 @@ def test_steps_before_a_failing_one_stay_and_the_rest_is_made_up_for_later(
     assert connection.execute("SELECT count(*) FROM pet").fetchone()[0] == 1
 
 
+# --- dropping columns, rebuilding tables ---------------------------------------------------------------
+
+
+def m0002_rename_failures(db: Database) -> None:
+    db.executescript("ALTER TABLE lane RENAME COLUMN failures TO misses;")
+
+
+@pytest.mark.parametrize(
+    ("step", "views", "table", "columns"),
+    [
+        (m0003_drop_role, VIEWS, "agent", {"role": False}),
+        (m0002_rename_failures, VIEWS.replace("l.failures", "l.misses"), "lane", {"failures": False, "misses": True}),
+    ],
+)  # fmt: skip
+def test_a_later_migration_may_drop_or_rename_a_column_that_a_view_uses(
+    home: Home, connection: Connection, step: Step, views: str, table: str, columns: dict[str, bool]
+) -> None:
+    names = {name for kind, name in schema(connection) if kind == "view"}
+    migrate(connection, home, tomorrow(step), views)
+    found = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
+    assert {column: column in found for column in columns} == columns
+    assert names == {name for kind, name in schema(connection) if kind == "view"}
+    for name in names:
+        connection.execute(f"SELECT * FROM {name}").fetchall()
+    assert connection.execute("SELECT description FROM agents").fetchone()["description"] == "from before"
+    assert violations(connection) == []
+
+
+TABLES = [
+    *("address", "user", "agent", "token"),
+    *("conversation", "participant", "message", "envelope", "sent_key", "tag", "revision"),
+    *("binding", "binding_agent", "contact", "platform_update", "post", "lane"),
+    *("schedule", "schedule_slot", "run", "run_envelope", "trace_limit", "provider_session", "ask"),
+    *("config", "counter", "poll_position"),
+]
+
+
+def test_the_tables_tried_below_are_all_there_are(connection: Connection) -> None:
+    found = {
+        name for kind, name in schema(connection) if kind == "table" and not name.startswith(("search", "_"))
+    }
+    assert found == set(TABLES)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_later_migration_may_rebuild_a_table_that_others_refer_to(
+    home: Home, connection: Connection, table: str
+) -> None:
+    before = rows(connection)
+
+    def m0002_rebuild(db: Database) -> None:
+        rebuild(db, table)
+        db.execute(f"ALTER TABLE {table} ADD COLUMN added TEXT")
+
+    migrate(connection, home, tomorrow(m0002_rebuild))
+    after = rows(connection)
+    assert after.pop(table) == [(*row, None) for row in before.pop(table)]
+    assert {name: after[name] for name in before} == before
+    assert violations(connection) == []
+    assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+    with pytest.raises(sqlite3.IntegrityError):  # what refers to it still does
+        connection.execute(
+            "INSERT INTO run (agent, status, provider, boot, started_at) VALUES (9, 'failed', '', 1, 1)"
+        )
+    with pytest.raises(sqlite3.IntegrityError):
+        connection.execute("DELETE FROM address WHERE id = 2")
+
+
+@pytest.mark.parametrize("rows_left", [True, False])
+def test_a_rebuilt_table_never_gives_out_an_id_again(
+    home: Home, connection: Connection, rows_left: bool
+) -> None:
+    insert = "INSERT INTO schedule (owner, draft, created_at) VALUES (2, '{}', 1) RETURNING id"
+    ids = [connection.execute(insert).fetchone()[0] for _ in range(3)]
+    connection.execute("DELETE FROM schedule WHERE id > ?", (ids[0] if rows_left else 0,))
+    migrate(connection, home, tomorrow(m0002_rebuild_schedule))
+    assert connection.execute(insert).fetchone()[0] == ids[-1] + 1
+
+
+def m0002_rebuild_schedule(db: Database) -> None:
+    rebuild(db, "schedule")
+
+
+# --- references are checked -----------------------------------------------------------------------------
+
+
+def m0002_forget_messages(db: Database) -> None:
+    db.execute("UPDATE config SET value = 'half done' WHERE key = 'old'")
+    db.execute("DELETE FROM message WHERE id = 1")
+
+
+def m0002_forget_a_table(db: Database) -> None:
+    db.executescript(
+        "UPDATE config SET value = 'half done' WHERE key = 'old'; DROP TABLE ask; DROP TABLE tag;"
+    )
+    db.executescript("CREATE TABLE note (ask INTEGER REFERENCES ask (id));")
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (m0002_forget_messages, "1 rows of envelope refer to a message that does not exist"),
+        (m0002_forget_a_table, "the table note refers to a table ask that does not exist"),
+    ],
+)
+def test_a_migration_that_leaves_a_dangling_reference_is_rolled_back_and_refused(
+    home: Home, connection: Connection, step: Step, said: str
+) -> None:
+    before = content(connection)
+    with pytest.raises(StoreError) as refused:
+        migrate(connection, home, tomorrow(step))
+    assert said in refused.value.message and step.__name__ in refused.value.message
+    assert content(connection) == before
+    assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+    migrate(connection, home)  # today's hiboss goes on with it
+    assert content(connection) == before and violations(connection) == []
+    connection.execute("INSERT INTO tag (message, kind, name) VALUES (2, 'ref', 'x')")
+
+
+def test_a_migration_waits_for_a_program_that_is_writing(home: Home, connection: Connection) -> None:
+    with closing(connect(home, wait_seconds=5)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("INSERT INTO config (key, value) VALUES ('other', 'was first')")
+        commit = threading.Timer(0.2, other.execute, ("COMMIT",))
+
+        def traced(statement: str) -> None:
+            if "foreign_keys = OFF" in statement:
+                commit.start()
+
+        connection.execute("PRAGMA busy_timeout = 30000")
+        connection.set_trace_callback(traced)
+        migrate(connection, home, tomorrow(m0002_pets))
+        commit.join()
+    found = connection.execute("SELECT value FROM config WHERE key = 'other'").fetchone()
+    assert found["value"] == "was first" and ("table", "pet") in schema(connection)
+
+
 # --- the same as a fresh one ---------------------------------------------------------------------------
 
 
 def test_a_database_migrated_step_by_step_equals_a_fresh_one(tmp_path: Path) -> None:
-    names = [step.name for step in migrations._migrations]
     fresh, grown = Home(str(tmp_path / "fresh")), Home(str(tmp_path / "grown"))
     fresh.create()
     grown.create()
     with closing(connect(fresh, wait_seconds=1)) as one, closing(connect(grown, wait_seconds=1)) as other:
-        migrate(one, fresh)
-        for count in range(1, len(names) + 1):
-            known = Migrations("hiboss")
-            for step in migrations._migrations[:count]:
-                known(name=step.name)(step.fn)
-            migrate(other, grown, known)
-        assert schema(one) == schema(other)
+        migrate(one, fresh, tomorrow(*LATER), VIEWS)
+        for count in range(len(LATER) + 1):
+            migrate(other, grown, tomorrow(*LATER[:count]), VIEWS)
+        assert content(one) == content(other)
         assert {kind for kind, _ in schema(one)} == {"table", "index", "view"}
-        for table in ("config", "counter"):
-            sql = f"SELECT * FROM {table} WHERE {'key' if table == 'config' else 'name'} <> 'epoch'"
-            assert [tuple(row) for row in one.execute(sql)] == [tuple(row) for row in other.execute(sql)]
+    assert len(backups(grown)) == len(LATER) and backups(fresh) == []
 
 
-def test_mail_from_before_there_was_delivery_says_when_it_arrived(home: Home) -> None:
-    first = Migrations("hiboss")
-    first(name=migrations._migrations[0].name)(migrations._migrations[0].fn)
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home, first)
-        connection.executescript(
-            """
-            INSERT INTO address (id, kind, name, fold)
-                VALUES (1, 'user', 'boss', 'user:boss'), (2, 'agent', 'nex', 'agent:nex');
-            INSERT INTO conversation (id, kind, key, last_seq, created_at) VALUES (1, 'private', '1,2', 2, 1);
-            INSERT INTO participant (conversation, address) VALUES (1, 1), (1, 2);
-            INSERT INTO message (id, conversation, seq, sender, text, created_at, deliver_at)
-                VALUES (1, 1, 1, 1, 'at once', 100, NULL), (2, 1, 2, 1, 'deferred', 100, 900),
-                       (3, 1, NULL, 1, 'still deferred', 100, 5000);
-            INSERT INTO envelope (message, recipient, arrived, waits, wake_at)
-                VALUES (1, 2, 1, NULL, NULL), (2, 2, 2, NULL, NULL), (3, 2, NULL, 0, 5000);
-            UPDATE counter SET value = 2 WHERE name = 'arrived';
-            """
-        )
-        migrate(connection, home)
-        rows = connection.execute("SELECT text, arrived_at FROM message ORDER BY id").fetchall()
-        assert [tuple(row) for row in rows] == [
-            ("at once", 100),
-            ("deferred", 900),
-            ("still deferred", None),
-        ]
-        assert violations(connection) == []
+# --- databases of another hiboss ------------------------------------------------------------------------
+
+UNRELEASED = ("m0001_first_light", "m0002_delivery", "m0003_schedules", "m0004_turns")
 
 
-def test_a_home_from_before_there_were_schedules_gets_them(home: Home) -> None:
-    """Its table of slots was never written; what else there was stays."""
-    known = Migrations("hiboss")
-    for step in migrations._migrations[:2]:
-        known(name=step.name)(step.fn)
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home, known)
-        connection.executescript(
-            """
-            INSERT INTO address (id, kind, name, fold) VALUES (1, 'agent', 'nex', 'agent:nex');
-            INSERT INTO config (key, value) VALUES ('old', 'data');
-            """
-        )
-        migrate(connection, home)
-        assert connection.execute("SELECT value FROM config WHERE key = 'old'").fetchone()["value"] == "data"
-        connection.execute("BEGIN")
-        tx = Tx(connection)
-        draft = {"from": "agent:nex", "to": ["agent:nex"], "text": "x"}
-        columns = {"every_ms": 60_000, "draft": json.dumps(draft)}
-        number = schedules.insert(tx, 1, columns, 1_000)
-        assert schedules.get(tx, number, 1)["next_at"] == 61_000
-        connection.execute("COMMIT")
-        found = [row["id"] for row in connection.execute("SELECT * FROM schedules")]
-        assert found == ["s1"] and connection.execute("SELECT * FROM schedule_slots").fetchall() == []
-        assert violations(connection) == []
-
-
-OLD_HOUSE = """
-    INSERT INTO address (id, kind, name, fold)
-        VALUES (1, 'user', 'boss', 'user:boss'), (2, 'agent', 'nex', 'agent:nex');
-    INSERT INTO user (address, name, boss, timezone, created_at) VALUES (1, 'Ada', 1, 'UTC', 1);
-    INSERT INTO agent (address, budget, description, created_at) VALUES (2, 'unused', 'from before', 1);
-    INSERT INTO conversation (id, kind, key, last_seq, created_at) VALUES (1, 'private', '1,2', 1, 1);
-    INSERT INTO participant (conversation, address) VALUES (1, 1), (1, 2);
-    INSERT INTO message (id, conversation, seq, sender, from_boss, text, created_at) VALUES (1, 1, 1, 1, 1, 'hello', 1);
-    INSERT INTO envelope (id, message, recipient, arrived) VALUES (1, 1, 2, 1);
-    UPDATE counter SET value = 1 WHERE name = 'arrived';
-"""
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_a_home_from_before_there_were_turns_gets_them_and_old_mail_is_answered(
-    home: Home, steps: int
+@pytest.mark.parametrize("names", [UNRELEASED, UNRELEASED[:1], ("m0001_initial", "m0002_of_a_branch")])
+def test_a_database_of_an_unreleased_version_is_refused_with_advice_and_left_untouched(
+    home: Home, names: tuple[str, ...]
 ) -> None:
-    known = Migrations("hiboss")
-    for step in migrations._migrations[:steps]:
-        known(name=step.name)(step.fn)
+    old = Migrations("hiboss")
+    for name in names:
+        old(name=name)(lambda db: db.execute("CREATE TABLE IF NOT EXISTS errand (trace TEXT)"))
     with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home, known)
-        connection.executescript(OLD_HOUSE)
-        if steps > 1:  # where it is noted
-            connection.execute("UPDATE message SET arrived_at = created_at")
-        token = tokens.new("boss")
-        connection.execute(
-            "INSERT INTO token (hash, kind, holder, created_at) VALUES (?, 'boss', 1, 1)",
-            (tokens.digest(token),),
-        )
-    daemon = RunningDaemon(home)
-    daemon.start()
-    try:
-        (nex,) = daemon.call("agent.list", token=token)["agents"]
-        assert (nex["mode"], nex["provider"], nex["description"]) == ("pull", None, "from before")
-        assert (nex["daily_tokens"], nex["daily_cost"], nex["paused"]) == (None, None, None)
-        assert daemon.call("run.list", token=token)["runs"] == []
-        daemon.call("agent.set", token=token, name="nex", provider="demo")
-        wait_until(lambda: daemon.call("run.list", token=token, status="completed")["runs"])
-        (run,) = daemon.call("run.list", token=token)["runs"]
-        assert (run["kind"], run["envelopes"], run["trace"], run["hops"]) == ("turn", ["e1"], "m1", 0)
-        assert daemon.call("envelope.get", token=token, id="e1")["envelope"]["status"] == "done"
-        daemon.check()
-    finally:
-        daemon.stop()
-    assert len(backups(home)) == 1
+        old.apply(Database(connection, execute_plugins=False))
+    before = Path(home.database).read_bytes()
+    with closing(connect(home, wait_seconds=1)) as connection, pytest.raises(StoreUnreleased) as refused:
+        migrate(connection, home, tomorrow(m0002_pets))
+    assert "hiboss up" in refused.value.message and str(home) in refused.value.message
+    assert refused.value.unknown == ", ".join(name for name in names if name != "m0001_initial")
+    assert Path(home.database).read_bytes() == before
+    assert backups(home) == []
+
+
+def test_a_daemon_does_not_start_with_a_database_of_an_unreleased_version(home: Home) -> None:
+    old = Migrations("hiboss")
+    old(name=UNRELEASED[0])(lambda db: db.execute("CREATE TABLE errand (trace TEXT)"))
+    with closing(connect(home, wait_seconds=1)) as connection:
+        old.apply(Database(connection, execute_plugins=False))
+    with pytest.raises(Answered) as refused:
+        RunningDaemon(home).start()
+    assert refused.value.stable_code == "store_unreleased"
+
+
+# --- views ----------------------------------------------------------------------------------------------
+
+
+def test_views_that_are_missing_are_made_at_the_next_start(home: Home, connection: Connection) -> None:
+    expected = schema(connection)
+    for kind, name in expected:
+        if kind == "view":
+            connection.execute(f"DROP VIEW {name}")
+    migrate(connection, home)
+    assert schema(connection) == expected
 
 
 def test_old_views_are_replaced_by_those_of_the_program(home: Home, connection: Connection) -> None:
@@ -299,7 +361,6 @@ def test_old_views_are_replaced_by_those_of_the_program(home: Home, connection: 
     connection.executescript(
         "DROP VIEW envelopes; CREATE VIEW envelopes AS SELECT 1 AS old; CREATE VIEW gone AS SELECT 2 AS old;"
     )
-    connection.execute("UPDATE config SET value = 'of an older hiboss' WHERE key = 'views'")
     migrate(connection, home)
     assert schema(connection) == expected
 

@@ -28,9 +28,9 @@ SECONDS = 60  # a bound for what must end; never a claim about speed
 
 # The command as it is, but for a daemon that keeps it waiting: it gives up soon.
 IMPATIENT = """
-from hiboss.cli.main import main
 from hiboss.cli import client
-client.call.__kwdefaults__["timeout"] = 0.2
+client.TIMEOUT = 0.2
+from hiboss.cli.main import main
 main()
 """
 

@@ -1,7 +1,7 @@
-"""The built-in provider: no network, no model. It knows a few words, and says the rest back.
+"""The demo provider: built in, without network and model. It knows a few commands and repeats other messages.
 
-So everything can be tried on a fresh machine: an answer, live output, a reminder, and results
-of others that are passed on.
+With it everything can be tried on a fresh machine: an answer, live output, a reminder, and results of
+other agents that are passed on.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ...core import clock, rendering
 from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
 from ...core.envelope import shorten
 
-PIECES = 12  # of one answer, said one after the other
+PIECES = 12  # an answer is shown live in at most so many
 PAUSE_SECONDS = 0.02
 ECHO_CHARACTERS = 2_000
 NAME_CHARACTERS = 60
 SECOND_MS = 1000
 YEAR_MS = 365 * 24 * 3600 * 1000
 HELP = """\
-I am {agent}, and I think with the demo provider. It has no model and no network; it knows these words:
-- remind me in 10m to stretch (also 90s, 2h, 1h30m, in 10 minutes): a message comes at that time
-- status: who I am, what time it is, and how to choose another provider
-- help: this
-Anything else I say back to you."""
+I am {agent}. I use the demo provider, which has no AI model and no network. You can write:
+- remind me in 10m to stretch (or 90s, 2h, 1h30m, 10 minutes): I send you a message at that time
+- status: my name, the time, and how to give me another provider
+- help: this list
+I repeat every other message back to you."""
 STATUS = """\
-I am {agent}. It is {now} ({timezone}), and {due} due when this turn began.
-I think with the demo provider, which knows a few words (say help). To choose another:
+I am {agent}. It is {now} ({timezone}). {due} due when this turn began.
+I use the demo provider, which knows only a few commands (write help). To give me a program of yours:
 {choose}"""
-CHOOSE = 'hiboss agent set --as boss --name {agent} --provider command --command "python agent.py"'
-EXAMPLE = "write it like this: remind me in 10m to stretch (90s, 2h and 1h30m are times too)"
+CHOOSE = 'hiboss agent set {agent} --provider command --command "python agent.py"'
+EXAMPLE = "write, for example: remind me in 10m to stretch (90s, 2h and 1h30m work too)"
 
 _UNIT_MS = {"s": SECOND_MS, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 _ASKED = re.compile(r"(?:please\b[,\s]*)?remind\s+me\b", re.IGNORECASE)
@@ -50,7 +50,7 @@ _GREETINGS = ("hello", "hi", "hey")
 Envelope = Mapping[str, Any]
 
 
-class Said(NamedTuple):
+class Reply(NamedTuple):
     """The answer to one message."""
 
     text: str
@@ -58,7 +58,7 @@ class Said(NamedTuple):
 
 
 class Demo:
-    """The contract's provider for trying hiboss out."""
+    """Answers the last message of a turn, and takes reminders of all."""
 
     name: ClassVar[str] = "demo"
     options: ClassVar[tuple[str, ...]] = ()
@@ -68,50 +68,51 @@ class Demo:
         return {}
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """There is nothing to remember."""
+        """It has no settings."""
 
     async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
-        said = answer(turn)
-        for piece in pieces(said.text):
+        reply = answer(turn)
+        for piece in pieces(reply.text):
             on_progress(Progress("delta", piece))
             await asyncio.sleep(PAUSE_SECONDS)
-        return Answer(text=said.text, later=said.later)
+        return Answer(text=reply.text, later=reply.later)
 
 
 def pieces(text: str) -> list[str]:
-    """The text in a few pieces that end between words."""
+    """Split a text into at most PIECES pieces, between words."""
     words = re.findall(r"\S+\s*|^\s+", text)
     size = -(-len(words) // PIECES) or 1
     return ["".join(words[start : start + size]) for start in range(0, len(words), size)]
 
 
-def answer(turn: TurnInput) -> Said:
-    """The last message that somebody wrote is answered; of those before it, what asks for a reminder."""
-    told = [one for one in turn.envelopes if not one["auto"]]
-    if not told:
-        return Said(_passed_on(turn.envelopes))
-    said = [_answer(one, turn) for one in told]
-    kept = [one for one in said[:-1] if one.later] + said[-1:]
-    return Said("\n".join(one.text for one in kept), tuple(r for one in kept for r in one.later))
+def answer(turn: TurnInput) -> Reply:
+    """Answer the last message that is not automatic, and every reminder that was asked for before it."""
+    messages = [one for one in turn.envelopes if not one["auto"]]
+    if not messages:
+        return Reply(_passed_on(turn.envelopes))
+    replies = [_answer(one, turn) for one in messages]
+    kept = [one for one in replies[:-1] if one.later] + replies[-1:]
+    return Reply("\n".join(one.text for one in kept), tuple(r for one in kept for r in one.later))
 
 
 def _passed_on(envelopes: Sequence[Envelope]) -> str:
+    """Pass on the results of other agents; notices of the system are left out."""
     results = [one for one in envelopes if one["from"] != "agent:system"]
     return "\n".join(f"{_who(one)} says: {_short(one['text']) or '(nothing)'}" for one in results)
 
 
-def _answer(one: Envelope, turn: TurnInput) -> Said:
+def _answer(one: Envelope, turn: TurnInput) -> Reply:
     text = one["text"].strip()
     if asked := _ASKED.match(text):
         return _reminder(text[asked.end() :], turn)
     words = text.lower().strip("/?!. ").split()[:4] if len(text) < 100 else []
     if words == ["status"]:
-        return Said(_status(turn))
+        return Reply(_status(turn))
     if words == ["help"]:
-        return Said(HELP.format(agent=turn.agent))
+        return Reply(HELP.format(agent=turn.agent))
     if 1 <= len(words) <= 3 and words[0].strip(",!.") in _GREETINGS:
-        return Said(f"Hello {_who(one)}! I am {turn.agent}. Say help to see what I can do.")
-    return Said(_echo(one))
+        return Reply(f"Hello {_who(one)}! I am {turn.agent}. Write help to see what I can do.")
+    return Reply(_echo(one))
 
 
 def _status(turn: TurnInput) -> str:
@@ -129,12 +130,13 @@ def _echo(one: Envelope) -> str:
 
 
 def _short(text: str) -> str:
-    """A text as it is said back: its lines stay, only a very long one is cut."""
+    """Cut a text that is very long; its line breaks stay."""
     text = text.strip()
     return text if len(text) <= ECHO_CHARACTERS else shorten(text[: 2 * ECHO_CHARACTERS], ECHO_CHARACTERS)
 
 
 def _who(one: Envelope) -> str:
+    """Return the sender's name: on the platform, as given, or of the address."""
     author = (one["channel"] or {}).get("author") or {}
     chosen = author.get("name") or one["from_name"] or one["from"].rpartition(":")[2]
     return shorten(rendering.name(str(chosen)), NAME_CHARACTERS) or "you"
@@ -143,27 +145,27 @@ def _who(one: Envelope) -> str:
 # --- reminders -------------------------------------------------------------------------
 
 
-def _reminder(rest: str, turn: TurnInput) -> Said:
-    """What came of `remind me …`."""
+def _reminder(rest: str, turn: TurnInput) -> Reply:
+    """Answer `remind me …`; `rest` is what follows these words."""
     length, what = when_and_what(rest)
     if length is None:
-        return Said(f"I did not understand when to remind you; {EXAMPLE}.")
+        return Reply(f"I did not understand when to remind you; {EXAMPLE}.")
     if not what:
-        return Said(f"I did not understand what to remind you of; {EXAMPLE}.")
+        return Reply(f"I did not understand what to remind you about; {EXAMPLE}.")
     if length < SECOND_MS:
-        return Said(f"That is no time at all; a second is the least. For example, {EXAMPLE}.")
+        return Reply(f"The shortest time is one second; {EXAMPLE}.")
     if length > YEAR_MS:
-        return Said(f"That is too far away; 365 days are the most. For example, {EXAMPLE}.")
+        return Reply(f"The longest time is 365 days; {EXAMPLE}.")
     due = turn.now + length
     when = _moment(due, turn)
-    return Said(
-        f"All right, I will remind you {when}: {shorten(what, 200)}",
+    return Reply(
+        f"OK, I will remind you {when}: {shorten(what, 200)}",
         (Reminder(text=f"Reminder: {what}", deliver_at=due),),
     )
 
 
 def _moment(due: int, turn: TurnInput) -> str:
-    """at 20:18:45 (Asia/Shanghai): with the day when it is not today."""
+    """Return `at 20:18:45 (Asia/Shanghai)`, with the date when it is not today."""
     zone = clock.zone(turn.timezone)
     there, today = clock.from_ms(due, zone), clock.from_ms(turn.now, zone).date()
     day = "" if there.date() == today else f"on {there.date()} "
@@ -171,7 +173,7 @@ def _moment(due: int, turn: TurnInput) -> str:
 
 
 def when_and_what(rest: str) -> tuple[int | None, str]:
-    """Of ` in 10m to stretch` or ` to stretch in 10m`: the milliseconds, if it says when, and what."""
+    """Read ` in 10m to stretch` or ` to stretch in 10m`: return the milliseconds (None: no time) and the text."""
     if found := _IN.match(rest):
         length, end = span(rest, found.end())
         return length, _thing(rest[end:])
@@ -184,7 +186,7 @@ def when_and_what(rest: str) -> tuple[int | None, str]:
 
 
 def span(text: str, start: int) -> tuple[int | None, int]:
-    """The milliseconds of a length of time that begins here, and where it ends; None for no such."""
+    """Read a length of time at `start`: return its milliseconds (None: there is none) and where it ends."""
     total, end = None, start
     while found := _LENGTH.match(text, end):
         number = 1.0 if found[1].lower().startswith("a") else float(found[1])
@@ -196,5 +198,6 @@ def span(text: str, start: int) -> tuple[int | None, int]:
 
 
 def _thing(text: str) -> str:
+    """Return what to remind about, without a leading `to`, `that`, `about`, `of`."""
     found = _JOINT.match(text)
     return text[found.end() if found else 0 :].strip()

@@ -1,7 +1,7 @@
-"""A server of yours: each turn is one signed POST, and what it answers is the agent's answer.
+"""The webhook provider: each turn is one signed POST to a server, and the response is the agent's answer.
 
-Signed as the Standard Webhooks specification says, so that its libraries verify it. The secret
-lies beside the other secrets and never in the settings, the database or an error.
+It is signed as the Standard Webhooks specification says, so that existing libraries can verify it. The
+secret is kept in the home's directory of secrets, never in the settings, the database or an error.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ PREFIX = "whsec_"
 SECRET_BYTES = 32
 LONGEST_URL = 2_000
 CONNECT_SECONDS = 10.0
-LONGEST_PAUSE = 24 * 3600.0  # seconds; whoever asks for more is asked again after a day
-_WRITABLE = re.compile(r"[!-~]+")  # printable, and no blank
+LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After is cut to this
+_WRITABLE = re.compile(r"[!-~]+")  # printable ASCII, no spaces
 _HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
-_LANE = {  # what would be answered to every turn
-    401: ("refused", "check the secret there"),
-    402: ("refused", "the account there has to be looked at"),
-    403: ("refused", "check the secret there"),
+_LANE_STATUSES = {  # every turn would get the same response
+    401: ("refused", "check the secret on the server"),
+    402: ("refused", "check the account on the server"),
+    403: ("refused", "check the secret on the server"),
     404: ("not_found", "check the address"),
-    405: ("not_found", "check the address: it takes no POST"),
-    408: ("unreachable", "it waited too long for the turn"),
+    405: ("not_found", "check the address: it does not take POST"),
+    408: ("unreachable", "it did not get the turn in time"),
     410: ("not_found", "check the address"),
     425: ("server_error", "it is not ready yet"),
-    429: ("rate_limited", "it gets too many turns"),
+    429: ("rate_limited", "it gets too many requests"),
 }
 
 
 def new_secret() -> str:
-    """A secret to sign with; the receiver gets the same."""
+    """Make a secret to sign with. The receiver needs the same one."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 class Webhook:
-    """The contract's provider for a server that takes webhooks."""
+    """Posts each turn to one address and takes the response as the answer."""
 
     name: ClassVar[str] = "webhook"
     options: ClassVar[tuple[str, ...]] = ("url",)
@@ -75,32 +75,32 @@ class Webhook:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._url = str(settings["url"])
         self._secret = settings.get("secret")
-        self._place = _place(urlsplit(self._url))
+        self._server = _server_name(urlsplit(self._url))
 
     async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
         body = request_body(turn)
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/plain",
-            "accept-encoding": "identity",  # so that a few bytes cannot become a flood
+            "accept-encoding": "identity",  # a small compressed response could become a huge one
             "user-agent": f"hiboss/{__version__}",
             **signed(_key(self._secret), turn.delivery, clock.now() // 1000, body),
         }
-        # Importing httpx and reading the certificates takes too long for everybody's loop.
+        # In a thread: importing httpx and reading the certificates would block the event loop.
         client = await asyncio.to_thread(_client, self._url.startswith("https:"))
         import httpx
 
         try:
             async with client, client.stream("POST", self._url, content=body, headers=headers) as response:
-                _check(response, self._place)
-                return await _heard(response, turn.output_bytes, on_progress)
+                _check(response, self._server)
+                return await _read_answer(response, turn.output_bytes, on_progress)
         except httpx.TimeoutException:
-            raise LaneError("unreachable", f"{self._place} did not take a connection in time") from None
+            raise LaneError("unreachable", f"{self._server} did not accept the connection in time") from None
         except httpx.ConnectError as error:
-            raise LaneError("unreachable", f"{self._place} cannot be reached: {error}"[:500]) from None
+            raise LaneError("unreachable", f"{self._server} cannot be reached: {error}"[:500]) from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError):
-            # In their own words there may be what the other side said, and so what we asked.
-            why = f"the connection to {self._place} broke off before there was an answer"
+            # Their own texts are not used: they may quote the response, and so the request.
+            why = f"the connection to {self._server} was lost before there was an answer"
             raise LaneError("unreachable", why) from None
 
 
@@ -108,7 +108,7 @@ class Webhook:
 
 
 def request_body(turn: TurnInput) -> bytes:
-    """What is posted."""
+    """Return the body of the request, in JSON."""
     return orjson.dumps(
         {
             "type": "turn",
@@ -123,7 +123,7 @@ def request_body(turn: TurnInput) -> bytes:
 
 
 def signed(key: bytes, delivery: str, seconds: int, body: bytes) -> dict[str, str]:
-    """The three headers by which the receiver knows that it came from here, whole and just now."""
+    """Return the three headers that prove sender, content and time to the receiver."""
     content = f"{delivery}.{seconds}.".encode() + body
     signature = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
     return {
@@ -139,7 +139,7 @@ def _key(secret: Any) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not key:
-        raise LaneError("no_secret", "the secret to sign with is missing or damaged; set the provider again")
+        raise LaneError("no_secret", "the secret to sign with is missing or damaged; set the provider again (hiboss agent set NAME --provider webhook --url URL)")
     return key
 
 
@@ -147,8 +147,8 @@ def _client(secure: bool) -> httpx.AsyncClient:
     import httpx
 
     return httpx.AsyncClient(
-        verify=secure,  # reading certificates takes 20 ms that plain HTTP need not pay
-        trust_env=False,  # a proxy of somebody's shell is not ours
+        verify=secure,  # reading certificates takes 20 ms, which plain HTTP does not need
+        trust_env=False,  # proxy settings of the shell that started the daemon do not apply
         follow_redirects=False,
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
     )
@@ -161,23 +161,23 @@ def _check_url(url: str) -> None:
     if len(url) > LONGEST_URL:
         raise Refused(f"the address is longer than {LONGEST_URL} characters")
     if not _WRITABLE.fullmatch(url) or "\\" in url:
-        raise Refused("an address has only plain ASCII letters and signs; others are written like %C3%A4")
+        raise Refused("an address has only ASCII characters, and no spaces; write others like %C3%A4")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Refused(f"this is no address: {error}") from None
+        raise Refused(f"this is not an address: {error}") from None
     if parts.scheme not in ("https", "http"):
         raise Refused("an address begins with https:// (or http:// for a server on this machine)")
     if "@" in parts.netloc:
         raise Refused(
-            "no user or password in the address: it would lie in the database. Let the server check the "
-            "signature instead"
+            "the address must not contain a user or password: it is stored in the database. Let the server "
+            "check the signature instead"
         )
     if "#" in url:
-        raise Refused("an address has no #: a server never gets to see what comes after it")
+        raise Refused("the address must not contain #: what follows it is never sent to the server")
     if port == 0 or not (_HOST.fullmatch(host) or _ip(host)):
-        raise Refused("this is no address of a server, like https://example.org/turns")
+        raise Refused("this is not the address of a server; write it like https://example.org/turns")
     if parts.scheme == "http" and not _on_this_machine(host):
         raise Refused("http is for a server on this machine only (127.0.0.1, ::1, localhost); use https")
 
@@ -194,28 +194,28 @@ def _on_this_machine(host: str) -> bool:
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _place(parts: SplitResult) -> str:
-    """The server, without path and query: these may be secrets."""
+def _server_name(parts: SplitResult) -> str:
+    """Return scheme and host for errors and logs; the path and the query may contain secrets."""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 # --- the answer --------------------------------------------------------------------------
 
 
-def _check(response: httpx.Response, place: str) -> None:
-    """Raise for an answer that is none."""
+def _check(response: httpx.Response, server: str) -> None:
+    """Raise for a response that is not a success."""
     status = response.status_code
     if 200 <= status < 300:
         return
-    said = f"{place} answered {status}{_phrase(status)}"
+    what = f"{server} answered {status}{_phrase(status)}"
     if 300 <= status < 400:
-        raise LaneError("redirected", f"{said}; redirects are not followed, so give the final address")
-    if status in _LANE:
-        kind, hint = _LANE[status]
-        raise LaneError(kind, f"{said}; {hint}", _pause(response) if status == 429 else None)
+        raise LaneError("redirected", f"{what}; redirects are not followed, so set the final address")
+    if status in _LANE_STATUSES:
+        kind, hint = _LANE_STATUSES[status]
+        raise LaneError(kind, f"{what}; {hint}", _retry_after(response) if status == 429 else None)
     if 400 <= status < 500:
-        raise TurnError("rejected", said)
-    raise LaneError("server_error", said, _pause(response) if status == 503 else None)
+        raise TurnError("rejected", what)
+    raise LaneError("server_error", what, _retry_after(response) if status == 503 else None)
 
 
 def _phrase(status: int) -> str:
@@ -225,62 +225,63 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _pause(response: httpx.Response) -> float | None:
-    """The seconds of Retry-After, which is a number or a date."""
-    said = response.headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit():
-        return min(float(said[:12]), LONGEST_PAUSE)
+def _retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds of the header Retry-After, which is a number or a date."""
+    value = response.headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), LONGEST_PAUSE)
     try:
-        moment = parsedate_to_datetime(said)
+        moment = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):
         return None
     left = clock.to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - clock.now()
     return min(max(left / 1000, 0.0), LONGEST_PAUSE)
 
 
-async def _heard(response: httpx.Response, limit: int, on_progress: OnProgress) -> Answer:
+async def _read_answer(response: httpx.Response, limit: int, on_progress: OnProgress) -> Answer:
+    """Read the response, report it as progress, and return the answer."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise TurnError("bad_answer", "it answered in a compressed form, which it was not asked to")
+        raise TurnError("bad_answer", "it answered in a compressed form, which is not supported")
     is_json = _media_type(response) == "application/json"
     on_progress(Progress("alive"))
-    body, shown = bytearray(), codecs.getincrementaldecoder("utf-8")("replace")
+    body, decoder = bytearray(), codecs.getincrementaldecoder("utf-8")("replace")
     if int(response.headers.get("content-length", "0") or 0) > limit:
         raise _too_long(limit)
     async for part in response.aiter_raw():
         body += part
         if len(body) > limit:
             raise _too_long(limit)
-        text = "" if is_json else shown.decode(part).replace("\x00", "\ufffd")
+        text = "" if is_json else decoder.decode(part).replace("\x00", "\ufffd")
         on_progress(Progress("delta", text) if text else Progress("alive"))
-    answer = _thought(bytes(body), is_json)
-    if len(answer.text.encode()) > limit:  # what is no UTF-8 becomes longer
+    answer = _parse_answer(bytes(body), is_json)
+    if len(answer.text.encode()) > limit:  # replacing invalid UTF-8 makes it longer
         raise _too_long(limit)
     return answer
 
 
 def _media_type(response: httpx.Response) -> str:
-    said: str = response.headers.get("content-type", "")
-    return said.partition(";")[0].strip().lower()
+    value: str = response.headers.get("content-type", "")
+    return value.partition(";")[0].strip().lower()
 
 
 def _too_long(limit: int) -> TurnError:
     return TurnError("too_long", f"it answered with more than {limit} bytes")
 
 
-def _thought(body: bytes, is_json: bool) -> Answer:
+def _parse_answer(body: bytes, is_json: bool) -> Answer:
     found = _object(body) if is_json else None
     text = _clean(body.decode("utf-8", "replace") if found is None else found["text"] or "")
     usage, ignored = _usage(found.get("usage") if found else None)
-    notes = [f"its {name} is no number and was left out" for name in ignored]
+    notes = [f"its {name} is not a number and was left out" for name in ignored]
     if "\ufffd" in text:
-        notes.append("parts of its answer could not be kept as they are and were replaced")
+        notes.append("some characters of its answer cannot be stored and were replaced")
     return Answer(text=text, note="; ".join(notes) or None, **usage)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
-    """An answer in JSON; None when it is something else, which is taken as it stands."""
+    """Parse an answer in JSON; None for anything else, which is then taken as plain text."""
     try:
-        found = json.loads(body)  # more patient than orjson with what frameworks write
+        found = json.loads(body)  # not orjson: this one also takes NaN and lone surrogates, which some frameworks write
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict) and "text" in found and isinstance(found["text"], str | None):
@@ -289,20 +290,20 @@ def _object(body: bytes) -> dict[str, Any] | None:
 
 
 def _clean(text: str) -> str:
-    """A text that can be stored: without NUL and halves of characters; of blanks alone nothing is left."""
+    """Replace what cannot be stored (NUL, half surrogate pairs). Only white space becomes an empty text."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return whole.replace("\x00", "\ufffd") if whole.strip() else ""
 
 
 def _usage(given: Any) -> tuple[dict[str, Any], list[str]]:
-    """What it says to have used up, as far as it can be believed, and the names of the rest."""
+    """Return the valid numbers of `usage`, and the names of the invalid ones."""
     if given is None:
         return {}, []
     if not isinstance(given, dict):
         return {}, ["usage"]
-    told = {name: given[name] for name in ("tokens_in", "tokens_out", "cost") if given.get(name) is not None}
-    usage = {name: value for name, value in told.items() if _is_amount(value, whole=name != "cost")}
-    return usage, [name for name in told if name not in usage]
+    values = {name: given[name] for name in ("tokens_in", "tokens_out", "cost") if given.get(name) is not None}
+    usage = {name: value for name, value in values.items() if _is_amount(value, whole=name != "cost")}
+    return usage, [name for name in values if name not in usage]
 
 
 def _is_amount(value: Any, *, whole: bool) -> bool:

@@ -1,6 +1,6 @@
-"""How a conversation looks: messages, notices, and what is going on just now. Nothing here prints.
+"""What a conversation looks like: messages, notices, and the present state. Nothing here prints.
 
-Every text in it is somebody's: none may steer the terminal, or pass for a header of ours.
+The texts come from others: none may control the terminal or look like a header of ours.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import re
 from typing import Any
 
 from ...core import clock, rendering
-from ..table_layout import LONGEST, Column, cut, flat, tame, width
-from .conversation import Envelope, Line, Live
+from ..table_layout import Column
+from ..text_layout import LONGEST, cut, flat, tame, wrapped
+from .conversation import ConversationClient, Envelope, LiveRun
 
-LIVE_LINES = 4  # of what an agent says while it works
-# A line that reads like `nex  14:03`, whatever stands before or behind it.
+LIVE_LINES = 4  # of what an agent writes while it works
+# A line that looks like `nex  14:03`, with anything before or after it.
 _BLANK = r"[^\S\n]"
 _TIME = rf"(?:\d{{4}}-\d\d-\d\d{_BLANK}+)?\d{{1,2}}:\d\d"
 _HEADER = re.compile(
@@ -22,23 +23,23 @@ _HEADER = re.compile(
 )
 
 
-def header(one: Envelope, line: Line) -> str:
-    """nex  14:03: who said it, and when, in the boss's zone."""
-    zone = clock.zone(line.timezone)
-    said, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
-    when = said[11:16] if said[:10] == today[:10] else said[:16].replace("T", " ")
+def header(one: Envelope, talk: ConversationClient) -> str:
+    """`nex  14:03`: the sender and the time, in the boss's zone."""
+    zone = clock.zone(talk.timezone)
+    written, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
+    when = written[11:16] if written[:10] == today[:10] else written[:16].replace("T", " ")
     subject = f"  {rendering.line(one['subject'])}" if one["subject"] else ""
-    return tame(f"{who(one['from'], line)}  {when}{subject}")
+    return tame(f"{who(one['from'], talk)}  {when}{subject}")
 
 
-def who(address: str, line: Line) -> str:
-    if address == line.own:
+def who(address: str, talk: ConversationClient) -> str:
+    if address == talk.own:
         return "you"
     return address.removeprefix("agent:")
 
 
 def content(one: Envelope) -> str:
-    """The text and the files, as they are shown below the header."""
+    """The text and the files, as shown below the header."""
     text = _HEADER.sub("> ", rendering.body(one["text"].rstrip()))
     lines = [text] if text else []
     if one["attachments"]:
@@ -52,10 +53,10 @@ def files(one: Envelope) -> list[str]:
     return rendering.content(one, clock.zone("UTC"))[-number:] if number else []
 
 
-def elsewhere(one: Envelope, line: Line) -> str:
+def elsewhere(one: Envelope, talk: ConversationClient) -> str:
     """One line about mail of another conversation."""
     sender, text = one["from"], flat(one["subject"] or one["text"])
-    name = flat(who(sender, line))
+    name = flat(who(sender, talk))
     if sender == "agent:system":
         whole = told_in_full(one)
         return f"notice: {one['text'].rstrip()}" if whole else f"notice: {text}… (hiboss read {one['id']})"
@@ -65,33 +66,33 @@ def elsewhere(one: Envelope, line: Line) -> str:
 
 
 def told_in_full(one: Envelope) -> bool:
-    """Whether the line about it says all there is to read."""
+    """Whether the line about it contains all of it."""
     return bool(one["from"] == "agent:system" and len(one["text"]) <= LONGEST and not one["attachments"])
 
 
-def state(line: Line) -> str:
-    """What keeps the other one from answering now, and how to go on; nothing when nothing does."""
-    name, resume = line.other.name, f"hiboss agent resume --as boss --name {line.other.name}"
-    why = f": {flat(line.why)}" if line.why else ""
-    if line.live is not None:
+def state(talk: ConversationClient) -> str:
+    """Why the other side does not answer now, and the command that helps; empty when nothing is wrong."""
+    name, resume = talk.other.name, f"hiboss agent resume {talk.other.name}"
+    why = f": {flat(talk.why)}" if talk.why else ""
+    if talk.live is not None:
         return ""
-    if line.state == "paused":
+    if talk.state == "paused":
         return f"{name} is paused{why} ({resume})"
-    if line.state == "waiting":
-        return f"{name} cannot answer now{why}; it is tried again (at once: {resume})"
-    return f"{name} is at work on something else" if line.is_elsewhere else ""
+    if talk.state == "waiting":
+        return f"{name} cannot answer now{why}; hiboss tries again (at once: {resume})"
+    return f"{name} is working on something else" if talk.is_elsewhere else ""
 
 
-def fetches(line: Line) -> str:
-    return f"{line.other.name} is given no turns; it answers when it fetches its mail"
+def fetches(talk: ConversationClient) -> str:
+    return f"{talk.other.name} gets no turns; it answers when it fetches its mail"
 
 
-def working(live: Live, name: str, cells: int) -> list[str]:
-    """`nex is working, 3 s`, and the end of what it has said so far."""
-    paused = f" (paused: hiboss run resume --id {live.id})" if live.paused else ""
+def working(live: LiveRun, name: str, cells: int) -> list[str]:
+    """`nex is working, 3 s`, and the end of what it has written so far."""
+    paused = f" (paused: hiboss run resume {live.id})" if live.paused else ""
     tool = f"; {flat(live.tool)}" if live.tool else ""
     first = f"{name} is working, {live.seconds} s{paused}{tool}"
-    return [cut(first, cells), *(f"  {text}" for text in tail(live.said, cells - 2))]
+    return [cut(first, cells), *(f"  {text}" for text in tail(live.text, cells - 2))]
 
 
 def tail(text: str, cells: int, number: int = LIVE_LINES) -> list[str]:
@@ -99,41 +100,8 @@ def tail(text: str, cells: int, number: int = LIVE_LINES) -> list[str]:
     return wrapped("\n".join(text.rstrip().splitlines()[-number:]), cells)[-number:]
 
 
-def wrapped(text: str, cells: int, *, whole_words: bool = False) -> list[str]:
-    """The text in lines that fit, broken between words where that is possible.
-
-    `whole_words`: one that is too long for a line stays whole, so that an address can be copied.
-    """
-    lines: list[str] = []
-    for whole in tame(text.expandtabs(4)).splitlines():
-        lines += _broken(whole, max(cells, 2), whole_words)
-    return lines
-
-
-def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
-    lines = [""]
-    for word in re.findall(r"\s*\S+", text):
-        if width(lines[-1] + word) <= cells:
-            lines[-1] += word
-        else:
-            lines += [word.lstrip()] if whole_words else _pieces(word.lstrip(), cells)
-    return [line for line in lines if line] or [""]
-
-
-def _pieces(word: str, cells: int) -> list[str]:
-    """A word in pieces that fit."""
-    pieces, used = [""], 0
-    for letter in word:
-        size = width(letter)
-        if used + size > cells:
-            pieces, used = [*pieces, ""], 0
-        pieces[-1] += letter
-        used += size
-    return pieces
-
-
 def status(found: dict[str, Any], timezone: str) -> dict[str, Any]:
-    """An agent's standing, as a record."""
+    """The state of an agent, as a record."""
     zone = clock.zone(timezone)
     times = {
         name: found[name] and rendering.moment(found[name], zone)

@@ -1,8 +1,8 @@
-"""The conversation on a terminal: one prompt that stays below, and everything else above it.
+"""The conversation on a terminal: the prompt stays at the bottom, everything else is above it.
 
-The prompt has the main thread. One thread follows the conversation, one the rest of the box,
-and one does what was asked for, in order. Imported only when somebody talks: prompt_toolkit
-takes a fifth of a second.
+The prompt has the main thread. One thread follows the conversation, one the other mail, and one
+carries out what was typed, in order. Imported only for a conversation: prompt_toolkit takes a
+fifth of a second.
 """
 
 from __future__ import annotations
@@ -28,46 +28,48 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from ...core.errors import HibossError
 from .. import output
-from ..table_layout import cut, flat
+from ..text_layout import cut, flat, wrapped
 from . import formatting
-from .conversation import Box, Envelope, Line, is_away
+from .conversation import ConversationClient, Envelope, OtherMail, is_away
 from .typed_input import HELP, Asked, understand
 
-FOLLOW = 10.0  # seconds; when nothing happens, the other one's state is as old as this
-AT_ONCE = 0.001  # to hear how things stand, also when nothing happens
+FOLLOW = 10.0  # seconds of one request; the state that is shown is at most this old
+AT_ONCE = 0.001  # seconds: return the present state, also when nothing is new
 SOON = 1.0
-BOX = 30.0
-AGAIN = 1.0  # between two tries to reach a daemon that is away
+OTHER_MAIL = 30.0  # seconds of one request
+RETRY = 1.0  # seconds between two tries to reach a daemon that is away
 REFRESH = 0.5
 OWN, OTHER, FAINT = "1;32", "1;36", "2"  # bold green, bold cyan, faint
-LOOKED_AFTER = 5  # of the messages not dealt with yet
+CHECKED = 5  # messages without an answer that are looked at
 STATE_LINES = 3
 PROMPT = "> "
 
 
 @dataclass
 class Letter:
-    """What was typed, and the files with it. Sent again unchanged, it is the same message."""
+    """What was typed, and its files. Sent again unchanged, it is the same message."""
 
     text: str
     files: list[str]
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
-def talk(line: Line) -> None:
-    """Until /quit or the end of the input."""
-    gc.enable()  # a command lives for milliseconds; this one may live for days
-    Screen(line).run()
+def talk(client: ConversationClient) -> None:
+    """Talk until /quit or the end of the input."""
+    gc.enable()  # other commands live for milliseconds; this one can live for days
+    Screen(client).run()
 
 
 class Screen:
-    def __init__(self, line: Line) -> None:
-        self.line = line
+    """The prompt and its threads."""
+
+    def __init__(self, client: ConversationClient) -> None:
+        self.talk = client
         self.away = False
         self._gathered: list[str] = []
-        self._unsent: Letter | None = None  # given back, to be edited
-        self._open: list[str] = []  # sent, and not dealt with yet
-        self._trouble = ""
+        self._unsent: Letter | None = None  # put back into the prompt, to be edited
+        self._open: list[str] = []  # sent, and neither done nor failed yet
+        self._failure = ""
         self._jobs: queue.Queue[Callable[[], None] | Letter | None] = queue.Queue()
         self._session: PromptSession[str] = PromptSession(
             self._above,
@@ -82,13 +84,13 @@ class Screen:
         self._session.default_buffer.accept_handler = self._entered
 
     def run(self) -> None:
-        said = self.line.history()
+        said = self.talk.history()
         for one in said:
             self._show(one)
-        if self.line.other.fetches:
-            self._say(formatting.fetches(self.line))
-        self._say(f"Talking with {self.line.other.name}. Enter sends; /help says the rest.")
-        self.line.mark_read(said)
+        if self.talk.other.fetches:
+            self._say(formatting.fetches(self.talk))
+        self._say(f"Talking with {self.talk.other.name}. Enter sends; /help shows the commands.")
+        self.talk.mark_read(said)
         worker = threading.Thread(target=self._work, daemon=True)
         with patch_stdout(raw=True):
             try:
@@ -106,32 +108,34 @@ class Screen:
     # --- what is shown ---------------------------------------------------------------
 
     def _show(self, one: Envelope) -> None:
-        own = one["from"] == self.line.own
-        head = output.painted(formatting.header(one, self.line), OWN if own else OTHER, sys.stdout)
-        lines = formatting.wrapped(formatting.content(one), output.columns(sys.stdout) - 1, whole_words=True)
+        own = one["from"] == self.talk.own
+        head = output.painted(formatting.header(one, self.talk), OWN if own else OTHER, sys.stdout)
+        lines = wrapped(formatting.content(one), output.columns(sys.stdout) - 1, whole_words=True)
         output.line("\n".join([head, *lines, ""]))
 
     def _say(self, text: str) -> None:
-        """A line of ours, between the messages."""
-        lines = formatting.wrapped(text, output.columns(sys.stdout) - 1)
+        """Print a line of ours between the messages."""
+        lines = wrapped(text, output.columns(sys.stdout) - 1)
         output.line("\n".join(output.painted(one, FAINT, sys.stdout) for one in lines) + "\n")
 
     def _above(self) -> StyleAndTextTuples:
-        """What is going on just now, then the prompt; drawn anew whenever something changes."""
+        """The present state, then the prompt; drawn again whenever something changes."""
         cells = output.columns(sys.stdout) - 1
         lines = [cut(text, cells) for text in self._going_on(cells) if text]
         style = "dim" if output.painted("x", FAINT, sys.stdout) != "x" else ""
         return [*((style, f"{text}\n") for text in lines), ("", PROMPT)]
 
     def _going_on(self, cells: int) -> list[str]:
-        line, live, lines = self.line, self.line.live, []
+        talk, live, lines = self.talk, self.talk.live, []
         if self.away:
-            lines.append("no daemon answers; trying again every second (hiboss daemon start)")
+            lines.append(
+                "no daemon answers; hiboss tries again every second (to start it: hiboss daemon start)"
+            )
         elif live is not None:
-            lines += formatting.working(live, line.other.name, cells)
+            lines += formatting.working(live, talk.other.name, cells)
         else:
-            for text in (formatting.state(line), self._trouble):
-                lines += formatting.wrapped(text, cells)[:STATE_LINES]
+            for text in (formatting.state(talk), self._failure):
+                lines += wrapped(text, cells)[:STATE_LINES]
         if self._gathered:
             names = ", ".join(map(flat, self._gathered))
             lines.append(f"with your next message: {names}")
@@ -170,27 +174,27 @@ class Screen:
         return keys
 
     def _entered(self, buffer: Buffer) -> bool:
-        """Enter was pressed; whether what is typed stays."""
+        """Handle Enter; returns whether the typed text stays."""
         asked = understand(buffer.text, self._gathered)
         if asked.error:
             self._say(f"error: {asked.error}")
             return True
         self._gathered = asked.files
         if asked.command:
-            self._obey(asked)
+            self._run_command(asked)
         elif asked.sends:
             self._jobs.put(self._letter(asked.text, asked.files))
             self._gathered = []
         return False
 
     def _letter(self, text: str, files: list[str]) -> Letter:
-        """The one given back, when it is sent again as it was: it may have arrived after all."""
+        """The letter that was put back, if it is sent again unchanged: it can have arrived after all."""
         before, self._unsent = self._unsent, None
         if before is not None and (before.text, before.files) == (text, files):
             return before
         return Letter(text, files)
 
-    def _obey(self, asked: Asked) -> None:
+    def _run_command(self, asked: Asked) -> None:
         if asked.command == "quit":
             self._session.app.exit()
         elif asked.command == "help":
@@ -200,10 +204,10 @@ class Screen:
                 {"status": self._status, "agents": self._agents, "cancel": self._cancel}[asked.command]
             )
 
-    # --- what was asked for ----------------------------------------------------------
+    # --- sending and commands ----------------------------------------------------------
 
     def _work(self) -> None:
-        """In a thread of its own: one thing after the other, until None."""
+        """In a thread of its own: one job after the other, until None."""
         while (job := self._jobs.get()) is not None:
             try:
                 if isinstance(job, Letter):
@@ -217,11 +221,11 @@ class Screen:
                     self._give_back(job)
 
     def _send(self, letter: Letter) -> None:
-        if self.line.send(letter.text, letter.files, letter.key)["duplicate"]:
-            self._say("It had arrived before, and was not sent again.")
+        if self.talk.send(letter.text, letter.files, letter.key)["duplicate"]:
+            self._say("It had already arrived, and was not sent again.")
 
     def _give_back(self, letter: Letter) -> None:
-        """It was not sent: it can be edited and sent again, with all that was to follow it."""
+        """Put a letter that was not sent back into the prompt, with all letters after it."""
         rest: list[Letter] = []
         ends = False
         while not self._jobs.empty():
@@ -245,37 +249,37 @@ class Screen:
         buffer.document = Document(f"/{text}" if text.startswith("/") else text)
 
     def _status(self) -> None:
-        found = self.line.call("agent.status", name=self.line.other.address.removeprefix("agent:"))
+        found = self.talk.call("agent.status", name=self.talk.other.address.removeprefix("agent:"))
         output.record(formatting.status(found["agent"], found["timezone"]))
         output.line()
 
     def _agents(self) -> None:
-        found = self.line.call("agent.team")["team"]
+        found = self.talk.call("agent.team")["team"]
         output.table(*formatting.team(found))
         output.line()
 
     def _cancel(self) -> None:
-        live = self.line.live
+        live = self.talk.live
         if live is None:
-            self._say(f"{self.line.other.name} is not working on anything of this conversation.")
+            self._say(f"{self.talk.other.name} is not working on anything in this conversation.")
             return
-        self.line.call("run.cancel", id=live.id)
+        self.talk.call("run.cancel", id=live.id)
 
-    # --- what comes ------------------------------------------------------------------
+    # --- what arrives ----------------------------------------------------------------
 
     def _follow(self) -> None:
-        """In a thread of its own: the conversation, for as long as it lasts."""
+        """In a thread of its own: follow the conversation until it ends."""
         seconds = AT_ONCE
         while True:
             try:
-                said = self.line.follow(seconds)
+                said = self.talk.follow(seconds)
                 if self.away:
                     self.away = False
                     self._say("The daemon is back.")
                 for one in said:
                     self._show(one)
                 self._session.app.invalidate()
-                self.line.mark_read(said)
+                self.talk.mark_read(said)
                 self._look_after(said)
                 seconds = SOON if self._is_open() else FOLLOW
             except HibossError as error:
@@ -286,49 +290,49 @@ class Screen:
                 seconds = AT_ONCE
 
     def _is_open(self) -> bool:
-        """Whether something should happen soon of which following alone does not tell."""
+        """Whether a message waits for an outcome that `follow` does not report."""
         return (
-            bool(self._open) and self.line.live is None and self.line.state in ("idle", "retrying", "running")
+            bool(self._open) and self.talk.live is None and self.talk.state in ("idle", "retrying", "running")
         )
 
     def _wait_for_daemon(self) -> None:
         if not self.away:
-            self.away, self.line.live = True, None
-            self._say("The daemon is away; going on when it is back.")
-        time.sleep(AGAIN)
+            self.away, self.talk.live = True, None
+            self._say("The daemon is away; the conversation continues when it is back.")
+        time.sleep(RETRY)
 
     def _look_after(self, said: list[Envelope]) -> None:
-        """What became of our own messages, when nobody is at work on them any more."""
-        if not self.line.other.is_agent or self.line.other.fetches:
+        """Check our own messages when no run works on them any more."""
+        if not self.talk.other.is_agent or self.talk.other.fetches:
             return
-        self._open += [one["id"] for one in said if one["from"] == self.line.own]
-        if self.line.live is not None:
+        self._open += [one["id"] for one in said if one["from"] == self.talk.own]
+        if self.talk.live is not None:
             return
-        trouble = ""
-        for number in self._open[:LOOKED_AFTER]:
-            one = self.line.envelope(number)
+        failure = ""
+        for number in self._open[:CHECKED]:
+            one = self.talk.envelope(number)
             if one["status"] != "pending":
-                self._open.remove(number)  # of one that failed a notice tells
+                self._open.remove(number)  # a notice reports one that failed
             elif error := one["last_error"]:
                 why = flat(error["text"] or error["kind"])
-                trouble = f"{self.line.other.name} did not manage: {why}; it is tried again"
-        self._trouble = trouble
+                failure = f"{self.talk.other.name} failed: {why}; hiboss tries again"
+        self._failure = failure
 
     def _look_elsewhere(self) -> None:
-        """In a thread of its own: a line about each piece of mail that belongs to another conversation."""
-        box = Box(self.line)
+        """In a thread of its own: print a line about each envelope of another conversation."""
+        mail = OtherMail(self.talk)
         while True:
             try:
-                found = box.wait(BOX)
+                found = mail.wait(OTHER_MAIL)
                 for one in found:
-                    self._say(formatting.elsewhere(one, self.line))
-                self.line.mark_read([one for one in found if formatting.told_in_full(one)])
+                    self._say(formatting.elsewhere(one, self.talk))
+                self.talk.mark_read([one for one in found if formatting.told_in_full(one)])
             except HibossError as error:
                 if not is_away(error):
-                    return  # whoever follows meets the same, and says so
-                time.sleep(AGAIN)
+                    return  # _follow gets the same error, and reports it
+                time.sleep(RETRY)
 
     def _end(self, error: HibossError) -> None:
-        """There is no going on: the command ends with this error."""
+        """End the command with this error."""
         app: Any = self._session.app
         app.loop.call_soon_threadsafe(lambda: app.exit(exception=error) if app.is_running else None)

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from ...core.quoting import nearest
 
 COMMANDS = {
-    "help": "this",
-    "status": "how the agent stands",
-    "agents": "how all agents stand",
-    "file": "PATH [text]: send a file along; several go with the next message",
-    "cancel": "stop what the agent is doing for this conversation",
-    "quit": "end (or Ctrl-D, or Ctrl-C)",
+    "help": "show this help",
+    "status": "show the state of the agent",
+    "agents": "show the state of every agent",
+    "file": "PATH [text]: send a file; without a text it goes with the next message",
+    "cancel": "cancel what the agent is doing for this conversation",
+    "quit": "end the conversation (also Ctrl-D, Ctrl-C)",
 }
 HELP = "\n".join(
     [
-        "Enter sends. Alt-Enter, Ctrl-J or a \\ at the end of the line begins a new line.",
-        "Ctrl-C clears what is typed. //text sends a text that begins with /.",
+        "Enter sends. Alt-Enter, Ctrl-J, or \\ at the end of the line starts a new line.",
+        "Ctrl-C clears what you typed. //text sends a text that starts with /.",
         *(f"/{name:<7} {what}" for name, what in COMMANDS.items()),
     ]
 )
@@ -28,7 +28,7 @@ HELP = "\n".join(
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is wanted: to send `text` with `files`, a command, or nothing but to keep the files."""
+    """What to do: send `text` with `files`, run a command, or only keep the files."""
 
     files: list[str]
     text: str = ""
@@ -38,7 +38,7 @@ class Asked:
 
 
 def understand(typed: str, gathered: list[str]) -> Asked:
-    """`gathered`: the files that wait for the next message. They make a message of an empty text."""
+    """`gathered`: the files for the next message. With files, an empty text is a message too."""
     text = typed.strip()
     if not text.startswith("/"):
         return Asked(text=typed.rstrip(), files=gathered, sends=bool(text or gathered))
@@ -50,14 +50,14 @@ def understand(typed: str, gathered: list[str]) -> Asked:
         hint = nearest(name, list(COMMANDS), before="/")
         return Asked(
             files=gathered,
-            error=f"there is no command /{name}{hint}; there are {known}. Write // to send a text that begins with /",
+            error=f"there is no command /{name}{hint}; there are {known}. Write // to send a text that starts with /",
         )
     if name == "file":
         return _file("".join(rest), gathered)
     if rest:
         return Asked(
             files=gathered,
-            error=f"/{name} takes nothing more; write /{name} alone, or // to send a text that begins with /",
+            error=f"/{name} takes no text; write only /{name}, or // to send a text that starts with /",
         )
     return Asked(command=name, files=gathered)
 

@@ -7,11 +7,13 @@ from typing import Annotated
 from ...core.errors import InvalidParams
 from ...core.paths import Home
 from .. import output
+from ..call import call
+from ..credentials import named_token, refuse_agents
 from ..daemon_process import call_once, holder
-from ..session import As, Json, Token, call, find_token, flag, noun
+from ..options import As, Json, Text, Token, flag, noun
 
-app = noun("Your name, your time zone, your token.")
-token_app = noun("Your token.")
+app = noun("Show or change your name, your time zone and your token.")
+token_app = noun("Replace your token.")
 app.add_typer(token_app, name="token")
 
 
@@ -23,9 +25,9 @@ def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 @app.command("set")
 def set_(
-    name: Annotated[str | None, flag("--name", "NAME", "What people and agents call you.")] = None,
+    name: Annotated[Text, flag("--name", "NAME", "The name that people and agents see.")] = None,
     timezone: Annotated[
-        str | None, flag("--timezone", "ZONE", "The zone times are shown and read in, like Europe/Berlin.")
+        Text, flag("--timezone", "ZONE", "The zone in which times are shown and read, like Europe/Berlin.")
     ] = None,
     token: Token = None,
     as_: As = None,
@@ -33,7 +35,7 @@ def set_(
 ) -> None:
     """Change the boss's name or time zone.
 
-    Example: hiboss boss set --as boss --timezone Europe/Berlin
+    Example: hiboss boss set --timezone Europe/Berlin
     """
     output.answer(call("boss.set", {"name": name, "timezone": timezone}, token=token, profile=as_))
 
@@ -41,23 +43,25 @@ def set_(
 @token_app.command()
 def rotate(
     offline: Annotated[
-        bool,
-        flag("--offline", None, "Without a token, as the owner of the home; no daemon may run."),
+        bool, flag("--offline", None, "Without a token, as the owner of the home; stop the daemon first.")
     ] = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Get a new boss token, shown this once; the old one ends.
+    """Get a new boss token, shown only now. The old one is revoked.
 
-    It is also kept for --as boss. Lost the token? hiboss daemon stop, then
+    It is also stored for --as boss. If you have lost the token: hiboss daemon stop, then
     hiboss boss token rotate --offline, then hiboss daemon start.
     """
     home = Home()
     if offline and (token is not None or as_ is not None):
-        raise InvalidParams(detail="--offline takes no token: it is for whoever owns the home")
-    # Whoever gives a token is held to it, also while no daemon runs that could check it.
-    if offline or (holder(home) is None and find_token(home, token, as_) is None):
+        raise InvalidParams(detail="--offline takes no token: it is for the owner of the home")
+    # A token that is given must be checked, and without a daemon nothing checks it.
+    unnamed = not offline and holder(home) is None and named_token(home, token, as_) is None
+    if unnamed:
+        refuse_agents()
+    if offline or unnamed:
         result = call_once(home, "boss.token.rotate", {})
     else:
         result = call("boss.token.rotate", {}, token=token, profile=as_)

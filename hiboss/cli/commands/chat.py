@@ -14,68 +14,69 @@ from ...core import clock
 from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import output
-from ..chat.conversation import Envelope, Line, is_away
+from ..call import notice_other_version
+from ..chat.conversation import ConversationClient, Envelope, is_away
 from ..chat.formatting import fetches, files, state
 from ..client import Answered
-from ..session import As, Json, Token, find_person, flag, notice_other_version, read_file
-from .envelope import absolute
+from ..credentials import find_token
+from ..options import As, Json, Text, Texts, Token, argument, flag, single_command
+from ..text_input import attachments, read_file, refuse_input_twice
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-PATIENCE = "60s"
-BOSS = "user:boss"
-LONGEST = 24 * 3_600_000
-SLICE = 5.0  # seconds: how often one looks whether the message failed
-AGAIN = 1.0  # seconds between two tries to reach a daemon that is away
+app = single_command()
+TIMEOUT = "60s"
+LONGEST = 24 * 3_600_000  # milliseconds
+SLICE = 5.0  # seconds between two checks whether the message failed
+RETRY = 1.0  # seconds between two tries to reach a daemon that is away
 
 
 @app.command()
 def chat(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="With whom: nex, or agent:nex.")
+        Text, argument("[AGENT]", "A name or an address: nex, user:ann; by default your first agent.")
     ] = None,
     once: Annotated[
-        str | None, flag("--once", "TEXT", "Say this, print the answer, and end; - for standard input.")
+        Text, flag("--once", "TEXT", "Send this, print the answer, and end; - reads standard input.")
     ] = None,
     timeout: Annotated[
-        str | None, flag("--timeout", "TIME", "With --once: how long to wait, like 10m; by default 60s.")
+        Text, flag("--timeout", "TIME", "With --once: how long to wait, like 10m; by default 60s.")
     ] = None,
     attachment: Annotated[
-        list[str] | None, flag("--attachment", "FILE", "With --once: a file to send along; may be repeated.")
+        Texts, flag("--attachment", "FILE", "With --once: a file to send with it; may be repeated.")
     ] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Talk with an agent, here in the terminal; /help there says how.
+    """Talk with an agent in the terminal; /help there shows the commands.
 
-    Without --as, --token and HIBOSS_TOKEN you speak as the boss. With --once, or when standard
-    input is no terminal, it ends with 0 when the answer came and 4 when it did not come in time.
+    With --once, or when standard input is no terminal: send one message, print the answer, and
+    end. Exit status: 0 the answer came, 4 no answer in time.
     """
     talks = once is None and output.on_terminal(sys.stdin)
     if talks:
         _check_talk(timeout, attachment)
-    elif token == "-" and once in (None, "-"):
-        raise InvalidParams(detail="standard input can be the token or the text, not both; use --token @FILE")
+    else:
+        refuse_input_twice(token, once or "-")
     home = Home()
-    patience = clock.duration(timeout or PATIENCE, most=LONGEST) / 1000
-    line = Line(home, find_person(home, token, as_))
+    seconds = clock.duration(timeout or TIMEOUT, most=LONGEST) / 1000
+    client = ConversationClient(home, find_token(home, token, as_))
     notice_other_version(home)
     text = "" if talks else _text(once)
-    if line.open(agent):
-        output.note(f"note: talking with {line.other.name}; for another one: hiboss chat NAME")
+    if client.open(agent):
+        output.note(f"note: talking with {client.other.name}; for another agent: hiboss chat NAME")
     if talks:
         from ..chat.screen import talk
 
-        talk(line)
+        talk(client)
         return
-    line.history(1)
-    if line.other.fetches:
-        output.note(f"note: {fetches(line)}")
-    _once(line, text, [absolute(path) for path in attachment or []], patience)
+    client.history(1)
+    if client.other.fetches:
+        output.note(f"note: {fetches(client)}")
+    _once(client, text, attachments(attachment), seconds)
 
 
 def _check_talk(timeout: str | None, attachment: list[str] | None) -> None:
-    """What goes with one question only, and where no conversation can be shown."""
+    """Refuse options that need --once, and a terminal that cannot show a conversation."""
     given = [
         name
         for name, value in (
@@ -86,11 +87,9 @@ def _check_talk(timeout: str | None, attachment: list[str] | None) -> None:
         if value
     ]
     if given:
-        raise InvalidParams(
-            detail=f'{given[0]} goes with --once: hiboss chat nex --once "hello" {given[0]} …'
-        )
+        raise InvalidParams(detail=f'{given[0]} needs --once: hiboss chat nex --once "hello" {given[0]} …')
     if not output.on_terminal(sys.stdout) or os.environ.get("TERM", "dumb") == "dumb":
-        detail = 'a conversation needs a terminal, also for its output, that can move its cursor; else: hiboss chat nex --once "hello"'
+        detail = 'a conversation needs a terminal that can move its cursor; without one: hiboss chat nex --once "hello"'
         raise InvalidParams(detail=detail)
 
 
@@ -98,14 +97,14 @@ def _text(once: str | None) -> str:
     return read_file("-").rstrip("\n") if once is None or once == "-" else once
 
 
-# --- one question --------------------------------------------------------------------
+# --- one message --------------------------------------------------------------------
 
 
 class Question:
-    """One message sent, until its answer comes."""
+    """One message that was sent and waits for its answer."""
 
-    def __init__(self, line: Line, sent: dict[str, Any]) -> None:
-        self.line = line
+    def __init__(self, client: ConversationClient, sent: dict[str, Any]) -> None:
+        self.client = client
         self.sent = sent
         self.trace: str | None = None
         self._told: set[str] = set()
@@ -114,88 +113,89 @@ class Question:
         for one in said:
             if one["message"] == self.sent["message"]:
                 self.trace = one["trace"]
-            elif one["from"] == self.line.other.address and self._answers(one):
+            elif one["from"] == self.client.other.address and self._answers(one):
                 return one
         return None
 
     def _answers(self, one: Envelope) -> bool:
-        if one["deliver_at"] is not None:  # a reminder, whenever it was asked for
+        if one["deliver_at"] is not None:  # a reminder that was scheduled before
             return False
         if one["run"] is None or one["trace"] == self.trace or one["thread"] == self.sent["thread"]:
             return True
-        try:  # a turn may deal with several messages, and its answer belongs to the errand of one
-            run = self.line.call("run.get", id=one["run"])["run"]
-        except Answered:  # only the boss may look
+        try:  # a turn can have several messages, and its answer belongs to the trace of one
+            run = self.client.call("run.get", id=one["run"])["run"]
+        except Answered:  # only the boss may see runs
             return False
         return self.sent["ids"][0] in run["envelopes"]
 
-    def _tell_of_silence(self, number: str) -> None:
-        """It was dealt with, and nothing was said: others may be asked first, so it can still come."""
+    def _tell_no_answer(self, number: str) -> None:
+        """Tell that a run ended without an answer; one can still come, if the agent asked others first."""
         try:
-            runs = self.line.call("run.list", trace=self.trace)["runs"] if self.trace else []
-        except Answered:  # only the boss may look
+            runs = self.client.call("run.list", trace=self.trace)["runs"] if self.trace else []
+        except Answered:  # only the boss may see runs
             return
         for run in runs:
             if number in run["envelopes"] and run["status"] == "completed" and run["answer"] is None:
-                self.tell(f"{self.line.other.name} has dealt with it in {run['id']}; {run['note']}")
+                self.tell(f"{self.client.other.name} finished {run['id']} without an answer; {run['note']}")
 
     def tell(self, text: str) -> None:
-        """A word beside the output, once."""
+        """Print a note, each only once."""
         if text and text not in self._told:
             self._told.add(text)
             output.note(f"note: {output.shown(output.word(text), sys.stderr)}")
 
     def failure(self) -> str | None:
-        """Why it will not be answered, if it is so; what happened to it meanwhile is told."""
-        own = self.line.envelope(self.sent["ids"][0])
+        """Why there will be no answer; None while one can still come. Notes tell what happened so far."""
+        own = self.client.envelope(self.sent["ids"][0])
         error = own["last_error"]
         why = output.word(error["text"] or error["kind"]) if error else own["status"]
         if own["status"] in ("failed", "cancelled"):
-            speaker = " --as boss" if self.line.own == BOSS else ""
-            again = f"hiboss envelope retry{speaker} --id {own['id']}"
-            return f"{self.line.other.name} did not deal with it: {why} (again: {again})"
+            return f"{self.client.other.name} did not answer: {why} (to retry: hiboss envelope retry {own['id']})"
         if own["status"] == "done":
-            self._tell_of_silence(own["id"])
+            self._tell_no_answer(own["id"])
         if error and own["attempts"]:
-            self.tell(f"{self.line.other.name} did not manage: {why}; it is tried again")
+            self.tell(f"{self.client.other.name} failed: {why}; hiboss tries again")
         return None
 
 
-def _once(line: Line, text: str, paths: list[str], patience: float) -> None:
-    end = time.monotonic() + patience
-    question = Question(line, line.send(text, paths, uuid.uuid4().hex))
-    with output.Progress(f"waiting for {line.other.name}") as waiting:
+def _once(client: ConversationClient, text: str, paths: list[str], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    question = Question(client, client.send(text, paths, uuid.uuid4().hex))
+    with output.ProgressBar(f"waiting for {client.other.name}") as waiting:
         answer = failure = None
         while answer is None and failure is None and (left := end - time.monotonic()) > 0:
             answer, failure = _listen(question, min(left, SLICE), waiting)
     result = {"sent": question.sent, "answer": answer, "timed_out": answer is None and failure is None}
     if failure is not None:
-        output.note(f"error: {output.shown(failure, sys.stderr)}")
+        if not output.Mode.json:
+            output.error_line(failure)
         raise typer.Exit(output.ended(failure, EXIT_REFUSED))
     if answer is not None:
-        line.mark_read([answer])
-        result["answer"] = line.envelope(answer["id"])
+        client.mark_read([answer])
+        result["answer"] = client.envelope(answer["id"])
     _print(result)
     if answer is None:
-        question.tell(f"no answer within {patience:g} s; what still comes lies in the inbox (hiboss inbox)")
+        question.tell(f"no answer within {seconds:g} s; a later one comes into your inbox (hiboss inbox)")
         raise typer.Exit(EXIT_TIMEOUT)
 
 
 def _listen(question: Question, seconds: float, waiting: Any) -> tuple[Envelope | None, str | None]:
     """The answer, or why there will be none, or neither yet."""
-    line = question.line
+    client = question.client
     try:
-        answer = question.answer_in(line.follow(seconds, waiting))
-        if answer is not None or line.live is not None:
+        answer = question.answer_in(client.follow(seconds, waiting))
+        if answer is not None or client.live is not None:
             return answer, None
         failure = question.failure()
     except HibossError as error:
         if not is_away(error):
             raise
-        question.tell("the daemon is away; trying again every second (hiboss daemon start)")
-        time.sleep(min(seconds, AGAIN))
+        question.tell(
+            "the daemon is away; hiboss tries again every second (to start it: hiboss daemon start)"
+        )
+        time.sleep(min(seconds, RETRY))
         return None, None
-    question.tell(state(line))
+    question.tell(state(client))
     return None, failure
 
 

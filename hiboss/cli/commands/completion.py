@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-import typer
-
 from ...core.errors import WrongUsage
 from .. import output
-from ..session import Json, noun
+from ..options import Json, flag, noun
 
-app = noun("Let the tab key complete commands, names and ids.")
+app = noun("Complete commands, names and ids with the tab key.")
 
 SHELLS = ("bash", "zsh", "fish")
 Shell = Annotated[
     Literal["bash", "zsh", "fish"] | None,
-    typer.Option("--shell", help="Which shell; by default the one this was called from."),
+    flag("--shell", None, "Which shell; by default the one you call this from."),
 ]
 
-# Typer's own for bash gets `agent:nex` in three words, without a way to put them together again.
+# Typer's own script for bash gets `agent:nex` as three words and cannot join them.
 BASH = """\
 _hiboss_completion() {
     local IFS=$'\\n'
@@ -35,7 +33,7 @@ ZSH_START = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
 
 @app.command()
 def show(shell: Shell = None, json_: Json = False) -> None:
-    """Print the script for a shell.
+    """Print the completion script for a shell.
 
     Example: eval "$(hiboss completion show --shell bash)"
     """
@@ -49,18 +47,18 @@ def show(shell: Shell = None, json_: Json = False) -> None:
 
 @app.command()
 def install(shell: Shell = None, json_: Json = False) -> None:
-    """Install the script for your shell, and say what was changed.
+    """Install the completion script for your shell, and print what was changed.
 
-    Done again, it only brings the script up to date.
+    Run it again to update the script.
     """
     chosen = shell or _called_from()
-    script, start, line = _queue(chosen)
+    script, start, line = _places(chosen)
     os.makedirs(os.path.dirname(script), exist_ok=True)
     with open(script, "w", encoding="utf-8") as file:
         file.write(_script(chosen) + "\n")
     changed = start if start and _add_line(start, line) else None
     output.answer({"shell": chosen, "script": script, "changed": changed})
-    output.note("It works in the next shell you open.")
+    output.note("Completion works in the next shell that you open.")
 
 
 def _script(shell: str) -> str:
@@ -71,8 +69,8 @@ def _script(shell: str) -> str:
     return get_completion_script(prog_name="hiboss", complete_var="_HIBOSS_COMPLETE", shell=shell)
 
 
-def _queue(shell: str) -> tuple[str, str | None, str]:
-    """Where the script goes, and the file and line that make a new shell read it."""
+def _places(shell: str) -> tuple[str, str | None, str]:
+    """The path of the script, and the file and line that make a new shell read it."""
     if shell == "bash":
         script = os.path.expanduser("~/.bash_completions/hiboss.sh")
         return script, os.path.expanduser("~/.bashrc"), f"source '{script}'"
@@ -84,7 +82,7 @@ def _queue(shell: str) -> tuple[str, str | None, str]:
 
 
 def _add_line(path: str, line: str) -> bool:
-    """Add a line to the end of a person's file, once; nothing else in it is touched."""
+    """Add a line to the end of a person's file, once; returns whether it was added."""
     try:
         with open(path, "rb") as file:
             there = file.read()
@@ -105,6 +103,6 @@ def _called_from() -> str:
     except ShellDetectionFailure:
         found = ""
     if found not in SHELLS:
-        seen = f"{found} is a shell without completion here" if found else "your shell could not be found out"
+        seen = f"hiboss has no completion for {found}" if found else "your shell could not be detected"
         raise WrongUsage(detail=f"{seen}; give --shell bash, zsh or fish", help="hiboss completion --help")
     return found

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, Literal
 
 from .. import output
-from ..session import As, Json, Token, call, call_openly, flag, noun, read_file
+from ..call import call, call_without_token
+from ..options import As, Json, Text, Texts, Token, argument, flag, noun
+from ..text_input import attachments, refuse_input_twice, text_or_input
+from ..views import schedules as views
+from .message_options import PRIORITY, From, Subject, TextOption, To
 
-app = noun("Send by a schedule.")
+app = noun("Send messages by a schedule.")
 
-Word = str | None
-Words = list[str] | None
-Id = Annotated[str, flag("--id", "ID", "Schedule id, like s3.")]
-Cron = Annotated[Word, flag("--cron", "EXPR", "Five fields as in cron(5), or @hourly, @daily, @weekly …")]
-Every = Annotated[Word, flag("--every", "TIME", "Every so often, in elapsed time: 90s, 2h.")]
-At = Annotated[Word, flag("--at", "TIME", "Once: +2h, an ISO time, or 2026-01-27 16:30.")]
-To = Annotated[Words, flag("--to", "ADDRESS", "agent:kai, user:boss, …; may be repeated.")]
-Text = Annotated[Word, flag("--text", "TEXT", "The text; - reads standard input.")]
-File = Annotated[Words, flag("--attachment", "FILE", "A file to send along, copied now; may be repeated.")]
-Subject = Annotated[Word, flag("--subject", "TEXT", "A line above the text.")]
-Zone = Annotated[Word, flag("--timezone", "ZONE", "Of the cron expression; by default the boss's.")]
-Name = Annotated[Word, flag("--name", "NAME", "A name to know it by.")]
-PRIORITY = Literal["critical", "high", "normal", "low"]
+Id = Annotated[str, argument("ID", "The schedule, like s3; hiboss cron list shows them.")]
+Cron = Annotated[Text, flag("--cron", "EXPR", "Five fields as in cron(5), or @hourly, @daily, @weekly …")]
+Every = Annotated[Text, flag("--every", "TIME", "Again and again after this time: 90s, 2h.")]
+At = Annotated[Text, flag("--at", "TIME", "Once: +2h, an ISO time, or 2026-01-27 16:30.")]
+Files = Annotated[Texts, flag("--attachment", "FILE", "A file to send with it, copied now; may be repeated.")]
+Zone = Annotated[Text, flag("--timezone", "ZONE", "Zone of the cron expression; by default the boss's.")]
+Label = Annotated[Text, flag("--name", "NAME", "A name for the schedule.")]
 Priority = Annotated[PRIORITY | None, flag("--priority", None, "How urgent.")]
 CatchUp = Annotated[
     Literal["skip", "once", "all"] | None,
-    flag("--catch-up", None, "What a downtime made late: nothing, once (the default), or all (at most 100)."),
+    flag(
+        "--catch-up",
+        None,
+        "After a downtime, send missed messages: skip, once (the default), all (max. 100).",
+    ),
 ]
 Overlap = Annotated[
     Literal["skip", "queue"] | None,
-    flag("--overlap", None, "While the one before is not done: skip (the default) or queue."),
+    flag("--overlap", None, "While the previous message is not done: skip (the default) or queue."),
 ]
+CONTENT = ["cron", "every", "at", "to", "subject", "priority", "timezone", "catch_up", "overlap", "name"]
 
 
 @app.command()
@@ -40,29 +42,25 @@ def create(
     every: Every = None,
     at: At = None,
     to: To = None,
-    text: Text = None,
-    attachment: File = None,
+    text: TextOption = None,
+    attachment: Files = None,
     subject: Subject = None,
     priority: Priority = None,
     timezone: Zone = None,
     catch_up: CatchUp = None,
     overlap: Overlap = None,
-    name: Name = None,
-    from_: Annotated[Word, flag("--from", "ADDRESS", "In whose name; a boss token must give it.")] = None,
+    name: Label = None,
+    from_: From = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Send a message by a schedule.
+    """Create a schedule that sends a message.
 
-    Example: hiboss cron create --as nex --cron "0 9 * * MON-FRI" --to agent:nex --text "stand-up"
+    Example: hiboss cron create --cron "0 9 * * MON-FRI" --to nex --text "stand-up"
     """
-    params = _content(
-        cron, every, at, to, text, attachment, subject, priority, timezone, catch_up, overlap, name
-    )
-    params["from"] = from_
-    result = call("cron.create", params, token=token, profile=as_)
-    output.answer(result, {"cron-id": result["id"], "next-run": _local(result)})
+    params = _content(locals()) | {"from": from_}
+    views.changed(call("cron.create", params, token=token, profile=as_))
 
 
 @app.command("set")
@@ -72,158 +70,90 @@ def set_(
     every: Every = None,
     at: At = None,
     to: To = None,
-    text: Text = None,
-    attachment: File = None,
+    text: TextOption = None,
+    attachment: Files = None,
     subject: Subject = None,
     priority: Priority = None,
     timezone: Zone = None,
     catch_up: CatchUp = None,
     overlap: Overlap = None,
-    name: Name = None,
+    name: Label = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Change a schedule; what is not given stays as it is."""
-    params = _content(
-        cron, every, at, to, text, attachment, subject, priority, timezone, catch_up, overlap, name
-    )
-    result = call("cron.set", params | {"id": id_}, token=token, profile=as_)
-    output.answer(result, {"cron-id": result["id"], "next-run": _local(result)})
+    """Change a schedule. What is not given stays as it is.
+
+    Example: hiboss cron set s3 --cron "0 10 * * MON-FRI"
+    """
+    params = _content(locals()) | {"id": id_}
+    views.changed(call("cron.set", params, token=token, profile=as_))
+
+
+def _content(values: dict[str, Any]) -> dict[str, Any]:
+    """Of a command's local variables, those that say what is sent and when."""
+    refuse_input_twice(values["token"], values["text"])
+    text, files = values["text"], values["attachment"]
+    return {name: values[name] for name in CONTENT} | {
+        "text": None if text is None else text_or_input(text),
+        "attachments": None if files is None else attachments(files),
+    }
 
 
 @app.command("list")
 def list_(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """List your schedules; for the boss all."""
-    result = call("cron.list", {}, token=token, profile=as_)
-    if output.Mode.json:
-        output.document(result)
-    else:
-        output.records((_facts(one) for one in result["schedules"]), empty="no-schedules")
+    """List your schedules; the boss sees all."""
+    views.schedules(call("cron.list", {}, token=token, profile=as_))
 
 
 @app.command()
 def show(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show one schedule and what became of its last slots."""
-    result = call("cron.show", {"id": id_}, token=token, profile=as_)
-    if output.Mode.json:
-        output.document(result)
-        return
-    output.record(_facts(result))
-    for slot in result["slots"]:
-        output.line()
-        output.record(_slot(slot, result["timezone"]))
+    """Show one schedule and the outcome of its last slots."""
+    views.schedule(call("cron.show", {"id": id_}, token=token, profile=as_))
 
 
 @app.command()
 def enable(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Let a schedule go on, from now."""
+    """Enable a schedule, from now on."""
     _switch("cron.enable", id_, token, as_)
 
 
 @app.command()
 def disable(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Hold a schedule until it is enabled again."""
+    """Disable a schedule until you enable it again."""
     _switch("cron.disable", id_, token, as_)
+
+
+def _switch(method: str, id_: str, token: str | None, as_: str | None) -> None:
+    result = call(method, {"id": id_}, token=token, profile=as_)
+    views.changed(result, enabled=result["enabled"])
 
 
 @app.command()
 def delete(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Take a schedule away. What it has sent stays."""
+    """Delete a schedule. Messages that it sent stay."""
     result = call("cron.delete", {"id": id_}, token=token, profile=as_)
     output.answer(result, {"cron-id": result["id"], "deleted": True})
 
 
 @app.command()
 def run(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Send what a schedule sends now. Its own times stay."""
+    """Send the message of a schedule now. Its next run does not change."""
     result = call("cron.run", {"id": id_}, token=token, profile=as_)
     output.answer(result, {"cron-id": result["id"], "fired": result["fired"], "id": result["ids"] or None})
 
 
 @app.command()
 def explain(
-    cron: Annotated[str, flag("--cron", "EXPR", "Five fields as in cron(5), or @daily and the like.")],
+    cron: Annotated[str, argument("EXPR", 'A cron expression in quotes, like "0 9 * * *", or @daily.')],
     timezone: Zone = None,
-    count: Annotated[int, flag("--count", "N", "How many, 1 to 100.")] = 5,
+    count: Annotated[int, flag("--count", "N", "How many times to show, 1 to 100.")] = 5,
     json_: Json = False,
 ) -> None:
-    """Say when a cron expression would be due next."""
-    result = call_openly("cron.explain", {"cron": cron, "timezone": timezone, "count": count})
+    """Show the next times of a cron expression.
+
+    Example: hiboss cron explain "0 9 * * MON-FRI"
+    """
+    result = call_without_token("cron.explain", {"cron": cron, "timezone": timezone, "count": count})
     facts = {"cron": result["cron"], "timezone": result["timezone"]}
     output.answer(result, facts | {f"next-run-{n}": one for n, one in enumerate(result["local"], 1)})
-
-
-def _content(
-    cron: Word,
-    every: Word,
-    at: Word,
-    to: Words,
-    text: Word,
-    attachment: Words,
-    subject: Word,
-    priority: Word,
-    timezone: Word,
-    catch_up: Word,
-    overlap: Word,
-    name: Word,
-) -> dict[str, Any]:
-    files = None if attachment is None else [os.path.abspath(os.path.expanduser(path)) for path in attachment]
-    return {
-        "cron": cron,
-        "every": every,
-        "at": at,
-        "to": to,
-        "text": read_file("-") if text == "-" else text,
-        "attachments": files,
-        "subject": subject,
-        "priority": priority,
-        "timezone": timezone,
-        "catch_up": catch_up,
-        "overlap": overlap,
-        "name": name,
-    }
-
-
-def _switch(method: str, id_: str, token: str | None, as_: str | None) -> None:
-    result = call(method, {"id": id_}, token=token, profile=as_)
-    output.answer(result, {"cron-id": result["id"], "enabled": result["enabled"], "next-run": _local(result)})
-
-
-def _local(one: dict[str, Any]) -> str | None:
-    return output.moment(one["next_at"], one["timezone"])
-
-
-def _facts(one: dict[str, Any]) -> dict[str, Any]:
-    every = one["every_seconds"]
-    return {
-        "cron-id": one["id"],
-        "name": one["name"],
-        "owner": one["owner"],
-        "from": None if one["from"] == one["owner"] else one["from"],
-        "to": one["to"],
-        "cron": one["cron"],
-        "every": None if every is None else f"{every:g}s",
-        "at": output.moment(one["at"], one["timezone"]),
-        "timezone": one["timezone"],
-        "enabled": one["enabled"],
-        "next-run": _local(one),
-        "catch-up": one["catch_up"],
-        "overlap": one["overlap"],
-        "subject": one["subject"],
-        "priority": None if one["priority"] == "normal" else one["priority"],
-        "attachments": one["attachments"] or None,
-        "text": one["text"],
-    }
-
-
-def _slot(slot: dict[str, Any], timezone: str) -> dict[str, Any]:
-    several = slot["number"] > 1
-    return {
-        "slot": output.moment(slot["slot"], timezone),
-        "until": output.moment(slot["last_slot"], timezone) if several else None,
-        "slots": slot["number"] if several else None,
-        "outcome": slot["outcome"],
-        "reason": slot["reason"],
-        "message": slot["message"],
-    }

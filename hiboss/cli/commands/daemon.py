@@ -13,22 +13,24 @@ import typer
 from ...core.errors import DaemonUnreachable, TimedOut
 from ...core.paths import Home
 from .. import client, output
+from ..call import call_without_token
 from ..daemon_process import holder, spawn
-from ..session import Json, call_openly, noun
+from ..options import Json, flag, noun
+from ..views import daemon as views
 
-app = noun("Start, stop and look at the daemon.")
+app = noun("Start, stop and inspect the daemon.")
 STOP_SECONDS = 30.0
 
 
 @app.command()
 def start(json_: Json = False) -> None:
-    """Start the daemon; returns when it answers."""
+    """Start the daemon, and return when it answers."""
     _start(Home())
 
 
 @app.command()
 def stop(json_: Json = False) -> None:
-    """Let the daemon finish what it has in hand, and end it."""
+    """Stop the daemon after it has finished what it is doing."""
     pid = _stop(Home())
     output.answer({"stopped": pid is not None, "pid": pid})
     if pid is None:
@@ -37,37 +39,37 @@ def stop(json_: Json = False) -> None:
 
 @app.command()
 def restart(json_: Json = False) -> None:
-    """Stop the daemon if it runs, then start it."""
+    """Stop the daemon if one runs, then start it."""
     home = Home()
     from ...core.settings import Configuration
 
-    Configuration(home.config, os.environ)  # wrong settings are said while the good daemon still runs
+    Configuration(home.config, os.environ)  # a wrong setting is found while the old daemon still runs
     _stop(home)
     _start(home)
 
 
 @app.command()
 def status(json_: Json = False) -> None:
-    """Show how the daemon is and how much it has in hand."""
-    output.status(call_openly("daemon.status", {}))
+    """Show the state of the daemon and how much work waits."""
+    views.status(call_without_token("daemon.status", {}))
 
 
 @app.command()
 def ping(json_: Json = False) -> None:
-    """See whether the daemon answers."""
-    output.answer(call_openly("daemon.ping", {}))
+    """Check that the daemon answers."""
+    output.answer(call_without_token("daemon.ping", {}))
 
 
 @app.command("time")
 def time_(json_: Json = False) -> None:
     """Show the daemon's clock, in UTC and in the boss's zone."""
-    output.answer(call_openly("daemon.time", {}))
+    output.answer(call_without_token("daemon.time", {}))
 
 
 @app.command()
 def logs(
     number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=0, help="How many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on printing what comes.")] = False,
+    follow: Annotated[bool, flag("-f", None, "Keep printing new lines.", "--follow")] = False,
     json_: Json = False,
 ) -> None:
     """Print the end of the daemon's log."""
@@ -84,7 +86,9 @@ def logs(
     output.lines(lines)
     while follow:
         rotated = os.path.exists(path) and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino
-        output.lines([line.rstrip("\n") for line in file])  # after the look: what was written before it
+        output.lines(
+            [line.rstrip("\n") for line in file]
+        )  # after the check: what was written before the rotation
         if rotated:
             file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - it was rotated
         else:
@@ -94,15 +98,15 @@ def logs(
 def _start(home: Home) -> None:
     process = spawn(home, detach=True)
     output.answer({"started": True, "pid": process.pid, "home": str(home), "log": home.log_file})
-    process.returncode = 0  # it lives on without us; do not warn about that
+    process.returncode = 0  # it keeps running without us; do not warn about that
 
 
 def _stop(home: Home) -> int | None:
-    """The pid that ended; None when nothing ran."""
+    """The pid of the daemon that was stopped; None when none ran."""
     pid = holder(home)
     if pid is None:
         return None
-    with output.Progress("stopping the daemon") as waiting:
+    with output.ProgressBar("stopping the daemon") as waiting:
         seconds = STOP_SECONDS
         try:
             stopping = client.call(home, "daemon.stop", {}, timeout=5, waiting=waiting)

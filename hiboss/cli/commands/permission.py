@@ -7,18 +7,20 @@ from typing import Annotated, Any
 
 from ...core.errors import InvalidParams
 from .. import output
-from ..session import As, Json, Token, call, flag, noun, read_file
+from ..call import call
+from ..options import As, Json, Token, flag, noun
+from ..text_input import read_file
 
-app = noun("Who may do what.")
-policy_app = noun("The level each operation needs.")
+app = noun("Show or change the level that each operation needs.")
+policy_app = noun("Show or change the level that each operation needs.")
 app.add_typer(policy_app, name="policy")
 
 
 @policy_app.command("get")
 def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show the level each operation needs.
+    """Show the level that each operation needs: restricted, standard, privileged or boss.
 
-    Levels are restricted, standard, privileged and boss. What it prints can be edited and given to: hiboss permission policy set --file FILE
+    You can edit the output and give it to: hiboss permission policy set --file FILE
     """
     _show(call("permission.policy.get", {}, token=token, profile=as_))
 
@@ -32,7 +34,7 @@ def set_(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Decide the level each operation needs. What the file does not name gets its default back."""
+    """Set the level that each operation needs. What the file does not name gets its default."""
     policy = _parse(read_file(file).removeprefix("\ufeff"))
     _show(call("permission.policy.set", {"policy": policy}, token=token, profile=as_))
 
@@ -69,6 +71,6 @@ def _parse(text: str) -> Any:
             )
         if words and policy.setdefault(name.strip(), level.strip()) != level.strip():
             raise InvalidParams(detail=f"line {number} of the policy names {name.strip()} again")
-    if not policy:  # more likely a slip than a decision
-        raise InvalidParams(detail="the policy is empty; {} would give every operation its default back")
+    if not policy:  # more likely a mistake than a decision
+        raise InvalidParams(detail="the policy is empty; {} would give every operation its default")
     return policy

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from ...core.errors import OtherBox
-from .. import output
+from ..call import call
 from ..client import Answered
-from ..session import As, Json, Token, call_in_person
+from ..options import As, EnvelopeIds, Json, Token, single_command
+from ..views import envelopes as views
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
 
 @app.command()
-def read(
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID…", help="One or more envelopes of your box, like e81.")
-    ],
-    token: Token = None,
-    as_: As = None,
-    json_: Json = False,
-) -> None:
-    """Show envelopes in full. Those of your box are marked read; another's box, for the boss, never is."""
+def read(ids: EnvelopeIds, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show envelopes in full and mark them as read.
+
+    The boss can also read the mail of others; it is not marked as read.
+    """
     try:
-        output.envelopes(call_in_person("envelope.read", {"ids": ids}, token=token, profile=as_))
+        views.envelopes(call("envelope.read", {"ids": ids}, token=token, profile=as_))
     except Answered as error:
         if error.stable_code != OtherBox.code:
             raise
-        found = [call_in_person("envelope.get", {"id": one}, token=token, profile=as_) for one in ids]
+        found = [call("envelope.get", {"id": one}, token=token, profile=as_) for one in ids]
         shown = [one["envelope"] for one in found]
-        output.envelopes({"changed": 0, "envelopes": shown, "timezone": found[0]["timezone"]})
+        views.envelopes({"changed": 0, "envelopes": shown, "timezone": found[0]["timezone"]})

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from ..options import As, Json, Token, argument, single_command
+from ..views import envelopes as views
+from .message_options import Attachments, DeliverAt, MessageText, send_message
 
-from ..session import As, Json, Token
-from .envelope import show_sent
-from .everyday import Files, Text, When, say
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
 
 @app.command()
 def reply(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The envelope to answer, like e81.")],
-    text: Text = None,
-    attachment: Files = None,
-    deliver_at: When = None,
+    id_: Annotated[str, argument("ID", "The envelope to answer, like e81.")],
+    text: MessageText = None,
+    attachment: Attachments = None,
+    deliver_at: DeliverAt = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Answer an envelope: to whoever wrote it, in the same thread.
+    """Answer an envelope. The answer goes to its sender, in the same thread.
 
     Example: hiboss reply e81 "yes, do it"
     """
-    show_sent(say({"reply_to": id_}, text, attachment, deliver_at, token, as_))
+    views.sent(send_message({"reply_to": id_}, text, attachment, deliver_at, token, as_))

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from ..options import As, Json, Token, argument, single_command
+from ..views import envelopes as views
+from .message_options import Attachments, DeliverAt, MessageText, send_message
 
-from ..session import As, Json, Token
-from .envelope import show_sent
-from .everyday import Files, Text, When, addressed, say
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
 
 @app.command()
 def send(
-    to: Annotated[
-        str, typer.Argument(metavar="TO", help="nex, or an address like user:ann; several: nex,kai.")
-    ],
-    text: Text = None,
-    attachment: Files = None,
-    deliver_at: When = None,
+    to: Annotated[str, argument("TO", "A name or an address: nex, user:ann; several: nex,kai.")],
+    text: MessageText = None,
+    attachment: Attachments = None,
+    deliver_at: DeliverAt = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Send a message, as the boss unless a token says otherwise.
+    """Send a message.
 
-    Example: hiboss send nex "hello". Everything else that can be said: hiboss envelope send --help
+    Example: hiboss send nex "hello". For more options: hiboss envelope send --help
     """
-    where = {"to": [addressed(name.strip()) for name in to.split(",")]}
-    show_sent(say(where, text, attachment, deliver_at, token, as_))
+    names = [name.strip() for name in to.split(",")]
+    views.sent(send_message({"to": names}, text, attachment, deliver_at, token, as_))

@@ -14,28 +14,18 @@ from ...core.paths import Home
 from .. import client, output
 from ..client import Answered
 from ..daemon_process import call_once
-from ..session import Json
+from ..options import Json, Text, flag, single_command
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
-BossName = Annotated[
-    str | None, typer.Option("--boss-name", metavar="NAME", help="Your name; by default your login name.")
-]
+BossName = Annotated[Text, flag("--boss-name", "NAME", "Your name; by default your login name.")]
 Timezone = Annotated[
-    str | None,
-    typer.Option(
-        "--timezone", metavar="ZONE", help="Your time zone, like Europe/Berlin; by default the machine's."
-    ),
+    Text, flag("--timezone", "ZONE", "Your time zone, like Europe/Berlin; by default the machine's.")
 ]
-AgentName = Annotated[
-    str | None, typer.Option("--agent-name", metavar="NAME", help="Your first agent; by default nex.")
-]
-
+AgentName = Annotated[Text, flag("--agent-name", "NAME", "Your first agent; by default nex.")]
 Provider = Annotated[
-    str | None,
-    typer.Option(
-        "--provider", metavar="NAME", help="How that agent thinks, like demo; by default it fetches its mail."
-    ),
+    Text,
+    flag("--provider", "NAME", "What gives that agent's answers, like demo; by default it fetches its mail."),
 ]
 
 
@@ -47,9 +37,10 @@ def setup(
     provider: Provider = None,
     json_: Json = False,
 ) -> None:
-    """Set this home up: the boss, a first agent, and their tokens, which are shown this once.
+    """Set up this home: the boss, a first agent, and their tokens, which are shown only now.
 
-    Asks on a terminal, takes the defaults otherwise. Done again, it changes nothing.
+    On a terminal it asks for what is not given; else it takes the defaults. A second setup
+    changes nothing.
     """
     show(execute(Home(), boss_name, timezone, agent_name, provider=provider))
 
@@ -62,7 +53,7 @@ def execute(
     *,
     provider: str | None = None,
 ) -> dict[str, Any]:
-    """Set up, by the daemon if it runs; asks for what was not given."""
+    """Set up, through the daemon if one runs; ask for what was not given."""
     asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json
     if asks and not (facts := call(home, "setup.check", {}))["set_up"]:
         boss_name = boss_name or typer.prompt("Your name", default=facts["default_boss_name"], err=True)
@@ -76,7 +67,7 @@ def execute(
 
 
 def _ask_zone(default: str) -> str:
-    """Asked until it is one; whoever gives --timezone is not asked, and hears of a mistake at the end."""
+    """Ask until the answer is a time zone."""
     while True:
         name: str = typer.prompt("Your time zone", default=default, err=True)
         try:
@@ -86,16 +77,16 @@ def _ask_zone(default: str) -> str:
 
 
 def call(home: Home, method: str, params: dict[str, Any]) -> Any:
-    with output.Progress("setting up") as waiting:
-        for patience in range(100, -1, -1):
+    with output.ProgressBar("setting up") as waiting:
+        for tries_left in range(100, -1, -1):
             try:
                 return client.call(home, method, params, waiting=waiting)
             except DaemonUnreachable:
                 pass
             try:
                 return call_once(home, method, params)
-            except Answered as error:  # somebody else sets up, or a daemon is just starting
-                if error.stable_code != DaemonRunning.code or not patience:
+            except Answered as error:  # another set-up is under way, or a daemon is starting
+                if error.stable_code != DaemonRunning.code or not tries_left:
                     raise
             waiting()
             time.sleep(0.1)
@@ -106,7 +97,7 @@ def show(result: dict[str, Any]) -> None:
         output.document(result)
     elif not result["changed"]:
         output.record({"changed": False, "boss-name": result["boss_name"], "timezone": result["timezone"]})
-        output.note("This home is already set up; nothing was changed.")
+        output.note("This home is already set up. Nothing was changed.")
     else:
         output.record(
             {
@@ -115,5 +106,6 @@ def show(result: dict[str, Any]) -> None:
             }
         )
         output.note(
-            "The tokens are shown this once; they are kept for --as in:\n  " + "\n  ".join(result["profiles"])
+            "The tokens are shown only now. They are stored for --as in:\n  "
+            + "\n  ".join(result["profiles"])
         )

@@ -10,32 +10,31 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
-
 from ...core.errors import DaemonRunning
 from ...core.paths import Home
 from .. import output
+from ..call import notice_other_version
 from ..daemon_process import spawn
-from ..session import Json, notice_other_version
+from ..options import Json, flag, single_command
 from . import setup
 from .setup import AgentName, BossName, Timezone
 
-DEMO = "demo"  # so that everything can be tried on a fresh machine
+DEMO = "demo"  # answers without a program, so that a new home works at once
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
 
 @app.command()
 def up(
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Return when the daemon answers; it goes on running.")
+        bool, flag("--detach", None, "Return when the daemon answers; it keeps running.", "-d")
     ] = False,
     boss_name: BossName = None,
     timezone: Timezone = None,
     agent_name: AgentName = None,
     json_: Json = False,
 ) -> None:
-    """Set up when needed, run the daemon here, and print what to try next. Ctrl-C stops it."""
+    """Set up this home if needed, and run the daemon here until Ctrl-C. Prints what to try next."""
     home = Home()
     done = setup.execute(home, boss_name, timezone, agent_name, provider=DEMO)
     if done["changed"] and not output.Mode.json:
@@ -53,7 +52,7 @@ def up(
     facts = {"running": True, "pid": process.pid, "home": str(home)}
     if detach:
         _tell(home, done, facts)
-        process.returncode = 0  # it lives on without us; do not warn about that
+        process.returncode = 0  # it keeps running without us; do not warn about that
         return
     sys.exit(_wait(process, lambda: _tell(home, done, facts)))
 
@@ -65,9 +64,9 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     command = _this_command(home)
     steps = {
         f"Talk with {agent}:": f"{command} chat {agent}",
-        "See how your agents stand:": f"{command} team",
-        f"Let {agent} think with a program of yours, instead of the built-in demo:": (
-            f'{command} agent set --as boss --name {agent} --provider command --command "python agent.py"'
+        "Show the state of your agents:": f"{command} team",
+        f"Let a program of yours answer for {agent}, instead of the built-in demo:": (
+            f'{command} agent set {agent} --provider command --command "python agent.py"'
         ),
     }
     if output.Mode.json:
@@ -77,11 +76,11 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     output.line("\nNext:")
     for what, step in steps.items():
         output.line(f"  # {what}\n  {step}")
-    sys.stdout.flush()  # in front of a daemon that goes on, a pipe must see this now
+    sys.stdout.flush()  # the daemon keeps running: a reader of a pipe must get this now
 
 
 def _this_command(home: Home) -> str:
-    """How to call hiboss from anywhere, as this call did."""
+    """The command that calls this hiboss from any directory."""
     program = os.path.abspath(sys.argv[0])
     words = [sys.executable, "-m", "hiboss.cli.main"] if program.endswith(".py") else [program]
     prefix = f"HIBOSS_HOME={shlex.quote(str(home))} " if os.environ.get("HIBOSS_HOME") else ""
@@ -89,7 +88,7 @@ def _this_command(home: Home) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], tell: Callable[[], None]) -> int:
-    """Stay in front of the daemon; whoever ends this, ends it."""
+    """Wait until the daemon ends; a signal that ends us ends it too."""
     asked = False
     try:
         tell()
@@ -103,5 +102,5 @@ def _wait(process: subprocess.Popen[bytes], tell: Callable[[], None]) -> int:
             asked = True
             process.terminate()
             continue
-        # The terminal told it too, so ours may have met it when it had already put its handlers away.
+        # The terminal signals the daemon too, so ours can come when its handlers are already gone.
         return 0 if asked and status == -signal.SIGTERM else status

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from .. import output
-from ..session import As, Json, Profile, Token, Yes, call, make_sure, noun
+from ..call import call
+from ..options import As, Display, Json, NoProfile, Profile, Token, Yes, argument, noun
+from ..text_input import confirm
+from ..views import agents as views
 
-app = noun("People beside you who have a box here.")
-token_app = noun("A person's token.")
+app = noun("Register, list and delete other people who have a box here.")
+token_app = noun("Replace a person's token.")
 app.add_typer(token_app, name="token")
 
-Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Letters, digits and single dashes.")]
+NewName = Annotated[str, argument("NAME", "Letters, digits and single dashes, like ann.")]
+Name = Annotated[str, argument("NAME", "The person's name; hiboss user list shows them.")]
 
 
 @app.command()
 def register(
-    name: Name,
-    display: Annotated[str | None, typer.Option("--display", help="The name people see.")] = None,
-    no_profile: Annotated[
-        bool, typer.Option("--no-profile", help="Do not keep the token for --as NAME.")
-    ] = False,
+    name: NewName,
+    display: Display = None,
+    no_profile: NoProfile = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Give a person a box and a token. The token is shown this once.
+    """Give a person a box and a token. The token is shown only now.
 
-    Example: hiboss user register --as boss --name ann
+    Example: hiboss user register ann
     """
     params = {"name": name, "display": display, "profile": not no_profile}
     result = call("user.register", params, token=token, profile=as_)
@@ -40,14 +40,7 @@ def register(
 @app.command("list")
 def list_(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """List the people who have a box."""
-    result = call("user.list", {}, token=token, profile=as_)
-    if output.Mode.json:
-        output.document(result)
-        return
-    zone = result["timezone"]
-    times = ("created_at", "last_seen_at")
-    blocks = (one | {name: output.moment(one[name], zone) for name in times} for one in result["users"])
-    output.records(blocks, empty="no-users")
+    views.users(call("user.list", {}, token=token, profile=as_))
 
 
 @app.command()
@@ -58,9 +51,9 @@ def delete(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Take a person's box away. The token ends; all mail is kept."""
-    question = f"Delete user {name}? The token ends"
-    make_sure(yes, f"delete user {name}", question, "hiboss user delete --help")
+    """Delete a person's box. The token is revoked; no mail is deleted."""
+    question = f"Delete user {name}? The token is revoked"
+    confirm(yes, f"delete user {name}", question, "hiboss user delete --help")
     output.answer(call("user.delete", {"name": name}, token=token, profile=as_))
 
 
@@ -72,6 +65,6 @@ def rotate(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Give a person a new token, shown this once. The one before ends at once."""
+    """Give a person a new token, shown only now. The old one is revoked at once."""
     params = {"name": name, "profile": profile}
     output.answer(call("user.token.rotate", params, token=token, profile=as_))

@@ -8,15 +8,16 @@ import typer
 
 from ...core.errors import EXIT_STOPPED, EXIT_TIMEOUT, HungUp
 from .. import output
-from ..session import Address, As, Json, Token, call, flag, patience
+from ..call import call, timeout_for
+from ..options import Address, As, Json, Text, Token, flag, single_command
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+app = single_command()
 
 
 @app.command()
 def watch(
-    timeout: Annotated[str, flag("--timeout", "TIME", "How long at most, like 55s or 1h.")] = "55s",
-    after: Annotated[str | None, flag("--after", "CURSOR", "Only what came after this next-cursor.")] = None,
+    timeout: Annotated[str, flag("--timeout", "TIME", "How long to wait, like 55s or 1h.")] = "55s",
+    after: Annotated[Text, flag("--after", "CURSOR", "Only mail that came after this next-cursor.")] = None,
     address: Address = None,
     token: Token = None,
     as_: As = None,
@@ -24,13 +25,12 @@ def watch(
 ) -> None:
     """Wait for mail, print a digest of it, and end. Made to wake an idle agent.
 
-    Ends with 0 when mail came, 4 when the time is up, 5 when somebody watches already, and
-    6 when the daemon stopped. Nothing else than mail is ever printed as if it were mail.
+    Exit status: 0 mail came, 4 no mail in time, 5 another watch runs already, 6 the daemon stopped.
     """
     params = {"timeout": timeout, "after": after, "address": address}
     try:
-        result = call("envelope.watch", params, token=token, profile=as_, timeout=patience(timeout))
-    except HungUp as error:  # it was killed: as if it had said that it stops
+        result = call("envelope.watch", params, token=token, profile=as_, timeout=timeout_for(timeout))
+    except HungUp as error:  # the daemon was killed: the same as if it had said that it stops
         output.fail(error)
         raise typer.Exit(EXIT_STOPPED) from None
     if result["timed_out"]:

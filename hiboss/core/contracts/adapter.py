@@ -1,7 +1,7 @@
-"""What an adapter must do. The docstrings are the contract.
+"""The contract of an adapter: what it must do. The docstrings are the contract.
 
-One contract test runs over every adapter (tests/channels/test_adapter_contract.py); to write one
-of your own, see docs/adapters.md.
+One contract test runs over every adapter (tests/channels/test_adapter_contract.py). To write your
+own adapter, see docs/adapters.md.
 """
 
 from __future__ import annotations
@@ -12,95 +12,115 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 
 class File(NamedTuple):
-    name: str
-    path: str
+    """One attachment of a letter."""
+
+    name: str  # as the sender named it
+    path: str  # where to read it; do not change it
     mime: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Letter:
-    """One envelope on its way to a place on a platform."""
+    """One envelope to be posted to a place on a platform."""
 
     id: str  # e81: the same at every attempt
-    place: str  # the chat, and topic if any: what follows `channel:<adapter>:`
+    place: str  # the chat, and the topic if there is one: the part after `channel:<adapter>:`
     text: str
-    type: str
+    type: str  # text, markdown, json, html or event
     subject: str | None
-    sender: str  # the address
+    sender: str  # an address, like agent:nex
     sender_name: str | None
     files: tuple[File, ...]
-    reply_to: str | None  # the platform's id of the message this replies to, if it is one of there
+    reply_to: str | None  # the platform's id of the message it replies to; None if that is not on the platform
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inbound:
-    """One message that came from a platform."""
+    """One message that came in from a platform."""
 
-    update: str  # the platform's id of this update: the same one is taken once
-    place: str
+    update: str  # the platform's id of this update: the same id is stored only once
+    place: str  # the chat, and the topic if there is one
     text: str = ""
     subject: str | None = None
     author: Mapping[str, str] = field(default_factory=dict)  # name, username, id
-    group: str | None = None  # the title, when said in a group chat
+    group: str | None = None  # the title of the group chat; None for a private chat
     message: str | None = None  # the platform's id of the message
     reply_to: str | None = None  # the platform's id of the message it replies to
-    files: Sequence[str] = ()  # paths, copied before the callback returns
+    files: Sequence[str] = ()  # paths; they are copied before `receive` returns
 
 
-Receive = Callable[[Inbound], Awaitable[bool]]
+Receive = Callable[[Inbound], Awaitable[bool]]  # see Adapter.listen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """What an adapter is made of: one binding."""
+    """The account that an adapter works for: one binding."""
 
     binding: int
-    name: str  # the account's own name on the platform
-    settings: Mapping[str, Any]
+    name: str  # the name of the account, as `bind` returned it
+    settings: Mapping[str, Any]  # as `bind` returned them
 
 
 class Adapter(Protocol):
-    """Code connected to a platform, for one account there. Made anew for each start.
+    """Code connected to a platform, for one account there. Each start makes a new instance.
 
-    It never retries by itself and never decides what is delivered: it posts what it is
-    given, hands over what comes in, and says in typed errors what went wrong.
+    An adapter posts the letters it is given, passes on the messages that come in, and raises
+    typed errors when something fails. It never retries by itself and never decides what is
+    delivered: the daemon does both.
     """
 
-    type: ClassVar[str]  # as in channel:<type>:<place>
+    type: ClassVar[str]  # the name of the adapter, as in channel:<type>:<place>
 
     def __init__(self, account: Account) -> None:
-        """Remember the account. No I/O here."""
+        """Store the account. Do no I/O here."""
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
-        """Of what the boss gave (`path`, and `home`, hiboss's own): the account's name, its settings
-        as they are kept, and the places it may post to. Raises Refused for what cannot work."""
+        """Check the options of `hiboss agent bind` and return what the binding stores.
+
+        `given` holds `path` (the option --path) and `home` (the home directory of hiboss).
+        Return the name of the account, its settings (JSON), and the places it may post to.
+        Raise Refused, with the reason, if this cannot work.
+        """
 
     async def start(self) -> None:
-        """Connect. Returns when `post` can be called; raises LaneError when it cannot be done now.
+        """Connect to the platform. Return when `post` can be called.
 
-        An exception of any other type is a crash: it is logged, and the start is repeated
-        with growing pauses.
+        Raise LaneError if the platform cannot be reached now. Any other exception is a crash
+        and is logged. In both cases a new instance is started later, with growing pauses.
+        The same happens when `start` takes longer than 60 seconds.
         """
 
     async def listen(self, receive: Receive) -> None:
-        """Hand over what comes in, until cancelled.
+        """Pass on every message that comes in, until cancelled.
 
-        `await receive(arrival)` returns after COMMIT: True when it was stored, False when
-        this update was stored before. Only then may the platform's offset advance or the
-        original be taken away. It raises Refused for what can never be taken, and other
-        errors for what should be tried again. Returning or raising is a crash.
+        `await receive(inbound)` returns after COMMIT: True if the message was stored, False
+        if this update was stored before. Only then advance the platform's offset or delete
+        the original. It raises Refused for a message that can never be stored: skip that
+        one. For any other error, pass the same update again later. If `listen` returns or
+        raises, that is a crash, and a new instance is started.
         """
 
     async def stop(self) -> None:
-        """Let go of everything. Called once after `start` was, also after it failed."""
+        """Disconnect and free all resources, within 5 seconds.
+
+        Called once for each instance, also when `start` failed.
+        """
 
     def chunks(self, letter: Letter) -> list[str]:
-        """What will be posted, one platform message each; pure, and the same every time."""
+        """Return the parts to post, one platform message each; at least one.
+
+        Do no I/O, and return the same chunks for the same letter every time.
+        """
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str:
-        """Post one chunk and return the platform's id of it, once the platform has confirmed it.
+        """Post one chunk; return the platform's id of it after the platform has confirmed it.
 
-        Raises LaneError or EnvelopeError; any other exception counts as a LaneError. The
-        same chunk may come again when a crash lay between your answer and our note of it.
+        `number` is the index of the chunk, from 0. Raise LaneError if nothing can be posted
+        there now, or EnvelopeError if this letter can never be posted; any other exception
+        counts as a LaneError. All chunks of one letter together have `delivery.post_seconds`.
+
+        The same chunk can come again: when the daemon died after the platform's confirmation
+        and before it was stored. `letter.id` and `number` together identify the chunk; give
+        them to a platform that recognizes repeated posts.
         """

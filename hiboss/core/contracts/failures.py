@@ -1,4 +1,7 @@
-"""What adapters and providers raise when something goes wrong; the class says how far it reaches."""
+"""The exceptions that adapters and providers raise. The class says how much is affected.
+
+In all of them `kind` is a short stable code, like `timed_out`, and `text` is one sentence for people.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from typing import NamedTuple
 
 
 class LaneError(Exception):
-    """Nothing can be posted there now, by no envelope: network, 5xx, 429, account refused.
+    """Nothing can be delivered there now, whichever envelope it is: network, 5xx, 429, account refused.
 
-    The lane waits and keeps its order. `retry_after` seconds win over our own patience.
+    The lane waits, keeps its order, and is retried. `retry_after` (seconds) replaces the usual delay.
     """
 
     def __init__(self, kind: str, text: str, retry_after: float | None = None) -> None:
@@ -19,7 +22,7 @@ class LaneError(Exception):
 
 
 class EnvelopeError(Exception):
-    """This one can never be posted: too big, malformed, unknown chat. The next one goes on."""
+    """This envelope can never be posted: too big, malformed, unknown chat. It fails; the next one is posted."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -28,10 +31,11 @@ class EnvelopeError(Exception):
 
 
 class TurnError(Exception):
-    """This turn did not go well: an exit status, an error it reported, a limit.
+    """This turn failed: an exit status, an error that the program reported, a limit.
 
-    Its envelopes come again, one at a time; one that never goes well fails, alone. What would
-    stop every turn (program or workspace missing, network, account refused) is a LaneError.
+    Its envelopes are given again, one at a time; one that fails alone too often is given up.
+    A failure that would stop every turn (program or workspace missing, network, account
+    refused) is a LaneError.
     """
 
     def __init__(self, kind: str, text: str) -> None:
@@ -41,7 +45,7 @@ class TurnError(Exception):
 
 
 class Refused(Exception):
-    """What came in cannot be taken and never will be; it says why."""
+    """Options or a message that can never be accepted. `why` gives the reason, for people."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -49,7 +53,7 @@ class Refused(Exception):
 
 
 class Failure(NamedTuple):
-    """What went wrong, in words that stay."""
+    """A failure as it is stored: its kind and its text."""
 
     kind: str
     text: str

@@ -1,7 +1,7 @@
-"""What a provider must do. The docstrings are the contract.
+"""The contract of a provider: what it must do. The docstrings are the contract.
 
-One contract test runs over every provider (tests/agents/test_provider_contract.py); to write one
-of your own, see docs/providers.md.
+One contract test runs over every provider (tests/agents/test_provider_contract.py). To write your
+own provider, see docs/providers.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 
 class Usage(NamedTuple):
-    """What a turn has used up so far."""
+    """The tokens and the cost of a turn so far; None where unknown."""
 
     tokens_in: int | None = None
     tokens_out: int | None = None
@@ -20,16 +20,16 @@ class Usage(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Something a provider says while it thinks: shown live, kept by nobody but for its usage."""
+    """Live output of a turn. It is shown and not stored; only the last usage is stored."""
 
-    # delta (a piece of the answer), tool (what it does just now), usage, alive (nothing to show)
+    # delta (a piece of the answer), tool (what the agent does now), usage, alive (nothing to show)
     kind: str
     text: str = ""
-    usage: Usage | None = None  # the latest counts, however the turn ends
+    usage: Usage | None = None  # the totals so far; the last ones count, however the turn ends
 
 
 class Reminder(NamedTuple):
-    """A message to send later to where the answer goes."""
+    """A message to send later, to the conversation of the answer."""
 
     text: str
     deliver_at: int  # milliseconds UTC
@@ -37,58 +37,64 @@ class Reminder(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnInput:
-    """One turn, as a provider gets it."""
+    """The input of one turn."""
 
-    run: str  # r9
-    delivery: str  # unlike any other on any machine
-    agent: str
-    text: str  # exactly what `turn.preview` showed
-    envelopes: Sequence[Mapping[str, Any]]  # the same, in the form of the API
-    due: int | str  # how much waited when it began
-    now: int  # when it began; milliseconds UTC
-    timezone: str  # the boss's
-    workspace: str  # a directory; whether it is there is the provider's to see
+    run: str  # the id of the run, like r9
+    delivery: str  # a name for this run that is unique over all machines
+    agent: str  # the name of the agent
+    text: str  # the turn as text, exactly as `turn.preview` shows it
+    envelopes: Sequence[Mapping[str, Any]]  # the same envelopes, in the JSON form of the API
+    due: int | str  # how many envelopes were due when the turn began; '1000+' for more
+    now: int  # when the turn began; milliseconds UTC
+    timezone: str  # the boss's time zone, an IANA name
+    workspace: str  # a directory; it may be missing, the provider must check
     environment: Mapping[str, str]  # for a process: token, home, PATH with hiboss on it
-    output_bytes: int  # no answer, with all that was said besides, may be longer
+    output_bytes: int  # the limit for everything the provider reads: answer and live output together
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What came of a turn that went well. An empty text: nothing is to be said."""
+    """The result of a successful turn. With an empty text no answer is sent."""
 
     text: str = ""
     tokens_in: int | None = None
     tokens_out: int | None = None
     cost: float | None = None  # in dollars
     later: tuple[Reminder, ...] = ()
-    note: str | None = None  # a remark for the record of the run
+    note: str | None = None  # a remark stored with the run
 
 
 OnProgress = Callable[[Progress], None]
-OnStart = Callable[[int], Awaitable[None]]  # told the pid of a process before it is given its turn
+OnStart = Callable[[int], Awaitable[None]]  # called with the pid of a process, before it gets its turn
 
 
 class Provider(Protocol):
-    """How an agent thinks. Made anew for each turn; it keeps nothing between two.
+    """Produces an agent's answers. Each turn makes a new instance; nothing is kept between turns.
 
-    It never retries and sends nothing itself: it says what came of the turn, or raises a
-    TurnError or LaneError. Any other exception is a defect and counts as a TurnError. Time
-    limits are not its business: whoever takes too long is cancelled. Cancelled, it ends
-    whatever it has started, processes with all their children, and only then lets go.
+    A provider returns the answer or raises TurnError or LaneError. Any other exception is a
+    defect and counts as a TurnError. It never retries and sends no messages itself. It need
+    not measure time: the daemon cancels a turn that takes too long. When cancelled, it ends
+    everything it started, processes with all their children, and only then returns.
     """
 
-    name: ClassVar[str]
-    options: ClassVar[tuple[str, ...]]  # what `configure` takes: command, url
+    name: ClassVar[str]  # as in --provider <name>
+    options: ClassVar[tuple[str, ...]]  # the options that `configure` accepts: command, url
 
     @classmethod
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Of what the boss gave, the settings as they are kept. Raises Refused for what cannot work.
+        """Check the options of `hiboss agent set` and return the settings to store (JSON).
 
-        Only what cannot change is checked: a program that is missing now may come later.
+        Raise Refused, with the reason, if this can never work. Check only what cannot change:
+        a program that is missing now may be installed later.
         """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Remember the settings (and `secret`, where one is kept). No I/O here."""
+        """Store the settings (with `secret` in them, if the provider has one). Do no I/O here."""
 
     async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
-        """Take the turn. `hear` may be called at any time; each call is a sign of life."""
+        """Take one turn and return its answer.
+
+        Call `on_progress` for live output; each call shows that the turn is still alive
+        (`runs.idle_seconds`). If the turn starts a process, await `on_start(pid)` before the
+        process gets its input: the daemon can then end it after a crash.
+        """

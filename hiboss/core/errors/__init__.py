@@ -1,8 +1,13 @@
-"""Every error hiboss can answer with: one tree, a stable code each.
+"""Every error that hiboss can answer with: one tree of classes, each with a stable code.
 
-A class's docstring is its message; `{names}` in it are the facts given when it is raised, which
-stay readable as attributes and travel to the caller. Each class owns its JSON-RPC code, HTTP
-status and exit status, so a door maps by class and decides nothing.
+- `base`: the base class and the exit statuses
+- `requests`: errors in the form, size or attachments of a request
+- `access`: missing permission, things that do not exist, conflicts
+- `machine`: settings, store, home, daemon
+
+The docstring of a class is its message. `{names}` in it are facts, given when it is raised; they
+can be read as attributes and are sent to the caller. Each class has its JSON-RPC code, HTTP status
+and exit status, so a door only looks them up.
 """
 
 from .access import *

@@ -1,12 +1,12 @@
-"""What a caller may not do, what does not exist, and what clashes with something that does."""
+"""Errors of permission, of things that do not exist, and of conflicts. The docstrings are the messages."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .base import EXIT_ARMED, HibossError
+from .base import EXIT_WATCHED, HibossError
 
-# --- who may do what -----------------------------------------------------------------
+# --- permission ----------------------------------------------------------------------
 
 
 class NoToken(HibossError):
@@ -15,20 +15,27 @@ class NoToken(HibossError):
     code, rpc, http = "no_token", -32001, 401
 
 
+class AgentNotNamed(HibossError):
+    """{variable} is set, so an agent seems to run this command, but the command does not name it; give --as NAME, --token @FILE or HIBOSS_TOKEN (if you are the boss: --as boss)"""
+
+    # Only the command line raises this: without a name it would act as the boss.
+    code, rpc, http = "agent_not_named", -32001, 401
+
+
 class BadToken(HibossError):
-    """this token is not valid here: mistyped, revoked, or of another hiboss home; hiboss agent token rotate (the boss: hiboss boss token rotate) gives a new one"""
+    """this token is not valid here: mistyped, revoked, or from another hiboss home; to get a new one: hiboss agent token rotate (for the boss: hiboss boss token rotate)"""
 
     code, rpc, http = "bad_token", -32002, 401
 
 
 class Forbidden(HibossError):
-    """{operation} needs the level {needed}, and {caller} has {level}; ask the boss"""
+    """{operation} needs the level {needed}, but {caller} has {level}; ask the boss"""
 
     code, rpc, http = "forbidden", -32003, 403
 
 
 class BossOnly(HibossError):
-    """{what} is for the boss alone, and {caller} is not the boss; leave it out, or ask the boss"""
+    """{what} is for the boss only, and {caller} is not the boss; leave it out, or ask the boss"""
 
     code, rpc, http = "boss_only", -32003, 403
 
@@ -40,12 +47,12 @@ class FixedLevel(HibossError):
 
 
 class ForeignPeer(HibossError):
-    """this socket serves the user with uid {owner} only, and you are uid {uid}"""
+    """this socket serves only the user with uid {owner}, and you have uid {uid}"""
 
     code, rpc, http = "foreign_peer", -32003, 403
 
 
-# --- what is not there ---------------------------------------------------------------
+# --- things that do not exist --------------------------------------------------------
 
 
 class NotFound(HibossError):
@@ -54,13 +61,13 @@ class NotFound(HibossError):
     code, rpc, http = "not_found", -32004, 404
 
     def __init__(self, **facts: Any) -> None:
-        if type(self) is NotFound:  # the more particular ones say it themselves
+        if type(self) is NotFound:  # the subclasses name their own command
             facts.setdefault("where", "hiboss envelope list")
         super().__init__(**facts)
 
 
 class OtherBox(NotFound):
-    """{id} lies with {address}, not with you; to act for them, add --address {address}"""
+    """{id} is in the box of {address}, not in yours; to act for {address}, add --address {address}"""
 
     code = "other_box"
 
@@ -72,7 +79,7 @@ class UnknownRecipient(NotFound):
 
 
 class UnknownSender(NotFound):
-    """nobody has the address {address}{hint}, so nothing was sent in that name. hiboss agent list shows who is here"""
+    """nobody has the address {address}{hint}; nothing was sent. hiboss agent list shows who can send"""
 
     code = "unknown_sender"
 
@@ -84,93 +91,99 @@ class UnknownAddress(NotFound):
 
 
 class UnknownAgent(NotFound):
-    """there is no agent {name}{hint}; hiboss agent list shows who is here"""
+    """there is no agent {name}{hint}; hiboss agent list shows all agents"""
 
     code = "unknown_agent"
 
 
 class UnknownUser(NotFound):
-    """there is nobody called {name}{hint} whose box could be changed; hiboss user list shows who has one"""
+    """there is no user {name}{hint} that can be changed; hiboss user list shows all users"""
 
     code = "unknown_user"
 
 
 class UnknownProfile(NotFound):
-    """there is no profile {name}{hint}; profiles here: {profiles}"""
+    """there is no profile {name}{hint}; the profiles are: {profiles}"""
 
     code = "unknown_profile"
 
 
 class UnknownOperation(NotFound):
-    """{name} is no operation a policy can name{hint}; hiboss permission policy get lists them"""
+    """{name} is not an operation of the policy{hint}; hiboss permission policy get lists them all"""
 
     code = "unknown_operation"
 
 
 class NotBound(HibossError):
-    """{sender} cannot post to {address}: no {adapter} account it may use reaches there; bind one with: hiboss agent bind"""
+    """{sender} cannot post to {address}: it has no {adapter} account that may post there; bind one with: hiboss agent bind"""
 
     code, rpc, http = "not_bound", -32005, 403
 
 
 class UnknownBinding(NotFound):
-    """{account} is not bound to that agent; hiboss agent bindings shows what is"""
+    """{account} is not bound to that agent; hiboss agent bindings shows its accounts"""
 
     code = "unknown_binding"
 
 
 class UnknownAdapter(NotFound):
-    """there is no adapter {name}{hint}; there are: {known}"""
+    """there is no adapter {name}{hint}; the adapters are: {known}"""
 
     code = "unknown_adapter"
 
 
 class NotSetUp(HibossError):
-    """this home ({home}) is not set up yet; run: hiboss setup"""
+    """this home ({home}) is not set up yet; run: hiboss up"""
 
     code, rpc, http = "not_set_up", -32006, 409
 
 
-# --- clashes -------------------------------------------------------------------------
+# --- conflicts -----------------------------------------------------------------------
 
 
 class NameTaken(HibossError):
-    """the name {name} is taken (names are unique whatever the case); choose another, or delete that agent first"""
+    """the name {name} is taken (upper and lower case are the same name); choose another, or delete that agent first"""
 
     code, rpc, http = "name_taken", -32009, 409
 
 
 class BindingTaken(HibossError):
-    """{account} is bound already, with other settings ({binding}); unbind it first, or choose another name"""
+    """{account} is already bound with other settings ({binding}); unbind it first, or choose another name"""
 
     code, rpc, http = "binding_taken", -32009, 409
 
 
-class ArmedElsewhere(HibossError):
-    """somebody already watches for {address}; one watch is enough"""
+class AlreadyWatched(HibossError):
+    """somebody already watches the mail of {address}; only one watch at a time is allowed"""
 
-    code, rpc, http, exit = "armed_elsewhere", -32015, 409, EXIT_ARMED
+    code, rpc, http, exit = "already_watched", -32015, 409, EXIT_WATCHED
 
 
 class NotRunning(HibossError):
-    """{id} is {state}; only a run that is under way can be cancelled, paused or resumed. hiboss run list shows them"""
+    """{id} is {state}; only a run that has not ended can be cancelled, paused or resumed. hiboss run list shows the runs"""
 
     code, rpc, http = "not_running", -32026, 409
 
 
+class NothingRunning(HibossError):
+    """no run is active now; hiboss run list shows the runs that have ended"""
+
+    code, rpc, http = "nothing_running", -32026, 409
+
+
 class KeyReused(HibossError):
-    """the key {key} was already used for other content (envelope {id}); a key repeats one request and no other: for new content take a new key"""
+    """the key {key} was already used for other content (envelope {id}); a key stands for one request: use a new key for new content"""
 
     code, rpc, http = "key_reused", -32010, 409
 
 
 class Gap(HibossError):
-    """this cursor belongs to another state of the store (it was restored or replaced); start again without a cursor"""
+    """this cursor is from an earlier store, which was restored or replaced since; start again without a cursor"""
 
     code, rpc, http = "gap", -32011, 410
 
 
 class TooLate(HibossError):
-    """{id} can no longer be {action}: it is {state}; hiboss envelope get shows how it stands"""
+    """{id} can no longer be {action}: it is {state}; hiboss envelope get {id} shows its state"""
 
     code, rpc, http = "too_late", -32012, 409

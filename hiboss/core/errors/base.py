@@ -1,6 +1,6 @@
-"""What every error of ours is: a message with its facts, a stable code, and what each door makes of it.
+"""The base class of all errors: a message with facts, a stable code, and the status for each door.
 
-The errors themselves are in `errors`.
+Also the exit statuses of the command line.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from ..quoting import redact, shown
+from ..quoting import printable, redact
 
 EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_TIMEOUT = 4
-EXIT_ARMED = 5
+EXIT_WATCHED = 5
 EXIT_STOPPED = 6
 
 
@@ -27,13 +27,14 @@ class HibossError(Exception):
     exit: ClassVar[int] = EXIT_REFUSED
 
     def __init__(self, **facts: Any) -> None:
-        # A token given in the wrong place (as an address, a name, a parameter) must not be said again.
+        # A token given in the wrong place (as an address, a name, a parameter) must not be shown again.
         self.facts = facts = {k: redact(v) if isinstance(v, str) else v for k, v in facts.items()}
         template = " ".join((type(self).__doc__ or self.code).split())
-        super().__init__(redact(template.format(**{name: shown(name, fact) for name, fact in facts.items()})))
+        shown = {name: printable(name, fact) for name, fact in facts.items()}
+        super().__init__(redact(template.format(**shown)))
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached for names that are not real attributes: the facts.
+        # Python calls this only for names that are not real attributes: the facts.
         try:
             return self.__dict__["facts"][name]
         except KeyError:
@@ -44,17 +45,17 @@ class HibossError(Exception):
         return str(self)
 
     def payload(self) -> dict[str, Any]:
-        """What every door sends along with the message."""
+        """Return the code and the facts, which every door sends with the message."""
         return {"code": self.code, **self.facts}
 
 
 def tree(root: type[HibossError] = HibossError) -> Iterator[type[HibossError]]:
-    """Every error class, parents before children."""
+    """Yield every error class, parents before children."""
     yield root
     for child in root.__subclasses__():
         yield from tree(child)
 
 
 def exit_status(code: str) -> int:
-    """The exit status of the error with this stable code (also of one from a newer daemon)."""
+    """Return the exit status for a stable code; EXIT_REFUSED for an unknown code of a newer daemon."""
     return next((cls.exit for cls in tree() if cls.code == code), EXIT_REFUSED)

@@ -1,6 +1,8 @@
-"""What can be wrong with the settings, the store, the home or the daemon."""
+"""Errors of the settings, the store, the home and the daemon. The docstrings are the messages."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from .base import EXIT_STOPPED, EXIT_TIMEOUT, EXIT_UNREACHABLE, EXIT_USAGE, HibossError
 
@@ -14,22 +16,22 @@ class BadConfig(HibossError):
 
 
 class BadSetting(BadConfig):
-    """{where} is {value}; right would be {wants}"""
+    """{where} is {value}; it must be {wants}"""
 
     code = "bad_setting"
 
 
 class UnknownSetting(BadConfig):
-    """{where} names {name}, and there is no such setting{hint}; hiboss config show --defaults lists them all"""
+    """{where} has {name}, but there is no such setting{hint}; hiboss config show --defaults lists all settings"""
 
     code = "unknown_setting"
 
 
-# --- the machine ---------------------------------------------------------------------
+# --- store, home, daemon -------------------------------------------------------------
 
 
 class Busy(HibossError):
-    """hiboss has more to do than it can take right now ({what}); nothing was stored, try again in a moment"""
+    """hiboss is overloaded now ({what}); nothing was stored, try again in a moment"""
 
     code, rpc, http = "busy", -32030, 503
 
@@ -53,7 +55,7 @@ class StoreFull(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """the database {path} is damaged ({detail}). Stop the daemon, keep a copy of that file, and put back the newest one from {backups}"""
+    """the database {path} is damaged ({detail}). Stop the daemon, keep a copy of that file, then replace it with the newest backup from {backups}"""
 
     code, rpc, http = "store_damaged", -32043, 500
 
@@ -64,37 +66,47 @@ class StoreNewer(StoreError):
     code, rpc, http = "store_newer", -32044, 500
 
 
+class StoreUnreleased(StoreError):
+    """the database {path} was created by an unreleased version of hiboss (it has {unknown}); this is {version} and cannot read it. Nothing was changed. Rename the directory {home} to keep it, then run: hiboss up"""
+
+    code, rpc, http = "store_unreleased", -32051, 500
+
+
 class HomeUnusable(HibossError):
-    """the home {home} cannot be used: {why}. Make it writable for you, or choose another with HIBOSS_HOME"""
+    """the home directory {home} cannot be used: {why}. Make it writable for you, or choose another one with HIBOSS_HOME"""
 
     code, rpc, http = "home_unusable", -32045, 500
 
 
 class DaemonRunning(HibossError):
-    """a daemon with pid {pid} already serves {home}; to end it: hiboss daemon stop"""
+    """a daemon with pid {pid} already serves {home}; to stop it: hiboss daemon stop"""
 
     code, rpc, http = "daemon_running", -32046, 409
 
 
 class Stopping(HibossError):
-    """the daemon is stopping; ask again when it runs"""
+    """the daemon is stopping; try again when it has started"""
 
     code, rpc, http, exit = "stopping", -32049, 503, EXIT_STOPPED
 
 
 class DaemonUnreachable(HibossError):
-    """no daemon answers at {socket} ({why}). Start it with: hiboss daemon start"""
+    """no daemon answers at {socket} ({why}). Start it with: {start}"""
 
     code, rpc, http, exit = "daemon_unreachable", -32047, 503, EXIT_UNREACHABLE
 
+    def __init__(self, **facts: Any) -> None:
+        facts.setdefault("start", "hiboss daemon start")
+        super().__init__(**facts)
+
 
 class HungUp(DaemonUnreachable):
-    """the daemon at {socket} ended before it answered; what was asked may still have happened (send again with the same --key to be sure). Start it with: hiboss daemon start"""
+    """the daemon at {socket} ended before it answered; the request may still have been carried out (to be sure, send again with the same --key). Start it with: {start}"""
 
     code = "hung_up"
 
 
 class TimedOut(HibossError):
-    """no answer within {seconds:g} seconds; what was asked may still happen (send again with the same --key to be sure)"""
+    """no answer within {seconds:g} seconds; the request may still be carried out (to be sure, send again with the same --key)"""
 
     code, rpc, http, exit = "timed_out", -32048, 504, EXIT_TIMEOUT

@@ -1,10 +1,10 @@
-"""What can be wrong with a request: its form, its parameters, its size, its attachments."""
+"""Errors in a request: its form, parameters, size, attachments. The docstrings are the messages."""
 
 from __future__ import annotations
 
 from .base import EXIT_USAGE, HibossError
 
-# --- the protocol's own errors (JSON-RPC 2.0, section 5.1) ---------------------------
+# --- the errors of the protocol (JSON-RPC 2.0, section 5.1) --------------------------
 
 
 class ParseError(HibossError):
@@ -20,7 +20,7 @@ class InvalidRequest(HibossError):
 
 
 class FrameTooLarge(InvalidRequest):
-    """a request may have {limit} bytes and this one has more; send less at a time, or large content as an attachment"""
+    """a request may have at most {limit} bytes, and this one has more; send less at a time, or send large content as an attachment"""
 
     code, http = "frame_too_large", 413
 
@@ -38,64 +38,64 @@ class InvalidParams(HibossError):
 
 
 class InternalError(HibossError):
-    """hiboss failed at this (a defect of ours; reference {reference} is in `hiboss daemon logs`)"""
+    """hiboss has a defect and could not do this; `hiboss daemon logs` has the details under the reference {reference}"""
 
     code, rpc, http = "internal_error", -32603, 500
 
 
-# --- what a caller wrote wrongly -----------------------------------------------------
+# --- wrong parameters ----------------------------------------------------------------
 
 
 class BadAddress(InvalidParams):
-    """{value} is no address: {why}; addresses look like agent:nex, user:boss, channel:telegram:12345 or group:core-team"""
+    """{value} is not a valid address: {why}; addresses look like agent:nex, user:boss, channel:telegram:12345 or group:core-team"""
 
     code = "bad_address"
 
 
 class BadTime(InvalidParams):
-    """{value} is no time: {why}; right would be +2h, +1Y2M3D, -15m, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 (in the boss's zone)"""
+    """{value} is not a valid time: {why}; write for example +2h, +1Y2M3D, -15m, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 (in the boss's zone)"""
 
     code = "bad_time"
 
 
 class BadDuration(InvalidParams):
-    """{value} is no length of time{why}; right would be 90s, 10m or 1h"""
+    """{value} is not a valid duration{why}; write for example 90s, 10m or 1h"""
 
     code = "bad_duration"
 
 
 class NoProvider(InvalidParams):
-    """{name} has no provider to think with; right would be: hiboss agent set --as boss --name {name} --provider command --command "python agent.py" (or webhook, or demo)"""
+    """{name} has no provider; set one with: hiboss agent set {name} --provider command --command "python agent.py" (or webhook, or demo)"""
 
     code = "no_provider"
 
 
 class BadProvider(InvalidParams):
-    """the provider cannot be used like this: {why}"""
+    """these settings of the provider cannot work: {why}"""
 
     code = "bad_provider"
 
 
 class BadCron(InvalidParams):
-    """{value} is no cron expression: {why}; right would be '0 9 * * MON-FRI' (minute, hour, day, month, weekday) or @daily"""
+    """{value} is not a valid cron expression: {why}; write for example '0 9 * * MON-FRI' (minute, hour, day, month, weekday) or @daily"""
 
     code = "bad_cron"
 
 
 class BadTimezone(InvalidParams):
-    """{value} is no IANA time zone{hint}; right would be Europe/Berlin or UTC"""
+    """{value} is not an IANA time zone{hint}; write for example Europe/Berlin or UTC"""
 
     code = "bad_timezone"
 
 
 class BadId(InvalidParams):
-    """{value} is no {kind} id; right would be {example}"""
+    """{value} is not a valid {kind} id; write for example {example}"""
 
     code = "bad_id"
 
 
 class BadName(InvalidParams):
-    """{value} cannot be a name: {why}; a name has 1 to 64 letters, digits and single dashes between them, like nex or code-review"""
+    """{value} cannot be a name: {why}; a name has 1 to 64 characters: letters, digits, and single dashes between them, like nex or code-review"""
 
     code = "bad_name"
 
@@ -107,13 +107,13 @@ class BadText(InvalidParams):
 
 
 class EmptyMessage(InvalidParams):
-    """there is nothing to send: give a text (of envelope send: --text), a file to attach (--attachment), or both"""
+    """there is nothing to send; give a text (with envelope send: --text), a file to attach (--attachment), or both"""
 
     code = "empty_message"
 
 
 class NoRecipient(InvalidParams):
-    """there is nobody to send to: give at least one recipient (--to), or a message to reply to (--reply-to)"""
+    """there is no recipient; give at least one (--to), or a message to reply to (--reply-to)"""
 
     code = "no_recipient"
 
@@ -125,27 +125,21 @@ class UnreadableFile(InvalidParams):
 
 
 class NotUtf8(UnreadableFile):
-    """{path} is no UTF-8 text{advice}"""
+    """{path} is not UTF-8 text{advice}"""
 
     code = "not_utf8"
 
 
 class BadCursor(InvalidParams):
-    """{value} is no cursor for this list; pass on the `next` (next-cursor) of the page before, unchanged"""
+    """{value} is not a valid cursor for this list; give the `next` (next-cursor) of the page before, unchanged"""
 
     code = "bad_cursor"
-
-
-class SenderMissing(InvalidParams):
-    """a boss token speaks for everybody, so say for whom: --from user:boss or --from agent:<name>"""
-
-    code = "sender_missing"
 
 
 class WrongUsage(HibossError):
     """{detail}"""
 
-    # Only the command line finds this, before anything is asked of the daemon.
+    # Only the command line raises this, before it calls the daemon.
     code, rpc, exit = "usage", -32602, EXIT_USAGE
 
 
@@ -153,13 +147,13 @@ class WrongUsage(HibossError):
 
 
 class TooLarge(HibossError):
-    """{what} has {size} and may have {limit}{advice}"""
+    """{what} has {size}, and the limit is {limit}{advice}"""
 
     code, rpc, http = "too_large", -32013, 413
 
 
 class TooFar(HibossError):
-    """{value} is more than {years} years ahead; right would be at most that far"""
+    """{value} is more than {years} years ahead, which is the limit; choose an earlier time"""
 
     code, rpc, exit = "too_far", -32014, EXIT_USAGE
 
@@ -168,7 +162,7 @@ class TooFar(HibossError):
 
 
 class AttachmentMissing(HibossError):
-    """there is no file {path} to attach; give the path of one that is there"""
+    """there is no file {path} to attach; give the path of a file that exists"""
 
     code, rpc, http = "attachment_missing", -32020, 404
 
@@ -180,12 +174,12 @@ class AttachmentUnreadable(HibossError):
 
 
 class AttachmentForbidden(HibossError):
-    """{path} lies in hiboss's own home; only files under {media} may be attached from there"""
+    """{path} is in the home directory of hiboss; from there only files under {media} may be attached"""
 
     code, rpc, http = "attachment_forbidden", -32022, 403
 
 
 class AttachmentPrivate(AttachmentForbidden):
-    """{path} lies in {place}, from where nothing is attached; to allow it, change attachments.forbidden_paths (hiboss config show)"""
+    """{path} is in {place}, and nothing may be attached from there; to allow it, change attachments.forbidden_paths (hiboss config show)"""
 
     code = "attachment_private"

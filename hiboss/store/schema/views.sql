@@ -1,5 +1,5 @@
--- The public schema: plural, readable, ISO times, text addresses, public ids.
--- Made anew whenever this file changes; never referred to by the program's own statements.
+-- The public schema: plural names, ISO times, text addresses, public ids.
+-- A start of the daemon makes them anew when they differ from this file. The program does not use them itself.
 
 CREATE VIEW addresses AS
 SELECT id, kind || ':' || name AS address, retired_at IS NOT NULL AS retired FROM address;

@@ -1,0 +1,26 @@
+"""Limits of what a request may ask for: the size of a page and the length of a wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..core import clock
+from ..core.errors import InvalidParams
+from .context import Context
+
+LONGEST_WAIT_MS = 3_600_000
+
+
+def page_size(context: Context, given: int | None, name: str = "page_size") -> int:
+    """Return how many records to answer with; raises InvalidParams beyond the limit."""
+    limit = context.settings.page_size_limit
+    if given is None:
+        return context.settings.page_size
+    if not 1 <= given <= limit:
+        raise InvalidParams(detail=f"{name} (-n) is {given}; it can be 1 to {limit}")
+    return given
+
+
+def deadline(timeout: str) -> float:
+    """Return when a wait of this length ends, in seconds of the event loop's clock."""
+    return asyncio.get_running_loop().time() + clock.duration(timeout, most=LONGEST_WAIT_MS) / 1000

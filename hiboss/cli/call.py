@@ -1,0 +1,72 @@
+"""Calling an operation of the daemon, with the token of whoever speaks."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .. import __version__
+from ..core.errors import BadText, BadToken
+from ..core.paths import Home
+from . import client, output
+from .credentials import find_token
+from .daemon_process import holder
+
+
+def call(
+    method: str,
+    params: dict[str, Any],
+    *,
+    token: str | None = None,
+    profile: str | None = None,
+    timeout: float = client.TIMEOUT,
+) -> Any:
+    """Call an operation as the one that options and environment name, else as the boss."""
+    home = Home()
+    return _call(home, method, params, find_token(home, token, profile), timeout)
+
+
+def call_without_token(method: str, params: dict[str, Any]) -> Any:
+    """Call an operation that needs no token; a revoked one in the environment does no harm."""
+    return _call(Home(), method, params, None, client.TIMEOUT)
+
+
+def _call(home: Home, method: str, params: dict[str, Any], token: str | None, timeout: float) -> Any:
+    wanted = {name: value for name, value in params.items() if value is not None}
+    if token is not None:
+        wanted["token"] = token
+    _check_utf8(wanted)
+    notice_other_version(home)
+    with output.ProgressBar(f"waiting for {method}") as waiting:
+        return client.call(home, method, wanted, timeout=timeout, waiting=waiting)
+
+
+def timeout_for(wait: str | None) -> float:
+    """How long to wait for the answer of an operation that itself waits this long; generously."""
+    numbers = re.findall(r"(\d{1,6})(?:\.\d*)?([hms])", wait or "")
+    return client.TIMEOUT + sum(int(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in numbers)
+
+
+def _check_utf8(params: dict[str, Any]) -> None:
+    """Refuse what the terminal gave us in another encoding than UTF-8."""
+    for name, value in params.items():
+        try:
+            json.dumps(value, ensure_ascii=False).encode()  # also what is inside --meta
+        except UnicodeEncodeError:
+            if name == "token":
+                raise BadToken() from None
+            raise BadText(field=name, why="it is no UTF-8 text") from None
+
+
+def notice_other_version(home: Home) -> None:
+    """Print a note when the running daemon has another version, as after an upgrade."""
+    try:
+        with open(home.pid_file) as file:
+            words = file.read(100).split()
+    except OSError:
+        return
+    if len(words) > 1 and words[1] != __version__ and holder(home) is not None:
+        output.note(
+            f"note: the running daemon is {words[1]}, this is {__version__}; run: hiboss daemon restart"
+        )

@@ -1,0 +1,37 @@
+"""What can be given with a message on the command line: `send`, `reply`, `envelope send`, `cron`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from ...core.errors import InvalidParams
+from ..call import call
+from ..options import Text, Texts, argument, flag
+from ..text_input import SEND_AS_FILE, attachments, refuse_input_twice, text_or_input
+
+PRIORITY = Literal["critical", "high", "normal", "low"]
+WHEN = "Not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone."
+
+MessageText = Annotated[Text, argument("[TEXT]", "The text; - reads standard input.")]
+To = Annotated[Texts, flag("--to", "ADDRESS", "To whom: nex, user:ann, …; may be repeated.")]
+TextOption = Annotated[Text, flag("--text", "TEXT", "The text; - reads standard input.")]
+Subject = Annotated[Text, flag("--subject", "TEXT", "A line above the text.")]
+Attachments = Annotated[Texts, flag("--attachment", "FILE", "A file to send with it; may be repeated.")]
+DeliverAt = Annotated[Text, flag("--deliver-at", "TIME", WHEN)]
+From = Annotated[Text, flag("--from", "ADDRESS", "In whose name, for the boss; by default user:boss.")]
+
+
+def send_message(
+    where: dict[str, Any],
+    text: str | None,
+    files: list[str] | None,
+    deliver_at: str | None,
+    token: str | None,
+    profile: str | None,
+) -> Any:
+    """Send a text, files, or both; `where` says to whom."""
+    if text is None and not files:
+        raise InvalidParams(detail='the text is missing; give one, like "hello", or - for standard input')
+    refuse_input_twice(token, text)
+    content = {"text": text_or_input(text or "", SEND_AS_FILE), "attachments": attachments(files)}
+    return call("envelope.send", where | content | {"deliver_at": deliver_at}, token=token, profile=profile)

@@ -1,0 +1,92 @@
+"""Which token a command speaks with. Every command asks here."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.errors import AgentNotNamed, BadToken, InvalidParams, NotUtf8, UnknownProfile
+from ..core.paths import Home
+from ..core.quoting import nearest
+from . import output
+from .text_input import read_file
+
+BOSS = "boss"
+TOKEN_VARIABLE = "HIBOSS_TOKEN"
+FILE_VARIABLE = "HIBOSS_TOKEN_FILE"
+# Set in the environment of a run (the first two) and of commands that a known harness starts.
+AGENT_VARIABLES = (
+    "HIBOSS_RUN",
+    "HIBOSS_AGENT",
+    "AI_AGENT",
+    "AUGMENT_AGENT",
+    "CLAUDECODE",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "OPENCODE",
+)
+AGENT_PREFIXES = ("CLAUDE_CODE_", "CODEX_SANDBOX")
+
+
+def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
+    """--token, else --as, else HIBOSS_TOKEN, else HIBOSS_TOKEN_FILE, else the boss's token.
+
+    None when no boss token is stored here: then the daemon says what is missing.
+    """
+    found = named_token(home, token, profile)
+    if found is not None or not home.has_profile(BOSS):
+        return found
+    refuse_agents()
+    return _from_profile(home, BOSS)
+
+
+def named_token(home: Home, token: str | None, profile: str | None) -> str | None:
+    """The token that options or environment name; None when they name nobody."""
+    if token is not None and profile is not None:
+        raise InvalidParams(detail="give --token or --as, not both")
+    if profile is not None:
+        return _from_profile(home, profile)
+    if token is not None:
+        return _from_option(token)
+    if given := os.environ.get(TOKEN_VARIABLE, "").strip():
+        return given
+    file = os.environ.get(FILE_VARIABLE)
+    return _from_file(file) if file else None
+
+
+def refuse_agents() -> None:
+    """Raise where an agent runs this command: an agent that lost its token must not speak as the boss."""
+    named = [name for name in AGENT_VARIABLES if os.environ.get(name)]
+    named += [name for name, value in os.environ.items() if name.startswith(AGENT_PREFIXES) and value]
+    if named:
+        raise AgentNotNamed(variable=named[0])
+
+
+def _from_option(token: str) -> str:
+    if token == "-":
+        return _from_file("-")
+    if token.startswith("@"):
+        return _from_file(token[1:])
+    output.note("warning: a token on the command line shows in the process list; use --token @FILE or --as")
+    if not token.strip():
+        raise BadToken()
+    return token.strip()
+
+
+def _from_file(path: str) -> str:
+    try:
+        found = read_file(path).strip()
+    except NotUtf8:
+        raise BadToken() from None
+    if not found:
+        raise BadToken()
+    return found
+
+
+def _from_profile(home: Home, name: str) -> str:
+    known = home.profiles()
+    if name.lower() not in known:
+        listed = ", ".join(known) or "none (run: hiboss up)"
+        raise UnknownProfile(name=name, hint=nearest(name, known), profiles=listed)
+    return read_file(home.profile(name.lower())).strip()

@@ -1,0 +1,62 @@
+"""Text that a person gives in other ways than as a word: a file, standard input, an answer to a question."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from ..core.errors import InvalidParams, NotUtf8, UnreadableFile, WrongUsage
+from . import output
+
+SEND_AS_FILE = "; send it with --attachment"
+
+
+def read_file(path: str, advice: str = "") -> str:
+    """Return the text of a file, or of standard input for `-`; `advice` is for a file that is no text."""
+    called = "standard input" if path == "-" else path
+    if path == "-" and sys.stdin is None:
+        raise UnreadableFile(path=called, why="it is closed")
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read().decode()
+        with open(os.path.expanduser(path), encoding="utf-8", newline="") as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableFile(path=path, why=error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise NotUtf8(path=called, advice=advice) from None
+
+
+def text_or_input(text: str, advice: str = "") -> str:
+    """Return the text itself; `-` reads standard input."""
+    return read_file("-", advice) if text == "-" else text
+
+
+def refuse_input_twice(token: str | None, *texts: str | None) -> None:
+    """Standard input can be read once: as the token, or as a text."""
+    if token == "-" and "-" in texts:
+        raise InvalidParams(detail="standard input can be the token or the text, not both; use --token @FILE")
+
+
+def absolute(path: str) -> str:
+    """The path as the daemon finds it, which works in another directory."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def attachments(paths: list[str] | None) -> list[str]:
+    """The files to attach, as the daemon finds them."""
+    if paths and "" in paths:
+        raise InvalidParams(detail="--attachment is empty; give the path of a file")
+    return [absolute(path) for path in paths or []]
+
+
+def confirm(yes: bool, what: str, question: str, help_: str) -> None:
+    """Ask before something that cannot be undone, unless --yes was given."""
+    if yes:
+        return
+    if output.Mode.json or not output.on_terminal(sys.stdin):
+        detail = f"hiboss cannot ask you here whether to {what}; give --yes if you are sure"
+        raise WrongUsage(detail=detail, help=help_)
+    typer.confirm(question, abort=True)

@@ -1,0 +1,102 @@
+"""Text for a terminal: made harmless, measured in cells, cut, and broken into lines.
+
+Imported only when a terminal is written to. Nothing here prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+LONGEST = 500  # characters of a text that a row can show
+
+# What could control a terminal or change the order of its letters: control characters (C0, C1,
+# DEL), the line and paragraph separators, bidi embeddings, overrides and isolates, halves of
+# surrogate pairs, and the interlinear marks. The caller deals with tab and newline.
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb"
+# An isolate that is closed on its own line, as rendering puts it around a right-to-left name,
+# moves nothing outside it.
+_CONTROLLING = re.compile(f"(\u2068[^\n{_CONTROLS}]*\u2069)|[{_CONTROLS}]")
+_NARROW = frozenset("–—‘’“”„…•→")
+
+
+def tame(text: str) -> str:
+    """The text with everything that could control a terminal written out, as `\\x1b`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROLLING.sub(lambda found: found[1] or _written_out(ord(found[0])), text)
+
+
+def _written_out(number: int) -> str:
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+
+def flat(text: str) -> str:
+    """The beginning of a text as one line."""
+    return tame(" ".join(text[:LONGEST].split()))
+
+
+def width(text: str) -> int:
+    """How many cells of a terminal a tamed text takes."""
+    if text.isascii() or all(letter < "\u0300" or letter in _NARROW for letter in text):
+        return len(text)
+    from wcwidth import wcswidth
+
+    found: int = wcswidth(text)
+    return found if found >= 0 else len(text)
+
+
+def cut(text: str, cells: int) -> str:
+    """The text, or as much of its beginning as fits with a `…` behind it."""
+    if width(text) <= cells:
+        return text
+    kept, used = "", 0
+    for letter in _letters(text):
+        size = width(letter)
+        if used + size > cells - 1:
+            break
+        kept, used = kept + letter, used + size
+    return kept.rstrip() + "…" if cells > 0 else ""
+
+
+def _letters(text: str) -> Iterable[str]:
+    """What a person sees as one letter: an emoji of several code points is not cut in two."""
+    if text.isascii():
+        return text
+    from wcwidth import iter_graphemes
+
+    found: Iterable[str] = iter_graphemes(text)
+    return found
+
+
+def wrapped(text: str, cells: int, *, whole_words: bool = False) -> list[str]:
+    """The text in lines that fit, broken between words where possible.
+
+    `whole_words`: a word that is too long for a line stays whole, so that a path can be copied.
+    """
+    lines: list[str] = []
+    for whole in tame(text.expandtabs(4)).splitlines():
+        lines += _broken(whole, max(cells, 2), whole_words)
+    return lines
+
+
+def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
+    lines = [""]
+    for word in re.findall(r"\s*\S+", text):
+        if width(lines[-1] + word) <= cells:
+            lines[-1] += word
+        else:
+            lines += [word.lstrip()] if whole_words else _pieces(word.lstrip(), cells)
+    return [line for line in lines if line] or [""]
+
+
+def _pieces(word: str, cells: int) -> list[str]:
+    """A word in pieces that fit."""
+    pieces, used = [""], 0
+    for letter in word:
+        size = width(letter)
+        if used + size > cells:
+            pieces, used = [*pieces, ""], 0
+        pieces[-1] += letter
+        used += size
+    return pieces

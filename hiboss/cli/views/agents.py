@@ -1,0 +1,121 @@
+"""What agents and people look like: their settings, their state, the whole team."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import output
+from .times import moment, short_moment
+
+LIST_NARROW = 70  # columns; the list of agents has room for the year from here on
+
+
+def agents(result: dict[str, Any]) -> None:
+    """Print the agents with their settings."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    zone, found = result["timezone"], result["agents"]
+    if not found or not output.on_terminal(sys.stdout):
+        output.records((_local(one, zone) for one in found), empty="no-agents")
+        return
+    from ..table_layout import Column
+
+    headed = [
+        Column(title="name", least=8),
+        Column(title="kind/mode", least=9, leaves=3),
+        Column(title="level", least=5, leaves=4),
+        Column(title="role", least=6, most=24, leaves=1),
+        Column(title="module", least=6, most=24, leaves=2),
+        Column(title="last seen", least=11, leaves=1),
+    ]
+    rows = [
+        [
+            one["name"],
+            f"{one['kind']}/{one['mode']}",
+            one["level"] or "",
+            one["role"] or "",
+            one["module"] or "",
+            short_moment(one["last_seen_at"], zone, LIST_NARROW),
+        ]
+        for one in found
+    ]
+    output.table(headed, rows)
+
+
+def users(result: dict[str, Any]) -> None:
+    """Print the people who have a box here."""
+    if output.Mode.json:
+        output.document(result)
+    else:
+        zone = result["timezone"]
+        output.records((_local(one, zone) for one in result["users"]), empty="no-users")
+
+
+def _local(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    return one | {name: moment(one[name], zone) for name in ("created_at", "last_seen_at")}
+
+
+# --- state ---------------------------------------------------------------------------
+
+
+def status(result: dict[str, Any]) -> None:
+    """Print the state of one agent."""
+    if output.Mode.json:
+        output.document(result)
+    else:
+        output.record(_status(result["agent"], result["timezone"]))
+
+
+def team(result: dict[str, Any]) -> None:
+    """Print the state of every agent."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    zone, found = result["timezone"], result["team"]
+    if not found or not output.on_terminal(sys.stdout):
+        output.records((_status(one, zone) for one in found), empty="no-agents")
+        return
+    from ..table_layout import Column
+
+    headed = [
+        Column(title="agent", least=6, most=24),
+        Column(title="state", least=7),
+        Column(title="due", least=3),
+        Column(title="oldest unanswered", least=11, leaves=2),
+        Column(title="last run", least=8, leaves=1),
+        Column(title="why", least=8, most=60, leaves=3),
+    ]
+    output.table(headed, [_row(one, zone) for one in found])
+
+
+def _row(one: dict[str, Any], zone: str) -> list[str]:
+    return [
+        one["name"],
+        one["state"],
+        str(one["due"]),
+        short_moment(one["oldest_unanswered_at"], zone),
+        _last_run(one["last_run"]) or "",
+        one["why"] or "",
+    ]
+
+
+def _last_run(one: dict[str, Any] | None) -> str | None:
+    return None if one is None else f"{one['id']} {one['status']}"
+
+
+def _status(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    known = {name: one[name] for name in ("name", "address", "mode", "provider", "state", "why")}
+    known_times = ("until", "oldest_unanswered_at", "last_seen_at", "counted_since")
+    times = {name: moment(one[name], zone) for name in known_times}
+    last = one["last_run"]
+    return (
+        known
+        | {"until": times["until"], "due": one["due"], "oldest_unanswered_at": times["oldest_unanswered_at"]}
+        | {"running": [run["id"] for run in one["running"]] or None, "last_run": _last_run(last)}
+        | {"last_error": last["error"] if last else None}
+        | {"tokens_today": one["tokens_today"] or None, "daily_tokens": one["daily_tokens"]}
+        | {"cost_today": one["cost_today"] or None, "daily_cost": one["daily_cost"]}
+        | {"counted_since": times["counted_since"], "last_seen_at": times["last_seen_at"]}
+    )

@@ -1,0 +1,86 @@
+"""What the daemon's status, its lanes and its settings look like."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import output
+from .times import moment
+
+
+def status(result: dict[str, Any]) -> None:
+    """Print the daemon's status, then each lane and adapter that has something to report."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    zone = result["timezone"]
+    times = {name: moment(result[name], zone) for name in ("started_at", "next_wake_at", "oldest_due_at")}
+    output.record(
+        {name: value for name, value in (result | times).items() if name not in ("lanes", "adapters")}
+    )
+    for lane in result["lanes"]:
+        output.line()
+        output.record({"lane": lane["address"]} | _lane(lane, zone))
+    for adapter in result["adapters"]:
+        output.line()
+        facts = {name: adapter[name] for name in ("state", "agents", "last_error")}
+        output.record({"adapter": adapter["address"]} | facts)
+
+
+def lanes(result: dict[str, Any]) -> None:
+    """Print the lanes, a block each."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    blocks = ({"address": one["address"]} | _lane(one, result["timezone"]) for one in result["lanes"])
+    output.records(blocks, empty="no-lanes")
+
+
+def _lane(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    times = {
+        name: moment(one[name], zone)
+        for name in ("next_try_at", "failing_since", "last_error_at")
+        if one[name]
+    }
+    return {k: v for k, v in (one | times).items() if k != "address" and (k != "failures" or v)}
+
+
+# --- settings ------------------------------------------------------------------------
+
+
+def settings(result: dict[str, Any]) -> None:
+    """Print the settings: their values and where each comes from."""
+    if output.Mode.json:
+        output.document(result)
+    elif output.on_terminal(sys.stdout) and result["settings"]:
+        _settings_table(result["settings"])
+    else:
+        shown = ("setting", "value", "source", "variable")
+        blocks = ({name: one[name] for name in shown} | _next_start(one) for one in result["settings"])
+        output.records(blocks, empty="no-settings")
+
+
+def _settings_table(found: list[dict[str, Any]]) -> None:
+    from ..table_layout import Column
+
+    headed = [
+        Column(title="setting", least=12),
+        Column(title="value", least=8, most=40),
+        Column(title="from", least=7, most=40, leaves=1),
+        Column(title="next start", least=4, leaves=2),
+    ]
+    rows = [
+        [
+            one["setting"],
+            output.word(one["value"]),
+            one["source"],
+            output.word(one["next_value"]) if one["next_start"] else "",
+        ]
+        for one in found
+    ]
+    output.table(headed, rows)
+
+
+def _next_start(one: dict[str, Any]) -> dict[str, Any]:
+    return {"next-start": one["next_value"]} if one["next_start"] else {}

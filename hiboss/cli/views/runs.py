@@ -1,0 +1,97 @@
+"""What runs look like."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from .. import output
+from .times import lasted, moment, short_moment
+
+RUN = ("id", "agent", "kind", "status", "provider", "conversation", "envelopes", "trace", "hops")
+OUTCOME = ("tokens_in", "tokens_out", "cost", "answer", "note", "error")
+
+
+def runs(result: dict[str, Any]) -> None:
+    """Print a page of runs, then the cursor of the next page."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    zone, found = result["timezone"], result["runs"]
+    if found and output.on_terminal(sys.stdout):
+        _table(found, zone)
+    else:
+        output.records((_facts(one, zone) for one in found), empty="no-runs")
+    if result["next"]:
+        output.line()
+        output.record({"next-cursor": result["next"]})
+
+
+def _table(found: list[dict[str, Any]], zone: str) -> None:
+    from ..table_layout import Column
+
+    headed = [
+        Column(title="id", least=2),
+        Column(title="agent", least=6, most=24),
+        Column(title="status", least=9),
+        Column(title="started", least=11),
+        Column(title="took", least=4, leaves=2),
+        Column(title="trace", least=3, leaves=1),
+        Column(title="answer or error", least=8),
+    ]
+    output.table(headed, [_row(one, zone) for one in found])
+
+
+def _row(one: dict[str, Any], zone: str) -> list[str]:
+    text = one["error"] or one["text"] or one["note"] or ""
+    return [
+        one["id"],
+        one["agent"] + (" (task)" if one["kind"] == "background" else ""),
+        "paused" if one["paused"] else one["status"],
+        short_moment(one["started_at"], zone),
+        lasted(one["started_at"], one["ended_at"]),
+        one["trace"] or "",
+        " ".join(text.split()),
+    ]
+
+
+def _facts(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    times = {name: moment(one[name], zone) for name in ("started_at", "ended_at")}
+    known = {name: one[name] for name in RUN} | times | {"paused": one["paused"] or None}
+    return known | {name: one[name] for name in OUTCOME} | {"pid": one["pid"]}
+
+
+def run(result: dict[str, Any]) -> None:
+    """Print one run, with its answer."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    output.record(_facts(result["run"], result["timezone"]))
+    if result["run"]["text"]:
+        output.line("text:")
+        output.lines(result["run"]["text"].splitlines())
+
+
+def parts(result: dict[str, Any]) -> None:
+    """Print the parts of a run's live output as they come."""
+    for part in result["parts"]:
+        if output.Mode.json:
+            output.lines([json.dumps(part, ensure_ascii=False)])
+        elif part["kind"] == "delta":
+            output.piece(part["text"])
+        else:
+            output.fresh_line()
+            output.note(f"[{part['kind']}] {output.shown(output.word(part['text']), sys.stderr)}")
+
+
+def ended_run(result: dict[str, Any], *, text_shown: bool) -> None:
+    """Print how a run ended, and its text unless that was shown live."""
+    if output.Mode.json:
+        output.lines([json.dumps(result["run"], ensure_ascii=False)])
+    elif text_shown:
+        output.fresh_line()
+        output.line()
+        output.record(_facts(result["run"], result["timezone"]))
+    else:
+        run(result)

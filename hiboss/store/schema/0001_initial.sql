@@ -1,0 +1,448 @@
+-- The data model (DESIGN §4). Tables are singular; the plural views in views.sql are the public schema.
+--
+-- Times are INTEGER milliseconds UTC. Flags are 1 or 0. Addresses are ids of `address`.
+-- The codes of status, priority, box, waits and type are those of hiboss/core/envelope.py.
+-- AUTOINCREMENT wherever an id leaves the database: an id never repeats.
+-- Long texts are the last columns of their table: SQLite reads past them to reach what follows.
+-- The comment beside a column also appears in docs/reference/views.md.
+
+
+-- === Who: addresses, people, agents, tokens ===========================================================
+
+-- Every name that mail can come from or go to. A deleted one is retired and keeps its row, so that
+-- a new agent or person of the same name does not inherit its mail.
+CREATE TABLE address (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind       TEXT NOT NULL CHECK (kind IN ('agent', 'user', 'channel', 'group')),
+    name       TEXT NOT NULL,
+    fold       TEXT NOT NULL,           -- kind:name as it is compared: names differ by more than case
+    retired_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX address_live ON address (fold) WHERE retired_at IS NULL;
+CREATE INDEX address_fold ON address (fold);
+
+-- People. The boss is one of them.
+CREATE TABLE user (
+    address      INTEGER PRIMARY KEY REFERENCES address (id),
+    name         TEXT NOT NULL,         -- as others see it
+    boss         INTEGER NOT NULL DEFAULT 0,  -- 1 for the boss, else 0
+    timezone     TEXT,
+    created_at   INTEGER NOT NULL,
+    last_seen_at INTEGER
+) STRICT;
+
+CREATE TABLE agent (
+    address         INTEGER PRIMARY KEY REFERENCES address (id),
+    kind            TEXT NOT NULL DEFAULT 'agent' CHECK (kind IN ('agent', 'service', 'bot')),
+    mode            TEXT NOT NULL DEFAULT 'pull' CHECK (mode IN ('run', 'pull')),  -- run: the daemon gives it turns
+    level           TEXT NOT NULL DEFAULT 'standard' CHECK (level IN ('restricted', 'standard', 'privileged')),
+    -- How it works.
+    provider        TEXT,
+    provider_config TEXT,               -- the provider's settings, as JSON
+    workspace       TEXT,               -- the directory its runs start in
+    reply           TEXT NOT NULL DEFAULT 'auto' CHECK (reply IN ('auto', 'explicit')),  -- auto: send its final text
+    busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each
+    -- How others see it.
+    display         TEXT,               -- the name shown to people
+    role            TEXT,
+    module          TEXT,               -- the part of a project it works on
+    description     TEXT,
+    -- What it may use in one day of the boss. NULL: no limit.
+    daily_tokens    INTEGER,
+    daily_cost      REAL,               -- in US dollars
+    budget_from     INTEGER,            -- what it used before this time does not count today
+    -- Why it gets no turns now. paused_at is NULL while it is not paused.
+    paused_at       INTEGER,
+    paused_kind     TEXT CHECK (paused_kind IN ('boss', 'guard', 'budget', 'tokens')),
+    paused_why      TEXT,
+    paused_until    INTEGER,            -- NULL: until somebody resumes it
+    paused_trace    TEXT,               -- the trace that reached its limit
+    created_at      INTEGER NOT NULL,
+    last_seen_at    INTEGER,
+    deleted_at      INTEGER
+) STRICT;
+CREATE INDEX agent_paused ON agent (paused_until) WHERE paused_until IS NOT NULL;
+
+-- Only the SHA-256 hash of a token is stored.
+CREATE TABLE token (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    hash       BLOB NOT NULL UNIQUE,
+    kind       TEXT NOT NULL CHECK (kind IN ('boss', 'agent', 'user', 'run')),
+    holder     INTEGER NOT NULL REFERENCES address (id),
+    run        INTEGER REFERENCES run (id),  -- for kind 'run': it ends with this run
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+) STRICT;
+-- Only valid ones: an agent also has a revoked token for each of its past runs.
+CREATE INDEX token_holder ON token (holder) WHERE revoked_at IS NULL;
+CREATE INDEX token_run ON token (run) WHERE run IS NOT NULL;
+
+
+-- === What: conversations, messages, envelopes =========================================================
+
+CREATE TABLE conversation (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind        TEXT NOT NULL CHECK (kind IN ('private', 'adhoc', 'group')),
+    key         TEXT NOT NULL UNIQUE,   -- private, adhoc: the address ids of all parties, group: that of the group
+    address     INTEGER UNIQUE REFERENCES address (id),  -- of a group
+    name        TEXT,
+    description TEXT,
+    first_seq   INTEGER NOT NULL DEFAULT 1,  -- the lowest seq that is kept
+    last_seq    INTEGER NOT NULL DEFAULT 0,  -- the highest seq given to a message; 0: none yet
+    created_at  INTEGER NOT NULL,
+    archived_at INTEGER
+) STRICT;
+
+CREATE TABLE participant (
+    conversation  INTEGER NOT NULL REFERENCES conversation (id),
+    address       INTEGER NOT NULL REFERENCES address (id),
+    role          TEXT NOT NULL DEFAULT 'member' CHECK (role IN ('owner', 'admin', 'member')),
+    respond       TEXT,                 -- which messages of a group it answers
+    joined_seq    INTEGER NOT NULL DEFAULT 1,  -- the first seq it may see
+    left_seq      INTEGER,              -- the last seq it may see; NULL while it is a member
+    last_read_seq INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (conversation, address)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX participant_address ON participant (address);
+
+-- One utterance. What changes from recipient to recipient is in `envelope`.
+CREATE TABLE message (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation  INTEGER NOT NULL REFERENCES conversation (id),
+    seq           INTEGER,              -- its place in the conversation, without gaps; NULL until it arrives
+    thread        INTEGER REFERENCES message (id),  -- the first message of the thread; NULL: this one
+    reply_to      INTEGER REFERENCES message (id),
+    -- Who sent it.
+    sender        INTEGER NOT NULL REFERENCES address (id),
+    caller        INTEGER REFERENCES address (id),  -- whose token was used; NULL: an adapter received it
+    from_boss     INTEGER NOT NULL DEFAULT 0,  -- 1 when the boss sent it, else 0
+    from_name     TEXT,                 -- a display name for this message only
+    session       TEXT,                 -- the sender's session
+    -- What it came from.
+    run           INTEGER REFERENCES run (id),  -- the run that sent it
+    trace         TEXT,                 -- NULL: it begins its own trace, named by its id
+    hops          INTEGER NOT NULL DEFAULT 0,  -- runs between the start of its trace and this message
+    origin        TEXT,                 -- the machine it was first accepted on; NULL: this one
+    origin_id     TEXT,                 -- its id there
+    -- How to treat it.
+    type          INTEGER NOT NULL DEFAULT 0,
+    interruptible INTEGER NOT NULL DEFAULT 1,  -- 0: do not interrupt the run that works on it
+    auto          INTEGER NOT NULL DEFAULT 0,  -- 1 when a machine made it: it gets no automatic reply
+    deliver_at    INTEGER,              -- NULL: at once
+    created_at    INTEGER NOT NULL,
+    arrived_at    INTEGER,
+    edited_at     INTEGER,
+    deleted_at    INTEGER,
+    -- The content.
+    subject       TEXT,
+    text          TEXT NOT NULL,        -- the current wording
+    attachments   TEXT,                 -- a JSON array
+    channel       TEXT,                 -- JSON from the platform: author, chat, message id
+    metadata      TEXT                  -- the sender's own JSON; no rule depends on it
+) STRICT;
+CREATE UNIQUE INDEX message_seq ON message (conversation, seq) WHERE seq IS NOT NULL;
+CREATE INDEX message_thread ON message (thread) WHERE thread IS NOT NULL;
+CREATE INDEX message_sender ON message (sender);
+
+-- One message on its way to one address, or in its box. Only hiboss/store/envelopes.py decides on it.
+CREATE TABLE envelope (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    message         INTEGER NOT NULL REFERENCES message (id),
+    recipient       INTEGER NOT NULL REFERENCES address (id),
+    binding         INTEGER REFERENCES binding (id),  -- the platform account that posts it
+    status          INTEGER NOT NULL DEFAULT 0,
+    priority        INTEGER NOT NULL DEFAULT 2,
+    box             INTEGER NOT NULL DEFAULT 0,
+    arrived         INTEGER,            -- its place in the order of arrival over all envelopes; NULL until it arrives
+    -- What it waits for, and who has it now.
+    waits           INTEGER,            -- why it is not due; NULL: it waits for nothing
+    wake_at         INTEGER,            -- when the daemon must look at this row again; NULL: never
+    held_by         INTEGER,            -- the boot number of the daemon that is delivering it
+    claimed_by      INTEGER REFERENCES address (id),  -- who holds the lease
+    -- How delivery went.
+    handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
+    attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
+    first_failed_at INTEGER,
+    error_kind      TEXT,               -- of the last failure
+    error_text      TEXT,
+    error_at        INTEGER,
+    done_at         INTEGER,            -- when status became done, failed or cancelled
+    -- What the recipient did with it.
+    read_at         INTEGER,
+    acked_at        INTEGER,
+    ack_by          INTEGER,            -- the deadline for acknowledging it
+    snoozed_until   INTEGER,
+    preempted_by    INTEGER REFERENCES message (id)  -- the message that interrupted its run
+) STRICT;
+CREATE UNIQUE INDEX envelope_message ON envelope (message, recipient);
+-- With the binding: two accounts in one chat are two lanes, and neither reads the other's rows.
+CREATE INDEX envelope_due ON envelope (recipient, binding, priority, arrived)
+    WHERE status = 0 AND arrived IS NOT NULL AND waits IS NULL;
+CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
+-- Status before arrived: one page of a box, of one status or of all, merges at most four index
+-- ranges, so a million settled rows cost nothing.
+CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
+CREATE INDEX envelope_unread ON envelope (recipient, arrived)
+    WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
+
+-- Idempotency keys. Not columns of message: a send without a key pays for no index.
+CREATE TABLE sent_key (
+    caller  INTEGER NOT NULL REFERENCES address (id),
+    key     TEXT NOT NULL,
+    message INTEGER NOT NULL REFERENCES message (id),
+    digest  BLOB NOT NULL,              -- of the content: the same key with other content is refused
+    PRIMARY KEY (caller, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tag (
+    message INTEGER NOT NULL REFERENCES message (id),
+    kind    TEXT NOT NULL CHECK (kind IN ('mention', 'scope', 'ref')),
+    name    TEXT NOT NULL,
+    value   TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (kind, name, value, message)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tag_message ON tag (message);
+
+-- Older wordings of an edited message.
+CREATE TABLE revision (
+    message     INTEGER NOT NULL REFERENCES message (id),
+    number      INTEGER NOT NULL,
+    replaced_at INTEGER NOT NULL,
+    text        TEXT NOT NULL,
+    PRIMARY KEY (message, number)
+) STRICT, WITHOUT ROWID;
+
+
+-- === Outside: platform accounts, places, what came in and went out ====================================
+
+-- A platform account. Its secrets are files in secrets/, never here.
+CREATE TABLE binding (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    adapter    TEXT NOT NULL,
+    account    TEXT NOT NULL,           -- the platform's name for the account, not its secret
+    settings   TEXT,                    -- JSON
+    created_at INTEGER NOT NULL,
+    removed_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX binding_account ON binding (adapter, account) WHERE removed_at IS NULL;
+
+CREATE TABLE binding_agent (
+    binding INTEGER NOT NULL REFERENCES binding (id),
+    agent   INTEGER NOT NULL REFERENCES agent (address),
+    PRIMARY KEY (agent, binding)
+) STRICT, WITHOUT ROWID;
+
+-- A person or chat that a binding met, and whether it may write and be written to.
+CREATE TABLE contact (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    binding     INTEGER NOT NULL REFERENCES binding (id),
+    platform_id TEXT NOT NULL,
+    address     INTEGER REFERENCES address (id),
+    name        TEXT,
+    state       TEXT NOT NULL DEFAULT 'asking' CHECK (state IN ('asking', 'allowed', 'blocked', 'boss')),
+    pairing     TEXT,                   -- the code with which the boss approves it
+    created_at  INTEGER NOT NULL,
+    decided_at  INTEGER,
+    UNIQUE (binding, platform_id)
+) STRICT;
+CREATE INDEX contact_address ON contact (address);
+
+-- One row for each update of a platform, written in one transaction with its message, so that
+-- an update that comes again is known. Replies also find here what they answer.
+CREATE TABLE platform_update (
+    binding     INTEGER NOT NULL REFERENCES binding (id),
+    update_id   TEXT NOT NULL,
+    chat        TEXT,
+    platform_id TEXT,                   -- the platform's id of the message
+    message     INTEGER REFERENCES message (id),
+    outcome     TEXT,
+    received_at INTEGER NOT NULL,
+    raw         TEXT,                   -- as it was received
+    PRIMARY KEY (binding, update_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX platform_update_place ON platform_update (binding, chat, platform_id);
+CREATE INDEX platform_update_message ON platform_update (message) WHERE message IS NOT NULL;
+
+-- The rendered chunks of an envelope, stored before the first is posted; a retry continues with the
+-- first that was not posted.
+CREATE TABLE post (
+    envelope    INTEGER NOT NULL REFERENCES envelope (id),
+    chunk       INTEGER NOT NULL,
+    platform_id TEXT,                   -- given by the platform when it was posted
+    posted_at   INTEGER,
+    content     TEXT NOT NULL,
+    PRIMARY KEY (envelope, chunk)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX post_platform ON post (platform_id) WHERE platform_id IS NOT NULL;
+
+-- The state of the line of one address, or of one binding in one place. A lane without a row is
+-- open and has not failed.
+CREATE TABLE lane (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    address         INTEGER NOT NULL REFERENCES address (id),
+    binding         INTEGER REFERENCES binding (id),
+    state           TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'waiting', 'paused')),
+    wake_at         INTEGER,            -- when a waiting lane is tried again
+    tried_at        INTEGER,            -- when it was last tried: new mail tries a waiting lane, but not all the time
+    failures        INTEGER NOT NULL DEFAULT 0,  -- in a row
+    first_failed_at INTEGER,
+    error_kind      TEXT,               -- of the last failure
+    error_text      TEXT,
+    error_at        INTEGER,
+    boss_told_at    INTEGER             -- the boss is told once per outage
+) STRICT;
+CREATE UNIQUE INDEX lane_place ON lane (address, ifnull(binding, 0));
+CREATE INDEX lane_wake ON lane (wake_at) WHERE wake_at IS NOT NULL;
+
+
+-- === Schedules ========================================================================================
+
+-- Exactly one of cron, every_ms and at says when.
+CREATE TABLE schedule (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner        INTEGER NOT NULL REFERENCES address (id),
+    name         TEXT,
+    cron         TEXT,
+    every_ms     INTEGER,
+    at           INTEGER,
+    timezone     TEXT,                  -- NULL: the boss's
+    catch_up     TEXT NOT NULL DEFAULT 'once' CHECK (catch_up IN ('skip', 'once', 'all')),  -- missed slots to send late
+    overlap      TEXT NOT NULL DEFAULT 'skip' CHECK (overlap IN ('skip', 'queue')),  -- when the last message is pending
+    enabled      INTEGER NOT NULL DEFAULT 1,  -- 1 or 0
+    next_at      INTEGER,               -- NULL: it does not fire again
+    last_message INTEGER REFERENCES message (id),
+    created_at   INTEGER NOT NULL,
+    deleted_at   INTEGER,
+    draft        TEXT NOT NULL          -- JSON: the message to send
+) STRICT;
+CREATE INDEX schedule_next ON schedule (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX schedule_owner ON schedule (owner) WHERE deleted_at IS NULL;
+
+-- The slots of a schedule and the outcome of each. Consecutive missed slots are one row: a year of
+-- missed minutes is not half a million rows.
+CREATE TABLE schedule_slot (
+    schedule  INTEGER NOT NULL REFERENCES schedule (id),
+    slot      INTEGER NOT NULL,         -- the planned time
+    last_slot INTEGER NOT NULL,         -- the last planned time of consecutive missed slots, else the same as slot
+    number    INTEGER NOT NULL DEFAULT 1,  -- how many slots this row stands for
+    outcome   TEXT NOT NULL CHECK (outcome IN ('fired', 'missed', 'skipped', 'failed')),
+    reason    TEXT,
+    message   INTEGER REFERENCES message (id),
+    at        INTEGER NOT NULL,         -- when this was recorded
+    PRIMARY KEY (schedule, slot)
+) STRICT, WITHOUT ROWID;
+
+
+-- === Runs =============================================================================================
+
+-- One execution of a turn, or of a background task.
+CREATE TABLE run (
+    id                 INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent              INTEGER NOT NULL REFERENCES agent (address),
+    kind               TEXT NOT NULL DEFAULT 'turn' CHECK (kind IN ('turn', 'background')),
+    status             TEXT NOT NULL CHECK (status IN ('running', 'completed', 'failed', 'cancelled', 'interrupted')),
+    conversation       INTEGER REFERENCES conversation (id),
+    trace              TEXT,
+    hops               INTEGER NOT NULL DEFAULT 0,  -- of what it works on; what it sends has one more
+    provider           TEXT NOT NULL,
+    -- Its process, so that the next daemon can end one that survived a crash.
+    boot               INTEGER NOT NULL,  -- of the daemon that started it
+    pid                INTEGER,
+    pid_started        TEXT,            -- the start time of the process: pids are used again
+    started_at         INTEGER NOT NULL,
+    ended_at           INTEGER,
+    paused_at          INTEGER,         -- NULL while it is not paused
+    paused_ms          INTEGER NOT NULL DEFAULT 0,  -- how long it was paused, without its current pause
+    -- Where the answer goes, and what was sent.
+    reply_conversation INTEGER REFERENCES conversation (id),
+    reply_message      INTEGER REFERENCES message (id),  -- the message it answers there
+    answer             INTEGER REFERENCES message (id),  -- the message sent with its final text
+    after_message      INTEGER NOT NULL DEFAULT 0,  -- the last message id when it started
+    last_message       INTEGER,         -- the last message id when it ended: it sent only ids between the two
+    -- What it used.
+    tokens_in          INTEGER,
+    tokens_out         INTEGER,
+    cost               REAL,            -- in US dollars
+    -- How it ended.
+    error_kind         TEXT,
+    error_scope        TEXT CHECK (error_scope IN ('turn', 'lane')),  -- lane: every turn would have failed
+    error              TEXT,
+    note               TEXT,            -- remarks on the answer, like why it was not sent
+    final_text         TEXT
+) STRICT;
+CREATE INDEX run_agent ON run (agent, id);
+CREATE INDEX run_day ON run (agent, started_at);
+CREATE INDEX run_trace ON run (trace) WHERE trace IS NOT NULL;
+CREATE INDEX run_running ON run (status) WHERE status = 'running';
+
+CREATE TABLE run_envelope (
+    run      INTEGER NOT NULL REFERENCES run (id),
+    envelope INTEGER NOT NULL REFERENCES envelope (id),
+    PRIMARY KEY (run, envelope)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX run_envelope_envelope ON run_envelope (envelope);
+
+-- Limits of one trace, where the boss raised them; all others have those of the settings.
+CREATE TABLE trace_limit (
+    trace TEXT PRIMARY KEY,
+    hops  INTEGER NOT NULL,
+    runs  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The provider's own memory of a conversation, resumed from turn to turn.
+CREATE TABLE provider_session (
+    agent        INTEGER NOT NULL REFERENCES agent (address),
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    provider     TEXT NOT NULL,
+    session      TEXT NOT NULL,         -- the provider's id for it
+    used_at      INTEGER NOT NULL,
+    stale_at     INTEGER,               -- since when it must not be resumed
+    PRIMARY KEY (agent, conversation, provider)
+) STRICT, WITHOUT ROWID;
+
+
+-- === Asks =============================================================================================
+
+-- A question with options that waits for an answer.
+CREATE TABLE ask (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    message     INTEGER NOT NULL REFERENCES message (id),
+    options     TEXT NOT NULL,          -- a JSON array
+    fallback    TEXT,                   -- the answer when the time is over
+    expires_at  INTEGER,
+    wake_at     INTEGER,                -- when the daemon must look at this row again: a reminder, or the end
+    answer      TEXT,
+    answered_by INTEGER REFERENCES address (id),
+    answered_at INTEGER
+) STRICT;
+CREATE INDEX ask_wake ON ask (wake_at) WHERE wake_at IS NOT NULL;
+
+
+-- === The store's own ==================================================================================
+
+-- 'epoch' (which life of the store a cursor belongs to), 'policy', 'indexed_upto' (the last message
+-- in `search`).
+CREATE TABLE config (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The last number given out: 'arrived' (order of arrival over all envelopes), 'boot' (starts of the daemon).
+CREATE TABLE counter (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Up to which arrival number an agent, or one of its sessions, was told of its mail by `poll`.
+CREATE TABLE poll_position (
+    holder     INTEGER NOT NULL REFERENCES address (id),
+    session    TEXT NOT NULL DEFAULT '',
+    position   INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (holder, session)
+) STRICT, WITHOUT ROWID;
+
+-- Full-text index over `message`, filled when the writer is idle and never while it handles a send.
+CREATE VIRTUAL TABLE search USING fts5 (
+    subject, text, content = 'message', content_rowid = 'id', tokenize = 'trigram'
+);
