@@ -1,15 +1,23 @@
 """hiboss: a post office for people and AI agents.
 
-The map, in the order an envelope travels:
+One folder per layer, lowest first. A module imports its own layer and lower ones.
 
-- words (no I/O): `errors` (on `fault`), `wording`, `clock`, `cron`, `ids`, `address`, `envelope`,
-  `events`, `contract` (adapters and providers), `config`, `paths`, `render`, `forgery`, `crashpoint`
-- the route: `api` checks, `router` accepts, `store` inserts and settles, `scheduler` wakes,
-  `delivery` delivers by `adapters`, `runner` gives agents their turns; beside it `shape` (an
-  envelope at every API), `media`, `waiting`, `presence`, `patience`, `modules`
-- the doors: `rpc` (unix socket), `cli`
-- the assembly: `daemon` (order of life), `works` (who wakes whom), `lock`, `logs`; for tests
-  `testing`, `frozen`, `scripted`
+- `core/`      values, errors, settings and contracts, without I/O
+- `store/`     all SQL: one writer thread with group commit, readers, migrations, invariants
+- `channels/`  adapters: code connected to platforms, and their supervisor
+- `agents/`    turns for agents: the runner, processes, live output, providers
+- `routing/`   the way of an envelope: router, scheduler, delivery, attachments, waiters
+- `api/`       every operation once: parameters, result, permission level, errors
+- `rpc/`       a door: JSON-RPC over the unix socket
+- `cli/`       a door: the command line
+- `daemon/`    the daemon process: wiring, start and stop, lock, logs
+- `testing/`   for tests and for authors of adapters and providers: real and frozen daemons, scripted adapters
+
+The route of an envelope: a door calls an operation; `api` checks it; `routing/router` accepts the
+draft; `store` inserts the message and its envelopes; `routing/scheduler` wakes deferred ones at
+their time; `routing/delivery` delivers to channels and `agents/runner` gives agents their turns;
+`store` settles the envelope (done, or failed). What comes in from a platform enters through its
+adapter and the router.
 """
 
 __version__ = "0.1.0"

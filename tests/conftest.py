@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.office import Party, agents, open_office
-from tests.support.thinkers import Chief, Team
+from tests.support.parties import Party, agents, checked_daemon
+from tests.support.python_agents import Boss, Team
 
 # Deadlines would be timed assertions, and this machine may be busy with other things.
 settings.register_profile("hiboss", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
+    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -38,5 +38,5 @@ def team(daemon: RunningDaemon, tmp_path_factory: pytest.TempPathFactory) -> Tea
 
 
 @pytest.fixture(scope="module")
-def ada(daemon: RunningDaemon) -> Chief:
-    return Chief(daemon)
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)

@@ -18,14 +18,17 @@ gc.enable()  # the command line switches it off for its own short life
 INTRO = """
 `hiboss COMMAND --help` shows the same for one command. Every command takes `--json`. Results go to
 standard output, errors and notes to standard error.
+
+Who speaks: `--token`, else `--as`, else `HIBOSS_TOKEN`, else `HIBOSS_TOKEN_FILE`, else the boss. Where an agent
+runs the command (in a run, or in the shell of a known harness), it never speaks as the boss: it must be named.
 """
 STATUSES = {
     errors.EXIT_REFUSED: "refused, not found, or not possible now",
-    errors.EXIT_USAGE: "wrong usage: a wrong word on the command line, or a wrong value",
+    errors.EXIT_USAGE: "wrong usage: an unknown command or option, or a wrong value",
     errors.EXIT_UNREACHABLE: "no daemon answers",
     errors.EXIT_TIMEOUT: "no answer in time, or no mail",
-    errors.EXIT_WATCHED: "somebody watches already",
-    errors.EXIT_STOPPED: "the daemon stopped while one waited",
+    errors.EXIT_WATCHED: "another watch runs already",
+    errors.EXIT_STOPPED: "the daemon stopped while the command waited",
 }
 INTERRUPTED = 130
 
@@ -35,14 +38,19 @@ def make() -> str:
 
 
 def commands() -> Iterator[tuple[str, Any, Any]]:
-    """Every command that does something: its words, itself, and a context to ask it with."""
+    """Every command that does something: its words, the command, and a context for it."""
     root = get_command(app)
     yield from _below(root, root.make_context("hiboss", [], resilient_parsing=True), "hiboss")
 
 
 def options(command: Any) -> list[Any]:
-    """The flags and arguments of a command that are meant to be seen."""
+    """The flags and arguments of a command that help shows."""
     return [one for one in command.params if not getattr(one, "hidden", False)]
+
+
+def old_flags(command: Any) -> list[str]:
+    """The flags of older versions that a command still takes; help does not show them."""
+    return list(command.old_flags())
 
 
 def _below(group: Any, context: Any, words: str) -> Iterator[tuple[str, Any, Any]]:
@@ -60,7 +68,7 @@ def _below(group: Any, context: Any, words: str) -> Iterator[tuple[str, Any, Any
 def _command(words: str, command: Any, context: Any) -> str:
     usage = " ".join([words, *command.collect_usage_pieces(context)])
     rows = [[code(_names(one, context)), _meaning(one)] for one in options(command)]
-    flags = table(("flag", "meaning"), rows) if rows else ""
+    flags = table(("argument or flag", "meaning"), rows) if rows else ""
     return "\n\n".join(filter(None, [f"## {words}", _help(command), f"Usage: `{usage}`", flags]))
 
 

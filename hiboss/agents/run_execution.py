@@ -156,7 +156,9 @@ class Execution:
         if self._ended is not None:
             return self._ended
         if provider_task.cancelled():
-            return Outcome(failure=Failure("provider_failed", "the provider stopped without an answer or an error"))
+            return Outcome(
+                failure=Failure("provider_failed", "the provider stopped without an answer or an error")
+            )
         error = provider_task.exception()
         if error is None:
             return self._checked(provider_task.result())

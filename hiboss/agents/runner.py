@@ -82,7 +82,9 @@ class Runner:
             number = await self._store.write(
                 lambda tx: run_settlement.interrupt_left_over(tx, self._store.boot, clock.now())
             )
-            log.warning("%d runs were interrupted when the daemon ended; their envelopes are redelivered.", number)
+            log.warning(
+                "%d runs were interrupted when the daemon ended; their envelopes are redelivered.", number
+            )
         self._background = await self._store.write(
             lambda tx: (tx.cache.live_address(BACKGROUND) or tx.cache.add_address(BACKGROUND)).id
         )
@@ -94,7 +96,7 @@ class Runner:
 
     def refresh(self) -> None:
         """Read again which agents get turns. Called after agents have changed."""
-        rows = self._store.read(agents.listed)
+        rows = self._store.read(agents.list_all)
         self._agents = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
 
     async def close(self) -> None:
@@ -172,7 +174,9 @@ class Runner:
         )
         self.on_activity(turn.agent)
         if self._queue.closed:
-            execution.end("interrupted", "the daemon stopped before the run began; its envelopes are redelivered")
+            execution.end(
+                "interrupted", "the daemon stopped before the run began; its envelopes are redelivered"
+            )
         return await execution.run()
 
     async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Provider]:
@@ -194,7 +198,7 @@ class Runner:
         exact_to = self._settings.count_exact_to
 
         def read(connection: Connection) -> turn_input.Content:
-            agent, shown = (turn.agent, turn.name), turn.envelopes + turn.riding
+            agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
             return turn_input.content(connection, self._home, agent, shown, now, clock.zone(zone), exact_to)
 
         content = await self._store.read_in_thread(read)

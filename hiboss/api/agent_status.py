@@ -61,7 +61,7 @@ class AgentChange(TypedDict):
 class Background(Params):
     task: str = Field(description="what to do, in words")
     subject: str | None = None
-    agent: str | None = Field(None, description="the agent whose task it is (only the boss gives it, and must)")
+    agent: str | None = Field(None, description="whose task (only for the boss, who must give it)")
 
 
 @operation(
@@ -85,7 +85,7 @@ async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     day = context.runner.bounds().day_begins
 
     def read(connection: Connection) -> list[AgentStatus]:
-        return [_status(context, connection, row, day, caller) for row in agents.listed(connection)]
+        return [_status(context, connection, row, day, caller) for row in agents.list_all(connection)]
 
     return {"team": await context.store.read_in_thread(read), "timezone": context.timezone}
 
@@ -112,7 +112,7 @@ async def pause(context: Context, caller: Caller, params: Pause) -> AgentChange:
 
 @operation("agent.resume", level=Level.BOSS, params=ByName, result=AgentChange, errors=(errors.UnknownAgent,))
 async def resume(context: Context, caller: Caller, params: ByName) -> AgentChange:
-    """Resume a paused agent. If a limit paused it, the count of that limit starts again at zero."""
+    """Resume a paused agent. If a limit paused it, it may use the same amount again."""
     now, bounds = clock.now(), context.runner.bounds()
 
     def write(tx: Tx) -> tuple[Row, bool]:
@@ -151,7 +151,9 @@ async def background(context: Context, caller: Caller, params: Background) -> Se
         given_name = params.agent
         sender = f"agent:{context.store.read(lambda c: agents.get(c, given_name))['name']}"
     elif caller.is_boss:
-        raise errors.InvalidParams(detail=f"give the agent (--name) whose task it is, like nex; {BOSS} has no provider")
+        raise errors.InvalidParams(
+            detail=f"give the agent whose task it is (--name), like nex; {BOSS} has no provider"
+        )
     given = {"to": str(BACKGROUND), "text": params.task, "subject": params.subject, "from": sender}
     sent: Sent = await send(context, caller, Send.model_validate(given))
     return sent
@@ -163,7 +165,7 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
     oldest = run_history.oldest_unanswered(connection, row["id"], notices_of(connection, row["id"]))
-    retried = run_history.tried_again(connection, row["id"]) if row["mode"] == "run" else None
+    retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
     state, why, until = _state(row, lane, running, retried)
     sees = caller.is_boss or caller.id == row["id"]
     return {
@@ -193,7 +195,7 @@ def state_of(connection: Connection, address: int) -> tuple[str | None, str | No
     if row is None:
         return None, None
     lane = lanes.get(connection, Lane(address, None))
-    retried = run_history.tried_again(connection, address)
+    retried = run_history.next_retry(connection, address)
     state, why, _ = _state(row, lane, run_history.running(connection, address), retried)
     return state, why
 

@@ -43,18 +43,20 @@ class AgentFields(ByName):
     workspace: str | None = Field(None, description="the directory it works in, an absolute path")
     provider: str | None = Field(
         None,
-        description="what produces its answers: command, webhook or demo (its mode becomes run), or none",
+        description="how its answers are made: command, webhook or demo (its mode becomes run), or none",
     )
-    command: str | None = Field(None, description="for provider command (implied): the program, split into words as a shell does")
-    url: str | None = Field(None, description="for provider webhook (implied): https, or http on this machine")
+    command: str | None = Field(
+        None, description="for provider command: the program, split into words as a shell does"
+    )
+    url: str | None = Field(None, description="for provider webhook: https, or http on this machine")
     reply: Literal["auto", "explicit"] | None = Field(
         None, description="auto: its final text is sent; explicit: it sends its answers itself"
     )
     busy: Literal["collect", "followup"] | None = Field(
-        None, description="mail that came during a turn: all in the next turn (collect), or one by one (followup)"
+        None, description="mail that came during a turn: all in one turn (collect), or one by one (followup)"
     )
-    daily_tokens: int | None = Field(None, ge=0, le=10**12, description="limit of tokens per day; 0: no limit")
-    daily_cost: float | None = Field(None, ge=0, le=10**9, description="limit of dollars per day; 0: no limit")
+    daily_tokens: int | None = Field(None, ge=0, le=10**12, description="tokens per day; 0: no limit")
+    daily_cost: float | None = Field(None, ge=0, le=10**9, description="dollars per day; 0: no limit")
 
 
 class Register(AgentFields):
@@ -148,7 +150,7 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
 @operation("agent.list", level=Level.RESTRICTED, params=List, result=AgentList)
 async def listed(context: Context, caller: Caller, params: List) -> AgentList:
     """List all agents, or those of a role or a module."""
-    rows = context.store.read(lambda c: agents.listed(c, params.role, params.module))
+    rows = context.store.read(lambda c: agents.list_all(c, params.role, params.module))
     return {"agents": [_visible_json(context, caller, row) for row in rows], "timezone": context.timezone}
 
 
@@ -169,8 +171,8 @@ def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
 )
 async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
     """Change an agent; an empty text removes what was set."""
+    check_own_or_boss(caller, params.name, "changing another agent")
     before = context.store.read(lambda c: agents.get(c, params.name))
-    check_own_or_boss(caller, before, "changing another agent")
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
     if not fields:
@@ -185,7 +187,7 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
         row = agents.get(tx, params.name)
         if {"provider", "workspace"} & fields.keys():  # this may repair what its lane waits for
             lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
-        agent_pauses.relax(tx, row, bounds)
+        agent_pauses.resume_within_budget(tx, row, bounds)
         return agents.get(tx, params.name)
 
     row = await _write_choice(context, caller, choice, write)
@@ -218,9 +220,7 @@ async def _write_choice(
 )
 async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAgent:
     """Delete an agent: its tokens end, and mail still waiting for it fails. All mail is kept."""
-    check_own_or_boss(
-        caller, context.store.read(lambda c: agents.get(c, params.name)), "deleting another agent"
-    )
+    check_own_or_boss(caller, params.name, "deleting another agent")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:
@@ -264,7 +264,7 @@ def _fields(context: Context, params: AgentFields) -> dict[str, Any]:
         measure(name, value, context.settings.subject_bytes)
     workspace = given.get("workspace")
     if workspace and not os.path.isabs(workspace):
-        raise InvalidParams(detail=f"workspace {workspace} is no absolute path")
+        raise InvalidParams(detail=f"workspace {workspace} is not an absolute path")
     limits = {name: getattr(params, name) for name in agents.LIMITS if getattr(params, name) is not None}
     return {name: value or None for name, value in (given | limits).items()}
 

@@ -83,7 +83,7 @@ class Authenticator:
         self._known.clear()
 
     def recheck_holder(self, holder: int) -> None:
-        """Look up this holder's token again in every later write. Call it inside the write that changes it."""
+        """Look up this holder's token in every later write. Call it inside the write that changes it."""
         self._rechecked.add(holder)
 
     def recheck(self, caller: Caller) -> None:
@@ -132,7 +132,8 @@ def check_level(caller: Caller, needed: Level) -> None:
     raise Forbidden(operation=caller.right, needed=needed.word, caller=caller.name, level=caller.level.word)
 
 
-def check_own_or_boss(caller: Caller, agent: Row, what: str) -> None:
-    """Raise unless the caller is this agent or the boss. No policy lets an agent change another one."""
-    if not (caller.is_boss or caller.id == agent["id"]):
+def check_own_or_boss(caller: Caller, name: str, what: str) -> None:
+    """Raise unless the caller has this name or is the boss. No policy lets an agent change another one."""
+    own = caller.address is not None and caller.address.fold in (name.lower(), f"agent:{name}".lower())
+    if not (caller.is_boss or own):
         raise BossOnly(what=what, caller=caller.name)

@@ -16,44 +16,44 @@ from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
 
-LONGEST_PATH = 4_096  # characters; more than any file system takes
+LONGEST_PATH = 4_096  # characters; no file system takes more
 
 
 class Bind(Params):
     name: str = Field(description="the agent")
-    adapter_type: str = Field(description="which kind of platform, like folder")
-    path: str | None = Field(None, description="for a folder: the directory, absolute")
+    adapter_type: str = Field(description="the kind of platform, like folder")
+    path: str | None = Field(None, description="for a folder: its absolute path")
 
 
 class Unbind(Params):
     name: str = Field(description="the agent")
     adapter_type: str
-    account: str | None = Field(None, description="which of its accounts there, if it has several")
+    account: str | None = Field(None, description="which of its accounts there, if it has more than one")
 
 
 class BindingJson(TypedDict):
     binding: str
     adapter_type: str
-    account: str
+    account: str  # the platform's name for it
     address: str
-    agents: list[str]
-    state: str
+    agents: list[str]  # the names of those who use it
+    state: str  # of its adapter: starting, running, failed, stopped
     last_error: str | None
 
 
-class BoundJson(TypedDict):
+class BindResult(TypedDict):
     binding: str
     address: str
-    created: bool
+    created: bool  # false: the binding existed, and the agent now uses it too
 
 
-class Unbound(TypedDict):
+class UnbindResult(TypedDict):
     binding: str
-    ended: bool
-    failed_envelopes: int
+    ended: bool  # true: this was its last agent
+    failed_envelopes: int  # that still waited to be posted
 
 
-class Listed(TypedDict):
+class BindingList(TypedDict):
     bindings: list[BindingJson]
 
 
@@ -61,15 +61,15 @@ class Listed(TypedDict):
     "agent.bind",
     level=Level.BOSS,
     params=Bind,
-    result=BoundJson,
+    result=BindResult,
     errors=(UnknownAgent, UnknownAdapter, BindingTaken, InvalidParams),
 )
-async def bind(context: Context, caller: Caller, params: Bind) -> BoundJson:
-    """Let an agent use a place on a platform: it posts there, and gets what comes from there."""
+async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
+    """Bind an agent to a place on a platform: it posts there, and receives what comes from there."""
     kind = context.supervisor.kind(params.adapter_type)
-    context.store.read(lambda c: agents.get(c, params.name))  # before the adapter makes anything
+    context.store.read(lambda c: agents.get(c, params.name))  # before the adapter creates anything
     if params.path is not None and (not params.path.isprintable() or len(params.path) > LONGEST_PATH):
-        raise InvalidParams(detail="path (--path) is no path of a directory")
+        raise InvalidParams(detail="path (--path) cannot be the path of a directory")
     given = {"path": params.path, "home": str(context.home)}
     try:
         account, settings, places = kind.bind({key: value for key, value in given.items() if value})
@@ -80,11 +80,11 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BoundJson:
     def write(tx: Tx) -> tuple[Bound, list[Row]]:
         agent = agents.get(tx, params.name)["id"]
         bound = bindings.add(tx, params.adapter_type, account, settings, agent, places, now)
-        return bound, bindings.listed(tx)
+        return bound, bindings.list_all(tx)
 
     bound, rows = await context.write(caller, write)
     for row in rows:
-        context.supervisor.add(row)  # those that run already are left alone
+        context.supervisor.add(row)  # changes nothing for bindings that run already
     address = f"channel:{params.adapter_type}:{account}"
     return {"binding": f"b{bound.binding}", "address": address, "created": bound.created}
 
@@ -93,11 +93,11 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BoundJson:
     "agent.unbind",
     level=Level.BOSS,
     params=Unbind,
-    result=Unbound,
+    result=UnbindResult,
     errors=(UnknownAgent, UnknownAdapter, UnknownBinding, InvalidParams),
 )
-async def unbind(context: Context, caller: Caller, params: Unbind) -> Unbound:
-    """Take a place away from an agent; with its last agent it ends, and what waits for it fails."""
+async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResult:
+    """Unbind an agent from a place. Without agents the binding ends, and what waits for it fails."""
     context.supervisor.kind(params.adapter_type)
     now = clock.now()
 
@@ -112,29 +112,31 @@ async def unbind(context: Context, caller: Caller, params: Unbind) -> Unbound:
     return {"binding": f"b{number}", "ended": ended, "failed_envelopes": failed}
 
 
-@operation("agent.bindings", level=Level.STANDARD, result=Listed)
-async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
-    """The bindings: which agent has which place, and whether it works."""
-    return {"bindings": envelopes_json(context)}
+@operation("agent.bindings", level=Level.STANDARD, result=BindingList)
+async def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
+    """List the bindings: which agents use which place, and whether it works."""
+    return {"bindings": bindings_json(context)}
 
 
-def envelopes_json(context: Context) -> list[BindingJson]:
-    return [_to_json(context, row) for row in context.store.read(bindings.listed)]
+def bindings_json(context: Context) -> list[BindingJson]:
+    """Return every binding with the state of its adapter."""
+    return [_to_json(context, row) for row in context.store.read(bindings.list_all)]
 
 
 def _account(tx: Tx, agent: str, params: Unbind) -> str:
+    """Return the account meant: the one given, or the only one that the agent uses."""
     if params.account is not None:
         return params.account
     own = [
         row["account"]
-        for row in bindings.listed(tx)
+        for row in bindings.list_all(tx)
         if row["adapter"] == params.adapter_type and agent in (row["agents"] or "").split(",")
     ]
     if not own:
         raise UnknownBinding(account=params.adapter_type)
     if len(own) > 1:
         raise InvalidParams(
-            detail=f"{agent} has several: say which with account (--account), {', '.join(own)}"
+            detail=f"{agent} has several accounts: choose one with account (--account): {', '.join(own)}"
         )
     return str(own[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock
@@ -22,20 +23,20 @@ class Boss(TypedDict):
     timezone: str
 
 
-class Set(Params):
+class SetBoss(Params):
     name: str | None = None
-    timezone: str | None = None
+    timezone: str | None = Field(None, description="an IANA name, like Europe/Berlin")
 
 
-class Rotated(TypedDict):
-    token: str
-    profile: str
-    revoked: int
+class RotatedBossToken(TypedDict):
+    token: str  # shown only here
+    profile: str  # the file that holds it for --as boss
+    revoked: int  # how many tokens ended
 
 
 @operation("boss.get", level=Level.RESTRICTED, result=Boss)
 async def get(context: Context, caller: Caller, params: Nothing) -> Boss:
-    """The boss's name, address and time zone."""
+    """Show the boss's name, address and time zone."""
     return _boss(context)
 
 
@@ -43,14 +44,14 @@ async def get(context: Context, caller: Caller, params: Nothing) -> Boss:
     "boss.set",
     level=Level.BOSS,
     fixed=True,
-    params=Set,
+    params=SetBoss,
     result=Boss,
     errors=(BadText, BadTimezone, TooLarge, InvalidParams),
 )
-async def change(context: Context, caller: Caller, params: Set) -> Boss:
+async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
     """Change the boss's name or time zone."""
     if params.name is None and params.timezone is None:
-        raise InvalidParams(detail="there is nothing to change: give name (--name), timezone (--timezone)")
+        raise InvalidParams(detail="nothing to change: give name (--name) or timezone (--timezone)")
     name = None if params.name is None else check_boss_name(context, params.name)
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
     now = clock.now()
@@ -68,10 +69,15 @@ async def change(context: Context, caller: Caller, params: Set) -> Boss:
 
 
 @operation(
-    "boss.token.rotate", level=Level.BOSS, fixed=True, offline=True, result=Rotated, errors=(NotSetUp,)
+    "boss.token.rotate",
+    level=Level.BOSS,
+    fixed=True,
+    offline=True,
+    result=RotatedBossToken,
+    errors=(NotSetUp,),
 )
-async def rotate(context: Context, caller: Caller, params: Nothing) -> Rotated:
-    """Give the boss a new token, shown this once; those there were end in the same moment."""
+async def rotate(context: Context, caller: Caller, params: Nothing) -> RotatedBossToken:
+    """Give the boss a new token, shown only in this answer; the old ones end at the same moment."""
     token, now = tokens.new("boss"), clock.now()
 
     def write(tx: Tx) -> int:
@@ -91,13 +97,14 @@ async def rotate(context: Context, caller: Caller, params: Nothing) -> Rotated:
 
 
 def check_boss_name(context: Context, given: str) -> str:
+    """Return the name without spaces around it; raises when it is empty or too long."""
     name = context.settings.check_word("name", given.strip())
     if not name:
-        raise InvalidParams(detail="name is empty; give the name people call you")
+        raise InvalidParams(detail="name is empty; give the name that people call you")
     return name
 
 
 def _boss(context: Context) -> Boss:
     row = context.store.read(find_boss)
-    assert row is not None  # nobody has a token before set-up
+    assert row is not None  # before set-up nobody has a token
     return {"name": row["name"], "address": str(BOSS), "timezone": row["timezone"] or "UTC"}

@@ -49,7 +49,7 @@ class Context:
     connections: Callable[[], int]  # how many clients are connected to the socket
 
     def write(self, caller: Caller, change: Callable[[Tx], T]) -> asyncio.Future[T]:
-        """Write a change for a caller, after a check of its right in the same transaction; done after COMMIT."""
+        """Write a change for a caller, whose right is checked in the same transaction; done after COMMIT."""
 
         def checked(tx: Tx) -> T:
             self.auth.check(tx, caller)

@@ -1,4 +1,4 @@
-"""Operations about a conversation with somebody: what was said, and following it live."""
+"""Operations about a conversation between two: its messages, and following it live."""
 
 from __future__ import annotations
 
@@ -15,59 +15,58 @@ from . import agent_status, runs
 from .addresses import acting_for, address_id
 from .auth import Caller
 from .context import Context
-from .envelopes import envelopes_json, page_size
+from .envelopes import envelopes_json
 from .operation import Level, Params, operation
-
-LONGEST_WAIT = 3_600_000
-
-
-class With(Params):
-    other: str = Field(alias="with", description="the other one, like agent:nex")
-    address: str | None = Field(None, description="whose conversation (for the boss)")
+from .request_limits import deadline, page_size
 
 
-class Messages(With):
-    before: int | None = Field(None, ge=0, le=LARGEST, description="only what was said before this number")
+class Parties(Params):
+    other: str = Field(alias="with", description="the other party, like agent:nex or nex")
+    address: str | None = Field(None, description="whose conversation (only for the boss)")
+
+
+class Messages(Parties):
+    before: int | None = Field(None, ge=0, le=LARGEST, description="only messages before this number")
     page_size: int | None = None
 
 
-class Said(TypedDict):
-    conversation: str | None
+class MessagePage(TypedDict):
+    conversation: str | None  # null: they have not written to each other yet
     envelopes: list[envelope_json.EnvelopeJson]
-    last: int  # the number of the last message; 0: nothing was said yet
-    more: bool
+    last: int  # the sequence number of the last message; 0: there is none
+    more: bool  # whether there are earlier messages
     timezone: str
 
 
-class Follow(With):
+class Follow(Parties):
     after: int = Field(
-        0, ge=0, le=LARGEST, description="the `last` of the answer before; 0: from the beginning"
+        0, ge=0, le=LARGEST, description="the `last` of the previous answer; 0: from the first message"
     )
-    run: str | None = Field(None, description="the `id` of the run seen last")
+    run: str | None = Field(None, description="the `id` of the run in the previous answer")
     parts: int = Field(0, ge=0, le=LARGEST, description="the `next` of that run")
     state: Literal["running", "idle", "retrying", "paused", "waiting"] | None = Field(
-        None, description="the `state` seen last; another one is news"
+        None, description="the `state` in the previous answer; a different one is answered at once"
     )
-    timeout: str = Field("55s", description="how long to wait for more, like 55s")
+    timeout: str = Field("55s", description="how long to wait for news, like 55s")
 
 
-class Live(TypedDict):
-    """What the other one is doing for this conversation just now."""
+class LiveRun(TypedDict):
+    """A run of the other party for this conversation that is under way."""
 
     id: str
     started_at: str
     paused: bool
-    parts: list[runs.Part]
-    next: int
+    parts: list[runs.OutputPart]  # its output since the previous answer
+    next: int  # to be given as `parts` in the next call
 
 
-class Followed(TypedDict):
+class ConversationUpdate(TypedDict):
     conversation: str | None
-    envelopes: list[envelope_json.EnvelopeJson]
-    last: int
-    run: Live | None
+    envelopes: list[envelope_json.EnvelopeJson]  # the messages after `after`
+    last: int  # to be given as `after` in the next call
+    run: LiveRun | None
     state: str | None  # of an agent: running, idle, retrying, paused, waiting
-    why: str | None
+    why: str | None  # the reason of the state
     timezone: str
 
 
@@ -78,22 +77,22 @@ _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
     "conversation.messages",
     level=Level.RESTRICTED,
     params=Messages,
-    result=Said,
+    result=MessagePage,
     errors=(*_ERRORS, errors.InvalidParams),
 )
-async def messages(context: Context, caller: Caller, params: Messages) -> Said:
-    """The latest of what was said between two, oldest first; looking marks nothing as read."""
+async def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
+    """List the latest messages between two, oldest first; it marks nothing as read."""
     own, other = _parties(context, caller, params)
     limit = page_size(context, params.page_size)
     found = context.store.read(lambda c: conversations.between(c, (own, other)))
     if found is None:
         return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": context.timezone}
-    said = context.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
+    latest = context.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
     return {
         "conversation": f"c{found['id']}",
-        "envelopes": envelopes_json(context, [number for _, number in said[-limit:]], caller.sees),
-        "last": said[-1][0] if said else 0,
-        "more": len(said) > limit,
+        "envelopes": envelopes_json(context, [envelope for _, envelope in latest[-limit:]], caller.sees),
+        "last": latest[-1][0] if latest else 0,
+        "more": len(latest) > limit,
         "timezone": context.timezone,
     }
 
@@ -103,19 +102,17 @@ async def messages(context: Context, caller: Caller, params: Messages) -> Said:
     level=Level.RESTRICTED,
     waits=True,
     params=Follow,
-    result=Followed,
+    result=ConversationUpdate,
     errors=(*_ERRORS, errors.BadDuration, errors.BadId, errors.Stopping),
 )
-async def follow(context: Context, caller: Caller, params: Follow) -> Followed:
-    """Answer when something was said, when the other one begins, goes on or ends, or at the time limit."""
+async def follow(context: Context, caller: Caller, params: Follow) -> ConversationUpdate:
+    """Wait for a message, or for output or a new state of the other party, until the time limit."""
     own, other = _parties(context, caller, params)
-    seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    loop, end = asyncio.get_running_loop(), deadline(params.timeout)
     seen = None if params.run is None else ids.number(params.run, "run")
     with context.waiters.waiting(own, other, -other) as bell:
         while True:
-            found = _look(context, caller, (own, other), params, seen)
+            found = _read_update(context, caller, (own, other), params, seen)
             live = found["run"]
             changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
             changed = changed or (params.state is not None and params.state != found["state"])
@@ -126,22 +123,22 @@ async def follow(context: Context, caller: Caller, params: Follow) -> Followed:
             context.auth.recheck(caller)
 
 
-def _look(
+def _read_update(
     context: Context, caller: Caller, parties: tuple[int, int], params: Follow, seen: int | None
-) -> Followed:
+) -> ConversationUpdate:
     _, other = parties
     found = context.store.read(lambda c: conversations.between(c, parties))
-    said: list[tuple[int, int]] = []
-    live: Live | None = None
+    arrived: list[tuple[int, int]] = []  # sequence number and envelope id
+    live: LiveRun | None = None
     if found is not None:
         limit = context.settings.page_size_limit
-        said = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
-        live = _live(context, other, found["id"], params, seen)
+        arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
+        live = _live_run(context, other, found["id"], params, seen)
     state, why = context.store.read(lambda c: agent_status.state_of(c, other))
     return {
         "conversation": None if found is None else f"c{found['id']}",
-        "envelopes": envelopes_json(context, [number for _, number in said], caller.sees),
-        "last": said[-1][0] if said else params.after,
+        "envelopes": envelopes_json(context, [envelope for _, envelope in arrived], caller.sees),
+        "last": arrived[-1][0] if arrived else params.after,
         "run": live,
         "state": state,
         "why": why,
@@ -149,21 +146,25 @@ def _look(
     }
 
 
-def _live(context: Context, other: int, conversation: int, params: Follow, seen: int | None) -> Live | None:
+def _live_run(
+    context: Context, other: int, conversation: int, params: Follow, seen: int | None
+) -> LiveRun | None:
+    """Return the run of the other party for this conversation, with its output since the run last seen."""
     row = context.store.read(lambda c: run_history.in_conversation(c, other, conversation))
-    work = None if row is None else context.runner.execution(row["id"])
-    if row is None or work is None:
+    execution = None if row is None else context.runner.execution(row["id"])
+    if row is None or execution is None:
         return None
-    parts, place = work.live_output.after(params.parts if seen == row["id"] else 0)
+    parts, position = execution.live_output.after(params.parts if seen == row["id"] else 0)
     return {
         "id": f"r{row['id']}",
         "started_at": clock.iso(row["started_at"]),
         "paused": row["paused_at"] is not None,
         "parts": [{"kind": part.kind, "text": part.text} for part in parts],
-        "next": place,
+        "next": position,
     }
 
 
-def _parties(context: Context, caller: Caller, params: With) -> tuple[int, int]:
+def _parties(context: Context, caller: Caller, params: Parties) -> tuple[int, int]:
+    """Return the address ids of both parties, the caller's side first."""
     own = acting_for(context.store, caller, params.address)
     return own, address_id(context.store, params.other)

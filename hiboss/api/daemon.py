@@ -1,4 +1,4 @@
-"""Operations about the daemon itself, and about the operations."""
+"""Operations about the daemon itself, and the login of a connection."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ..core import clock, errors
 from ..store import counters, due_envelopes, lanes
 from ..store.boss import find_boss
 from .auth import Caller
-from .bindings import BindingJson
-from .bindings import envelopes_json as adapters_json
+from .bindings import BindingJson, bindings_json
 from .context import Context
 from .lanes import LaneJson
 from .lanes import to_json as lane_json
 from .operation import Level, Nothing, operation
 
-ENDING_SECONDS = 10.0  # for programs that must be told three times
+ENDING_SECONDS = 10.0  # for programs that end only at the third signal
 
 
 class Pong(TypedDict):
@@ -27,38 +26,38 @@ class Pong(TypedDict):
     pid: int
 
 
-class Time(TypedDict):
-    now: str
-    local: str
+class DaemonTime(TypedDict):
+    now: str  # in UTC
+    local: str  # in the boss's zone
     timezone: str
 
 
-class Stopping(TypedDict):
+class StopResult(TypedDict):
     stopping: bool
     pid: int
-    seconds: float  # it may take, by its settings
+    seconds: float  # how long it may take, by its settings
 
 
-class Status(TypedDict):
+class DaemonStatus(TypedDict):
     version: str
     pid: int
     home: str
     socket: str
     set_up: bool
-    boot: int
+    boot: int  # counts the starts of the daemon in this home
     started_at: str
     timezone: str
     connections: int
-    writes_waiting: int
+    writes_waiting: int  # in the queue of the store's writer
     database_bytes: int
-    agents: int | str
-    next_wake_at: str | None
-    oldest_due_at: str | None
-    lanes: list[LaneJson]
+    agents: int | str  # counts over the limit of exact counts are texts, like 1000+
+    next_wake_at: str | None  # when the scheduler looks into the store next
+    oldest_due_at: str | None  # when the oldest envelope that is due arrived
+    lanes: list[LaneJson]  # those that wait, are paused, failed or have mail
     adapters: list[BindingJson]
-    due: int | str
-    deferred: int | str
-    failed: int | str
+    due: int | str  # envelopes
+    deferred: int | str  # envelopes
+    failed: int | str  # envelopes
 
 
 class Login(TypedDict):
@@ -68,24 +67,24 @@ class Login(TypedDict):
 
 @operation("daemon.ping", level=Level.OPEN, result=Pong)
 async def ping(context: Context, caller: Caller, params: Nothing) -> Pong:
-    """Answers at once: is somebody there, and which version is it?"""
+    """Answer at once, with the daemon's version and process id."""
     return {"pong": True, "version": __version__, "pid": os.getpid()}
 
 
-@operation("daemon.time", level=Level.OPEN, result=Time)
-async def time(context: Context, caller: Caller, params: Nothing) -> Time:
-    """The daemon's clock, in UTC and in the boss's zone."""
+@operation("daemon.time", level=Level.OPEN, result=DaemonTime)
+async def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
+    """Show the daemon's time, in UTC and in the boss's zone."""
     now = clock.now()
     return {"now": clock.iso(now), "local": clock.local(now, context.zone), "timezone": context.timezone}
 
 
-@operation("daemon.status", level=Level.OPEN, result=Status)
-async def status(context: Context, caller: Caller, params: Nothing) -> Status:
-    """How the daemon is and how much it has in hand."""
+@operation("daemon.status", level=Level.OPEN, result=DaemonStatus)
+async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
+    """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait."""
     exact_to = context.settings.count_exact_to
     counts = await context.store.read_in_thread(lambda c: counters.counts(c, exact_to))
     oldest = await context.store.read_in_thread(due_envelopes.oldest)
-    rows = await context.store.read_in_thread(lanes.listed)
+    rows = await context.store.read_in_thread(lanes.list_all)
     return {
         "version": __version__,
         "pid": os.getpid(),
@@ -101,15 +100,15 @@ async def status(context: Context, caller: Caller, params: Nothing) -> Status:
         "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
         "oldest_due_at": clock.iso_or_none(oldest),
         "lanes": [lane_json(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
-        "adapters": adapters_json(context),
+        "adapters": bindings_json(context),
         **counts,  # type: ignore[typeddict-item]
     }
 
 
-@operation("daemon.stop", level=Level.OPEN, result=Stopping)
-async def stop(context: Context, caller: Caller, params: Nothing) -> Stopping:
-    """Ask the daemon to finish what it has in hand and end."""
-    # Needs no token: whoever may use this socket may also end the process.
+@operation("daemon.stop", level=Level.OPEN, result=StopResult)
+async def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
+    """Ask the daemon to finish what it is doing and end."""
+    # It needs no token: a process that can use this socket can also kill the daemon.
     context.stop()
     limits = context.settings
     seconds = limits.stop_seconds + limits.drain_seconds + limits.finish_seconds + ENDING_SECONDS
@@ -118,5 +117,5 @@ async def stop(context: Context, caller: Caller, params: Nothing) -> Stopping:
 
 @operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))
 async def login(context: Context, caller: Caller, params: Nothing) -> Login:
-    """Give a token once; this connection's later requests need none."""
+    """Log a connection in with a token; its later requests need none."""
     return {"address": str(caller.address), "level": caller.level.name.lower()}

@@ -62,7 +62,7 @@ def _describe(name: str, schemas: dict[str, Any]) -> dict[str, Any]:
         ],
         "result": {"name": "result", "schema": _schema(op.result, schemas)},
         "errors": [
-            {"code": cls.rpc, "message": cls.code, "data": {"template": " ".join((cls.__doc__ or "").split())}}
+            {"code": cls.rpc, "message": cls.code, "data": {"text": " ".join((cls.__doc__ or "").split())}}
             for cls in op.errors
         ],
     }

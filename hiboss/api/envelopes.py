@@ -1,4 +1,4 @@
-"""Operations about envelopes: looking, and dealing with them. Sending is in `sending`."""
+"""Operations that list and mark envelopes. Sending is in `sending`, claiming in `leases`."""
 
 from __future__ import annotations
 
@@ -11,42 +11,41 @@ from typing_extensions import TypedDict
 from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS
 from ..core.envelope import Box, Status
-from ..core.errors import InvalidParams, UnknownAddress
-from ..store import addresses, counters, envelopes, paging
+from ..core.errors import InvalidParams
+from ..store import counters, envelopes, paging
 from ..store.group_commit import Tx
-from .addresses import acting_for, resolve
+from .addresses import acting_for, every_id
 from .auth import Caller
 from .context import Context
-from .operation import Level, Params, operation
+from .operation import ChangedCount, Id, Ids, Level, Params, operation
+from .request_limits import page_size
 
-Id = str | int
-Ids = Annotated[list[Id], Field(min_length=1, max_length=100)]
-ACK_CHUNK = 500
+ACK_CHUNK = 500  # envelopes in one transaction, so that other writers wait at most for these
 
 
 class List(Params):
     box: Literal["inbox", "outbox", "archived", "trash"] | None = Field(
-        None, description="inbox when not given, and outbox for what failed; with a thread, all of it"
+        None, description="default inbox; with status failed: outbox; with a thread: every box"
     )
     status: Literal["pending", "done", "failed", "cancelled"] | None = None
     unread: bool = False
-    arrived: bool = Field(False, description="only what has arrived, nothing deferred (for the boss)")
-    sender: str | None = Field(None, alias="from")
-    to: str | None = None
-    thread: Id | None = None
-    created_after: str | None = None
-    created_before: str | None = None
+    arrived: bool = Field(False, description="only what has arrived, nothing deferred (only for the boss)")
+    sender: str | None = Field(None, alias="from", description="only from this address or name")
+    to: str | None = Field(None, description="only to this address or name")
+    thread: Id | None = Field(None, description="only this thread: t57, or a message or envelope in it")
+    created_after: str | None = Field(None, description="a time, like -2h or 2026-01-27")
+    created_before: str | None = Field(None, description="a time, like -2h or 2026-01-27")
     page_size: int | None = None
-    after: str | None = Field(None, description="the `next` of the page before")
+    after: str | None = Field(None, description="the `next` of the previous page")
     oldest_first: bool = False
-    count: bool = Field(False, description="also say how many there are in all")
-    address: str | None = Field(None, description="whose box (for the boss)")
+    count: bool = Field(False, description="also count all that match, as `total`")
+    address: str | None = Field(None, description="whose box (only for the boss)")
 
 
-class Listed(TypedDict):
+class EnvelopePage(TypedDict):
     envelopes: list[envelope_json.EnvelopeJson]
-    next: str | None
-    total: NotRequired[int | str]
+    next: str | None  # to be given as `after` for the next page; null: this is the last
+    total: NotRequired[int | str]  # over the limit of exact counts a text, like 1000+
     timezone: str
 
 
@@ -54,30 +53,26 @@ class Get(Params):
     id: Id
 
 
-class Got(TypedDict):
+class EnvelopeDetail(TypedDict):
     envelope: envelope_json.EnvelopeJson
-    recipients: list[str]
+    recipients: list[str]  # of the message: the addresses of all its envelopes
     timezone: str
 
 
 class Mark(Params):
     ids: Ids
-    address: str | None = Field(None, description="for whom (for the boss)")
+    address: str | None = Field(None, description="whose envelopes (only for the boss)")
 
 
 class Ack(Params):
     ids: Annotated[list[Id], Field(max_length=100)] = Field(default_factory=list)
-    all: bool = Field(False, description="everything due in the inbox")
-    up_to: Id | None = Field(None, description="with all: no further than this envelope")
-    address: str | None = Field(None, description="for whom (for the boss)")
+    all: bool = Field(False, description="everything that is due in the inbox")
+    up_to: Id | None = Field(None, description="with all: this envelope and those that arrived before it")
+    address: str | None = Field(None, description="whose envelopes (only for the boss)")
 
 
-class Marked(TypedDict):
-    changed: int
-
-
-class Read(TypedDict):
-    changed: int
+class ReadEnvelopes(TypedDict):
+    changed: int  # how many were unread
     envelopes: list[envelope_json.EnvelopeJson]
     timezone: str
 
@@ -86,7 +81,7 @@ class Read(TypedDict):
     "envelope.list",
     level=Level.RESTRICTED,
     params=List,
-    result=Listed,
+    result=EnvelopePage,
     errors=(
         errors.BadAddress,
         errors.BadTime,
@@ -99,15 +94,15 @@ class Read(TypedDict):
         errors.InvalidParams,
     ),
 )
-async def listed(context: Context, caller: Caller, params: List) -> Listed:
-    """One page of a box, newest first; looking changes nothing."""
+async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage:
+    """List envelopes of a box, newest first; it changes nothing."""
     query = _query(context, caller, params)
     store = context.store
     if query.filtered or params.count:
         page = await store.read_in_thread(lambda c: paging.page(c, query))
     else:
         page = store.read(lambda c: paging.page(c, query))
-    result: Listed = {
+    result: EnvelopePage = {
         "envelopes": envelopes_json(context, page.ids, caller.sees),
         "next": page.next.text(store.epoch) if page.next else None,
         "timezone": context.timezone,
@@ -121,7 +116,7 @@ async def listed(context: Context, caller: Caller, params: List) -> Listed:
 def envelopes_json(
     context: Context, numbers: list[int], viewer: int | None
 ) -> list[envelope_json.EnvelopeJson]:
-    """Envelopes that were found to be visible to the viewer; None sees all."""
+    """Return envelopes as JSON. The caller has checked that the viewer (None: the boss) may see them."""
     if not numbers:
         return []
     rows = context.store.read(lambda c: envelopes.fetch(c, numbers))
@@ -135,12 +130,12 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
     if params.status is not None:
         statuses = (Status[params.status.upper()],)
     elif params.unread:
-        statuses = (Status.PENDING, Status.DONE, Status.FAILED)  # what was taken back need not be read
+        statuses = (Status.PENDING, Status.DONE, Status.FAILED)  # what was cancelled need not be read
 
     def moment(text: str | None) -> int | None:
         return None if text is None else clock.parse(text, now=now, zone=zone)
 
-    # What fails lies with whoever sent it: asked for without a box, an inbox would nearly always be empty.
+    # Failures concern the sender: an inbox would show hardly any.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
     return paging.Query(
         owner=acting_for(context.store, caller, params.address),
@@ -151,8 +146,8 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
         box=Box[params.box.upper()] if params.box in ("archived", "trash") else Box.INBOX,
         statuses=statuses,
         unread=params.unread,
-        senders=_namesakes(context, params.sender),
-        recipients=_namesakes(context, params.to),
+        senders=None if params.sender is None else every_id(context.store, params.sender),
+        recipients=None if params.to is None else every_id(context.store, params.to),
         thread=_thread(context, caller, params.thread),
         created_after=moment(params.created_after),
         created_before=moment(params.created_before),
@@ -163,20 +158,8 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
     )
 
 
-def _namesakes(context: Context, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    address = resolve(context.store, text)
-    found = context.store.read(lambda c: addresses.namesakes(c, address))
-    if not found:
-        raise UnknownAddress(
-            address=text, hint=context.store.read(lambda c: addresses.near_address(c, address))
-        )
-    return found
-
-
 def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
-    """A thread by its own id, or by any message or envelope in it."""
+    """Return the id of a thread, given by its own id or by a message or envelope in it."""
     if given is None:
         return None
     kind, number = ids.parse(given, "thread", "message", "envelope")
@@ -186,24 +169,15 @@ def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
     return number if kind == "thread" else context.store.read(lambda c: envelopes.thread_of(c, number))
 
 
-def page_size(context: Context, given: int | None) -> int:
-    limit = context.settings.page_size_limit
-    if given is None:
-        return context.settings.page_size
-    if not 1 <= given <= limit:
-        raise InvalidParams(detail=f"page_size (-n) is {given} and may be 1 to {limit}")
-    return given
-
-
 @operation(
     "envelope.get",
     level=Level.RESTRICTED,
     params=Get,
-    result=Got,
+    result=EnvelopeDetail,
     errors=(errors.NotFound, errors.BadId),
 )
-async def get(context: Context, caller: Caller, params: Get) -> Got:
-    """One envelope in full; looking changes nothing."""
+async def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
+    """Show one envelope in full; it changes nothing."""
     number = ids.number(params.id, "envelope")
     row = context.store.read(lambda c: envelopes.visible(c, number, caller.sees))
     return {
@@ -224,9 +198,9 @@ _READ_ERRORS = (
 _MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 
 
-@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=Read, errors=_READ_ERRORS)
-async def read(context: Context, caller: Caller, params: Mark) -> Read:
-    """Show envelopes of one's own box and mark them read."""
+@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=ReadEnvelopes, errors=_READ_ERRORS)
+async def read(context: Context, caller: Caller, params: Mark) -> ReadEnvelopes:
+    """Show envelopes and mark them as read."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     changed = await _mark(context, caller, params, envelopes.mark_read)
     return {
@@ -240,22 +214,20 @@ async def read(context: Context, caller: Caller, params: Mark) -> Read:
     "envelope.ack",
     level=Level.RESTRICTED,
     params=Ack,
-    result=Marked,
+    result=ChangedCount,
     errors=(*_MARK_ERRORS, errors.InvalidParams),
 )
-async def ack(context: Context, caller: Caller, params: Ack) -> Marked:
-    """Say that envelopes are dealt with: each becomes done, and read."""
+async def ack(context: Context, caller: Caller, params: Ack) -> ChangedCount:
+    """Acknowledge envelopes: each becomes done and read."""
     if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
-        raise InvalidParams(
-            detail="give ids (--id), or all (--all), and with all an up_to (--up-to) if you like"
-        )
+        raise InvalidParams(detail="give either ids, or all (--all); up_to (--up-to) goes only with all")
     if not params.all:
         return {"changed": await _mark(context, caller, params, envelopes.acknowledge)}
     return {"changed": await _ack_all(context, caller, params)}
 
 
 async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
-    """In chunks, so that others can write in between; what arrives meanwhile is not touched."""
+    """Acknowledge in chunks, so that others can write in between. What arrives meanwhile is left alone."""
     owner = acting_for(context.store, caller, params.address)
     upto = context.store.read(counters.last_arrived)
     if params.up_to is not None:
@@ -276,24 +248,25 @@ async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
             return changed
 
 
-@operation("envelope.archive", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def archive(context: Context, caller: Caller, params: Mark) -> Marked:
-    """Put envelopes into the archive; a pending one is settled with that."""
+@operation("envelope.archive", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+async def archive(context: Context, caller: Caller, params: Mark) -> ChangedCount:
+    """Move envelopes to the archive; a pending one becomes done."""
     return {"changed": await _mark(context, caller, params, _into(Box.ARCHIVED))}
 
 
-@operation("envelope.trash", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def trash(context: Context, caller: Caller, params: Mark) -> Marked:
-    """Put envelopes into the trash; a pending one is settled with that. Nothing is deleted."""
+@operation("envelope.trash", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+async def trash(context: Context, caller: Caller, params: Mark) -> ChangedCount:
+    """Move envelopes to the trash; a pending one becomes done. Nothing is deleted."""
     return {"changed": await _mark(context, caller, params, _into(Box.TRASH))}
 
 
-@operation("envelope.restore", level=Level.RESTRICTED, params=Mark, result=Marked, errors=_MARK_ERRORS)
-async def restore(context: Context, caller: Caller, params: Mark) -> Marked:
-    """Put envelopes from archive or trash back into the inbox."""
+@operation("envelope.restore", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+async def restore(context: Context, caller: Caller, params: Mark) -> ChangedCount:
+    """Move envelopes from the archive or the trash back to the inbox."""
     return {"changed": await _mark(context, caller, params, _into(Box.INBOX))}
 
 
+# A change in the store: transaction, envelope ids, owner, now; returns how many changed.
 Marking = Callable[[Tx, list[int], int, int], int]
 
 
@@ -302,7 +275,7 @@ def _into(box: Box) -> Marking:
 
 
 async def _mark(context: Context, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
-    """All the ids given, or none: a change for the recipient, in one transaction."""
+    """Mark all the given envelopes of one recipient in one transaction, or none of them."""
     owner = acting_for(context.store, caller, params.address)
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
@@ -310,12 +283,12 @@ async def _mark(context: Context, caller: Caller, params: Mark | Ack, marking: M
         return await context.write(caller, lambda tx: marking(tx, numbers, owner, now))
     except errors.NotFound:
         if caller.is_boss and params.address is None:
-            _say_whose(context, numbers)
+            _raise_other_box(context, numbers)
         raise
 
 
-def _say_whose(context: Context, numbers: list[int]) -> None:
-    """The boss sees all, and acts for others only by naming them."""
+def _raise_other_box(context: Context, numbers: list[int]) -> None:
+    """Tell the boss in whose box an envelope is: the boss acts for others only by naming them."""
     for row in context.store.read(lambda c: envelopes.fetch(c, numbers)):
         if row["to_address"] != str(BOSS):
             raise errors.OtherBox(id=f"e{row['id']}", address=row["to_address"])

@@ -1,4 +1,4 @@
-"""Operations about lanes: what does not get through, and letting it."""
+"""Operations about lanes: list them, retry one that waits, pause and resume."""
 
 from __future__ import annotations
 
@@ -14,47 +14,43 @@ from ..store.group_commit import Tx
 from .addresses import address_id
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
+from .operation import ChangedCount, Level, Nothing, Params, operation
 
 
-class Which(Params):
-    address: str = Field(description="the place, like channel:folder:reports")
+class ByAddress(Params):
+    address: str = Field(description="the lane's address, like channel:folder:reports")
 
 
 class LaneJson(TypedDict):
     address: str
     binding: str | None
-    state: str
-    due: int
-    failures: int
-    next_try_at: str | None
+    state: str  # open, waiting, paused
+    due: int  # envelopes that wait to be delivered
+    failures: int  # in a row
+    next_try_at: str | None  # of a waiting lane
     failing_since: str | None
     last_error: str | None
     last_error_at: str | None
 
 
-class Listed(TypedDict):
+class LaneList(TypedDict):
     lanes: list[LaneJson]
     timezone: str
-
-
-class Changed(TypedDict):
-    changed: int
 
 
 _ERRORS = (BadAddress, UnknownAddress, NotFound)
 
 
-@operation("lane.list", level=Level.PRIVILEGED, result=Listed)
-async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
-    """Every lane to a channel: how it stands, how much is due there, what it has met."""
-    rows = await context.store.read_in_thread(lanes.listed)
+@operation("lane.list", level=Level.PRIVILEGED, result=LaneList)
+async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
+    """List the lanes: their state, how much is due, and their last failure."""
+    rows = await context.store.read_in_thread(lanes.list_all)
     return {"lanes": [to_json(row) for row in rows], "timezone": context.timezone}
 
 
-@operation("lane.retry", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def retry(context: Context, caller: Caller, params: Which) -> Changed:
-    """Try a waiting lane now, instead of at its time."""
+@operation("lane.retry", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
+    """Retry a waiting lane now instead of at its next time."""
     found = _lanes(context, params.address)
 
     def write(tx: Tx) -> int:
@@ -65,9 +61,9 @@ async def retry(context: Context, caller: Caller, params: Which) -> Changed:
     return {"changed": changed}
 
 
-@operation("lane.pause", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def pause(context: Context, caller: Caller, params: Which) -> Changed:
-    """Hold a lane; what is for there waits, in order, until it is resumed."""
+@operation("lane.pause", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
+    """Pause a lane; its envelopes wait, in order, until it is resumed."""
     found = _lanes(context, params.address)
     now = clock.now()
 
@@ -77,9 +73,9 @@ async def pause(context: Context, caller: Caller, params: Which) -> Changed:
     return {"changed": await context.write(caller, write)}
 
 
-@operation("lane.resume", level=Level.BOSS, params=Which, result=Changed, errors=_ERRORS)
-async def resume(context: Context, caller: Caller, params: Which) -> Changed:
-    """Let a paused lane go on, at once."""
+@operation("lane.resume", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
+    """Resume a paused lane at once."""
     found = _lanes(context, params.address)
 
     def write(tx: Tx) -> int:
@@ -96,6 +92,7 @@ def _wake(context: Context, found: list[Lane]) -> None:
 
 
 def _lanes(context: Context, text: str) -> list[Lane]:
+    """Return the lanes of an address; raises NotFound when it has none."""
     number = address_id(context.store, text)
     found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:

@@ -1,4 +1,4 @@
-"""Operations that wait for mail. They change nothing but, for poll, how far one was told."""
+"""Operations that wait for mail. They change nothing but the position of a poll."""
 
 from __future__ import annotations
 
@@ -17,35 +17,33 @@ from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json
 from .operation import Level, Nothing, Params, operation
+from .request_limits import deadline
 
-LONGEST_WAIT = 3_600_000
-DIGEST_MESSAGES = 10  # at most in one answer, whose cursor passes over none it does not show
+DIGEST_MESSAGES = 10  # at most in one answer; its cursor skips none that it does not show
 
 
 class Wait(Params):
     timeout: str = Field("55s", description="how long to wait at most, like 55s")
-    after: str | None = Field(None, description="only what came after this `next`")
-    address: str | None = Field(None, description="whose inbox (for the boss)")
+    after: str | None = Field(None, description="the `next` of the previous answer: only what arrived later")
+    address: str | None = Field(None, description="whose inbox (only for the boss)")
 
 
-class Waited(TypedDict):
+class WaitResult(TypedDict):
     envelopes: list[envelope_json.EnvelopeJson]
-    next: str | None
+    next: str | None  # to be given as `after` in the next call
     timed_out: bool
     timezone: str
-    digest: NotRequired[str]
+    digest: NotRequired[str]  # of envelope.watch: the envelopes as one text
 
 
 class Poll(Params):
-    wait: str | None = Field(
-        None, description="how long to wait for mail, like 55s; not at all when not given"
-    )
-    session: str = Field("", description="of several sessions of one agent each is told for itself")
+    wait: str | None = Field(None, description="how long to wait for mail, like 55s; default: do not wait")
+    session: str = Field("", description="a name for one of several sessions of an agent; each is told once")
 
 
-class Seen(TypedDict):
+class Heartbeat(TypedDict):
     address: str
-    at: str
+    at: str  # the time noted
     timezone: str
 
 
@@ -60,21 +58,23 @@ _ERRORS = (
 )
 
 
-@operation("agent.heartbeat", level=Level.RESTRICTED, result=Seen)
-async def heartbeat(context: Context, caller: Caller, params: Nothing) -> Seen:
-    """Say that one is there; every other call says it too."""
+@operation("agent.heartbeat", level=Level.RESTRICTED, result=Heartbeat)
+async def heartbeat(context: Context, caller: Caller, params: Nothing) -> Heartbeat:
+    """Report that the caller is alive. Every other call does so too."""
     return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": context.timezone}
 
 
-@operation("envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=Waited, errors=_ERRORS)
-async def wait(context: Context, caller: Caller, params: Wait) -> Waited:
-    """Answer when something due and unread lies in one's inbox, or at the time limit; changes nothing."""
+@operation(
+    "envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=WaitResult, errors=_ERRORS
+)
+async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
+    """Wait until an unread envelope is due in the inbox, or until the time limit; it changes nothing."""
     owner = acting_for(context.store, caller, params.address)
     after = None if params.after is None else Position.parse(params.after, context.store.epoch)
     if after is not None and after.walk != "a":
         raise errors.BadCursor(value=params.after)
-    end = _end(clock.duration(params.timeout, most=LONGEST_WAIT))
-    return _waited(context, caller, await _wait(context, caller, owner, after, end), params.after)
+    page = await _wait(context, caller, owner, after, deadline(params.timeout))
+    return _result(context, caller, page, params.after)
 
 
 @operation(
@@ -82,16 +82,16 @@ async def wait(context: Context, caller: Caller, params: Wait) -> Waited:
     level=Level.RESTRICTED,
     waits=True,
     params=Wait,
-    result=Waited,
+    result=WaitResult,
     errors=(*_ERRORS, errors.AlreadyWatched),
 )
-async def watch(context: Context, caller: Caller, params: Wait) -> Waited:
-    """The same for one watcher at a time, with a digest of what came."""
+async def watch(context: Context, caller: Caller, params: Wait) -> WaitResult:
+    """Wait as envelope.wait does, with a digest of what came. Only one watcher per inbox is allowed."""
     owner = acting_for(context.store, caller, params.address)
     with context.waiters.only_watcher(owner, params.address or str(caller.address)):
-        waited: Waited = await wait(context, caller, params)
-    waited["digest"] = rendering.digest(waited["envelopes"], context.zone)
-    return waited
+        result: WaitResult = await wait(context, caller, params)
+    result["digest"] = rendering.digest(result["envelopes"], context.zone)
+    return result
 
 
 @operation(
@@ -99,24 +99,23 @@ async def watch(context: Context, caller: Caller, params: Wait) -> Waited:
     level=Level.RESTRICTED,
     waits=True,
     params=Poll,
-    result=Waited,
+    result=WaitResult,
     errors=(errors.BadDuration, errors.TooLarge, errors.BadText, errors.Stopping),
 )
-async def poll(context: Context, caller: Caller, params: Poll) -> Waited:
-    """What was not announced to this agent and session before; the daemon remembers how far it was told."""
+async def poll(context: Context, caller: Caller, params: Poll) -> WaitResult:
+    """Return the envelopes that this session was not told of before. The daemon remembers the position."""
     context.settings.check_word("session", params.session)
-    patience = 0 if params.wait is None else clock.duration(params.wait, most=LONGEST_WAIT)
-    end = _end(patience)
+    end = asyncio.get_running_loop().time() if params.wait is None else deadline(params.wait)
     while True:
         before = context.store.read(lambda c: poll_positions.get(c, caller.id, params.session))
         found = await _wait(context, caller, caller.id, Position(walk="a", number=before), end)
-        # Before it is answered: what is announced twice wakes somebody for nothing.
-        if not found.ids or await _announced(context, caller, params.session, before, found):
-            return _waited(context, caller, found, None)
+        # The position is written before the answer: telling twice would wake a session for nothing.
+        if not found.ids or await _advance(context, caller, params.session, before, found):
+            return _result(context, caller, found, None)
 
 
-async def _announced(context: Context, caller: Caller, session: str, before: int, found: paging.Page) -> bool:
-    """Whether this is the poll that tells of it; of several at once only one is."""
+async def _advance(context: Context, caller: Caller, session: str, before: int, found: paging.Page) -> bool:
+    """Move the session's position past what was found. False: another poll of this session did so first."""
     now = clock.now()
     last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
     return await context.write(
@@ -124,15 +123,10 @@ async def _announced(context: Context, caller: Caller, session: str, before: int
     )
 
 
-def _end(patience_ms: int) -> float:
-    """When a wait is over, by the loop's clock."""
-    return asyncio.get_running_loop().time() + patience_ms / 1000
-
-
 async def _wait(
     context: Context, caller: Caller, owner: int, after: Position | None, end: float
 ) -> paging.Page:
-    """Look, and look again whenever something came for the owner, until the time is up."""
+    """Return a page of unread due envelopes as soon as there are some; an empty one at the end."""
     loop = asyncio.get_running_loop()
     query = paging.Query(
         owner=owner,
@@ -153,14 +147,14 @@ async def _wait(
             context.auth.recheck(caller)
 
 
-def _waited(context: Context, caller: Caller, found: paging.Page, after: str | None) -> Waited:
-    place = after
+def _result(context: Context, caller: Caller, found: paging.Page, after: str | None) -> WaitResult:
+    position = after
     if found.ids:
         last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
-        place = Position(walk="a", number=last).text(context.store.epoch)
+        position = Position(walk="a", number=last).text(context.store.epoch)
     return {
         "envelopes": envelopes_json(context, found.ids, caller.sees),
-        "next": place,
+        "next": position,
         "timed_out": not found.ids,
         "timezone": context.timezone,
     }

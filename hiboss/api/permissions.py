@@ -1,4 +1,4 @@
-"""Operations about who may do what: the policy, the levels of agents, and their tokens."""
+"""Operations about permissions: the policy, and the levels of agents."""
 
 from __future__ import annotations
 
@@ -7,42 +7,40 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..core.errors import BossOnly, FixedLevel, InvalidParams, UnknownAgent, UnknownOperation
+from ..core.errors import FixedLevel, InvalidParams, UnknownAgent, UnknownOperation
 from ..store import agents
 from ..store import policy as policy_store
 from ..store.group_commit import Tx
 from . import policy
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
+from .operation import ByName, Level, Nothing, Params, operation
 
 
-class Policy(TypedDict):
-    policy: dict[str, str]
-    changed: list[str]
+class PolicyJson(TypedDict):
+    policy: dict[str, str]  # operation -> the level it needs
+    changed: list[str]  # the operations whose level is not the declared one
 
 
 class SetPolicy(Params):
-    policy: dict[str, str] = Field(description="operation -> level; what is not named gets its default back")
+    policy: dict[str, str] = Field(
+        description="operation -> level; operations that are not named get their default level back"
+    )
 
 
-class Named(Params):
-    name: str
-
-
-class SetLevel(Named):
+class SetLevel(ByName):
     level: Literal["restricted", "standard", "privileged"]
 
 
-class Permission(TypedDict):
+class AgentPermission(TypedDict):
     name: str
     level: str
-    may: list[str]
+    may: list[str]  # the operations and rights that this level is enough for
 
 
-@operation("permission.policy.get", level=Level.RESTRICTED, result=Policy)
-async def get_policy(context: Context, caller: Caller, params: Nothing) -> Policy:
-    """The level each operation needs, and which of them differ from what is declared."""
+@operation("permission.policy.get", level=Level.RESTRICTED, result=PolicyJson)
+async def get_policy(context: Context, caller: Caller, params: Nothing) -> PolicyJson:
+    """Show the level each operation needs, and which levels differ from the declared ones."""
     return _policy(context)
 
 
@@ -51,31 +49,35 @@ async def get_policy(context: Context, caller: Caller, params: Nothing) -> Polic
     level=Level.BOSS,
     fixed=True,
     params=SetPolicy,
-    result=Policy,
+    result=PolicyJson,
     errors=(UnknownOperation, FixedLevel, InvalidParams),
 )
-async def set_policy(context: Context, caller: Caller, params: SetPolicy) -> Policy:
-    """Decide which level each operation needs; all of it, or nothing."""
+async def set_policy(context: Context, caller: Caller, params: SetPolicy) -> PolicyJson:
+    """Set the level each operation needs. With one wrong entry nothing changes."""
     levels = policy.check(params.policy)
 
     def write(tx: Tx) -> None:
         decided = policy.unknown(policy_store.get(tx)) | levels
         policy_store.put(tx, decided)
-        context.policy.adopt(decided)  # here, in the writer's order: what stands behind this is held to it
+        context.policy.adopt(decided)  # in the writer's thread: later writes in the queue obey it
 
     try:
         await context.write(caller, write)
     except BaseException:
-        context.policy.refresh()  # it was not written after all
+        context.policy.refresh()  # it was not written
         raise
     return _policy(context)
 
 
 @operation(
-    "agent.permission.get", level=Level.RESTRICTED, params=Named, result=Permission, errors=(UnknownAgent,)
+    "agent.permission.get",
+    level=Level.RESTRICTED,
+    params=ByName,
+    result=AgentPermission,
+    errors=(UnknownAgent,),
 )
-async def get_permission(context: Context, caller: Caller, params: Named) -> Permission:
-    """An agent's level, and what it may do with it."""
+async def get_permission(context: Context, caller: Caller, params: ByName) -> AgentPermission:
+    """Show an agent's level, and what it may do."""
     row = context.store.read(lambda c: agents.get(c, params.name))
     return _permission(context, row["name"], row["level"])
 
@@ -85,11 +87,11 @@ async def get_permission(context: Context, caller: Caller, params: Named) -> Per
     level=Level.BOSS,
     fixed=True,
     params=SetLevel,
-    result=Permission,
+    result=AgentPermission,
     errors=(UnknownAgent,),
 )
-async def set_permission(context: Context, caller: Caller, params: SetLevel) -> Permission:
-    """Give an agent another level, in force at once."""
+async def set_permission(context: Context, caller: Caller, params: SetLevel) -> AgentPermission:
+    """Set an agent's level; it is in force at once."""
 
     def write(tx: Tx) -> str:
         agents.set_level(tx, params.name, params.level)
@@ -102,14 +104,7 @@ async def set_permission(context: Context, caller: Caller, params: SetLevel) -> 
     return _permission(context, name, params.level)
 
 
-def own_or_boss(caller: Caller, name: str, what: str) -> None:
-    """Whatever level a policy asks for: an agent changes nobody but itself."""
-    own = caller.address is not None and caller.address.fold == f"agent:{name}".lower()
-    if not (caller.is_boss or own):
-        raise BossOnly(what=what, caller=caller.name)
-
-
-def _policy(context: Context) -> Policy:
+def _policy(context: Context) -> PolicyJson:
     declared, levels = policy.changeable(), context.policy.levels
     return {
         "policy": {name: levels[name].word for name in sorted(declared)},
@@ -117,7 +112,7 @@ def _policy(context: Context) -> Policy:
     }
 
 
-def _permission(context: Context, name: str, word: str) -> Permission:
+def _permission(context: Context, name: str, word: str) -> AgentPermission:
     level = Level[word.upper()]
     return {
         "name": name,

@@ -52,7 +52,7 @@ def changeable() -> dict[str, Level]:
 
 
 def unknown(decided: Mapping[str, str]) -> dict[str, str]:
-    """Return the entries that only another version of hiboss lets a policy change. They are kept as they are."""
+    """Return the entries that only another version of hiboss lets a policy change; they are kept."""
     known = changeable()
     return {name: word for name, word in decided.items() if name not in known}
 
@@ -74,6 +74,6 @@ def check(wanted: Mapping[str, str]) -> dict[str, str]:
         elif word not in WORDS:
             hint = nearest(word, list(WORDS))
             raise InvalidParams(
-                detail=f"{name}: {word[:40]} is no level{hint}; the levels are {', '.join(WORDS)}"
+                detail=f"{name}: {word[:40]} is not a level{hint}; the levels are {', '.join(WORDS)}"
             )
     return {name: word for name, word in wanted.items() if name in declared and word != declared[name].word}

@@ -1,4 +1,4 @@
-"""How an agent thinks: its provider, as it is given, kept and shown."""
+"""The provider of an agent: checked when given, stored with its secret, shown without it."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from ..core.errors import BadProvider, InvalidParams
 from ..store.connection import Row
 from .context import Context
 
-NONE = "none"  # the word that takes a provider away
-IMPLIED = {"command": "command", "url": "webhook"}  # an option that says which provider is meant
+NONE = "none"  # removes a provider
+IMPLIED = {"command": "command", "url": "webhook"}  # the provider meant by an option alone
 SECRET = "secret"
 
 
 class ProviderChoice:
-    """A provider chosen for an agent: columns to write, and a secret to show once."""
+    """A provider chosen for an agent: columns to write, and a new secret to show once."""
 
     def __init__(self, context: Context, columns: dict[str, Any]) -> None:
         self._context = context
         self.columns = columns
         self.secret: str | None = None
-        self._kept: str | None = None
+        self._stored_secret: str | None = None  # its name
 
     def add_secret(self, settings: dict[str, Any], name: str | None) -> None:
-        """A name of one kept before, or a new one."""
+        """Use the secret stored under this name, or store a new one."""
         if name is None:
             self.secret = new_secret()
-            name = self._kept = self._context.home.keep_secret(self.secret)
+            name = self._stored_secret = self._context.home.keep_secret(self.secret)
         settings[SECRET] = name
 
     def undo(self) -> None:
-        """Nothing of it was stored after all."""
-        if self._kept is not None:
-            self._context.home.forget_secret(self._kept)
+        """Delete a new secret: the agent was not written."""
+        if self._stored_secret is not None:
+            self._context.home.forget_secret(self._stored_secret)
 
 
 def choose(context: Context, given: dict[str, Any], before: Row | None) -> ProviderChoice:
-    """The provider that was asked for (`provider`, and what it takes), checked; nothing asked: no columns."""
+    """Check the provider asked for (`provider` and its options); without one there is nothing to write."""
     name, options = given.get("provider"), {k: v for k, v in given.items() if k != "provider" and v}
     if name in (NONE, ""):
         if options:
-            raise InvalidParams(detail=f"without a provider there is no {', '.join(sorted(options))}")
+            raise InvalidParams(detail=f"without a provider there can be no {', '.join(sorted(options))}")
         return ProviderChoice(context, {"provider": None, "provider_config": None, "mode": "pull"})
     if name is None and not options:
         return ProviderChoice(context, {})
@@ -62,10 +62,11 @@ def choose(context: Context, given: dict[str, Any], before: Row | None) -> Provi
 
 
 def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the provider's settings for these options; raises BadProvider."""
     foreign = sorted(set(options) - set(kind.options))
     if foreign:
-        takes = ", ".join(f"--{option}" for option in kind.options) or "nothing more"
-        raise BadProvider(why=f"{name} takes {takes}, and was given --{foreign[0]}")
+        takes = ", ".join(f"--{option}" for option in kind.options) or "none"
+        raise BadProvider(why=f"--{foreign[0]} is not an option of {name}, which takes {takes}")
     try:
         settings: dict[str, Any] = kind.configure(options)
     except Refused as refused:
@@ -74,7 +75,7 @@ def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def secret_of(row: Row | None) -> str | None:
-    """The name of the secret kept for an agent's provider."""
+    """Return the name under which the secret of an agent's provider is stored."""
     if row is None or not row["provider_config"]:
         return None
     found: str | None = json.loads(row["provider_config"]).get(SECRET)
@@ -82,6 +83,6 @@ def secret_of(row: Row | None) -> str | None:
 
 
 def shown(row: Row) -> dict[str, Any]:
-    """The settings of an agent's provider that may be seen."""
+    """Return the settings of an agent's provider without the secret."""
     settings = json.loads(row["provider_config"]) if row["provider_config"] else {}
     return {name: value for name, value in settings.items() if name != SECRET}

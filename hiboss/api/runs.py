@@ -1,4 +1,4 @@
-"""Operations about runs: what agents did, are doing, and stopping it."""
+"""Operations about runs: list them, follow their output, cancel, pause and resume."""
 
 from __future__ import annotations
 
@@ -16,91 +16,90 @@ from ..store import agents, run_history, run_start
 from ..store.connection import Row
 from .auth import Caller
 from .context import Context
-from .envelopes import page_size
-from .operation import Level, Params, operation
+from .operation import Id, Level, Params, operation
+from .request_limits import deadline, page_size
 
-LONGEST_WAIT = 3_600_000
-MOMENTS = 100
+START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
 
 
 class List(Params):
-    agent: str | None = Field(None, description="only this agent's, by its name")
+    agent: str | None = Field(None, description="only runs of this agent, by its name")
     status: Literal["running", "completed", "failed", "cancelled", "interrupted"] | None = None
-    trace: str | None = Field(None, description="only this errand's, like m57")
+    trace: str | None = Field(None, description="only runs of this trace, like m57")
     page_size: int | None = None
-    after: str | int | None = Field(None, description="the `next` of the page before")
+    after: Id | None = Field(None, description="the `next` of the previous page")
 
 
 class Run(TypedDict):
     id: str
-    agent: str
-    kind: str
-    status: str
+    agent: str  # its name
+    kind: str  # turn or background
+    status: str  # running, completed, failed, cancelled, interrupted
     provider: str
     conversation: str | None
-    envelopes: list[str]
+    envelopes: list[str]  # the ids of the envelopes it was shown
     trace: str | None
-    hops: int
+    hops: int  # how many runs of the trace led to this one
     started_at: str
     ended_at: str | None
     paused: bool
-    text: str | None
-    answer: str | None
-    note: str | None
+    text: str | None  # the final text
+    answer: str | None  # the id of the message that the final text was sent as
+    note: str | None  # why the final text was not sent, and the like
     error: str | None
     error_kind: str | None
     tokens_in: int | None
     tokens_out: int | None
-    cost: float | None
-    pid: int | None
+    cost: float | None  # in dollars
+    pid: int | None  # of its program, while it runs
 
 
-class Listed(TypedDict):
+class RunList(TypedDict):
     runs: list[Run]
-    next: str | None
+    next: str | None  # to be given as `after` for the next page
     timezone: str
 
 
-class Which(Params):
-    id: str | int = Field(description="the run, like r9")
+class ById(Params):
+    id: Id = Field(description="the run, like r9")
 
 
-class Got(TypedDict):
+class RunDetail(TypedDict):
     run: Run
     timezone: str
 
 
-class Tail(Which):
-    after: int = Field(0, ge=0, description="the `next` of the answer before")
+class Tail(ById):
+    after: int = Field(0, ge=0, description="the `next` of the previous answer")
     timeout: str = Field("55s", description="how long to wait for more, like 55s")
 
 
-class Part(TypedDict):
-    kind: str
+class OutputPart(TypedDict):
+    kind: str  # delta (a piece of the answer) or tool (what the agent does now)
     text: str
 
 
-class Tailed(TypedDict):
+class RunOutput(TypedDict):
     run: Run
-    parts: list[Part]
-    next: int
+    parts: list[OutputPart]
+    next: int  # to be given as `after` in the next call
     timezone: str
 
 
-class Cancel(Which):
-    reason: str | None = None
+class Cancel(ById):
+    reason: str | None = Field(None, description="shown with the run")
 
 
-class Changed(TypedDict):
+class RunChange(TypedDict):
     id: str
-    changed: bool
+    changed: bool  # false: it was in this state already
 
 
 @operation(
     "run.list",
     level=Level.RESTRICTED,
     params=List,
-    result=Listed,
+    result=RunList,
     errors=(
         errors.UnknownAgent,
         errors.BadId,
@@ -110,8 +109,8 @@ class Changed(TypedDict):
         errors.BadText,
     ),
 )
-async def listed(context: Context, caller: Caller, params: List) -> Listed:
-    """Runs, newest first: an agent sees its own, the boss all."""
+async def listed(context: Context, caller: Caller, params: List) -> RunList:
+    """List runs, newest first. An agent sees its own, the boss sees all."""
     limit = page_size(context, params.page_size)
     before = None if params.after is None else ids.number(params.after, "run")
     if params.trace is not None:
@@ -131,17 +130,18 @@ async def listed(context: Context, caller: Caller, params: List) -> Listed:
 
 
 def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
+    """Return the id of the agent whose runs are listed; None: everybody's."""
     if name is None:
         return None if caller.is_boss else caller.id
-    found = int(context.store.read(lambda c: agents.get(c, name.removeprefix("agent:")))["id"])
+    found = int(context.store.read(lambda c: agents.get(c, name))["id"])
     if not caller.is_boss and found != caller.id:
-        raise errors.BossOnly(what="looking at another agent's runs (agent)", caller=caller.name)
+        raise errors.BossOnly(what="listing another agent's runs (agent)", caller=caller.name)
     return found
 
 
-@operation("run.get", level=Level.RESTRICTED, params=Which, result=Got, errors=(NotFound, errors.BadId))
-async def get(context: Context, caller: Caller, params: Which) -> Got:
-    """One run in full."""
+@operation("run.get", level=Level.RESTRICTED, params=ById, result=RunDetail, errors=(NotFound, errors.BadId))
+async def get(context: Context, caller: Caller, params: ById) -> RunDetail:
+    """Show one run in full."""
     return {"run": to_json(_visible(context, caller, params.id)), "timezone": context.timezone}
 
 
@@ -150,101 +150,100 @@ async def get(context: Context, caller: Caller, params: Which) -> Got:
     level=Level.RESTRICTED,
     waits=True,
     params=Tail,
-    result=Tailed,
+    result=RunOutput,
     errors=(NotFound, errors.BadId, errors.BadDuration, errors.Stopping),
 )
-async def tail(context: Context, caller: Caller, params: Tail) -> Tailed:
-    """What a run says while it goes on; answers when there is more, when it ended, or at the time limit."""
+async def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
+    """Wait for output of a run; answer when there is more, when the run ends, or at the time limit."""
     row = _visible(context, caller, params.id)
-    seconds = clock.duration(params.timeout, most=LONGEST_WAIT) / 1000
-    parts, place = await _more(context, row, params.after, seconds)
+    parts, position = await _wait_for_output(context, row, params.after, deadline(params.timeout))
     return {
         "run": to_json(_visible(context, caller, params.id)),
         "parts": [{"kind": part.kind, "text": part.text} for part in parts],
-        "next": place,
+        "next": position,
         "timezone": context.timezone,
     }
 
 
-async def _more(context: Context, row: Row, after: int, seconds: float) -> tuple[list[Progress], int]:
-    """What a run said after a position, once there is something; nothing when time is up or it ended."""
+async def _wait_for_output(context: Context, row: Row, after: int, end: float) -> tuple[list[Progress], int]:
+    """Return a run's output after a position as soon as there is some; none at the end of run or time."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    work = await _work(context, row)
-    if work is None:
+    execution = await _execution(context, row)
+    if execution is None:
         return [], after
-    with context.waiters.waiting(-work.turn.agent) as bell:
+    with context.waiters.waiting(-execution.turn.agent) as bell:
         while True:
-            parts, place = work.live_output.after(after)
+            parts, position = execution.live_output.after(after)
             over = context.runner.execution(row["id"]) is None or loop.time() >= end
             if parts or over or not await context.waiters.wait(bell, end - loop.time()):
-                return parts, place
+                return parts, position
 
 
 @operation(
     "run.cancel",
     level=Level.BOSS,
     params=Cancel,
-    result=Changed,
+    result=RunChange,
     errors=(NotFound, errors.BadId, NotRunning, errors.TooLarge, errors.BadText),
 )
-async def cancel(context: Context, caller: Caller, params: Cancel) -> Changed:
-    """End a run: its program is stopped, its envelopes fail and can be tried again."""
+async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
+    """Cancel a run: its program is stopped, and its envelopes fail and can be retried."""
     reason = context.settings.check_word("reason", params.reason or "").strip()
-    work, row = await _under_way(context, caller, params.id)
+    execution, row = await _running(context, caller, params.id)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
-    changed = work.end("cancelled", why, gives_up=True, by=caller.id)
+    changed = execution.end("cancelled", why, gives_up=True, by=caller.id)
     return {"id": f"r{row['id']}", "changed": changed}
 
 
 @operation(
-    "run.pause", level=Level.BOSS, params=Which, result=Changed, errors=(NotFound, errors.BadId, NotRunning)
+    "run.pause", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
 )
-async def pause(context: Context, caller: Caller, params: Which) -> Changed:
-    """Halt a run's program where it is; its time limits stand still."""
-    work, row = await _under_way(context, caller, params.id)
-    if work.pid is None:
+async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
+    """Pause a run: its program is stopped where it is, and its time limits do not count."""
+    execution, row = await _running(context, caller, params.id)
+    if execution.pid is None:
         raise NotRunning(
-            id=f"r{row['id']}", state="a run without a program of its own, which cannot be halted"
+            id=f"r{row['id']}", state="a run without a program of its own, which cannot be paused"
         )
-    changed = work.pause()
+    changed = execution.pause()
     now = clock.now()
     await context.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
 @operation(
-    "run.resume", level=Level.BOSS, params=Which, result=Changed, errors=(NotFound, errors.BadId, NotRunning)
+    "run.resume", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
 )
-async def resume(context: Context, caller: Caller, params: Which) -> Changed:
-    """Let a halted run go on."""
-    work, row = await _under_way(context, caller, params.id)
-    changed = work.resume()
+async def resume(context: Context, caller: Caller, params: ById) -> RunChange:
+    """Resume a paused run."""
+    execution, row = await _running(context, caller, params.id)
+    changed = execution.resume()
     now = clock.now()
     await context.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
     return {"id": f"r{row['id']}", "changed": changed}
 
 
-async def _under_way(context: Context, caller: Caller, given: str | int) -> tuple[Execution, Row]:
+async def _running(context: Context, caller: Caller, given: Id) -> tuple[Execution, Row]:
+    """Return a run that is under way; raises NotRunning."""
     row = _visible(context, caller, given)
-    work = await _work(context, row)
-    if work is None:
+    execution = await _execution(context, row)
+    if execution is None:
         raise NotRunning(id=f"r{row['id']}", state=row["status"])
-    return work, row
+    return execution, row
 
 
-async def _work(context: Context, row: Row) -> Execution | None:
-    """A run's work. What was only just written to begin is under way a moment later."""
-    for _ in range(MOMENTS):
-        work = context.runner.execution(row["id"])
-        if work is not None or row["status"] != "running":
-            return work
+async def _execution(context: Context, row: Row) -> Execution | None:
+    """Return the execution of a run. A run is stored a moment before its execution begins."""
+    for _ in range(START_CHECKS):
+        execution = context.runner.execution(row["id"])
+        if execution is not None or row["status"] != "running":
+            return execution
         await asyncio.sleep(0.01)
     return None
 
 
-def _visible(context: Context, caller: Caller, given: str | int) -> Row:
-    """A run of one's own; the boss sees all."""
+def _visible(context: Context, caller: Caller, given: Id) -> Row:
+    """Return a run that the caller may see: its own, or for the boss any."""
     number = ids.number(given, "run")
     row = context.store.read(lambda c: run_history.get(c, number))
     if row is None or not (caller.is_boss or row["agent"] == caller.id):

@@ -1,4 +1,4 @@
-"""Operations about schedules: what is sent again and again, or once at its time."""
+"""Operations about schedules: messages sent repeatedly, or once at a time."""
 
 from __future__ import annotations
 
@@ -16,60 +16,65 @@ from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
-from .operation import Level, Params, operation
+from .operation import Id, Level, Nothing, Params, operation
 from .sending import Send, draft_of
 
-Id = str | int
-LONGEST_INTERVAL = 366 * 24 * 3_600_000
-SHORTEST_INTERVAL = 1_000
+LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
+SHORTEST_INTERVAL_MS = 1_000
 SLOTS_SHOWN = 20
 
 
-class Content(Params):
-    cron: str | None = Field(None, description="five fields as in cron(5), or @daily and the like")
-    every: str | None = Field(None, description="an interval of elapsed time, like 90s or 2h")
-    at: str | None = Field(None, description="once: +2h, an ISO 8601 time, or one in the boss's zone")
-    to: str | list[str] | None = None
+class ScheduleFields(Params):
+    cron: str | None = Field(None, description="five fields as in cron(5), or a name like @daily")
+    every: str | None = Field(None, description="an interval, like 90s or 2h")
+    at: str | None = Field(None, description="once: +2h, an ISO 8601 time, or a time in the boss's zone")
+    to: str | list[str] | None = Field(None, description="one or more addresses or names")
     text: str | None = None
     subject: str | None = None
     type: Literal["text", "markdown", "json", "html"] | None = None
     priority: Literal["critical", "high", "normal", "low"] | None = None
-    attachments: list[str] | None = Field(None, description="absolute paths, copied now")
-    timezone: str | None = Field(None, description="of the cron expression; the boss's when not given")
-    catch_up: Literal["skip", "once", "all"] | None = Field(None, description="after a downtime")
-    overlap: Literal["skip", "queue"] | None = Field(None, description="while the one before is not done")
-    name: str | None = None
-
-
-class Create(Content):
-    sender: str | None = Field(
-        None, alias="from", description="in whose name (for the boss only; user:boss when not given)"
+    attachments: list[str] | None = Field(None, description="absolute paths of files, copied now")
+    timezone: str | None = Field(None, description="of the cron expression; default the boss's")
+    catch_up: Literal["skip", "once", "all"] | None = Field(
+        None, description="after a downtime: send none, one or all of what was missed; default once"
     )
-    from_boss: bool = False
-    from_name: str | None = None
+    overlap: Literal["skip", "queue"] | None = Field(
+        None, description="while the last message is not done: send nothing, or send anyway; default skip"
+    )
+    name: str | None = Field(None, description="your own name for it")
 
 
-class One(Params):
-    id: Id
+class Create(ScheduleFields):
+    sender: str | None = Field(
+        None, alias="from", description="the sender (only for the boss; default user:boss)"
+    )
+    from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
+    from_name: str | None = Field(None, description="the sender's name as shown (only for the boss)")
 
 
-class Set(Content, One):
-    """The id first: what must be given comes before what may be."""
+class ById(Params):
+    id: Id = Field(description="the schedule, like s3")
+
+
+class Set(ScheduleFields, ById):
+    """The id first: required parameters come before the others."""
 
 
 class Explain(Params):
-    cron: str
-    timezone: str | None = None
-    count: int = 5
+    cron: str = Field(description="five fields as in cron(5), or a name like @daily")
+    timezone: str | None = Field(None, description="default the boss's")
+    count: int = Field(5, description="how many times to show")
 
 
 class Slot(TypedDict):
+    """A time of a schedule, and what came of it. Missed times in a row are one slot."""
+
     slot: str
-    last_slot: str
-    number: int
-    outcome: str
+    last_slot: str  # of several missed in a row; else the same
+    number: int  # how many times this slot stands for
+    outcome: str  # fired, missed, skipped, failed
     reason: str | None
-    message: str | None
+    message: str | None  # the id of what was sent
 
 
 ScheduleJson = TypedDict(
@@ -77,42 +82,42 @@ ScheduleJson = TypedDict(
     {
         "id": str,
         "name": str | None,
-        "owner": str,
+        "owner": str,  # who created it
         "from": str,
         "to": list[str],
         "cron": str | None,
         "every_seconds": float | None,
-        "at": str | None,
+        "at": str | None,  # of one that is sent once
         "timezone": str,
         "catch_up": str,
         "overlap": str,
         "enabled": bool,
-        "next_at": str | None,
+        "next_at": str | None,  # null: never again
         "subject": str | None,
         "text": str,
         "priority": str,
-        "attachments": list[str],
+        "attachments": list[str],  # the names of the files
         "created_at": str,
-        "slots": NotRequired[list[Slot]],
+        "slots": NotRequired[list[Slot]],  # of cron.show: the last ones
     },
 )
 
 
-class Listed(TypedDict):
+class ScheduleList(TypedDict):
     schedules: list[ScheduleJson]
 
 
-class Ran(TypedDict):
+class ScheduleRun(TypedDict):
     id: str
-    fired: bool
-    ids: list[str]
+    fired: bool  # whether a message was sent
+    ids: list[str]  # of its envelopes
 
 
-class Explained(TypedDict):
+class CronTimes(TypedDict):
     cron: str
     timezone: str
-    next: list[str]
-    local: list[str]
+    next: list[str]  # in UTC
+    local: list[str]  # the same times in the time zone
 
 
 _CONTENT_ERRORS = (
@@ -135,7 +140,7 @@ _CONTENT_ERRORS = (
     errors.AttachmentPrivate,
     InvalidParams,
 )
-_ONE_ERRORS = (errors.NotFound, errors.BadId)
+_ID_ERRORS = (errors.NotFound, errors.BadId)
 
 
 @operation(
@@ -146,21 +151,21 @@ _ONE_ERRORS = (errors.NotFound, errors.BadId)
     errors=(*_CONTENT_ERRORS, errors.BossOnly),
 )
 async def create(context: Context, caller: Caller, params: Create) -> ScheduleJson:
-    """Send a message by a schedule: cron, every so often, or once at a time."""
+    """Create a schedule that sends a message: by cron expression, at an interval, or once."""
     when = _when(context, params)
     if len(when) != 1:
-        raise InvalidParams(detail="say when, in one way: cron (--cron), every (--every) or at (--at)")
-    sending = Send.model_validate(_sending(params) | {"from": params.sender})
+        raise InvalidParams(detail="give the time in one way: cron (--cron), every (--every) or at (--at)")
+    sending = Send.model_validate(_message_fields(params) | {"from": params.sender})
     sending = sending.model_copy(update={"from_boss": params.from_boss, "from_name": params.from_name})
     draft = await context.router.prepare(draft_of(context, caller, sending), sending.attachments)
-    columns = {**when, **_manner(context, params), "draft": _kept(draft)}
+    columns = {**when, **_options(context, params), "draft": _draft_json(draft)}
     now = clock.now()
 
     def write(tx: Tx) -> Row:
         messages.check(tx, draft)
         return schedules.get(tx, schedules.insert(tx, caller.id, columns, now), None)
 
-    return _armed(context, await context.write(caller, write))
+    return _scheduled(context, await context.write(caller, write))
 
 
 @operation(
@@ -168,31 +173,33 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     level=Level.STANDARD,
     params=Set,
     result=ScheduleJson,
-    errors=(*_CONTENT_ERRORS, *_ONE_ERRORS),
+    errors=(*_CONTENT_ERRORS, *_ID_ERRORS),
 )
 async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     """Change a schedule; what is not given stays as it is."""
     number = ids.number(params.id, "schedule")
     if not params.model_fields_set - {"id"}:
-        raise InvalidParams(detail="there is nothing to change: give what should be otherwise")
+        raise InvalidParams(
+            detail="nothing to change: give at least one option, like every (--every) or text (--text)"
+        )
     before = context.store.read(lambda c: schedules.get(c, number, caller.sees))
     when = _when(context, params)
     if len(when) > 1:
-        raise InvalidParams(detail="say when in one way: cron (--cron), every (--every) or at (--at)")
+        raise InvalidParams(detail="give the time in one way: cron (--cron), every (--every) or at (--at)")
     if when:
         when = {"cron": None, "every_ms": None, "at": None} | when
         if context.store.read(lambda c: schedules.is_spent(c, before)):
-            when["enabled"] = 1  # a new time for what had only one
-    kept = json.loads(before["draft"])
-    given = _sending(params)
-    asked = Send.model_validate({"to": kept["to"], "text": kept["text"], "type": kept["type"]} | given)
-    draft = draft_of(context, None, asked, sender=kept["from"])
+            when["enabled"] = 1  # its only time was over, and now it has a new one
+    stored = json.loads(before["draft"])
+    given = _message_fields(params)
+    asked = Send.model_validate({"to": stored["to"], "text": stored["text"], "type": stored["type"]} | given)
+    draft = draft_of(context, None, asked, sender=stored["from"])
     draft = await context.router.prepare(
-        draft, params.attachments or [], kept_files=bool(kept["attachments"])
+        draft, params.attachments or [], kept_files=bool(stored["attachments"])
     )
     names = given.keys() - {"attachments"} | ({"attachments"} if params.attachments is not None else set())
-    merged = kept | {name: value for name, value in json.loads(_kept(draft)).items() if name in names}
-    columns = {**when, **_manner(context, params), "draft": json.dumps(merged, ensure_ascii=False)}
+    merged = stored | {name: value for name, value in json.loads(_draft_json(draft)).items() if name in names}
+    columns = {**when, **_options(context, params), "draft": json.dumps(merged, ensure_ascii=False)}
     now = clock.now()
 
     def write(tx: Tx) -> Row:
@@ -201,40 +208,40 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
         schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)
 
-    return _armed(context, await context.write(caller, write))
+    return _scheduled(context, await context.write(caller, write))
 
 
-@operation("cron.list", level=Level.RESTRICTED, result=Listed)
-async def listed(context: Context, caller: Caller, params: Params) -> Listed:
-    """One's own schedules; for the boss all."""
-    rows = context.store.read(lambda c: schedules.listed(c, caller.sees))
+@operation("cron.list", level=Level.RESTRICTED, result=ScheduleList)
+async def listed(context: Context, caller: Caller, params: Nothing) -> ScheduleList:
+    """List the caller's own schedules; for the boss all."""
+    rows = context.store.read(lambda c: schedules.list_all(c, caller.sees))
     return {"schedules": [_to_json(context, row) for row in rows]}
 
 
-@operation("cron.show", level=Level.RESTRICTED, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
-async def show(context: Context, caller: Caller, params: One) -> ScheduleJson:
-    """One schedule, with what became of its last slots."""
+@operation("cron.show", level=Level.RESTRICTED, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
+async def show(context: Context, caller: Caller, params: ById) -> ScheduleJson:
+    """Show one schedule, with the outcome of its last times."""
     number = ids.number(params.id, "schedule")
     row = context.store.read(lambda c: schedules.get(c, number, caller.sees))
     slots = context.store.read(lambda c: schedules.slots(c, number, SLOTS_SHOWN))
     return {**_to_json(context, row), "slots": [_slot(one) for one in slots]}
 
 
-@operation("cron.enable", level=Level.STANDARD, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
-async def enable(context: Context, caller: Caller, params: One) -> ScheduleJson:
-    """Let a schedule go on, from now; what was due meanwhile is not made up for."""
+@operation("cron.enable", level=Level.STANDARD, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
+async def enable(context: Context, caller: Caller, params: ById) -> ScheduleJson:
+    """Enable a schedule from now on; times that passed while it was disabled are not sent."""
     return await _switch(context, caller, params, 1)
 
 
-@operation("cron.disable", level=Level.STANDARD, params=One, result=ScheduleJson, errors=_ONE_ERRORS)
-async def disable(context: Context, caller: Caller, params: One) -> ScheduleJson:
-    """Hold a schedule until it is enabled again."""
+@operation("cron.disable", level=Level.STANDARD, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
+async def disable(context: Context, caller: Caller, params: ById) -> ScheduleJson:
+    """Disable a schedule until it is enabled again."""
     return await _switch(context, caller, params, 0)
 
 
-@operation("cron.delete", level=Level.STANDARD, params=One, result=Ran, errors=_ONE_ERRORS)
-async def delete(context: Context, caller: Caller, params: One) -> Ran:
-    """Take a schedule away; what it has sent stays."""
+@operation("cron.delete", level=Level.STANDARD, params=ById, result=ScheduleRun, errors=_ID_ERRORS)
+async def delete(context: Context, caller: Caller, params: ById) -> ScheduleRun:
+    """Delete a schedule; what it has sent stays."""
     number = ids.number(params.id, "schedule")
     now = clock.now()
 
@@ -246,9 +253,9 @@ async def delete(context: Context, caller: Caller, params: One) -> Ran:
     return {"id": f"s{number}", "fired": False, "ids": []}
 
 
-@operation("cron.run", level=Level.STANDARD, params=One, result=Ran, errors=_ONE_ERRORS)
-async def run(context: Context, caller: Caller, params: One) -> Ran:
-    """Send what a schedule sends now; its own times stay as they are."""
+@operation("cron.run", level=Level.STANDARD, params=ById, result=ScheduleRun, errors=_ID_ERRORS)
+async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
+    """Send a schedule's message now; its times stay as they are."""
     number = ids.number(params.id, "schedule")
     now = clock.now()
     accepted = await context.write(
@@ -264,13 +271,13 @@ async def run(context: Context, caller: Caller, params: One) -> Ran:
     "cron.explain",
     level=Level.OPEN,
     params=Explain,
-    result=Explained,
+    result=CronTimes,
     errors=(errors.BadCron, errors.BadTimezone, InvalidParams),
 )
-async def explain(context: Context, caller: Caller, params: Explain) -> Explained:
-    """When a cron expression would be due next."""
+async def explain(context: Context, caller: Caller, params: Explain) -> CronTimes:
+    """Show the next times of a cron expression."""
     if not 1 <= params.count <= 100:
-        raise InvalidParams(detail=f"count (--count) is {params.count} and may be 1 to 100")
+        raise InvalidParams(detail=f"count (--count) is {params.count}; it can be 1 to 100")
     expression, name = schedule_times.check(params.cron), params.timezone or context.timezone
     zone = clock.zone(name)
     slots = schedule_times.cron_slots(expression, clock.now(), zone)
@@ -283,7 +290,7 @@ async def explain(context: Context, caller: Caller, params: Explain) -> Explaine
     }
 
 
-async def _switch(context: Context, caller: Caller, params: One, enabled: int) -> ScheduleJson:
+async def _switch(context: Context, caller: Caller, params: ById, enabled: int) -> ScheduleJson:
     number = ids.number(params.id, "schedule")
     now = clock.now()
 
@@ -292,18 +299,18 @@ async def _switch(context: Context, caller: Caller, params: One, enabled: int) -
         schedules.change(tx, number, {"enabled": enabled}, now)
         return schedules.get(tx, number, None)
 
-    return _armed(context, await context.write(caller, write))
+    return _scheduled(context, await context.write(caller, write))
 
 
-def _when(context: Context, params: Content) -> dict[str, Any]:
-    """The columns that say when, of what was given."""
+def _when(context: Context, params: ScheduleFields) -> dict[str, Any]:
+    """Return the columns of the given times."""
     when: dict[str, Any] = {}
     if params.cron is not None:
         when["cron"] = schedule_times.check(params.cron)
     if params.every is not None:
-        length = clock.duration(params.every, most=LONGEST_INTERVAL)
-        if length < SHORTEST_INTERVAL:
-            raise errors.BadDuration(value=params.every[:40], why=": at least 1s is possible")
+        length = clock.duration(params.every, most=LONGEST_INTERVAL_MS)
+        if length < SHORTEST_INTERVAL_MS:
+            raise errors.BadDuration(value=params.every[:40], why=": the shortest is 1s")
         when["every_ms"] = length
     if params.at is not None:
         now = clock.now()
@@ -312,7 +319,8 @@ def _when(context: Context, params: Content) -> dict[str, Any]:
     return when
 
 
-def _manner(context: Context, params: Content) -> dict[str, Any]:
+def _options(context: Context, params: ScheduleFields) -> dict[str, Any]:
+    """Return the columns of the given options besides time and message; an empty text removes one."""
     columns: dict[str, Any] = {}
     if params.timezone is not None:
         columns["timezone"] = str(clock.zone(params.timezone)) if params.timezone else None
@@ -324,13 +332,15 @@ def _manner(context: Context, params: Content) -> dict[str, Any]:
     return columns
 
 
-def _sending(params: Content) -> dict[str, Any]:
+def _message_fields(params: ScheduleFields) -> dict[str, Any]:
+    """Return the given parameters that describe the message, as envelope.send takes them."""
     names = ("to", "text", "subject", "type", "priority", "attachments")
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 
-def _kept(draft: Draft) -> str:
-    kept = {
+def _draft_json(draft: Draft) -> str:
+    """Return a draft as it is stored with a schedule."""
+    fields = {
         "from": str(draft.sender),
         "to": [str(address) for address in draft.to],
         "text": draft.text,
@@ -341,23 +351,24 @@ def _kept(draft: Draft) -> str:
         "from_boss": draft.from_boss,
         "from_name": draft.from_name,
     }
-    return json.dumps(kept, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False)
 
 
-def _armed(context: Context, row: Row) -> ScheduleJson:
+def _scheduled(context: Context, row: Row) -> ScheduleJson:
+    """Tell the scheduler the next time of a new or changed schedule, and return the schedule."""
     if row["next_at"] is not None:
         context.scheduler.nudge(row["next_at"])
     return _to_json(context, row)
 
 
 def _to_json(context: Context, row: Row) -> ScheduleJson:
-    kept = json.loads(row["draft"])
+    draft = json.loads(row["draft"])
     return {
         "id": f"s{row['id']}",
         "name": row["name"],
         "owner": row["owner_address"],
-        "from": kept["from"],
-        "to": kept["to"],
+        "from": draft["from"],
+        "to": draft["to"],
         "cron": row["cron"],
         "every_seconds": None if row["every_ms"] is None else row["every_ms"] / 1000,
         "at": clock.iso_or_none(row["at"]),
@@ -366,10 +377,10 @@ def _to_json(context: Context, row: Row) -> ScheduleJson:
         "overlap": row["overlap"],
         "enabled": bool(row["enabled"]),
         "next_at": clock.iso_or_none(row["next_at"]),
-        "subject": kept["subject"],
-        "text": kept["text"],
-        "priority": kept["priority"],
-        "attachments": [file["name"] for file in kept["attachments"]],
+        "subject": draft["subject"],
+        "text": draft["text"],
+        "priority": draft["priority"],
+        "attachments": [file["name"] for file in draft["attachments"]],
         "created_at": clock.iso(row["created_at"]),
     }
 

@@ -1,4 +1,4 @@
-"""The operation that everything else is for: sending."""
+"""Operations of senders: send a message, retry and cancel envelopes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from ..store.group_commit import Tx
 from .addresses import resolve
 from .auth import Caller
 from .context import Context
-from .envelopes import Ids, Marked
-from .operation import Level, Params, operation
+from .operation import ChangedCount, Ids, Level, Params, operation
 
-_KINDS = {kind.word: kind for kind in Kind}  # a look into a dictionary, where every send passes
+_KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
 _PRIORITIES = {priority.word: priority for priority in Priority}
 METADATA_DEPTH = 32
 
 
 def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
-    """What is nested deeper than orjson writes (254) could be stored and never be shown again."""
+    """Refuse deep nesting: orjson writes 254 levels, so deeper metadata could be stored and never shown."""
     level: list[Any] = [metadata]
     for _ in range(METADATA_DEPTH):
         nested = [one for one in level if isinstance(one, (dict, list))]
@@ -38,33 +37,41 @@ def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 class Send(Params):
-    to: str | list[str] = Field(default_factory=list, description="one or more addresses")
+    to: str | list[str] = Field(default_factory=list, description="one or more addresses or names")
     text: str = ""
     subject: str | None = None
     type: Literal["text", "markdown", "json", "html"] = "text"
     priority: Literal["critical", "high", "normal", "low"] = "normal"
-    attachments: list[str] = Field(default_factory=list, description="absolute paths of files to send along")
-    deliver_at: str | None = Field(None, description="+2h, an ISO 8601 time, or one in the boss's zone")
-    reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to who wrote that")
-    interruptible: bool = True
-    trace_id: str | None = None
-    metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(default_factory=dict)
-    key: str | None = Field(None, min_length=1, description="the same key never sends twice")
-    sender: str | None = Field(
-        None, alias="from", description="in whose name (for the boss only; user:boss when not given)"
+    attachments: list[str] = Field(
+        default_factory=list, description="absolute paths of files to send with it"
     )
-    from_boss: bool = Field(False, description="mark as said by the boss (for the boss only)")
-    from_name: str | None = Field(None, description="the name shown (for the boss only)")
+    deliver_at: str | None = Field(
+        None, description="when to deliver: +2h, an ISO 8601 time, or a time in the boss's zone"
+    )
+    reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to its sender")
+    interruptible: bool = True
+    trace_id: str | None = Field(None, description="the trace it belongs to; default: a new one")
+    metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(
+        default_factory=dict, description="your own JSON object; hiboss only keeps it"
+    )
+    key: str | None = Field(
+        None, min_length=1, description="a repeated request with the same key sends nothing"
+    )
+    sender: str | None = Field(
+        None, alias="from", description="the sender (only for the boss; default user:boss)"
+    )
+    from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
+    from_name: str | None = Field(None, description="the sender's name as shown (only for the boss)")
 
 
 class Sent(TypedDict):
-    ids: list[str]
+    ids: list[str]  # of the envelopes, one per recipient
     message: str
     conversation: str
     thread: str
-    deliver_at: str | None
-    timezone: NotRequired[str]  # with a deliver_at, to show it in
-    duplicate: bool
+    deliver_at: str | None  # null: now
+    timezone: NotRequired[str]  # the boss's zone, with a deliver_at
+    duplicate: bool  # true: this key was used before, and this is the first answer again
 
 
 @operation(
@@ -98,7 +105,7 @@ class Sent(TypedDict):
     ),
 )
 async def send(context: Context, caller: Caller, params: Send) -> Sent:
-    """Send a message to one or more addresses; when this answers, it is on disk."""
+    """Send a message to one or more addresses; it is on disk when this answers."""
     draft = draft_of(context, caller, params)
     accepted = await context.router.accept(
         draft, params.attachments, lambda tx: context.auth.check(tx, caller)
@@ -117,14 +124,14 @@ async def send(context: Context, caller: Caller, params: Send) -> Sent:
 
 
 def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
-    """What a request asks for, as a draft. Without a caller `sender` was checked before."""
+    """Return the draft that a request asks for. Without a caller, `sender` was checked before."""
     to = [params.to] if isinstance(params.to, str) else params.to
     deliver_at = None
     if params.deliver_at is not None:
         deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=context.zone)
-    speaker = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
+    from_ = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
     return Draft(
-        sender=speaker,
+        sender=from_,
         caller=None if caller is None else caller.id,
         sees_all=caller is None or caller.is_boss,
         to=tuple([resolve(context.store, address, UnknownRecipient) for address in to]),
@@ -135,7 +142,7 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
         deliver_at=deliver_at,
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
         interruptible=params.interruptible,
-        from_boss=params.from_boss or speaker == BOSS,
+        from_boss=params.from_boss or from_ == BOSS,
         from_name=params.from_name,
         run=None if caller is None else caller.run,
         trace=_trace(caller, params.trace_id),
@@ -147,29 +154,31 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
 
 
 def _sender(context: Context, caller: Caller | None, params: Send) -> Address:
-    """The boss may send in anybody's name, and without one sends as user:boss."""
+    """Return who sends: the caller, or for the boss anybody, by default user:boss."""
     assert caller is not None and caller.address
     given = None if params.sender is None else resolve(context.store, params.sender, UnknownSender)
     if caller.is_boss:
         return BOSS if given is None else given
     own = given is None or given.fold == caller.address.fold
     if not own or params.from_boss or params.from_name is not None:
-        raise BossOnly(what="speaking for others (from, from_boss, from_name)", caller=caller.name)
+        raise BossOnly(what="sending for others (from, from_boss, from_name)", caller=caller.name)
     return caller.address
 
 
 def _trace(caller: Caller | None, given: str | None) -> str | None:
-    """What is sent in a run belongs to the errand of that run: nobody talks himself out of its guards."""
+    """Return the trace of a message: in a run the run's, so that no agent can escape its limits."""
     if caller is None or caller.run is None:
         return given
     if given not in (None, caller.trace):
-        detail = f"what is sent in a run carries its trace, {caller.trace}; leave trace_id (--trace-id) out"
+        detail = (
+            f"a message sent in a run has the run's trace, {caller.trace}; leave trace_id (--trace-id) out"
+        )
         raise errors.InvalidParams(detail=detail)
     return caller.trace
 
 
 def _digest(params: Send) -> bytes:
-    """Of the request as meant when written: `+2h` asked again a minute later is still the same."""
+    """Return a digest of the request as it was written: `+2h` is the same a minute later."""
     asked = params.model_dump()
     asked["to"] = [params.to] if isinstance(params.to, str) else params.to
     if params.reply_to is not None:
@@ -177,19 +186,19 @@ def _digest(params: Send) -> bytes:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
-class Retry(Params):
+class ByIds(Params):
     ids: Ids
 
 
 @operation(
     "envelope.retry",
     level=Level.STANDARD,
-    params=Retry,
-    result=Marked,
+    params=ByIds,
+    result=ChangedCount,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def retry(context: Context, caller: Caller, params: Retry) -> Marked:
-    """Take up again envelopes one has sent and that have failed."""
+async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
+    """Retry failed envelopes that the caller sent."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
 
@@ -202,19 +211,15 @@ async def retry(context: Context, caller: Caller, params: Retry) -> Marked:
     return {"changed": changed}
 
 
-class Cancel(Params):
-    ids: Ids
-
-
 @operation(
     "envelope.cancel",
     level=Level.STANDARD,
-    params=Cancel,
-    result=Marked,
+    params=ByIds,
+    result=ChangedCount,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def cancel(context: Context, caller: Caller, params: Cancel) -> Marked:
-    """Take back envelopes one has sent, while nobody has them in hand."""
+async def cancel(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
+    """Cancel envelopes that the caller sent, while nobody holds them."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
     return {

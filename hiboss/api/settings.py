@@ -1,4 +1,4 @@
-"""Operations about the settings."""
+"""Operations about the settings: show them, and read them again."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from .operation import Level, Nothing, operation
 class SettingJson(TypedDict):
     setting: str
     value: int | float | str | list[str]
-    source: str
+    source: str  # default, or where in the file or environment it was set
     default: int | float | str | list[str]
-    variable: str
-    about: str
-    next_start: bool  # it changes with the next start
-    next_value: int | float | str | list[str] | None
+    variable: str  # the environment variable that sets it
+    about: str  # what it does
+    next_start: bool  # a change takes effect at the next start
+    next_value: int | float | str | list[str] | None  # the value from the next start on, if it differs
 
 
-class Shown(TypedDict):
+class SettingList(TypedDict):
     file: str
     settings: list[SettingJson]
 
 
-class Reloaded(TypedDict):
-    changed: list[str]
-    next_start: list[str]
+class ReloadedSettings(TypedDict):
+    changed: list[str]  # the names of settings with a new value in force
+    next_start: list[str]  # those whose new value takes effect at the next start
 
 
-@operation("config.show", level=Level.OPEN, result=Shown)
-async def show(context: Context, caller: Caller, params: Nothing) -> Shown:
-    """Every setting: the value in force, where it comes from, and its environment variable."""
+@operation("config.show", level=Level.OPEN, result=SettingList)
+async def show(context: Context, caller: Caller, params: Nothing) -> SettingList:
+    """List every setting: the value in force, where it comes from, and its environment variable."""
     settings = cast(list[SettingJson], describe(context.configuration))
     return {"file": context.home.config, "settings": settings}
 
 
-@operation("config.reload", level=Level.BOSS, result=Reloaded, errors=(BadConfig, BadSetting, UnknownSetting))
-async def reload(context: Context, caller: Caller, params: Nothing) -> Reloaded:
-    """Read the settings again, as SIGHUP does; wrong ones are refused and the last good ones stay."""
+@operation(
+    "config.reload", level=Level.BOSS, result=ReloadedSettings, errors=(BadConfig, BadSetting, UnknownSetting)
+)
+async def reload(context: Context, caller: Caller, params: Nothing) -> ReloadedSettings:
+    """Read the settings again, as SIGHUP does. With an error in them the last good ones stay in force."""
     changed = context.reload()
     return {
         "changed": [str(setting) for setting in changed],

@@ -24,47 +24,49 @@ from .operation import Level, Nothing, Params, operation
 _one_at_a_time = asyncio.Lock()
 
 
-class Check(TypedDict):
+class SetupState(TypedDict):
     set_up: bool
     home: str
     boss_name: str | None
     timezone: str | None
     agents: list[str]
-    default_boss_name: str
+    default_boss_name: str  # what set-up uses when nothing is given, as the two below
     default_timezone: str
     default_agent_name: str
 
 
 class Execute(Params):
-    boss_name: str | None = None
-    timezone: str | None = None
-    agent_name: str | None = None
-    provider: str | None = Field(None, description="how the first agent thinks, like demo; none: it fetches")
+    boss_name: str | None = Field(None, description="default: the login name")
+    timezone: str | None = Field(None, description="default: the machine's")
+    agent_name: str | None = Field(None, description="the first agent; default nex")
+    provider: str | None = Field(
+        None, description="how the first agent's answers are made, like demo; none: it fetches its mail"
+    )
 
 
-class Executed(TypedDict):
-    changed: bool
+class SetupResult(TypedDict):
+    changed: bool  # false: it was set up already, and no token is shown
     boss_name: str
     timezone: str
     agent_name: str | None
     boss_token: str | None
     agent_token: str | None
-    profiles: list[str]
+    profiles: list[str]  # the files that hold the tokens for --as NAME
 
 
 DEFAULT_AGENT = "nex"
 
 
-@operation("setup.check", level=Level.OPEN, offline=True, result=Check)
-async def check(context: Context, caller: Caller, params: Nothing) -> Check:
-    """Whether this home is set up, and what set-up would choose."""
+@operation("setup.check", level=Level.OPEN, offline=True, result=SetupState)
+async def check(context: Context, caller: Caller, params: Nothing) -> SetupState:
+    """Tell whether this home is set up, and what set-up would choose."""
     boss = context.store.read(find_boss)
     return {
         "set_up": boss is not None,
         "home": str(context.home),
         "boss_name": boss["name"] if boss else None,
         "timezone": boss["timezone"] if boss else None,
-        "agents": [row["name"] for row in context.store.read(agents.listed)],
+        "agents": [row["name"] for row in context.store.read(agents.list_all)],
         "default_boss_name": _login_name(),
         "default_timezone": clock.local_zone_name(),
         "default_agent_name": DEFAULT_AGENT,
@@ -76,21 +78,21 @@ async def check(context: Context, caller: Caller, params: Nothing) -> Check:
     level=Level.OPEN,
     offline=True,
     params=Execute,
-    result=Executed,
+    result=SetupResult,
     errors=(BadName, BadProvider, BadText, BadTimezone, NameTaken, TooLarge),
 )
-async def execute(context: Context, caller: Caller, params: Execute) -> Executed:
-    """Set this home up: boss, first agent, tokens. Done before, it changes nothing."""
+async def execute(context: Context, caller: Caller, params: Execute) -> SetupResult:
+    """Set up this home: the boss, a first agent and their tokens. A second call changes nothing."""
     name = (params.boss_name or "").strip() or _login_name()
     context.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
     chosen = provider_settings.choose(context, {"provider": params.provider}, None).columns
-    async with _one_at_a_time:  # or a second one would write its tokens over the first one's profiles
+    async with _one_at_a_time:  # two at once would overwrite each other's profiles
         return await _execute(context, name, zone, agent, chosen)
 
 
-async def _execute(context: Context, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> Executed:
+async def _execute(context: Context, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> SetupResult:
     if context.store.read(find_boss) is not None:
         return _unchanged(context)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
@@ -107,7 +109,7 @@ async def _execute(context: Context, name: str, zone: str, agent: str, chosen: d
         crashpoint(SETUP_PROFILES)
         await context.store.write(write)
     context.runner.refresh()
-    # Who set up first was seen above: only the holder of the lock writes, one set-up at a time.
+    # Nobody else set this home up meanwhile: only the holder of the lock writes.
     return {
         "changed": True,
         "boss_name": name,
@@ -119,10 +121,10 @@ async def _execute(context: Context, name: str, zone: str, agent: str, chosen: d
     }
 
 
-def _unchanged(context: Context) -> Executed:
+def _unchanged(context: Context) -> SetupResult:
     boss = context.store.read(find_boss)
     assert boss is not None
-    listed = context.store.read(agents.listed)
+    listed = context.store.read(agents.list_all)
     return {
         "changed": False,
         "boss_name": boss["name"],

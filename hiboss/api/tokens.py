@@ -1,4 +1,4 @@
-"""Operations about tokens of agents: a new one, and ending them."""
+"""Operations about the tokens of agents: rotate and revoke."""
 
 from __future__ import annotations
 
@@ -14,42 +14,44 @@ from ..core.errors import BossOnly, UnknownAgent
 from ..store import agent_pauses, agents, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
-from .auth import Caller
+from .auth import Caller, check_own_or_boss
 from .context import Context
-from .operation import Level, operation
-from .permissions import Named, own_or_boss
+from .operation import ByName, Level, operation
 
 # Two rotations of one token at once could leave the profile with the older one.
 ROTATING = asyncio.Lock()
 
-
 REVOKED = "its tokens were revoked; hiboss agent token rotate NAME gives it a new one"
 
 
-class Rotate(Named):
+class Rotate(ByName):
     profile: bool | None = Field(
-        None, description="keep the token in the home for --as NAME; when not given, if one was kept before"
+        None, description="keep the token in the home for --as NAME; default: if one was kept before"
     )
 
 
-class Rotated(TypedDict):
+class RotatedToken(TypedDict):
     name: str
-    token: str
-    profile: str | None
-    revoked: int
+    token: str  # shown only here
+    profile: str | None  # the file that holds it for --as NAME
+    revoked: int  # how many tokens ended
 
 
-class Revoked(TypedDict):
+class RevokedTokens(TypedDict):
     name: str
-    revoked: int
+    revoked: int  # how many tokens ended
 
 
 @operation(
-    "agent.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownAgent, BossOnly)
+    "agent.token.rotate",
+    level=Level.BOSS,
+    params=Rotate,
+    result=RotatedToken,
+    errors=(UnknownAgent, BossOnly),
 )
-async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
-    """Give an agent a new token, shown this once; those it had end in the same moment."""
-    own_or_boss(caller, params.name, "a new token for another agent")
+async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedToken:
+    """Give an agent a new token, shown only in this answer; its old ones end at the same moment."""
+    check_own_or_boss(caller, params.name, "a new token for another agent")
     name = context.store.read(lambda c: agents.get(c, params.name))["name"]
 
     def holder(tx: Tx) -> int:
@@ -65,8 +67,8 @@ async def give_new_token(
     name: str,
     holder: Callable[[Tx], int],
     profile: bool | None,
-) -> Rotated:
-    """A new token for somebody; those of this kind that they had end in the same moment."""
+) -> RotatedToken:
+    """Replace the tokens of this kind that an agent or a person has by a new one."""
     async with ROTATING:
         keeps = context.home.has_profile(name) if profile is None else profile
         token, now = tokens.new(kind), clock.now()
@@ -76,7 +78,7 @@ async def give_new_token(
             context.auth.recheck_holder(number)
             revoked = tokens.revoke(tx, number, now, kinds=(kind,))
             tokens.insert(tx, token, kind, number, now)
-            _go_on(context, tx, number, now)
+            _resume_if_revoked(context, tx, number, now)
             return revoked
 
         with context.home.keeping(name, token) if keeps else nullcontext() as path:
@@ -88,11 +90,15 @@ async def give_new_token(
 
 
 @operation(
-    "agent.token.revoke", level=Level.BOSS, params=Named, result=Revoked, errors=(UnknownAgent, BossOnly)
+    "agent.token.revoke",
+    level=Level.BOSS,
+    params=ByName,
+    result=RevokedTokens,
+    errors=(UnknownAgent, BossOnly),
 )
-async def revoke(context: Context, caller: Caller, params: Named) -> Revoked:
-    """End all tokens of an agent; it stays, with its mail, until it is given a new one."""
-    own_or_boss(caller, params.name, "ending another agent's tokens")
+async def revoke(context: Context, caller: Caller, params: ByName) -> RevokedTokens:
+    """Revoke all tokens of an agent. It is paused and keeps its mail until it gets a new token."""
+    check_own_or_boss(caller, params.name, "revoking another agent's tokens")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:
@@ -110,8 +116,8 @@ async def revoke(context: Context, caller: Caller, params: Named) -> Revoked:
     return {"name": name, "revoked": revoked}
 
 
-def _go_on(context: Context, tx: Tx, holder: int, now: int) -> None:
-    """An agent that was paused for want of a token has one again."""
+def _resume_if_revoked(context: Context, tx: Tx, holder: int, now: int) -> None:
+    """Resume an agent that was paused because it had no token."""
     row = agents.with_provider(tx, holder, any_mode=True)
     if row is not None and row["paused_kind"] == "tokens":
         agent_pauses.resume(tx, row, context.runner.bounds(), now)

@@ -1,4 +1,4 @@
-"""Operations about turns: what an agent is shown."""
+"""The operation that shows what an agent's next turn contains."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .auth import Caller
 from .context import Context
 from .operation import Level, Params, operation
 
-PULL_ENVELOPES = 1_000  # for one that fetches: all of it, within reason
+PULL_ENVELOPES = 1_000  # the most shown of an agent that fetches its mail
 
 
 class Preview(Params):
-    address: str | None = Field(None, description="whose turn (for the boss, who must give it)")
+    address: str | None = Field(None, description="whose turn (only for the boss, who must give it)")
 
 
-class Previewed(TypedDict):
-    agent: str
-    due: int | str
-    envelopes: list[str]
-    text: str
+class TurnPreview(TypedDict):
+    agent: str  # its name
+    due: int | str  # everything that waits for it; over the limit of exact counts like 1000+
+    envelopes: list[str]  # the ids of those in the turn
+    text: str  # what the agent is shown
     timezone: str
 
 
@@ -34,11 +34,11 @@ class Previewed(TypedDict):
     "turn.preview",
     level=Level.RESTRICTED,
     params=Preview,
-    result=Previewed,
+    result=TurnPreview,
     errors=(BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent),
 )
-async def preview(context: Context, caller: Caller, params: Preview) -> Previewed:
-    """Exactly what the agent's next turn contains; looking changes nothing."""
+async def preview(context: Context, caller: Caller, params: Preview) -> TurnPreview:
+    """Show exactly what the agent's next turn contains; it changes nothing."""
     agent = _agent(context, caller, params)
     now, exact_to, zone = clock.now(), context.settings.count_exact_to, context.zone
 
@@ -61,17 +61,17 @@ async def preview(context: Context, caller: Caller, params: Preview) -> Previewe
 
 def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     if params.address is None and caller.is_boss:
-        raise InvalidParams(detail="say whose turn: address (--address), like agent:nex")
+        raise InvalidParams(detail="give the agent whose turn it is: address (--address), like nex")
     acting_for(context.store, caller, params.address)
     address = resolve(context.store, params.address) if params.address else caller.address
     assert address
     if address.kind != "agent":
-        raise InvalidParams(detail=f"{address} is no agent, and only agents have turns, like agent:nex")
+        raise InvalidParams(detail=f"{address} is not an agent; only agents have turns, like agent:nex")
     return context.store.read(lambda c: agents.get(c, address.name))
 
 
 def _next(connection: Connection, agent: Row, now: int) -> list[int]:
-    """The envelopes of the next turn: one conversation's, or all for an agent that fetches."""
+    """Return the envelopes of the next turn: of one conversation, or all for an agent that fetches."""
     if agent["mode"] == "pull":
         return [one.id for one in due_envelopes.due(connection, agent["id"], now, PULL_ENVELOPES)]
     return turn_selection.preview(connection, agent, now)

@@ -1,4 +1,4 @@
-"""Operations about people beside the boss: each has a box, and a token to use it."""
+"""Operations about people besides the boss: each has a box, and a token to use it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,13 @@ from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
-from .tokens import Rotated, give_new_token
+from .operation import ByName, Level, Nothing, operation
+from .tokens import Rotate, RotatedToken, give_new_token
 
 
-class Named(Params):
-    name: str
-
-
-class Register(Named):
+class Register(ByName):
     display: str | None = Field(None, description="the name people see")
     profile: bool = Field(False, description="keep the token in the home for --as NAME")
-
-
-class Rotate(Named):
-    profile: bool | None = Field(None, description="keep the token for --as NAME; by default as before")
 
 
 class User(TypedDict):
@@ -41,18 +33,18 @@ class User(TypedDict):
     last_seen_at: str | None
 
 
-class Registered(TypedDict):
+class RegisteredUser(TypedDict):
     user: User
-    token: str
-    profile: str | None
+    token: str  # shown only here
+    profile: str | None  # the file that holds it for --as NAME
 
 
-class Listed(TypedDict):
+class UserList(TypedDict):
     users: list[User]
     timezone: str
 
 
-class Deleted(TypedDict):
+class DeletedUser(TypedDict):
     name: str
     deleted: bool
 
@@ -61,16 +53,16 @@ class Deleted(TypedDict):
     "user.register",
     level=Level.BOSS,
     params=Register,
-    result=Registered,
+    result=RegisteredUser,
     errors=(BadName, BadText, NameTaken, TooLarge),
 )
-async def register(context: Context, caller: Caller, params: Register) -> Registered:
-    """Give a person a box and a token, which is shown this once."""
+async def register(context: Context, caller: Caller, params: Register) -> RegisteredUser:
+    """Register a person, with a box and a token that is shown only in this answer."""
     name = check_agent_name(params.name)
     display = context.settings.check_word("display", (params.display or "").strip()) or name
     token, now = tokens.new("user"), clock.now()
     if context.home.has_profile(name) and params.profile:
-        raise NameTaken(name=name)  # an agent's profile must not become a person's
+        raise NameTaken(name=name)  # the profile of an agent must not be replaced
 
     def write(tx: Tx) -> Row:
         tokens.insert(tx, token, "user", users.register(tx, name, display, now), now)
@@ -81,16 +73,16 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
     return {"user": _user(context, row), "token": token, "profile": profile}
 
 
-@operation("user.list", level=Level.RESTRICTED, result=Listed)
-async def listed(context: Context, caller: Caller, params: Nothing) -> Listed:
-    """The people who have a box here."""
-    rows = context.store.read(users.listed)
+@operation("user.list", level=Level.RESTRICTED, result=UserList)
+async def listed(context: Context, caller: Caller, params: Nothing) -> UserList:
+    """List the people who have a box."""
+    rows = context.store.read(users.list_all)
     return {"users": [_user(context, row) for row in rows], "timezone": context.timezone}
 
 
-@operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=Rotated, errors=(UnknownUser,))
-async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
-    """Give a person a new token, shown this once; the one before ends in the same moment."""
+@operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=RotatedToken, errors=(UnknownUser,))
+async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedToken:
+    """Give a person a new token, shown only in this answer; the old one ends at the same moment."""
     name = str(context.store.read(lambda c: users.get(c, params.name, but_boss=True))["login"])
 
     def holder(tx: Tx) -> int:
@@ -99,9 +91,9 @@ async def rotate(context: Context, caller: Caller, params: Rotate) -> Rotated:
     return await give_new_token(context, caller, "user", name, holder, params.profile)
 
 
-@operation("user.delete", level=Level.BOSS, params=Named, result=Deleted, errors=(UnknownUser,))
-async def delete(context: Context, caller: Caller, params: Named) -> Deleted:
-    """Take a person's box away; the token ends, all mail is kept."""
+@operation("user.delete", level=Level.BOSS, params=ByName, result=DeletedUser, errors=(UnknownUser,))
+async def delete(context: Context, caller: Caller, params: ByName) -> DeletedUser:
+    """Delete a person: the token ends, and mail still waiting fails. All mail is kept."""
     now = clock.now()
 
     def write(tx: Tx) -> str:

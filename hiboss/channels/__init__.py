@@ -1,2 +1,10 @@
-"""Code connected to platforms: `registry` knows the types of adapters, `supervisor` keeps them running,
-then one file or folder per platform. What an adapter must do is in hiboss/core/contracts/adapter.py."""
+"""Adapters: the code that connects hiboss to platforms.
+
+- `registry`: finds an adapter class by its type
+- `supervisor`: keeps one adapter running for each binding, and restarts it after a crash
+- `blocking_calls`: runs file system calls that may hang in a thread of their own
+- `folder`: the adapter for a directory (`in/` and `out/`)
+
+What an adapter must do is in hiboss/core/contracts/adapter.py. Handing envelopes to adapters is in
+hiboss/routing/delivery.py.
+"""

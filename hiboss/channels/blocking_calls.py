@@ -1,7 +1,7 @@
-"""Work that may hang, in a thread of its own.
+"""Run blocking calls that may hang, each in a thread of its own.
 
-A file system that does not answer (a network that is gone) blocks a thread for good. In
-the pool all share, a few such threads would hold up everybody else, and the daemon's end.
+A file system that does not answer (a network share that is gone) blocks a thread for ever. In the
+shared thread pool a few such threads would block everything else, and the stop of the daemon.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from typing import Any, TypeVar
 from ..core.contracts.failures import LaneError
 
 T = TypeVar("T")
-_left: dict[str, threading.Thread] = {}  # for each place, the thread nobody waits for any more
+_abandoned: dict[str, threading.Thread] = {}  # by place: a thread whose caller was cancelled
 
 
 async def run_blocking(place: str, function: Callable[..., T], *arguments: Any) -> T:
-    """What it returns or raises. While an earlier one hangs in the same place, no other is sent after it."""
-    earlier = _left.get(place)
+    """Call a function in a thread; return or raise what it does.
+
+    Raises LaneError while an earlier call for the same place still hangs, so that threads do not pile up.
+    """
+    earlier = _abandoned.get(place)
     if earlier is not None and earlier.is_alive():
         raise LaneError("hangs", f"{place} does not answer")
-    _left.pop(place, None)
+    _abandoned.pop(place, None)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -30,24 +33,24 @@ async def run_blocking(place: str, function: Callable[..., T], *arguments: Any) 
         try:
             result = function(*arguments)
         except Exception as error:  # noqa: BLE001 - raised again where it is awaited
-            _hand_back(loop, _fail, future, error)
+            _call_in_loop(loop, _fail, future, error)
         else:
-            _hand_back(loop, _answer, future, result)
+            _call_in_loop(loop, _answer, future, result)
 
-    thread = threading.Thread(target=work, name=f"aside {place}", daemon=True)
+    thread = threading.Thread(target=work, name=f"blocking call {place}", daemon=True)
     thread.start()
     try:
         return await future
     except asyncio.CancelledError:
-        _left[place] = thread
+        _abandoned[place] = thread
         raise
 
 
-def _hand_back(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *what: Any) -> None:
+def _call_in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: Any) -> None:
     try:
-        loop.call_soon_threadsafe(how, *what)
+        loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
-        pass  # the daemon has ended meanwhile
+        pass  # the loop is closed: the daemon has stopped
 
 
 def _answer(future: asyncio.Future[T], result: T) -> None:

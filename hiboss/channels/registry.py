@@ -1,4 +1,4 @@
-"""The kinds of adapters there are: ours, and those of modules named in `adapters.modules`."""
+"""Find an adapter class by type: the built-in ones, and those of the modules in `adapters.modules`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..core.plugins import load
 from ..core.quoting import nearest
 from .folder import FolderAdapter
 
-OURS: dict[str, Any] = {FolderAdapter.type: FolderAdapter}
+BUILT_IN: dict[str, Any] = {FolderAdapter.type: FolderAdapter}
 
 
 class Registry:
     def __init__(self, modules: Sequence[str]) -> None:
-        self.kinds = dict(OURS)
+        self.kinds = dict(BUILT_IN)
         for name in modules:
-            self.kinds |= load(name, "ADAPTERS", "type", OURS, "adapters.modules")
+            self.kinds |= load(name, "ADAPTERS", "type", BUILT_IN, "adapters.modules")
 
     def kind(self, name: str) -> Any:
-        """The adapter class of this type."""
+        """Return the adapter class of this type."""
         if name not in self.kinds:
             known = sorted(self.kinds)
             raise UnknownAdapter(name=name[:60], hint=nearest(name, known), known=", ".join(known))

@@ -1,7 +1,7 @@
-"""The crew: one running adapter for each binding, looked after.
+"""The supervisor keeps one adapter running for each binding.
 
-An adapter that crashes is started again after growing pauses; it takes nobody down, and
-its lanes wait meanwhile.
+An adapter that crashes is restarted after growing pauses (PAUSES). The other adapters and the
+daemon go on; its own lanes wait meanwhile.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ..store.connection import Row
 from .registry import Registry
 
 log = logging.getLogger(__name__)
-PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)
-TELL_AFTER = 2  # crashes in a row: once may pass by itself
-SOUND_MS = 60_000  # having run so long, an adapter's earlier crashes are forgiven
+PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)  # seconds
+TELL_AFTER = 2  # crashes in a row before the boss is told: a single one often passes
+STABLE_MS = 60_000  # an adapter that ran so long starts with no crashes counted
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 Receive = Callable[[int, str, Inbound], Awaitable[bool]]
@@ -33,7 +33,7 @@ Receive = Callable[[int, str, Inbound], Awaitable[bool]]
 
 @dataclass(slots=True)
 class Slot:
-    """The place of one adapter."""
+    """One binding and the adapter that runs for it."""
 
     binding: int
     type: str
@@ -41,10 +41,10 @@ class Slot:
     settings: Mapping[str, Any]
     adapter: Any = None  # while it runs
     state: str = "starting"  # starting, running, failed
-    crashes: int = 0
-    error: str | None = None
-    since: int = 0
-    life: asyncio.Task[None] | None = None
+    crashes: int = 0  # in a row
+    error: str | None = None  # the last one
+    since: int = 0  # when it began to run; 0: it does not run
+    task: asyncio.Task[None] | None = None  # keeps it running
 
     @property
     def name(self) -> str:
@@ -57,75 +57,77 @@ class Supervisor:
         registry: Registry,
         bus: Bus,
         receive: Receive,
-        runs: Callable[[Slot], Awaitable[None]],
-        fails: Callable[[Slot], Awaitable[None]],
+        on_running: Callable[[Slot], Awaitable[None]],
+        on_failing: Callable[[Slot], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._bus = bus
         self._receive = receive
-        self._runs = runs  # it can post again: its lanes may be tried
-        self._fails = fails  # it does not get to run: the boss should know
+        self._on_running = on_running  # it can post (again): its lanes may be tried
+        self._on_failing = on_failing  # it crashed TELL_AFTER times: the boss should know
         self.slots: dict[int, Slot] = {}
 
     def add(self, row: Row) -> None:
-        """Start an adapter for a binding, now or after a restart."""
+        """Start the adapter of a binding; nothing happens when it is there already."""
         if row["id"] in self.slots:
             return
         slot = Slot(row["id"], row["adapter"], row["account"], json.loads(row["settings"] or "{}"))
         self.slots[slot.binding] = slot
-        slot.life = asyncio.create_task(self._live(slot), name=f"adapter {slot.name}")
+        slot.task = asyncio.create_task(self._keep_running(slot), name=f"adapter {slot.name}")
 
     async def remove(self, binding: int) -> None:
+        """Stop the adapter of a binding."""
         slot = self.slots.pop(binding, None)
-        if slot is not None and slot.life is not None:
-            slot.life.cancel()
-            await asyncio.gather(slot.life, return_exceptions=True)
+        if slot is not None and slot.task is not None:
+            slot.task.cancel()
+            await asyncio.gather(slot.task, return_exceptions=True)
 
     async def keep_only(self, bindings: set[int]) -> None:
-        """Stop the adapters of bindings that are no more."""
+        """Stop the adapters of all other bindings."""
         await asyncio.gather(*[self.remove(binding) for binding in set(self.slots) - bindings])
 
     async def close(self) -> None:
         await asyncio.gather(*[self.remove(binding) for binding in list(self.slots)])
 
     def kind(self, name: str) -> Any:
-        """The adapter class of this type."""
+        """Return the adapter class of this type."""
         return self._registry.kind(name)
 
     def adapter(self, binding: int | None) -> Any:
+        """Return the running adapter of a binding. Raises LaneError when there is none."""
         slot = self.slots.get(binding or 0)
         if slot is None:
-            raise LaneError("unbound", "this account is not bound any more")
+            raise LaneError("unbound", "this account is no longer bound")
         if slot.adapter is None:
             raise LaneError("adapter_down", slot.error or "the adapter is still starting")
         return slot.adapter
 
     def is_starting(self, binding: int | None) -> bool:
-        """Whether its first start has not come to an end yet."""
+        """Return whether its first start is still going on."""
         slot = self.slots.get(binding or 0)
         return slot is not None and slot.state == "starting" and slot.error is None
 
-    async def _live(self, slot: Slot) -> None:
-        """Run, and run again after a crash, until cancelled."""
+    async def _keep_running(self, slot: Slot) -> None:
+        """Run the adapter, and restart it after each crash, until cancelled."""
         while True:
             await self._run(slot)
             slot.adapter, slot.state = None, "failed"
             pause = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
             slot.crashes += 1
             if slot.crashes == TELL_AFTER:
-                await self._fails(slot)
+                await self._on_failing(slot)
             self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
             await asyncio.sleep(pause)
             slot.state = "starting"
 
     async def _run(self, slot: Slot) -> None:
-        """One life of an adapter; returns when it has ended, with `error` saying why."""
+        """Run the adapter once. Returns when it has ended; `slot.error` says why."""
         adapter = None
         try:
             kind = self._registry.kind(slot.type)
             adapter = kind(Account(binding=slot.binding, name=slot.account, settings=slot.settings))
             await _start(adapter)
-            await self._is_up(slot, adapter)
+            await self._set_running(slot, adapter)
             await adapter.listen(lambda inbound: self._receive(slot.binding, slot.type, inbound))
             slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
@@ -137,28 +139,23 @@ class Supervisor:
             slot.error = redact(f"{type(error).__name__}: {error}")
             log.exception("%s crashed.", slot.name, extra={"action": "adapter"})
         finally:
-            if slot.since and clock.now() - slot.since > SOUND_MS:
+            if slot.since and clock.now() - slot.since > STABLE_MS:
                 slot.crashes = 0
             slot.adapter, slot.since = None, 0
             await _stop(adapter, slot)
 
-    async def _is_up(self, slot: Slot, adapter: Any) -> None:
-        slot.adapter, slot.state, slot.error, slot.since = (
-            adapter,
-            "running",
-            None,
-            clock.now(),
-        )
-        log.info("%s runs.", slot.name, extra={"action": "adapter"})
+    async def _set_running(self, slot: Slot, adapter: Any) -> None:
+        slot.adapter, slot.state, slot.error, slot.since = adapter, "running", None, clock.now()
+        log.info("%s is running.", slot.name, extra={"action": "adapter"})
         self._bus.publish(AdapterStarted(at=slot.since, binding=slot.binding, address=f"channel:{slot.name}"))
-        await self._runs(slot)
+        await self._on_running(slot)
 
 
 def is_our_cancellation(error: BaseException) -> bool:
-    """Whether what came out of an adapter is meant for us: we are cancelled, or the person interrupts.
+    """Return whether an exception from an adapter is about our own task: it was cancelled or interrupted.
 
-    A CancelledError can also come from a task of the adapter's own, and sys.exit() from a
-    library it uses; neither may end the daemon, or an envelope's way.
+    A CancelledError can also come from a task of the adapter, and SystemExit from a library it uses.
+    Neither may end the daemon or a delivery.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
@@ -173,7 +170,7 @@ async def _start(adapter: Any) -> None:
             await adapter.start()
     except TimeoutError as error:
         if not limit.expired():
-            raise  # its own, about something else
+            raise  # a TimeoutError of the adapter itself
         raise LaneError("timed_out", f"it did not start within {START_SECONDS:g} seconds") from error
 
 
@@ -186,4 +183,4 @@ async def _stop(adapter: Any, slot: Slot) -> None:
     except BaseException as error:
         if is_our_cancellation(error):
             raise
-        log.exception("%s did not stop well.", slot.name, extra={"action": "adapter"})
+        log.exception("%s failed to stop.", slot.name, extra={"action": "adapter"})

@@ -65,7 +65,7 @@ class Nouns(TyperGroup):
 
 app = typer.Typer(
     cls=Nouns,
-    help="The post office for people and AI agents.",
+    help="Send mail between people and AI agents.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

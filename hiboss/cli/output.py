@@ -101,9 +101,16 @@ def document(value: Any) -> None:
 
 def record(facts: dict[str, Any]) -> None:
     """Print one block of `kebab-key: value`; None is left out."""
-    for key, value in facts.items():
-        if value is not None:
-            print(painted(f"{key.replace('_', '-')}:", KEY, sys.stdout), shown(word(value)))
+    for text in record_lines(facts):
+        print(text)
+
+
+def record_lines(facts: dict[str, Any]) -> list[str]:
+    return [
+        f"{painted(key.replace('_', '-') + ':', KEY, sys.stdout)} {shown(word(value))}"
+        for key, value in facts.items()
+        if value is not None
+    ]
 
 
 def records(blocks: Iterable[dict[str, Any]], *, empty: str) -> None:
@@ -135,10 +142,19 @@ def word(value: Any) -> str:
 
 
 def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ()) -> list[bool]:
-    """Print a line for each row, as wide as the terminal; rows numbered in `bold` stand out.
+    """Print a table as wide as the terminal; rows numbered in `bold` stand out.
 
     Returns for each row whether its last column shows the whole text.
     """
+    printed, whole = table_lines(headed, rows, bold=bold)
+    for text in printed:
+        print(text)
+    return whole
+
+
+def table_lines(
+    headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ()
+) -> tuple[list[str], list[bool]]:
     from .table_layout import fit
 
     encoding = sys.stdout.encoding or "utf-8"
@@ -149,10 +165,8 @@ def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ())
     if "utf" not in encoding.lower():
         printed = [text.replace("…", ".") for text in printed]
     head, *body = printed
-    print(painted(head, HEAD, sys.stdout))
-    for number, text in enumerate(body):
-        print(painted(text, NEW, sys.stdout) if number in bold else text)
-    return [one.whole for one in fitted[1:]]
+    shown_rows = [painted(text, NEW, sys.stdout) if n in bold else text for n, text in enumerate(body)]
+    return [painted(head, HEAD, sys.stdout), *shown_rows], [one.whole for one in fitted[1:]]
 
 
 class ProgressBar:
@@ -200,30 +214,40 @@ def shown(text: str, stream: Any = None) -> str:
 def fail(error: HibossError) -> int:
     """Print an error on standard error; returns its exit status."""
     answered = isinstance(error, Answered)
-    code = error.stable_code if isinstance(error, Answered) else error.code
     if Mode.json:
         # The facts of a daemon hold the code a second time.
         facts = {name: value for name, value in error.facts.items() if name != "code"}
-        _error_document(code, error.message, facts)
+        _error_document(_code(error), error.message, facts)
     else:
-        error_line(error.message)
-        print(f"code: {code}", file=sys.stderr)
-        if code == WrongUsage.code:
-            print(f"help: {error.help}", file=sys.stderr)
+        print("\n".join(error_lines(error)), file=sys.stderr)
     return error.exit_status if answered else error.exit
 
 
-def error_line(text: str) -> None:
-    """Print `error: …`: on one line into a pipe, broken between words on a terminal."""
-    said = f"error: {word(text)}"
+def _code(error: HibossError) -> str:
+    return error.stable_code if isinstance(error, Answered) else error.code
+
+
+def error_lines(error: HibossError) -> list[str]:
+    lines = [*message_lines(error.message), f"code: {_code(error)}"]
+    return [*lines, f"help: {error.help}"] if _code(error) == WrongUsage.code else lines
+
+
+def message_lines(text: str) -> list[str]:
+    """`error: …`: one line for a pipe, broken between words for a terminal."""
+    first, *rest = [f"error: {word(text)}"]
     if on_terminal(sys.stderr):
         from .text_layout import wrapped
 
         # Indented: a line that begins with what an error quotes must not look like one of ours.
-        first, *rest = wrapped(said, columns(sys.stderr) - len(INDENT), whole_words=True)
-        said = "\n".join([first, *(INDENT + one for one in rest)])
+        first, *rest = wrapped(first, columns(sys.stderr) - len(INDENT), whole_words=True)
     start = painted("error:", WRONG, sys.stderr)
-    print(start + said.removeprefix("error:"), file=sys.stderr)
+    return [start + first.removeprefix("error:"), *(INDENT + one for one in rest)]
+
+
+def error_message(text: str) -> None:
+    """Print an error that has no code of its own; a program that asked for JSON gets it from `ended`."""
+    if not Mode.json:
+        print("\n".join(message_lines(text)), file=sys.stderr)
 
 
 def ended(why: str, status: int) -> int:

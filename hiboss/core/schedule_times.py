@@ -1,9 +1,9 @@
 """When schedules are due: cron expressions, intervals and single times.
 
-Cron has five fields as in cron(5), or a name like @daily: 0 and 7 are Sunday, and day of
-month and day of week are alternatives when both are given. In a zone with clock changes a
-fixed time that does not exist fires at the first minute that does, and one that comes twice
-fires once; what runs every hour or minute runs in elapsed time.
+A cron expression has five fields as in cron(5), or is a name like @daily. 0 and 7 are Sunday.
+When day of month and day of week are both given, either one is enough. In a zone with clock
+changes, a fixed time that does not exist fires at the first minute that does, and one that
+exists twice fires once. A schedule for every hour or every minute follows elapsed time.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_WEEK_MS = 7 * 24 * 3_600_000  # no zone changes its clock twice within one
+_WEEK_MS = 7 * 24 * 3_600_000  # no zone changes its clock twice in one week
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9][0-9]*(?=,|$)", re.ASCII | re.IGNORECASE)
 
 
 class Timing(NamedTuple):
-    """One of the first three is given."""
+    """When a schedule fires: exactly one of `cron`, `every_ms` and `at` is given."""
 
     cron: str | None
     every_ms: int | None
     at: int | None
     zone: tzinfo
-    begun: int = 0  # from when an interval is counted
+    begun: int = 0  # intervals are counted from here
 
     def after(self, moment: int) -> int | None:
-        """The first slot after a moment; None when there is none."""
+        """Return the first slot after a moment; None if there is none."""
         if self.cron is not None:
             return next(cron_slots(self.cron, moment, self.zone), None)
         if self.every_ms is not None:
@@ -53,19 +53,19 @@ class Timing(NamedTuple):
 
 
 def check(expression: str) -> str:
-    """The expression, when it is one that can ever be due."""
+    """Return the cron expression if it is valid and can be due; raise BadCron if not."""
     fields = _fields(expression)
     start = clock.from_ms(0)
     try:
         next(CronSim(fields, start))
     except (CronSimError, StopIteration, ValueError) as error:
-        # ValueError: a number of thousands of digits.
+        # ValueError: a number with thousands of digits.
         why = str(error)[:60].lower() or "it is never due"
-        raise BadCron(value=_said(expression), why=why) from None
+        raise BadCron(value=_quoted(expression), why=why) from None
     return expression.strip()
 
 
-def _said(expression: str) -> str:
+def _quoted(expression: str) -> str:
     return expression.strip()[:80] or "''"
 
 
@@ -75,17 +75,17 @@ def _fields(expression: str) -> str:
     if len(words) == 1 and words[0].startswith("@"):
         if words[0].lower() not in NAMES:
             hint = nearest(words[0], list(NAMES))
-            raise BadCron(value=_said(expression), why=f"there is no {words[0][:20]}{hint}")
+            raise BadCron(value=_quoted(expression), why=f"there is no {words[0][:20]}{hint}")
         return NAMES[words[0].lower()]
     if len(words) != 5:
         fields = "1 field" if len(words) == 1 else f"{len(words)} fields"
-        raise BadCron(value=_said(expression), why=f"it has {fields} instead of 5")
-    # A range of one with a step is that one; cronsim would count on from it.
+        raise BadCron(value=_quoted(expression), why=f"it has {fields} instead of 5")
+    # A range of one value with a step (5-5/2) means that value; cronsim would continue after it.
     return " ".join(_RANGE_OF_ONE.sub(r"\1", word) for word in words)
 
 
 def cron_slots(expression: str, after: int, zone: tzinfo) -> Iterator[int]:
-    """Every slot after a moment, in order."""
+    """Yield every slot after a moment, in order."""
     fields = _fields(expression)
     minute, hour = fields.split()[:2]
     often = minute.startswith("*") or hour.startswith("*")
@@ -99,35 +99,36 @@ def cron_slots(expression: str, after: int, zone: tzinfo) -> Iterator[int]:
 def _fixed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
     for moment in CronSim(fields, clock.from_ms(after, zone)):
         slot = clock.to_ms(moment)
-        if slot > after:  # while a doubled hour runs again, cronsim begins with its first run
+        if slot > after:  # in the second pass of a repeated hour, cronsim begins with the first pass
             yield slot
 
 
 def _elapsed(fields: str, after: int, zone: tzinfo) -> Iterator[int]:
-    """Every minute whose wall clock matches, however often that comes.
+    """Yield every minute whose wall clock matches, also when that time exists twice.
 
-    One offset at a time: over a change of half an hour, or at midnight, cronsim loses its way.
+    Computed for one UTC offset at a time: cronsim gives wrong times across a clock change of half
+    an hour or at midnight.
     """
     begin = clock.from_ms(after, zone).replace(tzinfo=None)
     walls = CronSim(fields, begin)
-    wall = next(walls, None)  # no other matches between `begin` and this one
+    wall = next(walls, None)  # nothing else matches between `begin` and this one
     while wall is not None:
         offset = timezone(clock.from_ms(after, zone).utcoffset() or timedelta())
         slot = clock.to_ms(wall.replace(tzinfo=offset))
-        change = _change(after, slot, zone)
+        change = _offset_change(after, slot, zone)
         if change is None:
             yield slot
             after, begin, wall = slot, wall, next(walls, None)
             continue
         after = change
-        here = clock.from_ms(change, zone).replace(tzinfo=None) - timedelta(seconds=1)  # that minute counts
+        here = clock.from_ms(change, zone).replace(tzinfo=None) - timedelta(seconds=1)  # include that minute
         if not begin <= here < wall:
             begin, walls = here, CronSim(fields, here)
             wall = next(walls, None)
 
 
-def _change(after: int, until: int, zone: tzinfo) -> int | None:
-    """The first moment up to `until` whose offset is another than after the first one."""
+def _offset_change(after: int, until: int, zone: tzinfo) -> int | None:
+    """Return the first moment up to `until` with another UTC offset than `after` has; None if none."""
     offset = clock.from_ms(after, zone).utcoffset()
     while after < until:
         ahead = min(after + _WEEK_MS, until)

@@ -1,8 +1,8 @@
-"""The settings: declared once, in this table.
+"""The settings, declared once in one table.
 
-It yields the parsing of `config.toml`, the environment variables (`HIBOSS_<SECTION>_<KEY>`),
-`hiboss config show`, `config.example.toml` and the page of the docs. Limits are settings
-too: over one, a clear error and nothing stored.
+From the table come the parsing of `config.toml`, the environment variables
+(`HIBOSS_<SECTION>_<KEY>`), `hiboss config show`, `config.example.toml` and the page of the docs.
+Limits are settings too: a request over a limit gets an error, and nothing is stored.
 """
 
 from __future__ import annotations
@@ -42,111 +42,113 @@ def _setting(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """The values in force. Whoever uses one asks for it each time, so that a reload reaches them."""
+    """The values in effect. Read a value each time it is needed, so that a reload takes effect."""
 
-    text_bytes: int = _setting("limits", MIB, "The longest text of a message.")
-    subject_bytes: int = _setting("limits", KIB, "The longest subject, and the longest word about an agent.")
-    metadata_bytes: int = _setting("limits", 16 * KIB, "The most metadata of a message, as JSON.")
-    word_bytes: int = _setting("limits", 256, "The longest key, trace id or name of a person.", most=4 * KIB)
-    attachments: int = _setting("limits", 20, "How many files a message may bring.", least=0, most=1_000)
-    attachment_bytes: int = _setting("limits", 50 * MIB, "The largest file a message may bring.")
-    recipients: int = _setting("limits", 100, "To how many addresses one message may go.", most=10_000)
+    text_bytes: int = _setting("limits", MIB, "The size limit for the text of a message.")
+    subject_bytes: int = _setting(
+        "limits", KIB, "The size limit for a subject, and for each text that describes an agent."
+    )
+    metadata_bytes: int = _setting("limits", 16 * KIB, "The size limit for the metadata of a message.")
+    word_bytes: int = _setting(
+        "limits", 256, "The size limit for a key, a trace id and the name of a person.", most=4 * KIB
+    )
+    attachments: int = _setting(
+        "limits", 20, "How many attachments a message can have at most.", least=0, most=1_000
+    )
+    attachment_bytes: int = _setting("limits", 50 * MIB, "The size limit for one attachment.")
+    recipients: int = _setting("limits", 100, "How many recipients a message can have at most.", most=10_000)
     frame_bytes: int = _setting(
-        "limits", 4 * MIB, "The longest request on a connection made from now on.", least=KIB
+        "limits", 4 * MIB, "The size limit for one request; it applies to new connections.", least=KIB
     )
-    batch_requests: int = _setting("limits", 1_000, "How many requests one batch may hold.")
-    connections: int = _setting("limits", 4_096, "How many clients may be connected.")
+    batch_requests: int = _setting("limits", 1_000, "How many requests a batch can have at most.")
+    connections: int = _setting("limits", 4_096, "How many clients can be connected at the same time.")
     requests_in_flight: int = _setting(
-        "limits", 512, "How many unanswered requests of one connection are worked on; more are left unread."
+        "limits", 512, "How many requests of one connection are processed at the same time; the rest wait."
     )
-    page_size: int = _setting("limits", 10, "How many a list shows when nobody says how many.", most=1_000)
-    page_size_limit: int = _setting("limits", 100, "How many a list shows at most.", most=1_000)
+    page_size: int = _setting("limits", 10, "How many entries a list shows by default.", most=1_000)
+    page_size_limit: int = _setting("limits", 100, "How many entries a list can show at most.", most=1_000)
     count_exact_to: int = _setting(
-        "limits", 1_000, "Totals are exact up to this; beyond it they say 1000+.", most=1_000_000
+        "limits", 1_000, "Totals are exact up to this number; larger ones are shown as 1000+.", most=1_000_000
     )
     forbidden_paths: tuple[str, ...] = _setting(
         "attachments",
         ("~/.ssh", "~/.gnupg", "~/.aws"),
-        "Nothing in these directories is ever attached (nor in hiboss's own home).",
+        "Files in these directories cannot be attached (nor those in the home directory of hiboss).",
     )
     writer_queue: int = _setting(
-        "store", 8_192, "How many changes may wait to be written; more are answered busy."
+        "store", 8_192, "How many changes can wait to be written; further ones get the error busy."
     )
     group_operations: int = _setting("store", 1_024, "How many changes share one COMMIT at most.")
     lock_wait_seconds: float = _setting(
         "store",
         5.0,
-        "How long to wait while another program locks the database.",
+        "How long to wait while another program has locked the database.",
         least=0,
         most=600,
         live=False,
     )
     stop_seconds: float = _setting(
-        "daemon", 5.0, "How long a stop waits for answers to be read.", least=0, most=600
+        "daemon", 5.0, "How long a stop waits for clients to read their answers.", least=0, most=600
     )
     heartbeat_seconds: float = _setting(
         "daemon",
         15.0,
-        "How often to look at the clock anyway, for a machine that slept or a clock that was set.",
+        "How often to check the clock without a timer, in case the machine slept or its clock was set.",
         least=1,
         most=3_600,
     )
     parallel_lanes: int = _setting("delivery", 32, "How many lanes deliver at the same time.", most=1_000)
     post_seconds: float = _setting(
-        "delivery", 60.0, "How long a platform may take to confirm a post.", least=0.1, most=3_600
+        "delivery", 60.0, "How long a platform can take to confirm a post.", least=0.1, most=3_600
     )
     drain_seconds: float = _setting(
-        "delivery", 5.0, "How long a stop waits for posts in hand.", least=0, most=600
+        "delivery", 5.0, "How long a stop waits for posts that have begun.", least=0, most=600
     )
-    parallel_runs: int = _setting("runs", 4, "How many runs go on at the same time.", most=1_000)
+    parallel_runs: int = _setting("runs", 4, "How many runs are active at the same time.", most=1_000)
     idle_seconds: float = _setting(
-        "runs", 600.0, "A run that gives no sign of life for so long is ended.", least=0.1, most=86_400
+        "runs", 600.0, "A run without any output for this long is ended.", least=0.1, most=86_400
     )
     total_seconds: float = _setting(
-        "runs", 3_600.0, "A run that lasts longer is ended.", least=0.1, most=604_800
+        "runs", 3_600.0, "A run that takes longer than this is ended.", least=0.1, most=604_800
     )
     output_bytes: int = _setting(
-        "runs", MIB, "A run that writes more than this is ended.", least=KIB, most=1024 * MIB
+        "runs", MIB, "A run that writes more output than this is ended.", least=KIB, most=1024 * MIB
     )
     finish_seconds: float = _setting(
         "runs", 5.0, "How long a stop waits for runs to finish.", least=0, most=3_600
     )
-    hops: int = _setting(
-        "runs", 16, "Through how many hands an errand goes before the boss is asked.", most=1_000
-    )
+    hops: int = _setting("runs", 16, "How many hops a trace can have before the boss is asked.", most=1_000)
     runs_per_trace: int = _setting(
-        "runs", 50, "How many runs an errand takes before the boss is asked.", most=100_000
+        "runs", 50, "How many runs a trace can have before the boss is asked.", most=100_000
     )
     provider_modules: tuple[str, ...] = _setting(
         "providers",
         (),
-        "Python modules with providers of your own (docs/providers.md).",
+        "Python modules with your own providers (docs/providers.md).",
         key="modules",
         live=False,
     )
     adapter_modules: tuple[str, ...] = _setting(
         "adapters",
         (),
-        "Python modules with adapters of your own (docs/adapters.md).",
+        "Python modules with your own adapters (docs/adapters.md).",
         key="modules",
         live=False,
     )
     log_level: str = _setting(
-        "log", "info", "What is worth a line in the log.", key="level", choices=LOG_LEVELS
+        "log", "info", "The lowest level that is written to the log.", key="level", choices=LOG_LEVELS
     )
     log_bytes: int = _setting(
-        "log", 10 * MIB, "A log file of this size is put aside and a new one begun.", key="bytes", least=KIB
+        "log", 10 * MIB, "The size at which a new log file is begun.", key="bytes", least=KIB
     )
-    log_files: int = _setting(
-        "log", 5, "How many log files put aside are kept.", key="files", least=0, most=1_000
-    )
+    log_files: int = _setting("log", 5, "How many old log files are kept.", key="files", least=0, most=1_000)
 
     def check_word(self, field: str, value: str) -> str:
-        """A short text, when it can be stored."""
+        """Return a short text if it can be stored; raise BadText or TooLarge if not."""
         return measure(field, value, self.word_bytes)
 
     def adopt(self, other: Settings) -> None:
-        """Take over the live values of others, in place: everybody holds this object."""
+        """Copy the live values of `other` into this object, which the other parts hold."""
         for setting in TABLE:
             if setting.live:
                 object.__setattr__(self, setting.name, getattr(other, setting.name))
@@ -156,7 +158,7 @@ class Settings:
 class Setting:
     """One row of the table."""
 
-    name: str  # of the attribute
+    name: str  # of the attribute of Settings
     section: str
     key: str
     default: Any
@@ -164,18 +166,19 @@ class Setting:
     least: float
     most: float
     choices: tuple[str, ...]
-    live: bool  # a reload is enough
+    live: bool  # a reload is enough; else it takes effect at the next start
 
     def __str__(self) -> str:
         return f"{self.section}.{self.key}"
 
     @property
     def variable(self) -> str:
+        """The environment variable of this setting."""
         return f"HIBOSS_{self.section}_{self.key}".upper()
 
     @property
     def wants(self) -> str:
-        """What would be right, in words."""
+        """A description of the valid values."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if isinstance(self.default, tuple):
@@ -189,12 +192,12 @@ class Setting:
         return f"{number} from {self.least:.15g}{most}{size}"
 
     def check(self, value: Any, where: str) -> Any:
-        """The value as the program uses it, or what is wrong with it."""
+        """Return the value as the program uses it; raise BadSetting if it is wrong."""
         if where == self.variable and isinstance(self.default, tuple):
             value = [part.strip() for part in value.split(",") if part.strip()]
         found = self._read(value)
         if found is None:
-            raise BadSetting(where=where, value=_shown(value), wants=self.wants)
+            raise BadSetting(where=where, value=_quoted(value), wants=self.wants)
         return found
 
     def _read(self, value: Any) -> Any:
@@ -228,11 +231,11 @@ def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
     return value if isinstance(value, (int, float)) else None
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     try:
         return repr(value)[:80] if isinstance(value, (str, list, dict)) else str(value).lower()[:80]
-    except ValueError:  # Python does not write down a number of thousands of digits
-        return "a number without end"
+    except ValueError:  # Python refuses to print a number with thousands of digits
+        return "a number with thousands of digits"
 
 
 def _table() -> Iterator[Setting]:
@@ -248,16 +251,16 @@ DEFAULTS = Settings()
 
 
 class Configuration:
-    """The settings in force and where each comes from; read from a file and the environment."""
+    """The settings in effect and the source of each; read from a file and the environment."""
 
     def __init__(self, path: str, environ: Mapping[str, str]) -> None:
         self._path = path
         self._environ = environ
         self.settings, self.sources = self._load()
-        self.waiting: dict[Setting, Any] = {}  # changed since, and in force from the next start
+        self.waiting: dict[Setting, Any] = {}  # changed since the start, in effect from the next one
 
     def reload(self) -> list[Setting]:
-        """Read again. What is wrong raises BadConfig and leaves everything as it was."""
+        """Read the settings again and return those that changed; BadConfig leaves all as they were."""
         found, sources = self._load()
         before = {setting: getattr(self.settings, setting.name) for setting in TABLE}
         new = {s: getattr(found, s.name) for s in TABLE if not s.live}
@@ -281,7 +284,7 @@ class Configuration:
 
 
 def describe(configuration: Configuration) -> list[dict[str, Any]]:
-    """Every setting as it is shown: value, where from, and how to change it."""
+    """Return every setting as `hiboss config show` shows it."""
 
     def plain(value: Any) -> Any:
         return list(value) if isinstance(value, tuple) else value
@@ -309,7 +312,7 @@ def _from_file(path: str) -> Iterator[Found]:
     for section, body in _document(path).items():
         if not isinstance(body, dict):
             inside = [str(s) for s in TABLE if section in (s.key, s.name)]
-            hint = f" (it belongs into a section: {inside[0]})" if inside else ""
+            hint = f" (it belongs in a section: {inside[0]})" if inside else ""
             raise UnknownSetting(where=path, name=section, hint=hint)
         if section not in SECTIONS:
             raise UnknownSetting(where=path, name=f"[{section}]", hint=nearest(section, list(SECTIONS)))
@@ -322,18 +325,18 @@ def _from_file(path: str) -> Iterator[Found]:
 
 def _document(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # some editors write a mark in front
+        with open(path, encoding="utf-8-sig", newline="") as file:  # sig: some editors write a BOM
             return tomllib.loads(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise BadConfig(where=path, detail=error.strerror or str(error)) from None
-    except (ValueError, RecursionError) as error:  # also of a number or a nesting beyond all measure
+    except (ValueError, RecursionError) as error:  # also for far too long numbers and too deep nesting
         raise BadConfig(where=path, detail=str(error)) from None
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Found]:
-    """Only names that begin with one of our sections are ours to judge."""
+    """Yield the settings in the environment; an unknown name is refused if it begins like a section."""
     known = {setting.variable: setting for setting in TABLE}
     prefixes = tuple(f"HIBOSS_{section}_".upper() for section in SECTIONS)
     for name in sorted(environ):

@@ -1,7 +1,8 @@
-"""`python -m hiboss.daemon` serves until it is told to stop.
+"""The command line of the daemon process.
 
-`python -m hiboss.daemon --once` answers one request from standard input and ends; that is
-how the CLI sets a home up while no daemon runs.
+`python -m hiboss.daemon` serves until it is stopped. With `--ready-fd N` it reports on that file
+descriptor whether its start succeeded. `python -m hiboss.daemon --once` answers one request from
+standard input and ends; the CLI uses it to set up a home while no daemon runs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from ..core.errors import HibossError
 from ..core.paths import Home
 from ..rpc import codec
-from .lifecycle import log, once, serve, tell
+from .lifecycle import log, once, report_start, serve
 
 
 def main(arguments: list[str]) -> int:
@@ -28,8 +29,8 @@ def main(arguments: list[str]) -> int:
     try:
         asyncio.run(serve(home, ready))
     except HibossError as error:
-        log.error("The daemon could not run: %s", error, extra={"action": "start"})
-        tell(ready, {"ready": False, "message": error.message, **error.payload()})
+        log.error("The daemon could not start: %s", error, extra={"action": "start"})
+        report_start(ready, {"ready": False, "message": error.message, **error.payload()})
         if ready is None:
             sys.stderr.write(f"error: {error.message}\n")
         return error.exit

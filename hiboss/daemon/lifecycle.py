@@ -1,8 +1,7 @@
-"""The daemon: the order of its life. Parts are built in route order and stopped in reverse.
+"""The life of the daemon: build, start, open the doors, wait, stop.
 
-`python -m hiboss.daemon` serves until it is told to stop.
-`python -m hiboss.daemon --once` answers one request from standard input and ends; that is
-how the CLI sets a home up while no daemon runs.
+Parts are built in the order an envelope passes them, and stopped in reverse. Which part wakes which
+is in `wiring`.
 """
 
 from __future__ import annotations
@@ -47,24 +46,24 @@ class Daemon:
         self.dispatcher: Dispatcher
         self.server: Server
         self.wiring: Wiring
-        self._life = AsyncExitStack()
-        self._served = False  # a single answer offline is no life
+        self._cleanup = AsyncExitStack()  # what to do when it stops, last first
+        self._served = False  # False for `--once`, which logs no start and no stop
 
     async def build(self) -> None:
-        """Everything up to the doors, which are still closed; nothing stays behind if it fails."""
-        async with AsyncExitStack() as life:
+        """Build all parts; the doors stay closed. If it fails, what was built is closed again."""
+        async with AsyncExitStack() as cleanup:
             self.home.create()
             lock = Lock(self.home)
-            life.callback(lock.release)
+            cleanup.callback(lock.release)
             logs.start(self.home, self.settings)
             store = await Store.open(self.home, self.settings)
-            life.push_async_callback(store.close)
+            cleanup.push_async_callback(store.close)
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
             self.wiring = Wiring(store, self.home, self.settings, router)
             auth = Authenticator(store, policy, self.wiring.presence)
-            self.wiring.runner.token_ended = auth.forget
+            self.wiring.runner.on_token_ended = auth.forget
             context = Context(
                 home=self.home,
                 configuration=self.configuration,
@@ -86,50 +85,51 @@ class Daemon:
             )
             self.dispatcher = Dispatcher(context)
             self.server = Server(self.dispatcher, self.settings)
-            self._life = life.pop_all()
+            self._cleanup = cleanup.pop_all()
 
     async def begin(self) -> None:
-        """Before the doors open: what was in hand comes back, what is overdue arrives, adapters start."""
-        self._life.push_async_callback(self.wiring.close)
+        """Start the parts before the doors open: free what was held, start adapters, wake what is overdue."""
+        self._cleanup.push_async_callback(self.wiring.close)
         await self.wiring.start()
 
     async def open_doors(self) -> None:
         _allow_many_files()
         await self.server.listen(self.home.socket)
-        self._life.callback(_remove, self.home.socket)
-        self._life.push_async_callback(self.server.close)
-        self._life.push_async_callback(
-            self.wiring.runner.close
-        )  # agents at work may still say what they found
-        self._life.callback(self.wiring.waiters.close)  # first of all: nobody keeps the doors waiting
+        self._cleanup.callback(_remove, self.home.socket)
+        self._cleanup.push_async_callback(self.server.close)
+        # Before the doors close: agents that finish now may still send.
+        self._cleanup.push_async_callback(self.wiring.runner.close)
+        # First of all at the stop: calls that wait would keep the doors open.
+        self._cleanup.callback(self.wiring.waiters.close)
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
 
     def reload(self) -> list[Setting]:
-        """Follow the settings as they are now; wrong ones raise, and the last good ones stay."""
+        """Read the settings again and return the changed ones. Wrong settings raise; the old ones stay."""
         changed = self.configuration.reload()
         logs.adjust(self.settings)
         names = ", ".join(str(setting) for setting in changed) or "nothing"
         log.info("Settings read again; changed: %s.", names, extra={"action": "reload"})
         for setting in self.configuration.waiting:
-            log.warning("%s changes with the next start.", setting, extra={"action": "reload"})
+            log.warning("%s takes effect at the next start.", setting, extra={"action": "reload"})
         return changed
 
     def on_hangup(self) -> None:
+        """Reload the settings for SIGHUP; there is nobody to answer, so errors are logged."""
         try:
             self.reload()
         except BadConfig as error:
-            log.error("The settings stay as they were: %s", error, extra={"action": "reload"})
+            log.error("The settings were not changed: %s", error, extra={"action": "reload"})
 
     async def close(self) -> None:
-        await self._life.aclose()
+        await self._cleanup.aclose()
         if self._served:
             log.info("Daemon stopped.", extra={"action": "stop"})
 
 
 @contextmanager
 def _usable(home: Home) -> Iterator[None]:
-    """What the system refuses while we start is about the home: say so, without a traceback."""
+    """Turn an OSError during the start into HomeUnusable, which has no traceback."""
     try:
         yield
     except OSError as error:
@@ -138,7 +138,7 @@ def _usable(home: Home) -> Iterator[None]:
 
 
 async def serve(home: Home, ready: int | None) -> None:
-    """Live: build, open the doors, wait for the end, close in reverse."""
+    """Build the daemon, open the doors, wait for the stop, close everything in reverse."""
     daemon = Daemon(home, Configuration(home.config, os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -150,15 +150,15 @@ async def serve(home: Home, ready: int | None) -> None:
         with _usable(home):
             await daemon.begin()
             await daemon.open_doors()
-        _spare_the_collector()
-        tell(ready, {"ready": True, "pid": os.getpid()})
+        _tune_garbage_collection()
+        report_start(ready, {"ready": True, "pid": os.getpid()})
         await daemon.stopping.wait()
     finally:
         await daemon.close()
 
 
 async def once(home: Home, line: bytes) -> bytes:
-    """Answer a single request, with the lock held and no door open."""
+    """Answer a single request, with the lock of the home held and the doors closed."""
     request = codec.parse(line)
     if not isinstance(request, codec.Request):
         raise SystemExit("usage: one JSON-RPC request on standard input")
@@ -173,22 +173,22 @@ async def once(home: Home, line: bytes) -> bytes:
         await daemon.close()
 
 
-def tell(ready: int | None, word: dict[str, object]) -> None:
-    """Tell whoever started us, once, how it went."""
+def report_start(ready: int | None, report: dict[str, object]) -> None:
+    """Report to the process that started the daemon, once, whether the start succeeded."""
     if ready is not None:
-        os.write(ready, json.dumps(word, default=str).encode() + b"\n")
+        os.write(ready, json.dumps(report, default=str).encode() + b"\n")
         os.close(ready)
 
 
-def _spare_the_collector() -> None:
-    """What lives as long as we do is never looked at again, and a send makes no cycles to look for."""
+def _tune_garbage_collection() -> None:
+    """Exclude what lives as long as the daemon, and collect less often: a send makes no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
 
 def _allow_many_files() -> None:
-    """A thousand idle clients need a thousand descriptors; the usual soft limit is 1,024."""
+    """Raise the limit of open files: 1,000 idle clients need 1,000, and the usual soft limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 16_384 if hard == resource.RLIM_INFINITY else min(hard, 16_384)
     if soft < wanted:

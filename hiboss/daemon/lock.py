@@ -1,4 +1,4 @@
-"""One daemon per home: a lock on daemon.pid, whose first word is the holder's pid."""
+"""One daemon per home: a lock on the file daemon.pid, which contains the pid of its holder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.paths import Home
 
 
 class Lock:
-    """Held as long as the process lives; the kernel releases it even after kill -9."""
+    """Held until the process ends; the kernel releases it also after kill -9."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.pid_file
@@ -21,14 +21,14 @@ class Lock:
         except OSError as error:
             raise HomeUnusable(home=str(home), why=f"{error.strerror} ({self._path})") from error
         if not self._acquire():
-            word = os.read(self._file, 100).split()[:1]
+            pid = os.read(self._file, 100).split()[:1]
             os.close(self._file)
-            raise DaemonRunning(pid=word[0].decode() if word else "unknown", home=str(home))
+            raise DaemonRunning(pid=pid[0].decode() if pid else "unknown", home=str(home))
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()} {__version__}\n".encode(), 0)
 
     def _acquire(self) -> bool:
-        """Tried for a moment: a command that asks who holds the lock takes it for an instant."""
+        """Try for 0.2 seconds: a command that checks who holds the lock takes it for a moment."""
         for _ in range(20):
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -38,6 +38,6 @@ class Lock:
         return False
 
     def release(self) -> None:
-        # The file stays (empty): unlinking it would let two daemons lock two files of one name.
+        # The file stays, empty. If it were deleted, two daemons could lock two files of the same name.
         os.ftruncate(self._file, 0)
         os.close(self._file)

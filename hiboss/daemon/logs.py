@@ -1,4 +1,4 @@
-"""The daemon's log: a sentence, what it is about, and never a secret."""
+"""The daemon's log file: one line per record (time, level, action, sentence), and no secrets."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ..core.paths import Home
 from ..core.quoting import redact
 from ..core.settings import Settings
 
-# What others said is quoted in our sentences: it shall not begin a line of its own, nor steer a terminal.
-_TAMED = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+# Sentences quote texts of others: control characters must not start a new line or control a terminal.
+_ESCAPES = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
 
-class _Line(logging.Formatter):
-    """One line: time, level, action, sentence; then a traceback if there is one. Secrets redacted."""
+class _LineFormatter(logging.Formatter):
+    """Formats one line: time, level, action, sentence; then a traceback if there is one. Redacts secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         action = getattr(record, "action", record.name.removeprefix("hiboss."))
-        said = record.getMessage().translate(_TAMED)
-        text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {said}"
+        sentence = record.getMessage().translate(_ESCAPES)
+        text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {sentence}"
         if record.exc_info:
             for line in self.formatException(record.exc_info).split("\n"):
-                text += f"\n  {line.translate(_TAMED)}"
+                text += f"\n  {line.translate(_ESCAPES)}"
         return redact(text)
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A log readable for its owner only, also the new one after each rotation."""
+    """A log file that only its owner can read, also the new file after each rotation."""
 
     def _open(self) -> TextIOWrapper:
         def private(path: str, flags: int) -> int:
@@ -48,16 +48,16 @@ def start(home: Home, settings: Settings) -> None:
         encoding="utf-8",
         errors="backslashreplace",
     )
-    handler.setFormatter(_Line())
+    handler.setFormatter(_LineFormatter())
     logging.getLogger().handlers[:] = [handler]
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it reports every wake twice
-    for library in ("httpx", "httpcore"):  # they write down whole addresses, with what is secret in them
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it logs every wake twice
+    for library in ("httpx", "httpcore"):  # they log whole URLs, which can contain secrets
         logging.getLogger(library).setLevel(logging.WARNING)
     adjust(settings)
 
 
 def adjust(settings: Settings) -> None:
-    """Follow settings that have changed."""
+    """Apply changed settings: level, size and number of files."""
     root = logging.getLogger()
     root.setLevel(settings.log_level.upper())
     for handler in root.handlers:

@@ -1,6 +1,6 @@
-"""The works: scheduler, delivery, adapters and the bus, and who wakes whom.
+"""Connect the parts of the daemon: runner, delivery, scheduler, adapters, waiters, and who wakes whom.
 
-Nobody on the route knows the next station by import; here they are tied together.
+The parts do not import each other; their callbacks are set here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Wiring:
-    """Built without moving; `start` sets it going, and each part has its own `close`."""
+    """All parts, connected. Nothing runs before `start`; `close` stops them in the right order."""
 
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
         self._store = store
@@ -42,72 +42,82 @@ class Wiring:
         self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
         self.supervisor = Supervisor(
-            registry, self.bus, router.receive, self._adapter_runs, self._adapter_fails
+            registry, self.bus, router.receive, self._adapter_running, self._adapter_failing
         )
         self.delivery = Delivery(store, home, settings, self.supervisor, self.bus)
         self.runner = Runner(store, home, settings, self.bus)
-        self.scheduler = Scheduler(store, settings, self._woken, self.presence.flush)
+        self.scheduler = Scheduler(store, settings, self._wake, self.presence.flush)
         self.delivery.nudge = self.scheduler.nudge
-        self.runner.activity = lambda agent: self.waiters.wake([-agent])
+        self.runner.on_activity = lambda agent: self.waiters.wake([-agent])
         self.runner.nudge = self.scheduler.nudge
         router.accepted = self.runner.accepted = self._accepted
 
     async def start(self) -> None:
-        """What was in hand comes back, adapters start, what is overdue arrives."""
-        await self.runner.start()  # before holds are freed: what is left of a run must not go on
+        """Free what was held, start the adapters, wake what is overdue, give turns to agents."""
+        await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
-        for row in self._store.read(bindings.listed):
+        for row in self._store.read(bindings.list_all):
             self.supervisor.add(row)
         self.scheduler.start()
         self.runner.begin()
 
     async def close(self) -> None:
-        await self.runner.close()  # first, if the doors have not done it: its answers want to be delivered
+        await (
+            self.runner.close()
+        )  # first (if the doors have not done it): its answers must still be delivered
         await self.scheduler.close()
-        await self.delivery.close()  # before the crew: what is in hand needs it
+        await self.delivery.close()  # before the adapters: what is being delivered needs them
         await self.supervisor.close()
         try:
             await self.presence.flush()
         except HibossError as error:
-            log.error("Who was seen last was not written: %s", error, extra={"action": "stop"})
+            log.error("When callers were last seen could not be written: %s", error, extra={"action": "stop"})
 
     # --- who wakes whom --------------------------------------------------------------
 
     def _arrived(self, recipients: list[int]) -> None:
-        """After each COMMIT: something came for these, or may be due for them again."""
+        """After each COMMIT: something arrived for these address ids, or may be due again."""
         self.waiters.wake(recipients)
         self.runner.wake(recipients, eager=True)
 
     def _accepted(self, what: Accepted) -> None:
+        """A message was accepted: deliver it now, or set the timer for it."""
         if what.deliver_at is not None:
             self.scheduler.nudge(what.deliver_at)
             return
         if what.lanes:
             self.delivery.wake([Lane(*lane) for lane in what.lanes], eager=True)
-        self._tell_watchers(what.envelopes, what.recipients)
+        self._publish_arrivals(what.envelopes, what.recipients)
 
-    def _woken(self, what: Woken) -> None:
+    def _wake(self, what: Woken) -> None:
+        """The scheduler found something due."""
         self.delivery.wake([lane for lane in what.lanes if lane.binding is not None], eager=True)
         self.runner.wake([lane.address for lane in what.lanes if lane.binding is None])
-        self._tell_watchers(what.envelopes, what.recipients)
+        self._publish_arrivals(what.envelopes, what.recipients)
 
-    def _tell_watchers(self, envelopes: Sequence[int], recipients: Sequence[int]) -> None:
+    def _publish_arrivals(self, envelopes: Sequence[int], recipients: Sequence[int]) -> None:
         if envelopes and self.bus.watched:
-            fact = EnvelopesArrived(at=clock.now(), envelopes=tuple(envelopes), recipients=tuple(recipients))
-            self.bus.publish(fact)
+            event = EnvelopesArrived(at=clock.now(), envelopes=tuple(envelopes), recipients=tuple(recipients))
+            self.bus.publish(event)
 
-    async def _adapter_runs(self, slot: Slot) -> None:
+    async def _adapter_running(self, slot: Slot) -> None:
+        """Wake the lanes of an adapter; try again a few times when the store cannot be used."""
         for pause in (0.1, 1.0, 5.0, 30.0):
             try:
                 await self.delivery.resume(slot.binding)
                 return
             except HibossError as error:
-                log.error("The lanes of %s wait: %s", slot.name, error, extra={"action": "adapter"})
+                log.error(
+                    "The lanes of %s could not be woken: %s", slot.name, error, extra={"action": "adapter"}
+                )
                 await asyncio.sleep(pause)
 
-    async def _adapter_fails(self, slot: Slot) -> None:
-        text = f"{slot.name} does not run: {slot.error}\nIt is started again. See: hiboss daemon status"
+    async def _adapter_failing(self, slot: Slot) -> None:
+        """Tell the boss that an adapter does not run."""
+        text = f"{slot.name} does not run: {slot.error}\nIt is restarted. See: hiboss daemon status"
         try:
             await self._store.write(lambda tx: notices.notify(tx, BOSS, text, clock.now()))
         except HibossError as error:
-            log.error("The boss was not told of %s: %s", slot.name, error, extra={"action": "adapter"})
+            log.error(
+                "The notice about %s could not be sent: %s", slot.name, error, extra={"action": "adapter"}
+            )

@@ -1,4 +1,7 @@
-"""Files that came with messages: copied into media/ under their content's hash, and on disk for good."""
+"""Attachments: copy a file into `media/` under the hash of its content, and sync it to disk.
+
+Also here: which files may be attached at all.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +27,25 @@ from ..core.paths import Home, sync_directory
 from ..core.settings import Settings
 
 _CHUNK = 1024 * 1024
-_PATH_BYTES = 4096  # no system opens a longer path, and to resolve one takes time by the square
+_PATH_BYTES = (
+    4096  # no system opens a longer path, and the time to resolve one grows with the square of its length
+)
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
 
 
 def keep(home: Home, path: str, settings: Settings) -> Attachment:
-    """Copy one file, found by its path, into media/. Blocking: call it off the event loop."""
+    """Copy one file into media/ and return it as an attachment. It blocks: call it in a thread."""
     check_text(path, "attachment path")
     if len(os.fsencode(path)) > _PATH_BYTES:
-        raise AttachmentUnreadable(path=f"{path[:100]}…", why="a path this long cannot be opened")
+        raise AttachmentUnreadable(path=f"{path[:100]}…", why="the path is too long")
     if not os.path.isabs(path):
         raise AttachmentUnreadable(path=path, why="over the socket a path must be absolute")
     if os.path.basename(path) in ("", ".", ".."):
-        raise AttachmentUnreadable(path=path, why="it is written like a directory")
+        raise AttachmentUnreadable(path=path, why="it is a directory")
     real = os.path.realpath(path)
     limit = settings.attachment_bytes
-    _refuse_private(path, real, settings.forbidden_paths)
-    _refuse_secrets(home, path, real)
+    _refuse_forbidden(path, real, settings.forbidden_paths)
+    _refuse_home(home, path, real)
     with open(_open(path, real), "rb") as source:
         size = os.fstat(source.fileno()).st_size
         _refuse_larger(path, size, limit)
@@ -52,19 +57,19 @@ def keep(home: Home, path: str, settings: Settings) -> Attachment:
             raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
 
 
-def _refuse_private(path: str, real: str, forbidden: Sequence[str]) -> None:
+def _refuse_forbidden(path: str, real: str, forbidden: Sequence[str]) -> None:
     for place in forbidden:
         root = os.path.realpath(os.path.expanduser(place))
         if os.path.commonpath([real, root]) == root:
             raise AttachmentPrivate(path=path, place=place)
 
 
-def _refuse_secrets(home: Home, path: str, real: str) -> None:
-    """Nothing under the home may leave it but media/: there lie tokens and the database."""
+def _refuse_home(home: Home, path: str, real: str) -> None:
+    """Refuse every file of the home except those in media/: tokens and the database are there."""
     root, media = os.path.realpath(home.path), os.path.realpath(home.media)
     if os.path.commonpath([real, root]) == root and os.path.commonpath([real, media]) != media:
         raise AttachmentForbidden(path=path, media=home.media)
-    # A hard link too; and the daemon must never open and close its own database, or its locks are gone.
+    # Also hard links. DANGER: if the daemon opens and closes its own database, SQLite's locks are lost.
     try:
         found = os.stat(real)
     except OSError:
@@ -84,7 +89,7 @@ def _refuse_larger(path: str, size: int, limit: int) -> None:
 
 def _open(path: str, real: str) -> int:
     try:
-        # NONBLOCK: opening a pipe must not wait for somebody to write into it.
+        # NONBLOCK: opening a named pipe must not wait for a writer.
         source = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         raise AttachmentMissing(path=path) from None
@@ -92,7 +97,7 @@ def _open(path: str, real: str) -> int:
         raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
     if not stat.S_ISREG(os.fstat(source).st_mode):
         os.close(source)
-        raise AttachmentUnreadable(path=path, why="it is no ordinary file")
+        raise AttachmentUnreadable(path=path, why="it is not a regular file")
     return source
 
 
@@ -115,12 +120,12 @@ def _copy(home: Home, source: BinaryIO, name: str, limit: int) -> Attachment:
 
 
 def _write(source: BinaryIO, path: str, name: str, limit: int) -> tuple[str, int]:
-    """Copy, hash and sync; the hash and the size of what was really read."""
+    """Copy, hash and sync; return the hash and the size of what was read."""
     hash_, size = hashlib.sha256(), 0
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
         while chunk := source.read(_CHUNK):
             size += len(chunk)
-            _refuse_larger(name, size, limit)  # it may have grown since we looked
+            _refuse_larger(name, size, limit)  # it may have grown since its size was checked
             hash_.update(chunk)
             copy.write(chunk)
         copy.flush()

@@ -1,7 +1,9 @@
-"""Delivery: claim, hand over, settle. One envelope at a time in a lane, many lanes at once.
+"""Delivery to channels: claim an envelope, hand it to the adapter, settle it.
 
-What a lane has in hand is marked before it is handed over. Settling one and claiming the
-next are one transaction. The type of an error decides what happens; adapters never retry.
+One envelope at a time in a lane, many lanes at once. An envelope is marked as held before it is
+handed over. Settling one and claiming the next is one transaction. The class of an error decides what
+happens (EnvelopeError: this one fails; LaneError: the lane waits); adapters never retry. Lanes of
+agents are served by hiboss/agents/runner.py.
 """
 
 from __future__ import annotations
@@ -32,16 +34,22 @@ from ..store.group_commit import Tx
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
-LONGEST_WAIT_SECONDS = 24 * 3600.0  # whatever a platform says
-LONGEST_ID = 500
-BURST = 50  # envelopes of one lane before others get its place
-
-
+LONGEST_WAIT_SECONDS = 24 * 3600.0  # a longer retry_after of a platform is cut to this
+LONGEST_ID = 500  # characters of a platform's message id
+BURST = 50  # envelopes of one lane before another lane gets its place
 T = TypeVar("T")
 
 
+class Posted(NamedTuple):
+    """A chunk that was posted."""
+
+    number: int  # of the chunk, from 0
+    chunk: str
+    platform_id: str
+
+
 class Settle(NamedTuple):
-    """What to write about a hand-over, and what follows once it is written."""
+    """What to write after a hand-over, and what follows when it is written."""
 
     write: Callable[[Tx], None]
     event: Event
@@ -57,28 +65,30 @@ class Delivery:
         self._settings = settings
         self._supervisor = supervisor
         self._bus = bus
-        self._queue: WorkQueue[Lane] = WorkQueue(lambda: settings.parallel_lanes, self._work)
-        self.nudge: Callable[[int], None]  # the scheduler's, set by the assembly
+        self._queue: WorkQueue[Lane] = WorkQueue(lambda: settings.parallel_lanes, self._serve)
+        self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
 
     async def start(self) -> None:
-        """What another daemon had in hand comes back; lanes are woken when their adapters run."""
+        """Free what an earlier daemon held. Lanes are woken later, when their adapters run."""
         freed = await self._store.write(lanes.free_holds)
         if freed:
-            log.warning("%d envelopes were in hand when the daemon ended; they come again.", freed)
+            log.warning(
+                "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
+            )
 
     async def resume(self, binding: int) -> None:
-        """An adapter runs, for the first time or again: all its lanes go on."""
+        """Wake all lanes of a binding. Called when its adapter runs, for the first time or again."""
         await self._store.write(lambda tx: lanes.reopen_binding(tx, binding))
         self.wake(await self._store.read_in_thread(lambda c: lanes.with_work(c, binding)))
 
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
-        """Look into these lanes. `eager`: something new came, so try also one that waits."""
+        """Look what is due in these lanes. `eager`: it is new, so try a waiting lane at once."""
         for lane in found:
-            if not self._supervisor.is_starting(lane.binding):  # it wakes its lanes itself
+            if not self._supervisor.is_starting(lane.binding):  # `resume` wakes them when it runs
                 self._queue.wake(lane, eager=eager)
 
     async def close(self) -> None:
-        """Let what is in hand be settled, for a bounded time; the rest comes back at the next start."""
+        """Let deliveries finish for a limited time. The others are redelivered after the next start."""
         tasks = self._queue.close()
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
@@ -88,37 +98,40 @@ class Delivery:
         try:
             freed = await self._store.write(lanes.free_holds)
         except HibossError as error:  # the next start does it
-            log.error("What is in hand stays marked: %s", error, extra={"action": "stop"})
+            log.error("Envelopes being delivered could not be freed: %s", error, extra={"action": "stop"})
             return
         if freed:
-            log.warning("%d envelopes were still in hand at the stop; they come again.", freed)
+            log.warning("%d envelopes were being delivered at the stop; they are redelivered.", freed)
 
-    async def _work(self, lane: Lane, eager: bool) -> None:
+    async def _serve(self, lane: Lane, eager: bool) -> None:
+        """Deliver what is due in a lane."""
         try:
             await self._deliver(lane, eager)
-        except Exception as error:  # a defect of ours must not strand what the lane has in hand
-            log.exception("A lane broke off.", extra={"action": "deliver"})
-            await self._break_off(lane, Failure("broke_off", f"hiboss failed here: {type(error).__name__}"))
+        except Exception as error:  # a defect of ours: what the lane holds must be freed
+            log.exception("Delivery in a lane failed.", extra={"action": "deliver"})
+            await self._break_off(
+                lane, Failure("broke_off", f"hiboss failed to deliver it: {type(error).__name__}")
+            )
 
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
-        """What it had in hand waits with the lane, as after any error, and is tried again."""
+        """Free what the lane holds and let the lane wait, as after any other error."""
         now = clock.now()
         until = now + int(backoff.delay_seconds(1) * 1000)
 
         def write(tx: Tx) -> None:
-            lanes.broke_off(tx, lane, failure, until, now)
+            lanes.retry_held_later(tx, lane, failure, until, now)
 
         await self._store.write_until_done(write)
         self.nudge(until)
 
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
-        for turn in range(BURST + 1):
-            last = turn == BURST or self._queue.closed
+        for number in range(BURST + 1):
+            last = number == BURST or self._queue.closed
             claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
             if claimed is None:
-                if turn == BURST:
-                    self._queue.once_more(lane)  # stand in line again
+                if number == BURST:
+                    self._queue.once_more(lane)  # more may be due; other lanes come first
                 return
             crashpoint(CLAIMED)
             settle = await self._hand_over(lane, claimed)
@@ -127,7 +140,7 @@ class Delivery:
     async def _settle_and_claim(
         self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool
     ) -> EnvelopeRow | None:
-        """One transaction. While the store cannot be used, what came of a hand-over is not forgotten."""
+        """Settle the last envelope and claim the next, in one transaction, repeated until the store works."""
         boot = self._store.boot
 
         def change(tx: Tx) -> EnvelopeRow | None:
@@ -144,7 +157,7 @@ class Delivery:
         return claimed
 
     async def _hand_over(self, lane: Lane, claimed: EnvelopeRow) -> Settle:
-        """Post it, and say what to write about that."""
+        """Post an envelope, and return what to write about it."""
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
@@ -158,9 +171,9 @@ class Delivery:
         except TimeoutError:
             text = f"no answer within {self._settings.post_seconds:g} seconds"
             return self._waits(lane, claimed, Failure("timed_out", text), None)
-        except HibossError as error:  # a chunk could not be noted
+        except HibossError as error:  # a posted chunk could not be recorded
             return self._waits(lane, claimed, Failure(error.code, error.message), None)
-        except BaseException as error:  # a defect of the adapter's stops its own lane only, also sys.exit
+        except BaseException as error:  # a defect of an adapter, also SystemExit, stops its own lane only
             if is_our_cancellation(error):
                 raise
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
@@ -168,37 +181,38 @@ class Delivery:
             return self._waits(lane, claimed, failure, None)
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
-        number, kept = int(claimed["id"]), claimed["posted"]
-        chunks = [row["content"] for row in kept] or adapter.chunks(letter)
+        number, planned = int(claimed["id"]), claimed["posted"]
+        chunks = [row["content"] for row in planned] or adapter.chunks(letter)
         if not chunks:
-            raise EnvelopeError("nothing_to_post", "the adapter found nothing in it to post")
-        sent = {row["chunk"] for row in kept if row["posted_at"] is not None}
-        if len(chunks) > 1 and not kept:
+            raise EnvelopeError("nothing_to_post", "the adapter has nothing to post for it")
+        sent = {row["chunk"] for row in planned if row["posted_at"] is not None}
+        if len(chunks) > 1 and not planned:
             await self._store.write(lambda tx: posts.plan(tx, number, chunks))
-        notes: list[tuple[int, str, str]] = []
-        for place, chunk in enumerate(chunks):
-            if place in sent:
+        posted: list[Posted] = []
+        for index, chunk in enumerate(chunks):
+            if index in sent:
                 continue
-            posted = await adapter.post(letter, place, chunk)
+            platform_id = await adapter.post(letter, index, chunk)
             crashpoint(POSTED)
-            # Whatever an adapter calls an id: it is posted, and must not fail at our noting it.
-            notes.append((place, chunk, str(posted).encode("utf-8", "replace").decode()[:LONGEST_ID]))
-            if place < len(chunks) - 1:  # the last one is noted with the settling
-                await self._note(number, notes.pop())
-        return self._done(lane, number, notes)
+            # The chunk is posted: an odd id of an adapter must not make the recording fail.
+            id_ = str(platform_id).encode("utf-8", "replace").decode()[:LONGEST_ID]
+            posted.append(Posted(index, chunk, id_))
+            if index < len(chunks) - 1:  # the last one is recorded when the envelope is settled
+                await self._record(number, posted.pop())
+        return self._done(lane, number, posted)
 
-    async def _note(self, number: int, note: tuple[int, str, str]) -> None:
+    async def _record(self, number: int, chunk: Posted) -> None:
         now = clock.now()
-        await self._store.write(lambda tx: posts.note_post(tx, number, *note, now))
+        await self._store.write(lambda tx: posts.note_post(tx, number, *chunk, now))
 
-    # --- what is written about it ----------------------------------------------------
+    # --- what is written afterwards --------------------------------------------------
 
-    def _done(self, lane: Lane, number: int, notes: list[tuple[int, str, str]]) -> Settle:
+    def _done(self, lane: Lane, number: int, posted: list[Posted]) -> Settle:
         now = clock.now()
 
         def write(tx: Tx) -> None:
-            for note in notes:
-                posts.note_post(tx, number, *note, now)
+            for chunk in posted:
+                posts.note_post(tx, number, *chunk, now)
             lanes.done(tx, lane, number, now)
 
         return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
@@ -223,10 +237,11 @@ class Delivery:
         log.warning("%s waits %.0f s: %s", address, delay, failure.text, extra={"action": "deliver"})
         until = now + int(delay * 1000)
         event = LaneWaits(at=now, address=address, error=failure.text, until=until)
-        return Settle(lambda tx: lanes.waits(tx, lane, number, failure, until, now), event, until)
+        return Settle(lambda tx: lanes.retry_later(tx, lane, number, failure, until, now), event, until)
 
 
 def _letter(claimed: EnvelopeRow, home: Home) -> Letter:
+    """Return an envelope in the form an adapter gets it."""
     files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
     return Letter(
         id=f"e{claimed['id']}",

@@ -1,4 +1,4 @@
-"""Who was seen when: noted in memory at every call, written now and then."""
+"""When each caller was last seen: kept in memory at every call, written to the store at intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..store.store import Store
 class Presence:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._seen: dict[int, int] = {}  # address -> when; not written yet
+        self._seen: dict[int, int] = {}  # by address id: when, milliseconds UTC; not written yet
 
     def seen(self, address: int) -> None:
         self._seen[address] = clock.now()
@@ -20,16 +20,16 @@ class Presence:
         return self._seen.get(address, stored)
 
     async def flush(self) -> None:
-        """Write what was noted; losing it in a crash loses seconds of who was seen when."""
-        noted, self._seen = self._seen, {}
-        if not noted:
+        """Write what is in memory. A crash loses what was seen since the last flush."""
+        unwritten, self._seen = self._seen, {}
+        if not unwritten:
             return
 
         def write(tx: Tx) -> None:
-            addresses.note_seen(tx, noted)
+            addresses.note_seen(tx, unwritten)
 
         try:
             await self._store.write(write)
         except BaseException:
-            self._seen = noted | self._seen
+            self._seen = unwritten | self._seen
             raise

@@ -1,8 +1,8 @@
-"""The router accepts drafts: whatever comes in by a door or an adapter goes through here.
+"""The router accepts messages: everything that comes in through a door or an adapter goes through it.
 
-It checks what does not depend on changeable state (sizes, forms, times), brings
-attachments into the house, and hands the draft to the store, where the rest is checked
-in the transaction that writes it.
+It checks what does not depend on the state of the store (sizes, forms, times), copies attachments
+into `media/`, and hands the draft to the store. What depends on the state (names, permissions, keys) is
+checked there, in the transaction that writes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Router:
         self._store = store
         self._home = home
         self._settings = settings
-        self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set by the assembly
+        self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set in hiboss/daemon/wiring.py
 
     async def accept(
         self, draft: Draft, files: Sequence[str] = (), check: Callable[[Tx], None] | None = None
@@ -53,7 +53,7 @@ class Router:
             _too_many("a message", len(files), "attachments", self._settings.attachments)
         if files:
             if first := await self._repeated(draft):
-                return first  # before the files are touched: they may be gone by now
+                return first  # a repeated send: its files may not exist any more
             draft = draft._replace(attachments=await self._keep(files))
         now = clock.now()
 
@@ -67,12 +67,12 @@ class Router:
         return accepted
 
     async def receive(self, binding: int, adapter: str, inbound: Inbound) -> bool:
-        """Store what came in from a platform; after this its offset may advance.
+        """Store a message of a platform; when this returns, the platform's offset may advance.
 
-        False: it was stored before. Raises Refused for what can never be taken.
+        Return False if it was stored before. Raises Refused for what can never be accepted.
         """
         self._check_inbound(inbound)
-        if inbound.files:  # before they are touched
+        if inbound.files:  # a repeated update: its files may not exist any more
             known: bool = await self._store.write(
                 lambda tx: platform_updates.known(tx, binding, inbound.update)
             )
@@ -103,7 +103,7 @@ class Router:
             raise Refused(error.message) from error
 
     async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
-        """A draft checked as if it were sent now, with its files in the house, to be sent later."""
+        """Check a draft as if it were sent now and copy its files; return it, to be sent later."""
         self._check(draft, bool(files) or kept_files)
         if len(files) > self._settings.attachments:
             _too_many("a message", len(files), "attachments", self._settings.attachments)

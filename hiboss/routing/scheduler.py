@@ -1,8 +1,9 @@
-"""The scheduler wakes: one job, set to the least `wake_at` of the store.
+"""The scheduler wakes what is due at a time: one timer job, set to the smallest `wake_at` of the store.
 
-The job only rings; a pump asks the store what is overdue, in chunks, and sets the job
-again. Losing a ring costs only time: a heartbeat looks anyway, which also covers a machine
-that slept and a clock that was set.
+The job only sets an event. A loop then asks the store for what is overdue, in chunks, and sets the
+job again. A lost event only costs time: a heartbeat looks anyway. That also covers a machine that
+was suspended and a clock that was changed. What to do with a woken row is decided in
+hiboss/daemon/wiring.py.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from ..store.store import Store
 from ..store.wakeups import Woken
 
 log = logging.getLogger(__name__)
-AGAIN_MS = 1_000  # when the store could not be used
-STEP_MS = 1_000  # backwards: more than clocks are slewed by
+RETRY_MS = 1_000  # after the store could not be used
+STEP_MS = 1_000  # a clock that goes back by more was set, not adjusted
 
 
 class Scheduler:
@@ -33,107 +34,112 @@ class Scheduler:
         self,
         store: Store,
         settings: Settings,
-        woken: Callable[[Woken], None],
-        chore: Callable[[], Awaitable[None]] | None = None,
+        on_wake: Callable[[Woken], None],
+        on_heartbeat: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
-        self._woken = woken
-        self._chore = chore  # done at every heartbeat
-        self._armed: int | None = None
-        self._latest = 0  # when we looked last
-        self._bell = asyncio.Event()
+        self._on_wake = on_wake
+        self._on_heartbeat = on_heartbeat
+        self._timer_at: int | None = None  # when the job runs; milliseconds UTC
+        self._last_look = 0  # when the store was last asked; milliseconds UTC
+        self._look = asyncio.Event()
         self._busy = False
-        self._pumping: asyncio.Task[None] | None = None
-        self._beating: asyncio.Task[None] | None = None
+        self._loop_task: asyncio.Task[None] | None = None
+        self._heartbeat_task: asyncio.Task[None] | None = None
         self._jobs = AsyncIOScheduler(
             timezone=UTC,
-            # No grace: what is overdue runs at once. Many instances: a bell set anew while the
-            # last ring is still being counted as running would otherwise be dropped.
+            # No grace time: an overdue job runs at once. Many instances: a job that is set again while
+            # the last one still counts as running would otherwise be dropped.
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 100},
         )
 
     @property
     def next_wake(self) -> int | None:
-        return self._armed
+        """When the timer is set to; milliseconds UTC."""
+        return self._timer_at
 
     def start(self) -> None:
         self._jobs.start()
-        self._pumping = asyncio.create_task(self._pump())
-        self._beating = asyncio.create_task(self._beat())
-        self._bell.set()  # what became overdue while no daemon ran
+        self._loop_task = asyncio.create_task(self._loop())
+        self._heartbeat_task = asyncio.create_task(self._heartbeat())
+        self._look.set()  # what became due while no daemon ran
 
     async def close(self) -> None:
-        if self._pumping is not None and self._beating is not None:
+        if self._loop_task is not None and self._heartbeat_task is not None:
             self._jobs.shutdown(wait=False)
-            self._pumping.cancel()
-            self._beating.cancel()
-            await asyncio.gather(self._pumping, self._beating, return_exceptions=True)
+            self._loop_task.cancel()
+            self._heartbeat_task.cancel()
+            await asyncio.gather(self._loop_task, self._heartbeat_task, return_exceptions=True)
 
     def nudge(self, at: int) -> None:
-        """A row must be looked at by then: be there in time."""
-        if self._armed is None or at < self._armed:
-            self._arm(at)
+        """Set the timer to `at` (milliseconds UTC), unless it is set to an earlier time."""
+        if self._timer_at is None or at < self._timer_at:
+            self._set_timer(at)
 
     def wakeup(self) -> None:
-        """The clock may have moved: look again."""
+        """Look at the store now: the clock may have changed."""
         self._jobs.wakeup()
-        self._bell.set()
+        self._look.set()
 
-    async def _beat(self) -> None:
-        # By the loop's clock and not as a job: a job's time is the wall clock's, which can be set
-        # back for a day, or forward, and then every beat missed would be counted through.
+    async def _heartbeat(self) -> None:
+        # By the event loop's clock and not as a job. A job runs by the wall clock: set back by a day, no
+        # job would run for a day; set forward, every missed heartbeat would be counted.
         while True:
             await asyncio.sleep(self._settings.heartbeat_seconds)
             self.wakeup()
             try:
-                if self._chore is not None:
-                    await self._chore()
+                if self._on_heartbeat is not None:
+                    await self._on_heartbeat()
             except HibossError as error:
-                log.error("A chore waits for the next time: %s", error, extra={"action": "wake"})
+                log.error(
+                    "A task of the heartbeat failed and is repeated at the next one: %s",
+                    error,
+                    extra={"action": "wake"},
+                )
 
     async def settle(self) -> None:
-        """Return when nothing overdue is left to wake; for tests that move the clock."""
-        while self._bell.is_set() or self._busy or self._overdue():  # noqa: ASYNC110 - no event is all of these
+        """Return when nothing is overdue any more. For tests that move the clock."""
+        while self._look.is_set() or self._busy or self._overdue():  # noqa: ASYNC110 - there is no single event for this
             await asyncio.sleep(0.001)
 
     def _overdue(self) -> bool:
         nearest = self._store.read(wakeups.next_wake)
         return nearest is not None and nearest <= clock.now()
 
-    async def _ring(self) -> None:
-        self._bell.set()
+    async def _timer(self) -> None:
+        self._look.set()
 
-    def _arm(self, at: int) -> None:
-        self._armed = at
+    def _set_timer(self, at: int) -> None:
+        self._timer_at = at
         trigger = DateTrigger(run_date=clock.from_ms(at), timezone=UTC)
-        self._jobs.add_job(self._ring, trigger, id="next-wake", replace_existing=True)
+        self._jobs.add_job(self._timer, trigger, id="next-wake", replace_existing=True)
 
-    async def _pump(self) -> None:
+    async def _loop(self) -> None:
         while True:
-            await self._bell.wait()
-            self._bell.clear()
-            self._armed, self._busy = None, True
+            await self._look.wait()
+            self._look.clear()
+            self._timer_at, self._busy = None, True
             try:
                 await self.catch_up()
             except HibossError as error:
-                log.error("Waking waits a moment: %s", error, extra={"action": "wake"})
-                self.nudge(clock.now() + AGAIN_MS)
-            except Exception:  # a defect must not end all waking
-                log.exception("Waking failed; it is tried again.", extra={"action": "wake"})
-                self.nudge(clock.now() + AGAIN_MS)
+                log.error("Waking is tried again in a second: %s", error, extra={"action": "wake"})
+                self.nudge(clock.now() + RETRY_MS)
+            except Exception:  # a defect: waking must go on
+                log.exception("Waking failed; it is tried again in a second.", extra={"action": "wake"})
+                self.nudge(clock.now() + RETRY_MS)
             self._busy = False
 
-    async def _notice_step(self, now: int) -> None:
-        """A clock that was set back: lanes that wait would wait for the length of the step."""
-        before, self._latest = self._latest, now
+    async def _reopen_after_step(self, now: int) -> None:
+        """After the clock was set back: reopen waiting lanes, which would wait longer by that time."""
+        before, self._last_look = self._last_look, now
         if now < before - STEP_MS:
-            found = await self._store.write(lambda tx: lanes.reopen_early(tx, now))
-            self._woken(Woken(lanes=set(found)))
+            found = await self._store.write(lambda tx: lanes.reopen_after_clock_change(tx, now))
+            self._on_wake(Woken(lanes=set(found)))
 
     async def catch_up(self) -> None:
-        """Wake everything overdue, then set the bell for what comes next."""
-        await self._notice_step(clock.now())
+        """Wake everything that is overdue, then set the timer for what comes next."""
+        await self._reopen_after_step(clock.now())
         while True:
             now = clock.now()
             nearest = self._store.read(wakeups.next_wake)
@@ -142,6 +148,6 @@ class Scheduler:
             crashpoint(ARRIVING)
             woken = await self._store.write(lambda tx: wakeups.wake(tx, now))  # noqa: B023 - awaited here
             crashpoint(ARRIVED)
-            self._woken(woken)
+            self._on_wake(woken)
         if nearest is not None:
-            self.nudge(nearest)  # unless a nearer row came in meanwhile
+            self.nudge(nearest)  # unless an earlier row came in meanwhile

@@ -1,4 +1,4 @@
-"""Those who wait for mail: woken by its arrival, and by nothing else's."""
+"""Calls that wait for mail: each is woken when something arrives for the address it waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.errors import AlreadyWatched, Stopping
 
 
 class Waiters:
-    """Belongs to the event loop's thread. A wake says only: look into the store."""
+    """Used in the event loop's thread only. A wake has no data: the caller then looks into the store."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, set[asyncio.Event]] = {}
@@ -18,41 +18,43 @@ class Waiters:
         self._closed = False
 
     def wake(self, recipients: Iterable[int]) -> None:
+        """Wake the calls that wait for one of these numbers (see `waiting`)."""
         if not self._waiting:
             return
         for recipient in recipients:
-            for bell in self._waiting.get(recipient, ()):
-                bell.set()
+            for event in self._waiting.get(recipient, ()):
+                event.set()
 
     @contextmanager
     def waiting(self, *recipients: int) -> Iterator[asyncio.Event]:
-        """A bell that rings when something comes for these; enrol first, then look, then wait.
+        """Give an event that is set when something comes for these address ids.
 
-        The negative of an agent's number stands for what that agent does just now.
+        ORDER: enter this block first, then look into the store, then wait; else a wake can be missed.
+        The negative number of an agent's address stands for the activity of its runs.
         """
-        bell = asyncio.Event()
+        event = asyncio.Event()
         for recipient in recipients:
-            self._waiting.setdefault(recipient, set()).add(bell)
+            self._waiting.setdefault(recipient, set()).add(event)
         try:
-            yield bell
+            yield event
         finally:
             for recipient in set(recipients):
                 others = self._waiting[recipient]
-                others.discard(bell)
+                others.discard(event)
                 if not others:
                     del self._waiting[recipient]
 
-    async def wait(self, bell: asyncio.Event, seconds: float) -> bool:
-        """Whether it rang in time. Raises Stopping when the daemon ends meanwhile."""
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        """Return whether the event was set in time. Raises Stopping when the daemon stops meanwhile."""
         if not self._closed:
             try:
                 async with asyncio.timeout(seconds):
-                    await bell.wait()
+                    await event.wait()
             except TimeoutError:
                 return False
         if self._closed:
             raise Stopping()
-        bell.clear()
+        event.clear()
         return True
 
     @contextmanager
@@ -67,12 +69,13 @@ class Waiters:
             self._watched.discard(recipient)
 
     def close(self) -> None:
-        """Let everybody go: the daemon ends."""
+        """End all waits with Stopping: the daemon stops."""
         self._closed = True
-        for bells in self._waiting.values():
-            for bell in bells:
-                bell.set()
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
 
     @property
     def number(self) -> int:
-        return len({id(bell) for bells in self._waiting.values() for bell in bells})
+        """How many calls wait."""
+        return len({id(event) for events in self._waiting.values() for event in events})

@@ -1,4 +1,4 @@
-"""The wire format: lines, JSON-RPC 2.0 requests and responses. No I/O here."""
+"""The wire format: lines of JSON-RPC 2.0 requests and responses. No I/O here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 from ..core.errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
 
 Id = str | int | float | None
-_EXACT = 2.0**53  # orjson reads an integer of more than 64 bits as a float, which is another number
+_EXACT = 2.0**53  # orjson reads an integer of more than 64 bits as a float, and loses digits above this
 
 
 class Request(NamedTuple):
@@ -21,7 +21,7 @@ class Request(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """What should have been a request; answered with this error under this id."""
+    """A line or batch entry that is no request; it is answered with this error and id."""
 
     error: HibossError
     id: Id = None
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
 
 
 class Framer:
-    """Cuts a stream of bytes into lines; a line over the limit is passed over, not kept."""
+    """Cuts a stream of bytes into lines. A line over the limit is skipped without being stored."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -41,9 +41,9 @@ class Framer:
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[bytes | FrameTooLarge]:
-        """The lines that `data` completes, and once for each that is too long, the error."""
+        """Return the lines that `data` completes, and an error for each line that is too long."""
         if not self._size and data.find(b"\n") == len(data) - 1 and 1 < len(data) <= self._limit:
-            line = data[:-1]  # the usual case: exactly one line, and nothing before it
+            line = data[:-1]  # the usual case: exactly one complete line
             if not line.isspace():
                 yield line
             return
@@ -60,7 +60,7 @@ class Framer:
             yield from self._take(data[start:] if start else data)
 
     def end(self) -> Iterator[bytes]:
-        """What stands after the last newline when the stream ends."""
+        """Return the text after the last newline, when the stream ends."""
         line = b"".join(self._parts)
         if not self._skipping and line and not line.isspace():
             yield line
@@ -84,6 +84,7 @@ class Framer:
 
 
 def parse(line: bytes, batch_limit: int = 1_000) -> Request | Malformed | Batch:
+    """Return the request or batch in a line, or what is wrong with it."""
     try:
         document = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -91,20 +92,22 @@ def parse(line: bytes, batch_limit: int = 1_000) -> Request | Malformed | Batch:
     if not isinstance(document, list):
         return _request(document)
     if not document:
-        return Malformed(InvalidRequest(detail="an empty batch"))
+        return Malformed(InvalidRequest(detail="the batch is empty"))
     if len(document) > batch_limit:
-        return Malformed(InvalidRequest(detail=f"a batch of {len(document)}, and {batch_limit} is the most"))
+        return Malformed(
+            InvalidRequest(detail=f"the batch has {len(document)} requests; the most is {batch_limit}")
+        )
     return Batch([_request(one) for one in document])
 
 
 def _request(document: Any) -> Request | Malformed:
     if not isinstance(document, dict):
-        return Malformed(InvalidRequest(detail="it is no object"))
+        return Malformed(InvalidRequest(detail="it is not an object"))
     id_ = document.get("id")
     if isinstance(id_, bool) or not isinstance(id_, (str, int, float, type(None))):
         return Malformed(InvalidRequest(detail="id must be a string, a number or null"))
     if isinstance(id_, float) and abs(id_) > _EXACT:
-        return Malformed(InvalidRequest(detail="id is a number too large to be given back unchanged"))
+        return Malformed(InvalidRequest(detail="id is a number too large to be returned unchanged"))
     if document.get("jsonrpc") != "2.0":
         return Malformed(InvalidRequest(detail='jsonrpc must be "2.0"'), id_)
     method = document.get("method")
@@ -117,19 +120,21 @@ def _request(document: Any) -> Request | Malformed:
 
 
 def result(id_: Id, value: Any) -> bytes:
-    """Raises TypeError for what JSON cannot hold."""
+    """Return the response with a result; raises TypeError for a value that JSON cannot hold."""
     return orjson.dumps({"jsonrpc": "2.0", "result": value, "id": id_})
 
 
 def failure(id_: Id, error: HibossError) -> bytes:
+    """Return the response with an error."""
     body = {"code": error.rpc, "message": error.message, "data": error.payload()}
     try:
         return orjson.dumps({"jsonrpc": "2.0", "error": body, "id": id_}, default=str)
-    except orjson.JSONEncodeError:  # a fact that quotes what cannot be written: half a surrogate pair
+    except orjson.JSONEncodeError:  # a fact quotes half a surrogate pair, which cannot be written
         bare = InternalError(reference=error.code)
         body = {"code": error.rpc, "message": error.code, "data": bare.payload() | {"code": error.code}}
         return orjson.dumps({"jsonrpc": "2.0", "error": body, "id": id_})
 
 
 def batch(responses: list[bytes]) -> bytes:
+    """Return the responses as one JSON array."""
     return b"[" + b",".join(responses) + b"]"

@@ -1,4 +1,7 @@
-"""One client's connection: requests in, answers out, in the order they were asked."""
+"""One client's connection: reads requests, calls the dispatcher, and writes answers in order.
+
+An operation that may wait for long is answered when it is ready, out of order.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from ..core.settings import Settings
 from . import codec
 
 log = logging.getLogger(__name__)
-PEER_SECONDS = 1.0  # how often to look whether one that writes no more is still there
+PEER_CHECK_SECONDS = 1.0  # how often to check whether a peer that sends no more is still there
 
 
 class Dispatcher(Protocol):
-    """What this door needs of the api."""
+    """The part of the api's dispatcher that this door uses."""
 
     def call(self, method: str, params: Any, token: str | None = None) -> Awaitable[Any]: ...
 
@@ -31,13 +34,13 @@ class Dispatcher(Protocol):
     def may_wait(self, method: str) -> bool: ...
 
 
-class _Slot:
+class _PendingAnswer:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("answer", "done")
+    __slots__ = ("content", "done")
 
     def __init__(self) -> None:
-        self.answer = b""
+        self.content = b""
         self.done = False
 
 
@@ -45,24 +48,24 @@ class Connection(asyncio.Protocol):
     def __init__(self, dispatcher: Dispatcher, settings: Settings, connections: set[Connection]) -> None:
         self._dispatcher = dispatcher
         self._settings = settings
-        self._connections = connections  # all that are open
+        self._connections = connections  # every open one of the server
         self._framer = codec.Framer(settings.frame_bytes)
-        self._slots: deque[_Slot] = deque()
-        self._unread: deque[bytes | FrameTooLarge] = deque()
+        self._pending: deque[_PendingAnswer] = deque()  # answers in the order of their requests
+        self._lines: deque[bytes | FrameTooLarge] = deque()  # received and not yet started
         self._tasks: set[asyncio.Task[None]] = set()
-        self._patient: set[asyncio.Task[None]] = set()  # of those, the ones that wait for something to come
-        self._late: list[bytes] = []  # their answers, which have no place in the order
+        self._waiting: set[asyncio.Task[None]] = set()  # of those, the ones whose operation may wait
+        self._unordered: list[bytes] = []  # their answers, which are written when they are ready
         self._token: str | None = None
         self._running = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self._writable = True
-        self._ending = False
-        self._looking = False  # whether the peer is there will be asked in a moment
+        self._writing_resumed = asyncio.Event()
+        self._writing_resumed.set()
+        self._writable = True  # false: the peer does not read, and the transport's buffer is full
+        self._ending = False  # read no more, and close when everything is answered
+        self._peer_check_planned = False
         self._transport: asyncio.Transport
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    # --- what asyncio tells us -----------------------------------------------------
+    # --- called by asyncio ---------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -76,70 +79,71 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._ending:
-            self._unread.extend(self._framer.feed(data))
-            self._work()
+            self._lines.extend(self._framer.feed(data))
+            self._proceed()
 
     def eof_received(self) -> bool:
-        """The peer writes no more; what it asked is still answered before we hang up."""
+        """Answer what was asked, then close: the peer sends no more."""
         if not self._ending:
-            self._unread.extend(self._framer.end())
+            self._lines.extend(self._framer.end())
             self._ending = True
-            self._work()
-            if self._patient and _has_gone(self._transport.get_extra_info("socket")):
+            self._proceed()
+            if self._waiting and _has_gone(self._transport.get_extra_info("socket")):
                 self.hang_up()
         return True
 
-    def _look_for_peer(self) -> None:
-        """One that has gone is not waited for; one that has only stopped writing still is."""
-        self._looking = False
-        if not self._patient or self._transport.is_closing():
+    def _check_peer(self) -> None:
+        """Disconnect a peer that is gone. One that only stopped sending still gets its answers."""
+        self._peer_check_planned = False
+        if not self._waiting or self._transport.is_closing():
             return
         if _has_gone(self._transport.get_extra_info("socket")):
             self.hang_up()
         else:
-            self._look_later()
+            self._plan_peer_check()
 
-    def _look_later(self) -> None:
-        """While nothing is read of it, nobody tells us that the peer has gone."""
-        if self._patient and not self._looking:
-            self._looking = True
-            asyncio.get_running_loop().call_later(PEER_SECONDS, self._look_for_peer)
+    def _plan_peer_check(self) -> None:
+        """Check the peer later: while nothing is read, asyncio does not notice that it is gone."""
+        if self._waiting and not self._peer_check_planned:
+            self._peer_check_planned = True
+            asyncio.get_running_loop().call_later(PEER_CHECK_SECONDS, self._check_peer)
 
     def pause_writing(self) -> None:
         self._writable = False
-        self._room.clear()
+        self._writing_resumed.clear()
 
     def resume_writing(self) -> None:
         self._writable = True
-        self._room.set()
-        self._work()
+        self._writing_resumed.set()
+        self._proceed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
         self._ending = True
-        self._unread.clear()
-        self._room.set()
-        for task in list(self._patient):
-            task.cancel()  # nobody is left to hear what comes
+        self._lines.clear()
+        self._writing_resumed.set()
+        for task in list(self._waiting):
+            task.cancel()  # nobody is left to answer
         if not self.finished.done():
             self.finished.set_result(None)
 
     # --- from a line to its answer -------------------------------------------------
 
-    def _work(self) -> None:
-        """Take lines while there is room, answer what is ready, and read more only when it is wanted."""
-        while self._unread and self._writable and self._running < self._settings.requests_in_flight:
-            self._take(self._unread.popleft())
+    def _proceed(self) -> None:
+        """Start requests while there is room, write answers that are ready, then read on or pause reading."""
+        while self._lines and self._writable and self._running < self._settings.requests_in_flight:
+            self._take(self._lines.popleft())
         self._flush()
-        if self._unread or not self._writable:
+        if self._lines or not self._writable:
             self._transport.pause_reading()
-            self._look_later()
+            self._plan_peer_check()
         elif self._ending:
-            self._look_later()
+            self._plan_peer_check()
         else:
             self._transport.resume_reading()
 
     def _take(self, line: bytes | FrameTooLarge) -> None:
+        """Parse one line and start what it asks for."""
         if isinstance(line, FrameTooLarge):
             self._answer_now(codec.failure(None, line))
             return
@@ -153,43 +157,43 @@ class Connection(asyncio.Protocol):
         else:
             self._login_first(parsed)
             if parsed.notification or self._dispatcher.may_wait(parsed.method):
-                self._begin([parsed], self._run_aloud(parsed, self._token))
-            else:  # nearly all of them, by the shortest way
-                self._start(self._answer_one(parsed, self._slot(), self._token))
+                self._begin([parsed], self._run_alone(parsed, self._token))
+            else:  # nearly all requests; this path is the shortest
+                self._start(self._answer_one(parsed, self._add_pending(), self._token))
 
     def _begin(
-        self, calls: Sequence[codec.Request | codec.Malformed], work: Coroutine[Any, Any, bytes]
+        self, calls: Sequence[codec.Request | codec.Malformed], answering: Coroutine[Any, Any, bytes]
     ) -> None:
-        """What may wait has no place in the order, and ends when the peer has gone."""
+        """Start calls. If one may wait, their answer has no place in the order, and ends with the peer."""
         if not any(
             isinstance(call, codec.Request) and self._dispatcher.may_wait(call.method) for call in calls
         ):
-            silent = all(_silent(call) for call in calls)
-            self._start(work if silent else self._answer(work, self._slot()))
+            silent = all(_is_notification(call) for call in calls)
+            self._start(answering if silent else self._answer(answering, self._add_pending()))
             return
-        task = self._start(self._answer_late(work))
-        self._patient.add(task)
-        task.add_done_callback(self._patient.discard)
+        task = self._start(self._answer_unordered(answering))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
 
-    def _slot(self) -> _Slot:
-        slot = _Slot()
-        self._slots.append(slot)
-        return slot
+    def _add_pending(self) -> _PendingAnswer:
+        pending = _PendingAnswer()
+        self._pending.append(pending)
+        return pending
 
     def _answer_now(self, answer: bytes) -> None:
-        slot = self._slot()
-        slot.answer, slot.done = answer, True
+        pending = self._add_pending()
+        pending.content, pending.done = answer, True
 
-    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[None]:
+    def _start(self, answering: Coroutine[Any, Any, Any]) -> asyncio.Task[None]:
         self._running += 1
-        task = asyncio.get_running_loop().create_task(self._see_through(work))
+        task = asyncio.get_running_loop().create_task(self._run_to_end(answering))
         self._tasks.add(task)  # the loop itself keeps only a weak reference
         return task
 
-    async def _see_through(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run it, and go on with what waited for it: here, since a callback would cost a turn of the loop."""
+    async def _run_to_end(self, answering: Coroutine[Any, Any, Any]) -> None:
+        """Run it, then proceed. A done-callback would cost one more pass of the event loop."""
         try:
-            await work
+            await answering
         except Exception:
             log.exception("A connection failed.", extra={"action": "rpc"})
             self.hang_up()
@@ -197,99 +201,103 @@ class Connection(asyncio.Protocol):
             self._running -= 1
             if task := asyncio.current_task():
                 self._tasks.discard(task)
-            self._work()
+            self._proceed()
 
-    async def _answer(self, work: Awaitable[bytes], slot: _Slot) -> None:
-        slot.answer = await work
-        slot.done = True
+    async def _answer(self, answering: Awaitable[bytes], pending: _PendingAnswer) -> None:
+        pending.content = await answering
+        pending.done = True
 
-    async def _answer_one(self, request: codec.Request, slot: _Slot, token: str | None) -> None:
-        slot.answer = await self._run(request, token)
-        slot.done = True
+    async def _answer_one(self, request: codec.Request, pending: _PendingAnswer, token: str | None) -> None:
+        pending.content = await self._run(request, token)
+        pending.done = True
 
-    async def _answer_late(self, work: Awaitable[bytes]) -> None:
-        if answer := await work:
-            self._late.append(answer)
+    async def _answer_unordered(self, answering: Awaitable[bytes]) -> None:
+        if answer := await answering:
+            self._unordered.append(answer)
 
-    async def _run_aloud(self, call: codec.Request, token: str | None) -> bytes:
+    async def _run_alone(self, call: codec.Request, token: str | None) -> bytes:
+        """Run a request that is no batch; a notification has no answer."""
         answer = await self._run(call, token)
         return b"" if call.notification else answer
 
     async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
         answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))
-        wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _silent(call)]
+        wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _is_notification(call)]
         return codec.batch(wanted) if wanted else b""
 
     async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
+        """Return the answer to one call."""
         if isinstance(call, codec.Malformed):
             return codec.failure(call.id, call.error)
-        while not self._writable:  # it does not read its answers: make no more of them
+        while not self._writable:  # the peer does not read its answers: produce no more
             if self._transport.is_closing():
                 return b""
-            await self._room.wait()
+            await self._writing_resumed.wait()
         try:
             value = await self._dispatcher.call(call.method, call.params, token)
             return codec.result(call.id, value)
         except HibossError as error:
             return codec.failure(call.id, error)
-        except TypeError:  # an answer that JSON cannot hold: a defect of ours, and no reason to hang up
+        except TypeError:  # JSON cannot hold the result: a defect of ours, and no reason to disconnect
             log.exception("The answer to %s cannot be written.", call.method, extra={"action": "rpc"})
             return codec.failure(call.id, InternalError(reference="rpc"))
 
     def _login_first(self, call: codec.Request | codec.Malformed) -> None:
-        """The token of auth.login counts for the very next line, though its answer is still to come."""
+        """Use the token of auth.login for the next line already, before the login is answered."""
         if not isinstance(call, codec.Request) or call.method != "auth.login":
             return
         token = call.params.get("token") if isinstance(call.params, dict) else None
         try:
             self._dispatcher.check_token(token)
         except HibossError:
-            return  # the operation itself says what is wrong with it
+            return  # the operation itself answers with the error
         self._token = token
 
-    # --- writing and hanging up ----------------------------------------------------
+    # --- writing and disconnecting -------------------------------------------------
 
     def _flush(self) -> None:
-        """Write the answers that are ready and whose turn it is."""
-        ready = [answer + b"\n" for answer in self._late]
-        self._late.clear()
-        while self._slots and self._slots[0].done:
-            if answer := self._slots.popleft().answer:
+        """Write the answers that are ready, in order."""
+        ready = [answer + b"\n" for answer in self._unordered]
+        self._unordered.clear()
+        while self._pending and self._pending[0].done:
+            if answer := self._pending.popleft().content:
                 ready.append(answer + b"\n")
         if ready and not self._transport.is_closing():
             self._transport.write(b"".join(ready))
-        if self._ending and not self._slots and not self._unread and not self._running:
-            self._transport.close()  # after what is written has gone out
+        if self._ending and not self._pending and not self._lines and not self._running:
+            self._transport.close()  # it still sends what was written
 
     def _refuse(self, error: HibossError) -> None:
+        """Answer a new connection with an error and close it."""
         self._ending = True
         self._transport.write(codec.failure(None, error) + b"\n")
         self._transport.close()
 
     def stop_reading(self) -> None:
-        """No new requests; hang up once those taken are answered."""
+        """Take no new requests, and close when the running ones are answered."""
         self._ending = True
-        self._unread.clear()
+        self._lines.clear()
         self._transport.pause_reading()
         self._flush()
 
     def hang_up(self) -> None:
+        """Disconnect at once."""
         self._transport.abort()
 
 
 def _has_gone(peer: socket.socket) -> bool:
-    """Whether the other end is closed altogether, not only for writing."""
+    """Tell whether the other end is closed completely, not only for sending."""
     poll = select.poll()
     poll.register(peer.fileno(), select.POLLHUP)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
-def _silent(call: codec.Request | codec.Malformed) -> bool:
+def _is_notification(call: codec.Request | codec.Malformed) -> bool:
     return isinstance(call, codec.Request) and call.notification
 
 
 def _peer_uid(connection: socket.socket) -> int | None:
-    """The uid at the other end; None where the platform does not tell."""
+    """Return the uid of the process at the other end; None where the platform does not tell."""
     if sys.platform != "linux":
         return None
     size = struct.calcsize("3i")

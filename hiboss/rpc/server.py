@@ -1,8 +1,9 @@
-"""The daemon's end of the unix socket.
+"""The listener of the unix socket.
 
-Each connection answers in the order it was asked, so that an error about a line that
-could not be read (which has no id) is found by its place. A client that does not read
-its answers is not read from either; nothing of it piles up here.
+A connection answers in the order of its requests: an error about a line that could not be
+parsed has no id, and is found by its place. Operations that wait are answered when they are
+ready. No more requests are read from a client that does not read its answers, so that nothing
+piles up in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .connection import Connection, Dispatcher
 
 
 class Server:
-    """Listens on a unix socket; `close` stops listening, lets answers out and hangs up."""
+    """Listens on a unix socket. `close` stops listening, answers the running requests and disconnects."""
 
     def __init__(self, dispatcher: Dispatcher, settings: Settings) -> None:
         self._dispatcher = dispatcher
@@ -24,11 +25,11 @@ class Server:
         self._listener: asyncio.AbstractServer | None = None
 
     async def listen(self, path: str) -> None:
-        """Only for the holder of the daemon's lock: a path left behind by a dead daemon is taken over."""
+        """Start listening. The caller holds the daemon's lock: a socket at this path is a dead daemon's."""
         if os.path.exists(path):
             os.unlink(path)
         loop = asyncio.get_running_loop()
-        old = os.umask(0o177)  # the socket is never, not even briefly, open to others
+        old = os.umask(0o177)  # so that the socket is never open to others, not even for a moment
         try:
             self._listener = await loop.create_unix_server(self._connect, path, backlog=1024)
         finally:

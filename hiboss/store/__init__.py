@@ -1,6 +1,14 @@
-"""The store: all SQL of hiboss, over one SQLite file.
+"""The store: all SQL of hiboss, over one SQLite file. The rules about callers are in `api`, not here.
 
-`database` opens it, `migrate` brings it up to date, `writer` is the one thread that
-changes it, `store` puts them together; then one file per noun. Nothing here knows who
-asks or why: the rules about callers live in `api`.
+- `store`: opens the store, runs reads and writes; `connection`: opens SQLite and translates its errors
+- `group_commit`: the one writer thread; `writer_cache`: what it keeps in memory between groups
+- `migrations`, `schema/`: the schema and its versions; `invariants`: what must be true of every database
+- `messages`: writes drafts; `envelopes`: reads, acknowledges, moves, cancels and retries envelopes
+- `due_envelopes`: what is due, in order; `wakeups`: the next time to act, and arrivals of deferred mail
+- `lanes`, `posts`, `leases`: delivery to channels, and claims of pull agents
+- `turn_selection`, `run_start`, `run_settlement`, `run_history`, `run_limits`: turns and runs of agents
+- `agents`, `agent_pauses`, `users`, `boss`, `tokens`, `policy`, `addresses`: who exists and who may do what
+- `bindings`, `platform_updates`: platform accounts, and what came in from them
+- `conversations`, `paging`, `poll_positions`: reading conversations and lists
+- `schedules`, `notices`, `counters`: schedules, messages of the system, numbers of the store
 """

@@ -1,4 +1,4 @@
-"""Finding addresses: who has one, who had one, what is near a mistyped one, and who was last seen when."""
+"""Look up addresses by address or name, suggest one for a mistyped one, and store who was last seen when."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .group_commit import Tx
 
 
 def note_seen(tx: Tx, seen: dict[int, int]) -> None:
-    """When callers were last seen, by address id."""
+    """Store when callers were last seen, by address id."""
     for address, moment in seen.items():
         tx.execute("UPDATE agent SET last_seen_at = ? WHERE address = ?", (moment, address))
         tx.execute("UPDATE user SET last_seen_at = ? WHERE address = ?", (moment, address))
 
 
 def find_address(connection: Connection | Tx, address: Address) -> int | None:
-    """Whoever lives there, or lived there last."""
+    """Return the id of an address that is in use, or else was in use last; None if it never existed."""
     row = connection.execute(
         "SELECT id FROM address WHERE fold = ? ORDER BY retired_at IS NULL DESC, id DESC LIMIT 1",
         (address.fold,),
@@ -25,13 +25,16 @@ def find_address(connection: Connection | Tx, address: Address) -> int | None:
 
 
 def namesakes(connection: Connection, address: Address) -> tuple[int, ...]:
-    """All who ever had this address: mail of a deleted agent can still be looked for."""
+    """Return the ids of all who ever had this address, so that the mail of deleted agents can be found."""
     rows = connection.execute("SELECT id FROM address WHERE fold = ?", (address.fold,))
     return tuple(row["id"] for row in rows)
 
 
 def find_name(connection: Connection | Tx, name: str) -> Address | None:
-    """Who has a bare name: names are unique over agents, people and groups. Else who had it last."""
+    """Return the address with this bare name, or the last one that had it.
+
+    Names are unique over agents, people and groups.
+    """
     row = connection.execute(
         """
         SELECT kind, name FROM address WHERE fold IN ('agent:' || ?1, 'user:' || ?1, 'group:' || ?1)
@@ -43,13 +46,13 @@ def find_name(connection: Connection | Tx, name: str) -> Address | None:
 
 
 def near_address(tx: Tx | Connection, address: Address) -> str:
-    """' (did you mean agent:nex?)' for an address that nobody has."""
-    # By the name alone: with `agent:` before both, any two would be near each other.
+    """Return ' (did you mean agent:nex?)' for an address that nobody has."""
+    # Compare the names only: with `agent:` before both, any two would be near each other.
     return nearest(address.name, _names(tx, address.kind), before=f"{address.kind}:")
 
 
 def near_name(tx: Tx | Connection, name: str) -> str:
-    """' (did you mean nex?)' for a bare name that nobody has."""
+    """Return ' (did you mean nex?)' for a bare name that nobody has."""
     return nearest(name, _names(tx, "agent", "user", "group"))
 
 

@@ -1,4 +1,4 @@
-"""Pausing an agent and letting it go on: by the boss, by a limit, or until a time."""
+"""Pause and resume agents: by the boss, by a limit, or until a time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .run_limits import Bounds
 def pause(
     tx: Tx, agent: int, kind: str, why: str, now: int, *, until: int | None = None, trace: str | None = None
 ) -> bool:
-    """Whether it was not paused before; a first reason stays."""
-    tx.arrived_for.append(agent)  # whoever looks on hears of it
+    """Pause an agent and return whether it was not paused before; if it was, the first reason stays."""
+    tx.arrived_for.append(agent)  # wakes those who wait for news of this agent
     return bool(
         tx.execute(
             """
@@ -27,7 +27,7 @@ def pause(
 
 
 def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
-    """Let an agent go on: what a guard has stopped gets as much again. Whether it was paused."""
+    """Resume an agent; return whether it was paused. A limit that paused it allows the same amount again."""
     if agent["paused_at"] is None:
         return False
     if agent["paused_kind"] == "budget":
@@ -35,19 +35,19 @@ def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
     if agent["paused_kind"] == "guard" and agent["paused_trace"] is not None:
         run_limits.extend(tx, agent["paused_trace"], bounds)
     _clear(tx, agent["id"])
-    tx.arrived_for.append(agent["id"])  # whoever gives it turns looks again
+    tx.arrived_for.append(agent["id"])  # wakes the runner
     return True
 
 
-def relax(tx: Tx, agent: Row, bounds: Bounds) -> None:
-    """The limits of an agent were changed: one that is paused for what it may use now goes on."""
+def resume_within_budget(tx: Tx, agent: Row, bounds: Bounds) -> None:
+    """Resume an agent that was paused by its budget, if its changed limits allow it now."""
     if agent["paused_kind"] == "budget" and run_limits.over_budget(tx, agent, bounds) is None:
         _clear(tx, agent["id"])
         tx.arrived_for.append(agent["id"])
 
 
-def wake(tx: Tx, now: int) -> list[int]:
-    """Those whose pause was until now."""
+def resume_due(tx: Tx, now: int) -> list[int]:
+    """Resume the agents whose pause ends by now, and return their address ids."""
     rows = tx.execute(
         """
         SELECT address FROM agent INDEXED BY agent_paused
@@ -73,18 +73,18 @@ def _clear(tx: Tx, agent: int) -> None:
 
 
 def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) -> bool:
-    """Whether this agent must not begin a run for this mail; then it is paused, and the boss told."""
+    """Pause the agent and tell the boss, if a run for this mail would exceed a limit; return whether so."""
     trace = str(mail["trace"])
-    too_far = run_limits.too_far(tx, trace, int(mail["hops"]), bounds)
+    too_far = run_limits.over_trace_limit(tx, trace, int(mail["hops"]), bounds)
     if too_far is not None:
         pause(tx, agent["id"], "guard", too_far, now, trace=trace)
-        ending = f"\nTo end it there, first: hiboss envelope cancel e{mail['id']}"
-        _tell(tx, agent["name"], too_far, "to let it go on", now, ending)
+        ending = f"\nTo end this trace instead, first run: hiboss envelope cancel e{mail['id']}"
+        _tell(tx, agent["name"], too_far, "to resume it", now, ending)
         return True
     too_much = run_limits.over_budget(tx, agent, bounds)
     if too_much is not None:
         pause(tx, agent["id"], "budget", too_much, now, until=bounds.day_ends)
-        _tell(tx, agent["name"], f"{too_much}; it goes on tomorrow", "to let it go on today", now)
+        _tell(tx, agent["name"], f"{too_much}; it resumes tomorrow", "to resume it today", now)
         return True
     return False
 

@@ -1,4 +1,4 @@
-"""Agents: registering, changing, deleting, listing."""
+"""Register, change, delete and list agents."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ WHERE g.deleted_at IS NULL
 
 
 def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
-    """The new agent's address id."""
+    """Register an agent and return its address id."""
     address = Address("agent", name)
-    # Nor may a person have it: `--as` knows only names.
+    # A person must not have the name either: `--as` takes bare names.
     if tx.cache.live_address(address) is not None or tx.cache.live_address(Address("user", name)) is not None:
         raise NameTaken(name=name)
     entry = tx.cache.add_address(address)
@@ -55,10 +55,10 @@ def set_level(tx: Tx, name: str, level: str) -> None:
 
 
 def delete(tx: Tx, name: str, now: int) -> int:
-    """Take an agent away: its tokens end, its name is free, mail waiting for it has failed.
+    """Delete an agent: revoke its tokens, free its name, fail the mail that waits for it.
 
-    Nothing it sent or received is lost, and a namesake inherits none of it.
-    Returns how many envelopes were still waiting for it.
+    Everything it sent or received stays stored; a later agent of the same name does not get it.
+    Return how many envelopes were still waiting for it.
     """
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
@@ -76,12 +76,12 @@ def delete(tx: Tx, name: str, now: int) -> int:
     assert entry is not None
     tx.cache.retire_address(entry, now)
     schedules.end_of_owner(tx, row["id"], now)
-    bindings.end_of_agent(tx, row["id"], now)  # last: to who has left no notice goes
+    bindings.end_of_agent(tx, row["id"], now)  # last: no notice goes to a deleted agent
     return waiting
 
 
 def _end_tasks(tx: Tx, agent: int, now: int) -> None:
-    """What it gave to agent:background and was not begun is done by nobody."""
+    """Fail the tasks that the agent gave to agent:background and that have not begun."""
     background = tx.cache.live_address(BACKGROUND)
     if background is None:
         return
@@ -98,18 +98,19 @@ def _end_tasks(tx: Tx, agent: int, now: int) -> None:
 
 
 def get(connection: Connection | Tx, name: str) -> Row:
+    """Return the agent with this name; raise UnknownAgent if there is none."""
     fold = f"agent:{name.removeprefix('agent:')}".lower()
     row: Row | None = connection.execute(
         f"{_SELECT} AND a.fold = ? AND a.retired_at IS NULL", (fold,)
     ).fetchone()
     if row is None:
-        names = [r["name"] for r in listed(connection)]
-        raise UnknownAgent(name=name[:80], hint=nearest(name, names))
+        names = [r["name"] for r in list_all(connection)]
+        raise UnknownAgent(name=name[:80], hint=nearest(name.removeprefix("agent:"), names))
     return row
 
 
 def with_provider(connection: Connection | Tx, address: int, *, any_mode: bool = False) -> Row | None:
-    """An agent that has a provider and is given turns, by its address's id; else None."""
+    """Return the agent with this address id if it has a provider and mode `run` (or any mode); else None."""
     row: Row | None = connection.execute(
         f"{_SELECT} AND g.address = ? AND g.provider IS NOT NULL AND (? OR g.mode = 'run')",
         (address, any_mode),
@@ -117,8 +118,9 @@ def with_provider(connection: Connection | Tx, address: int, *, any_mode: bool =
     return row
 
 
-def listed(connection: Connection | Tx, role: str | None = None, module: str | None = None) -> list[Row]:
-    # From the agents on: there may be many more addresses than those of agents.
+def list_all(connection: Connection | Tx, role: str | None = None, module: str | None = None) -> list[Row]:
+    """Return all agents, by name; with a role or a module only those."""
+    # CROSS JOIN makes SQLite begin with the agents: there can be many more addresses.
     every = _SELECT.replace("agent g JOIN", "agent g CROSS JOIN")
     return connection.execute(
         f"{every} AND (?1 IS NULL OR g.role = ?1) AND (?2 IS NULL OR g.module = ?2) ORDER BY a.fold",

@@ -1,4 +1,4 @@
-"""Bindings: platform accounts, the agents they serve, and where they may post."""
+"""Bindings: platform accounts, the agents they serve, and the places they may post to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Bound(NamedTuple):
 def add(
     tx: Tx, adapter: str, account: str, settings: dict[str, Any], agent: int, places: list[str], now: int
 ) -> Bound:
-    """Bind an account to an agent; a second agent of the same account is added to it."""
+    """Bind an account to an agent; if the account is bound already, add the agent to it."""
     row = find(tx, adapter, account)
     if row is not None and json.loads(row["settings"]) != settings:
         raise BindingTaken(account=f"{adapter}:{account}", binding=f"b{row['id']}")
@@ -40,7 +40,7 @@ def add(
 
 
 def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
-    """Let a binding post to a place; the place's address id."""
+    """Allow a binding to post to a place; return the address id of the place."""
     address = Address("channel", f"{adapter}:{place}")
     entry = tx.cache.live_address(address) or tx.cache.add_address(address)
     tx.execute(
@@ -55,9 +55,9 @@ def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
 
 
 def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[int, bool, int]:
-    """Take an agent from a binding; with the last one the binding ends, and what waits for it fails.
+    """Remove an agent from a binding. With its last agent the binding ends, and what waits for it fails.
 
-    The binding, whether it has ended, and how many envelopes have failed.
+    Return the binding, whether it has ended, and how many envelopes failed.
     """
     row = find(tx, adapter, account)
     gone = (
@@ -88,7 +88,7 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
 
 
 def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
-    """An agent goes: so do its bindings, where it was the last. Which have ended."""
+    """Remove a deleted agent from its bindings; return the bindings that ended with it."""
     rows = tx.execute(
         """
         SELECT b.id, b.adapter, b.account FROM binding b JOIN binding_agent ba ON ba.binding = b.id
@@ -101,14 +101,15 @@ def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
 
 
 def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
+    """Return the active binding of an account; None if it is not bound."""
     row: Row | None = connection.execute(
         "SELECT * FROM binding WHERE adapter = ? AND account = ? AND removed_at IS NULL", (adapter, account)
     ).fetchone()
     return row
 
 
-def listed(connection: Connection | Tx) -> list[Row]:
-    """The live bindings, with the names of the agents they serve."""
+def list_all(connection: Connection | Tx) -> list[Row]:
+    """Return all active bindings, with the names of the agents they serve."""
     return connection.execute(
         """
         SELECT b.id, b.adapter, b.account, b.settings, b.created_at,
@@ -120,10 +121,12 @@ def listed(connection: Connection | Tx) -> list[Row]:
 
 
 def live(connection: Connection | Tx) -> set[int]:
+    """Return the ids of all active bindings."""
     return {row["id"] for row in connection.execute("SELECT id FROM binding WHERE removed_at IS NULL")}
 
 
 def agents_of(connection: Connection | Tx, binding: int) -> list[Address]:
+    """Return the agents that a binding serves."""
     rows = connection.execute(
         """
         SELECT a.kind, a.name FROM binding_agent ba JOIN address a ON a.id = ba.agent

@@ -8,7 +8,7 @@ from .group_commit import Tx
 
 
 def find_boss(connection: Connection | Tx) -> Row | None:
-    """The boss's address id, name and time zone; None before set-up."""
+    """Return the boss's address id, name and time zone; None before setup."""
     row: Row | None = connection.execute(
         "SELECT u.address, u.name, u.timezone FROM user u WHERE u.boss = 1"
     ).fetchone()
@@ -16,12 +16,13 @@ def find_boss(connection: Connection | Tx) -> Row | None:
 
 
 def boss_timezone(connection: Connection | Tx) -> str:
-    """The name of the boss's time zone; UTC before set-up."""
+    """Return the name of the boss's time zone; UTC before setup."""
     row = find_boss(connection)
     return str(row["timezone"]) if row and row["timezone"] else "UTC"
 
 
 def add_boss(tx: Tx, name: str, timezone: str, now: int) -> int:
+    """Add the boss and return the address id."""
     entry = tx.cache.add_address(BOSS)
     tx.execute(
         "INSERT INTO user (address, name, boss, timezone, created_at) VALUES (?, ?, 1, ?, ?)",

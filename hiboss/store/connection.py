@@ -1,4 +1,4 @@
-"""Opening SQLite the way hiboss needs it, and its errors in our words."""
+"""Open SQLite with the settings hiboss needs, and translate its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINIMUM = (3, 37, 0)  # STRICT tables
 
 
 def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Connection:
-    """A connection in autocommit mode: transactions are begun and ended by name."""
+    """Open a connection in autocommit mode: BEGIN and COMMIT are explicit."""
     if sqlite3.sqlite_version_info < MINIMUM:
         detail = f"SQLite {sqlite3.sqlite_version} is too old, {'.'.join(map(str, MINIMUM))} is needed"
         raise StoreError(path=home.database, detail=detail)
@@ -41,11 +41,13 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
 
 
 def _create_private(home: Home) -> None:
-    """Created by us and not by SQLite, so that it is never readable for others, not even briefly.
+    """Create the database file, if it is missing, with mode 0600.
 
-    DANGER: an existing database must never be opened here. Closing any descriptor of a file
-    drops all POSIX locks this process has on it; another program would then take itself for
-    the last user and delete the WAL that we go on writing to.
+    SQLite itself would create it readable for others, if only briefly.
+
+    DANGER: never open an existing database here. To close any descriptor of a file drops all
+    POSIX locks that this process has on it; another program would then believe that it is
+    the last user, and delete the WAL which this process still writes to.
     """
     try:
         os.close(os.open(home.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -70,7 +72,7 @@ def _configure(connection: Connection, *, read_only: bool) -> None:
 
 
 def translate(error: sqlite3.Error, home: Home) -> HibossError:
-    """Which of our errors this is; the caller's operation was rolled back."""
+    """Return the HibossError for an error of SQLite; the caller's operation was rolled back."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     path = home.database
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -85,9 +87,9 @@ def translate(error: sqlite3.Error, home: Home) -> HibossError:
 
 
 def _is_full(home: Home) -> bool:
-    # A full disk can also show as an I/O error (when the WAL's shared memory cannot grow).
+    # A full disk can also cause an I/O error (when the WAL's shared memory cannot grow).
     try:
-        room = os.statvfs(home.path)
+        disk = os.statvfs(home.path)
     except OSError:
         return False
-    return room.f_bavail * room.f_frsize < 1024 * 1024
+    return disk.f_bavail * disk.f_frsize < 1024 * 1024

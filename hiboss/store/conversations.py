@@ -1,4 +1,4 @@
-"""Conversations: what was said between the same parties, in the order it was said."""
+"""Read conversations: the messages between the same parties, in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .connection import Connection, Row
 
 
 def between(connection: Connection, parties: Iterable[int]) -> Row | None:
-    """The conversation between exactly these; None when they never spoke."""
+    """Return the conversation between exactly these addresses; None if there is none."""
     ids = sorted(set(parties))
     key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
     row: Row | None = connection.execute(
@@ -18,7 +18,7 @@ def between(connection: Connection, parties: Iterable[int]) -> Row | None:
 
 
 def after(connection: Connection, conversation: int, seq: int, limit: int) -> list[tuple[int, int]]:
-    """What was said after a place: (sequence number, an envelope of it), oldest first."""
+    """Return the messages after a sequence number, oldest first: (sequence number, one of its envelopes)."""
     rows = connection.execute(
         """
         SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
@@ -31,7 +31,7 @@ def after(connection: Connection, conversation: int, seq: int, limit: int) -> li
 
 
 def before(connection: Connection, conversation: int, seq: int | None, limit: int) -> list[tuple[int, int]]:
-    """The last of what was said, before a place or of all; oldest first."""
+    """Return the last messages before a sequence number, or of all; oldest first, as `after` does."""
     rows = connection.execute(
         """
         SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope

@@ -9,22 +9,24 @@ from .group_commit import Tx
 
 
 def epoch(connection: Connection) -> str:
+    """Return the epoch: a restore renews it, so that cursors of the earlier store are recognized."""
     row = connection.execute("SELECT value FROM config WHERE key = 'epoch'").fetchone()
     return str(row["value"])
 
 
 def next_boot(tx: Tx) -> int:
-    """The number of this life of the daemon."""
+    """Return a new boot number, for this start of the daemon."""
     row = tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'boot' RETURNING value").fetchone()
     return int(row["value"])
 
 
 def last_arrived(connection: Connection | Tx) -> int:
+    """Return the arrival number that was given last."""
     return int(connection.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()["value"])
 
 
 def counts(connection: Connection, exact_to: int) -> dict[str, Any]:
-    """How much there is of everything: exact up to a limit, then '1000+'."""
+    """Count agents and due, deferred and failed envelopes: exact up to a limit, then '1000+'."""
 
     def number(sql: str) -> int | str:
         found: int = connection.execute(f"SELECT count(*) FROM ({sql} LIMIT {exact_to + 1})").fetchone()[0]
@@ -39,7 +41,7 @@ def counts(connection: Connection, exact_to: int) -> dict[str, Any]:
         "deferred": number(
             "SELECT 1 FROM envelope INDEXED BY envelope_wake WHERE wake_at IS NOT NULL AND waits = 0"
         ),
-        # Box by box and address by address, since no index is kept over failures alone.
+        # Box by box and address by address, because there is no index of failures alone.
         "failed": number(
             "SELECT 1 FROM address a CROSS JOIN (SELECT 0 AS box UNION ALL SELECT 1 UNION ALL SELECT 2) b "
             "CROSS JOIN envelope e INDEXED BY envelope_box "

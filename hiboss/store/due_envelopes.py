@@ -1,5 +1,7 @@
-"""What is due, in the order it is claimed: priority, then arrival; after 15 minutes' waiting
-anything counts as critical."""
+"""Due envelopes, in the order in which they are claimed.
+
+By priority, then by arrival. After it has waited 15 minutes, every envelope counts as critical.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from ..core.envelope import Priority
 from .connection import Connection
 from .group_commit import Tx
 
-PATIENCE_MS = 15 * 60 * 1000
-LOOKED_THROUGH = 1_000  # of each priority, for one conversation's: a turn costs the same in any box
+CRITICAL_AFTER_MS = 15 * 60 * 1000
+LOOKED_THROUGH = 1_000  # rows of each priority when one conversation is asked for: bounds the cost of a turn
 
 
 class Due(NamedTuple):
@@ -28,7 +30,7 @@ def due(
     binding: int | None = None,
     apart_from: int | None = None,
 ) -> list[Due]:
-    """The first of what is due for somebody and in nobody's hand; of one conversation, or apart from one."""
+    """Return a recipient's first due envelopes that nobody holds; of one conversation, or without one."""
     ranked = []
     walked, rank = None, Priority.CRITICAL
     looked_at = limit if conversation is None else LOOKED_THROUGH
@@ -36,17 +38,17 @@ def due(
     for number, arrived, row_conversation, since, priority in rows:
         if priority != walked:
             walked, rank = priority, Priority.CRITICAL
-        # What has waited long is at the beginning; behind a fresh one nothing has, unless
-        # the clock was set back, and then order comes first.
-        if since > now - PATIENCE_MS:
+        # Those that waited long come first; after a fresh one there are no more of them, unless
+        # the clock was set back, and then the order of arrival counts.
+        if since > now - CRITICAL_AFTER_MS:
             rank = priority
         if conversation in (None, row_conversation):
             ranked.append((rank, arrived, Due(number, row_conversation)))
     return [found for _, _, found in sorted(ranked)[:limit]]
 
 
-# A walk along the index for each priority, one after the other. One statement: claiming from a
-# lane asks for the first of each, and four statements cost three times as much as their rows.
+# Walk the index once for each priority, one after the other. In one statement: a claim from a lane
+# needs the first of each, and four statements cost three times as much as their rows.
 _WALKS = " UNION ALL ".join(
     f"""
     SELECT * FROM (
@@ -62,7 +64,7 @@ _WALKS = " UNION ALL ".join(
 
 
 def count(connection: Connection, recipient: int, exact_to: int, *, with_held: bool = False) -> int | str:
-    """How much is due: exact up to a limit, then `1000+`. `with_held`: also what is being delivered."""
+    """Return how many are due: exact up to a limit, then '1000+'. `with_held`: also those being delivered."""
     found: int = connection.execute(
         """
         SELECT count(*) FROM (
@@ -76,7 +78,7 @@ def count(connection: Connection, recipient: int, exact_to: int, *, with_held: b
 
 
 def oldest(connection: Connection) -> int | None:
-    """When the longest waiting of what is due arrived: a look at the beginning of each walk."""
+    """Return when the oldest due envelope arrived; None if none is due. Reads the first row of each walk."""
     row = connection.execute(
         """
         SELECT min((SELECT m.arrived_at FROM envelope e INDEXED BY envelope_due

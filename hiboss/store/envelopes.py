@@ -1,4 +1,4 @@
-"""Single envelopes: showing one, and what sender and recipient may do with it."""
+"""Single envelopes: read one; acknowledge or move it for its recipient; cancel or retry it for its sender."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ JOIN conversation c ON c.id = m.conversation
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender
 """
-QUOTED = 400  # characters read of a message replied to, more than is ever shown of it
+QUOTED = 400  # characters to read of a message replied to; less is ever shown
 
 
-EnvelopeRow = dict[str, Any]  # not a Row, which searches its columns anew for each name: forty here
+EnvelopeRow = dict[str, Any]  # not a Row, which searches its forty columns for each name
 
 
 def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
-    """The envelopes with these ids, in this order; what is not there is left out."""
+    """Return the envelopes with these ids, in this order; unknown ids are left out."""
     marks = ",".join("?" * len(ids))
     cursor = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids)
     names = [column[0] for column in cursor.description]
@@ -45,7 +45,7 @@ def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
 
 
 def visible(connection: Connection | Tx, number: int, viewer: int | None) -> EnvelopeRow:
-    """One envelope, when the viewer sent it or has received it; None sees all."""
+    """Return an envelope that the viewer sent or received (None sees all); else raise NotFound."""
     rows = fetch(connection, [number])
     if not rows or not (viewer is None or _sees(rows[0], viewer)):
         raise NotFound(what="envelope", value=f"e{number}")
@@ -58,7 +58,7 @@ def _sees(row: EnvelopeRow, viewer: int) -> bool:
 
 
 def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
-    """The beginnings of the messages replied to: of those only in which the viewer has part."""
+    """Return the beginnings of the messages replied to, by id; only of those that the viewer may see."""
     parents = {row["reply_to"] for row in rows} - {None}
     if not parents:
         return {}
@@ -75,7 +75,7 @@ def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int
 
 
 def recipients(connection: Connection, message: int) -> list[str]:
-    """Everybody this message went to."""
+    """Return the addresses of all recipients of a message."""
     rows = connection.execute(
         """
         SELECT a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
@@ -87,16 +87,16 @@ def recipients(connection: Connection, message: int) -> list[str]:
 
 
 def thread_of(connection: Connection, message: int) -> int:
-    """The thread a message lies in; of an unknown one its own, in which nothing lies."""
+    """Return the thread of a message; for an unknown message its own id, which is an empty thread."""
     row = connection.execute("SELECT ifnull(thread, id) FROM message WHERE id = ?", (message,)).fetchone()
     return int(row[0]) if row else message
 
 
-# --- what a recipient does -----------------------------------------------------------
+# --- changes by the recipient --------------------------------------------------------
 
 
 def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
-    """How many were unread before."""
+    """Mark envelopes as read; return how many were unread before."""
     return sum(
         tx.execute(
             "UPDATE envelope SET read_at = ? WHERE id = ? AND read_at IS NULL", (now, row["id"])
@@ -106,19 +106,19 @@ def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
 
 
 def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
-    """How many were not acknowledged before; a pending one is done with this."""
+    """Acknowledge envelopes; return how many were not acknowledged before. A pending one is then done."""
     changed = 0
     for row in _received(tx, ids, recipient):
         if row["status"] in (Status.FAILED, Status.CANCELLED):
             raise TooLate(id=f"e{row['id']}", action="acknowledged", state=Status(row["status"]).word)
         if row["held_by"] is not None:
-            raise TooLate(id=f"e{row['id']}", action="acknowledged", state="being handed over")
+            raise TooLate(id=f"e{row['id']}", action="acknowledged", state="being delivered")
         changed += _acknowledge(tx, row["id"], now)
     return changed
 
 
 def acknowledge_due(tx: Tx, recipient: int, upto: int, limit: int, now: int) -> int:
-    """Acknowledge what is due up to an arrival number, at most `limit`, oldest first."""
+    """Acknowledge due envelopes up to an arrival number, at most `limit`, oldest first; return how many."""
     rows = tx.execute(
         """
         SELECT id FROM envelope INDEXED BY envelope_box
@@ -142,11 +142,14 @@ def _acknowledge(tx: Tx, number: int, now: int) -> int:
 
 
 def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> int:
-    """Move to another box. Putting a pending one away settles it: it must not wait there unseen."""
+    """Move envelopes to another box; return how many moved.
+
+    A pending one that leaves the inbox is done: it must not wait where nobody looks.
+    """
     changed = 0
     for row in _received(tx, ids, recipient):
         if row["held_by"] is not None:
-            raise TooLate(id=f"e{row['id']}", action="moved", state="being handed over")
+            raise TooLate(id=f"e{row['id']}", action="moved", state="being delivered")
         settles = row["status"] == Status.PENDING and box is not Box.INBOX
         changed += tx.execute(
             "UPDATE envelope SET box = ? WHERE id = ? AND box <> ?", (int(box), row["id"], int(box))
@@ -165,7 +168,7 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
 
 
 def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
-    """All of them, or nothing happens: one that did not come to this recipient is not there."""
+    """Return these envelopes; raise NotFound if one did not arrive at this recipient: then none changes."""
     rows = []
     for number in ids:
         row = tx.execute(
@@ -178,11 +181,11 @@ def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
     return rows
 
 
-# --- what a sender does --------------------------------------------------------------
+# --- changes by the sender -----------------------------------------------------------
 
 
 def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
-    """Take back what nobody has in hand yet; None may take back anything."""
+    """Cancel pending envelopes that nobody holds; return how many. The sender None may cancel any."""
     changed = 0
     for number in ids:
         row = visible(tx, number, None)
@@ -193,7 +196,7 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
         if row["status"] != Status.PENDING:
             raise TooLate(id=f"e{number}", action="cancelled", state=Status(row["status"]).word)
         if row["held_by"] is not None or row["waits"] == Waits.LEASE:
-            raise TooLate(id=f"e{number}", action="cancelled", state="being handed over")
+            raise TooLate(id=f"e{number}", action="cancelled", state="being delivered")
         tx.execute(
             "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wake_at = NULL WHERE id = ?",
             (now, number),
@@ -203,14 +206,14 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
 
 
 def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int, set[Lane]]:
-    """Take up again what has failed; for its sender, and None may for everybody."""
+    """Make failed envelopes pending again; return how many, and the lanes to wake. None may retry any."""
     changed, lanes = 0, set()
     for number in dict.fromkeys(ids):
         row = visible(tx, number, None)
         if sender is not None and row["sender"] != sender:
             raise NotFound(what="envelope", value=f"e{number}")
         if row["status"] != Status.FAILED:
-            raise TooLate(id=f"e{number}", action="tried again", state=Status(row["status"]).word)
+            raise TooLate(id=f"e{number}", action="retried", state=Status(row["status"]).word)
         _check_recipient(tx, row)
         deferred = row["arrived"] is None
         tx.execute(
@@ -218,7 +221,7 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
             UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, held_by = NULL,
                    waits = ?, wake_at = ? WHERE id = ?
             """,
-            # Its day before it is given up begins anew.
+            # The 24 hours until it is given up begin again.
             (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
         )
         changed += 1
@@ -230,7 +233,7 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
 
 
 def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
-    """Who has left, and an account that is no longer bound, cannot be tried again."""
+    """Raise TooLate if the recipient was deleted or the account is no longer bound."""
     gone = tx.execute(
         """
         SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0 FROM envelope e
@@ -239,8 +242,8 @@ def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
         (row["id"],),
     ).fetchone()[0]
     if gone:
-        state = f"for {row['to_address']}, which is no longer there"
-        raise TooLate(id=f"e{row['id']}", action="tried again", state=state)
+        state = f"for {row['to_address']}, which no longer exists"
+        raise TooLate(id=f"e{row['id']}", action="retried", state=state)
 
 
-NEXT_START = 2**62  # the `wake_at` of what is in hand: to be looked at when a daemon starts
+NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them

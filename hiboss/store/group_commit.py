@@ -1,8 +1,7 @@
-"""The one thread that changes the database.
+"""The writer: the one thread that changes the database.
 
-Operations waiting at the same moment share one transaction and one fsync (group
-commit). An operation's caller hears of it only after COMMIT: what was answered is on
-disk.
+Operations that wait at the same moment share one transaction and one fsync (group commit).
+A caller gets the result of its operation only after COMMIT: what was answered is on disk.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 LINGER_SECONDS = 0.001
 
-# SQLite errors that speak of one operation's own statement. All others speak of the file:
-# then the whole group is lost, and every caller in it is told so.
-_OWN_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)
+# SQLite errors about the statement of one operation. All others are about the file: then the
+# whole group is lost, and each of its callers gets the error.
+_STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)
 
 
 class Tx:
-    """What an operation works with: the connection, inside the group's transaction, and the book."""
+    """What an operation works with: the connection in the group's transaction, and the writer's cache."""
 
     __slots__ = ("arrived_for", "cache", "execute")
 
     def __init__(self, connection: Connection) -> None:
         self.execute = connection.execute
         self.cache = WriterCache(connection)
-        self.arrived_for: list[int] = []  # to whom something came in this group: told after its COMMIT
+        self.arrived_for: list[int] = []  # recipients with news in this group; woken after its COMMIT
 
 
 Operation = Callable[[Tx], Any]
@@ -54,38 +53,40 @@ class _HalfDone(Exception):
 
 
 class Writer:
+    """Collects operations on the event loop's thread, and commits them in groups on its own thread."""
+
     def __init__(self, connection: Connection, home: Home, settings: Settings) -> None:
         self._connection = connection
         self._home = home
         self._settings = settings
-        self._collected: list[_Waiting] = []  # not yet handed over to the thread
-        self._expected = 1  # as many as were answered together last
+        self._collected: list[_Waiting] = []  # not yet given to the thread
+        self._expected = 1  # the size of the last group
         self._linger: asyncio.TimerHandle | None = None
-        self._submitted = 0  # in all; counted by the loop's thread alone
-        self._begun = 0  # of those; counted by the writer's thread alone
+        self._submitted = 0  # in total; only the loop's thread counts it
+        self._begun = 0  # of those; only the writer's thread counts it
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
         self._tx = Tx(connection)
-        self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by the assembly
+        self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by daemon/wiring
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """Submitted and in no group yet."""
+        """The number of operations that were submitted and are in no group yet."""
         return self._submitted - self._begun
 
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
-        """Queue an operation; the future is done after COMMIT. A full queue refuses."""
+        """Queue an operation; its future is done after COMMIT. Raise Busy if the queue is full."""
         if self.waiting >= self._settings.writer_queue:
             raise Busy(what=f"{self._settings.writer_queue} changes are waiting to be written")
         self._submitted += 1
         future: asyncio.Future[T] = self._loop.create_future()
         self._collected.append((operation, future))
-        # Handed over together, when as many have come as were in the last group, or a moment
-        # later: woken by the first, the writer would pay a COMMIT for a few, and wrestle for
-        # the interpreter with those who bring the rest. A lone sender waits for nobody.
+        # Give them to the thread together: when as many have come as were in the last group, or
+        # after LINGER_SECONDS. Woken by the first one, the writer would pay a COMMIT for a few,
+        # and compete for the interpreter with the callers of the rest. A single caller never waits.
         if self._expected == 1:
             self._hand_over()
         elif len(self._collected) == self._expected:
@@ -113,14 +114,14 @@ class Writer:
         if arrived_for:
             self.arrived(arrived_for)
         for future, result, error in outcomes:
-            if future.done():  # the caller has gone; what it asked for is written all the same
+            if future.done():  # the caller is gone; its operation is written all the same
                 continue
             if error is None:
                 future.set_result(result)
             else:
                 future.set_exception(error)
 
-    # --- the writer's own thread ---------------------------------------------------
+    # --- on the writer's thread ----------------------------------------------------
 
     def _work(self) -> None:
         stopping = False
@@ -133,9 +134,9 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
-        """What is waiting, up to the limit of a group; and whether it is the last."""
+        """Return the waiting operations, up to the limit of a group, and whether this is the last group."""
         stopping = False
-        limit = self._settings.group_operations  # asked once: a reload must not come in between
+        limit = self._settings.group_operations  # read once: a reload must not change it meanwhile
         while len(self._taken) < limit and not stopping:
             try:
                 more = self._queue.get(block=not self._taken)
@@ -147,21 +148,21 @@ class Writer:
                 self._taken += more
         group, self._taken = self._taken[:limit], self._taken[limit:]
         if stopping and self._taken:
-            self._queue.put(None)  # more than a group is left: be told again after it
+            self._queue.put(None)  # more than one group is left: stop after the next ones
         return group, stopping and not self._taken
 
     def _commit_group(self, group: list[_Waiting]) -> list[_Outcome]:
-        """Every operation of the group happens whole or not at all, whatever the others do."""
+        """Commit a group. Each operation is done completely or not at all, whatever the others do."""
         crashpoint(BEFORE_WRITE)
         try:
             try:
                 return self._transact(group, self._run)
             except _HalfDone:
-                # Rare: an operation failed after its first change. Begin again, with a
-                # savepoint around each; without one a send is a fifth cheaper.
+                # Rare: an operation failed after its first change. Begin again with a savepoint
+                # around each operation; without savepoints a send costs a fifth less.
                 self._roll_back()
-                return self._transact(group, self._run_guarded)
-        except Exception as error:  # noqa: BLE001 - the writer outlives whatever happens to a group
+                return self._transact(group, self._run_in_savepoint)
+        except Exception as error:  # noqa: BLE001 - the writer must survive every failure of a group
             return self._lose_group(group, error)
 
     def _transact(self, group: list[_Waiting], run: _Run) -> list[_Outcome]:
@@ -180,20 +181,20 @@ class Writer:
         try:
             return future, operation(self._tx), None
         except Exception as error:
-            _raise_if_of_the_file(error)
+            _raise_if_about_the_file(error)
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
             self._tx.cache.back_to_mark(wrote=False)
             return future, None, error
 
-    def _run_guarded(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
+    def _run_in_savepoint(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
         execute = self._connection.execute
         execute("SAVEPOINT op")
         self._tx.cache.mark()
         try:
             result = operation(self._tx)
-        except Exception as error:  # noqa: BLE001 - handed to the caller, whose door logs what is ours
-            _raise_if_of_the_file(error)
+        except Exception as error:  # noqa: BLE001 - given to the caller; its door logs defects
+            _raise_if_about_the_file(error)
             execute("ROLLBACK TO op")
             execute("RELEASE op")
             self._tx.cache.back_to_mark(wrote=True)
@@ -210,13 +211,13 @@ class Writer:
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
         try:
             self._roll_back()
-        except sqlite3.Error:  # nothing more can be done here; the next BEGIN says what is wrong
+        except sqlite3.Error:  # nothing more can be done here; the next BEGIN reports the reason
             log.exception("A failed group could not be rolled back.", extra={"action": "write"})
         lost = translate(error, self._home) if isinstance(error, sqlite3.Error) else error
-        log.error("Nothing of %d changes was written: %s", len(group), lost, extra={"action": "write"})
+        log.error("A group of %d changes was not written: %s", len(group), lost, extra={"action": "write"})
         return [(future, None, lost) for _, future in group]
 
 
-def _raise_if_of_the_file(error: Exception) -> None:
-    if isinstance(error, sqlite3.Error) and not isinstance(error, _OWN_ERRORS):
+def _raise_if_about_the_file(error: Exception) -> None:
+    if isinstance(error, sqlite3.Error) and not isinstance(error, _STATEMENT_ERRORS):
         raise error

@@ -1,7 +1,7 @@
-"""Lanes: claiming what is due for a place, and settling what came of it.
+"""Lanes: claim what is due for a place, and settle its outcome.
 
-A row of `lane` exists only for a lane that has something to say: that it is paused, or
-what it has met. Everything here runs inside the writer.
+A row of `lane` exists only for a lane that is or was paused, or had a failure. What takes a
+Tx runs inside the writer.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from .group_commit import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
 GIVE_UP_FAILURES = 10
-EAGER_MS = 5_000  # new activity tries a waiting lane again, at most so often
+EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
 
 
 # --- claiming ------------------------------------------------------------------------
 
 
 def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> EnvelopeRow | None:
-    """The next envelope of a lane, marked as in hand; None when there is nothing to do now."""
+    """Hold the next envelope of a lane and return it; None if there is nothing to do now."""
     state = get(tx, lane)
-    if not may_go(state, now, eager=eager):
+    if not may_start(state, now, eager=eager):
         return None
     found = due_envelopes.due(tx, lane.address, now, 1, binding=lane.binding)
     if not found:
         return None
     if state is not None:
-        tried(tx, state, now)
-    # Before it is handed over: whatever happens now, we know that it may have been.
+        mark_tried(tx, state, now)
+    # Count the handover before it happens: after a crash it is known that it may have happened.
     tx.execute(
         "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
         (boot, NEXT_START, found[0].id),
     )
     facts: EnvelopeRow = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
     facts["posted"] = posts.posted(tx, found[0].id)
-    facts["platform_reply_to"] = _answered(tx, facts["reply_to"], lane) if facts["reply_to"] else None
+    facts["platform_reply_to"] = _platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
 
 
-# What a letter is made of, and no more: a full envelope has four times as many columns.
+# Only the columns of a letter: a full envelope has four times as many.
 _TO_POST = """
     SELECT e.id, m.text, m.type, m.subject, m.attachments, m.reply_to,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
@@ -57,8 +57,8 @@ _TO_POST = """
 """
 
 
-def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
-    """What the platform calls the message this replies to, if it lies there too."""
+def _platform_id(tx: Tx, message: int, lane: Lane) -> str | None:
+    """Return the platform's id of the message replied to; None if it is not on the platform."""
     row = tx.execute(
         """
         SELECT platform_id FROM platform_update WHERE message = ?1 AND binding = ?2
@@ -73,17 +73,17 @@ def _answered(tx: Tx, message: int, lane: Lane) -> str | None:
     return row["platform_id"] if row else None
 
 
-def may_go(state: Row | None, now: int, *, eager: bool) -> bool:
-    """Whether a lane may take something in hand now."""
+def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
+    """Tell whether a lane may deliver something now."""
     if state is None:
         return True
     if state["state"] == "waiting":
-        return eager and abs(now - (state["tried_at"] or 0)) >= EAGER_MS  # a clock set back has waited too
+        return eager and abs(now - (state["tried_at"] or 0)) >= EAGER_MS  # abs: a clock set back
     return bool(state["state"] == "open")
 
 
-def tried(tx: Tx, state: Row, now: int) -> None:
-    """A lane with something to say takes something in hand again."""
+def mark_tried(tx: Tx, state: Row, now: int) -> None:
+    """Open a lane that has a row, and store that it was tried now."""
     tx.execute(
         "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
     )
@@ -93,6 +93,7 @@ def tried(tx: Tx, state: Row, now: int) -> None:
 
 
 def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
+    """Settle an envelope as done."""
     tx.execute(
         "UPDATE envelope SET status = 1, done_at = ?, held_by = NULL, wake_at = NULL WHERE id = ?",
         (now, envelope),
@@ -101,7 +102,7 @@ def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
 
 
 def recovered(tx: Tx, lane: Lane) -> None:
-    """The platform answered, if only about one envelope: whatever this lane had met is over."""
+    """Clear the failures of a lane: the platform answered, even if only to refuse one envelope."""
     tx.execute(
         """
         UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
@@ -112,11 +113,11 @@ def recovered(tx: Tx, lane: Lane) -> None:
     )
 
 
-def waits(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int) -> None:
-    """Nothing gets through: the lane waits, in its order, and the boss is told once."""
+def retry_later(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int) -> None:
+    """Release a held envelope after a lane failure: the lane waits in its order, the boss is told once."""
     held = tx.execute("SELECT held_by FROM envelope WHERE id = ?", (envelope,)).fetchone()[0]
     if held is None:
-        return  # its binding ended meanwhile, and it was settled with that
+        return  # its binding ended meanwhile, which settled it
     tx.execute(
         """
         UPDATE envelope SET held_by = NULL, wake_at = NULL, attempts = attempts + 1,
@@ -125,14 +126,14 @@ def waits(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: 
         """,
         (failure.kind, failure.text, now, envelope),
     )
-    row = meets(tx, lane, failure, until, now)
-    # A day of trying, not a day asleep after one failure.
+    row = record_failure(tx, lane, failure, until, now)
+    # After a day of retries, not after one failure and a day without a running daemon.
     if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
         _give_up(tx, lane, failure, now)
 
 
-def meets(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Row:
-    """A lane has met something that stops it: it waits, and the boss is told once."""
+def record_failure(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Row:
+    """Store a failure of a lane: it waits until a time, and the boss is told once. Return its row."""
     row: Row = tx.execute(
         """
         INSERT INTO lane (address, binding, state, wake_at, failures, first_failed_at, error_kind,
@@ -154,12 +155,13 @@ def meets(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Row:
 
 
 def failures(tx: Tx | Connection, lane: Lane) -> int:
+    """Return how many failures a lane had in a row."""
     state = get(tx, lane)
     return int(state["failures"]) if state is not None else 0
 
 
 def _give_up(tx: Tx, lane: Lane, failure: Failure, now: int) -> None:
-    """What this lane has failed to deliver for a day."""
+    """Fail the envelopes that this lane could not deliver for a day."""
     rows = tx.execute(
         """
         SELECT e.id FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
@@ -180,9 +182,9 @@ def fail(
     tried: bool = False,
     not_told: int | None = None,
 ) -> None:
-    """Give envelopes up: they are kept, and each sender gets one notice, but not `not_told`.
+    """Give up envelopes: they stay stored, and each sender except `not_told` gets one notice.
 
-    `tried`: this was one more attempt.
+    `tried`: count one more attempt.
     """
     senders: dict[int, list[Row]] = {}
     for number in numbers:
@@ -196,7 +198,7 @@ def fail(
             (now, failure.kind, failure.text, number, int(tried)),
         ).rowcount
         if not failed:
-            continue  # settled meanwhile, and whoever sent it was told
+            continue  # settled meanwhile; its sender was told then
         row = tx.execute(
             """
             SELECT e.id, e.message, m.sender, a.kind || ':' || a.name AS address
@@ -214,8 +216,8 @@ def fail(
 # --- holds ---------------------------------------------------------------------------
 
 
-def broke_off(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> None:
-    """Whatever this lane has in hand waits with it."""
+def retry_held_later(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> None:
+    """Release everything this lane holds after a failure (see `retry_later`)."""
     rows = tx.execute(
         f"""
         SELECT id FROM envelope INDEXED BY envelope_wake
@@ -224,11 +226,11 @@ def broke_off(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Non
         (lane.address, lane.binding),
     ).fetchall()
     for row in rows:
-        waits(tx, lane, row["id"], failure, until, now)
+        retry_later(tx, lane, row["id"], failure, until, now)
 
 
 def free_holds(tx: Tx) -> int:
-    """What a daemon had in hand when it ended comes back; that it was handed over stays known."""
+    """Release everything that a daemon held when it ended; return how much. The handovers stay counted."""
     return tx.execute(
         f"""
         UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, wake_at = NULL
@@ -237,10 +239,11 @@ def free_holds(tx: Tx) -> int:
     ).rowcount
 
 
-# --- looking and steering ------------------------------------------------------------
+# --- reading, pausing, resuming ------------------------------------------------------
 
 
 def get(connection: Tx | Connection, lane: Lane) -> Row | None:
+    """Return the row of a lane; None if it never was paused and never failed."""
     row: Row | None = connection.execute(
         "SELECT * FROM lane WHERE address = ? AND ifnull(binding, 0) = ?", (lane.address, lane.binding or 0)
     ).fetchone()
@@ -248,7 +251,7 @@ def get(connection: Tx | Connection, lane: Lane) -> Row | None:
 
 
 def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
-    """The lanes of a place: one for each binding that has, or had, something for it."""
+    """Return the lanes of a place: one for each binding that may, or might, post there."""
     rows = connection.execute(
         """
         SELECT binding FROM lane WHERE address = ?1
@@ -260,8 +263,8 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     return [Lane(address, row["binding"]) for row in rows]
 
 
-def reopen_early(tx: Tx, now: int) -> list[Lane]:
-    """The clock was set back: what was tried in the future need not wait for that to come again."""
+def reopen_after_clock_change(tx: Tx, now: int) -> list[Lane]:
+    """Open and return the lanes that were tried in the future: the clock was set back since."""
     rows = tx.execute(
         """
         UPDATE lane SET state = 'open', wake_at = NULL, tried_at = NULL
@@ -273,14 +276,14 @@ def reopen_early(tx: Tx, now: int) -> list[Lane]:
 
 
 def reopen_binding(tx: Tx, binding: int) -> None:
-    """Its adapter runs again: nothing there has to wait for its time."""
+    """Open the waiting lanes of a binding, because its adapter runs again."""
     tx.execute(
         "UPDATE lane SET state = 'open', wake_at = NULL WHERE binding = ? AND state = 'waiting'", (binding,)
     )
 
 
 def with_work(connection: Connection, binding: int) -> list[Lane]:
-    """The lanes of an account in which something is due: one look for each place, however much lies there."""
+    """Return the lanes of a binding in which something is due: one lookup for each place."""
     rows = connection.execute(
         """
         SELECT DISTINCT c.address FROM contact c
@@ -294,8 +297,8 @@ def with_work(connection: Connection, binding: int) -> list[Lane]:
     return [Lane(row["address"], binding) for row in rows]
 
 
-def listed(connection: Connection) -> list[Row]:
-    """Lanes that have something to say, or something due, with what they have met."""
+def list_all(connection: Connection) -> list[Row]:
+    """Return all lanes of active bindings, and all others with a row, with state, failures and number due."""
     return connection.execute(
         """
         SELECT a.kind || ':' || a.name AS address, p.id AS address_id, p.binding,
@@ -315,7 +318,7 @@ def listed(connection: Connection) -> list[Row]:
 
 
 def pause(tx: Tx, lane: Lane, now: int) -> bool:
-    """Whether it was not paused before."""
+    """Pause a lane; return whether it was not paused before."""
     return bool(
         tx.execute(
             """
@@ -329,7 +332,7 @@ def pause(tx: Tx, lane: Lane, now: int) -> bool:
 
 
 def reopen(tx: Tx, lane: Lane, states: tuple[str, ...]) -> bool:
-    """Let it go on at once, if it is in one of these states."""
+    """Open a lane at once if it is in one of these states; return whether it was."""
     marks = ",".join("?" * len(states))
     return bool(
         tx.execute(

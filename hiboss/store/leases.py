@@ -1,5 +1,7 @@
-"""What an agent that fetches takes in hand: claimed until a time, then acknowledged or released.
-And what was given up, taken up again."""
+"""Leases of agents in pull mode: claim due envelopes until a time, or release them before.
+
+To acknowledge one, see `envelopes`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from .group_commit import Tx
 
 
 def claim(tx: Tx, recipient: int, limit: int, until: int, now: int) -> list[int]:
-    """The next that are due, leased until a time; nobody else gets them meanwhile."""
+    """Lease the next due envelopes until a time and return their ids; nobody else gets them until then."""
     found = [one.id for one in due_envelopes.due(tx, recipient, now, limit)]
     for number in found:
         tx.execute(
@@ -26,7 +28,7 @@ def claim(tx: Tx, recipient: int, limit: int, until: int, now: int) -> list[int]
 
 
 def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
-    """Give back what one has claimed; all of it, or nothing."""
+    """Release leased envelopes, all of them or none; return how many."""
     changed = 0
     for number in dict.fromkeys(ids):
         row = tx.execute(

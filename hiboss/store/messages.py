@@ -1,4 +1,4 @@
-"""Messages and their envelopes: storing them, and the moment they arrive."""
+"""Write messages: check a draft, and insert the message with its envelopes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 
 def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
-    """Store a message with one envelope for each recipient; what is due now arrives at once."""
+    """Store a message with one envelope for each recipient; if it is due now, it arrives at once."""
     if draft.key is not None and (first := repeated(tx, draft.caller, draft.key, draft.digest)):
         return first
     sender = _sender(tx, draft)
@@ -42,7 +42,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     recipients = _recipients(tx, draft, sender, parent)
     bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
     conversation = tx.cache.conversation((sender.id, *[r.id for r in recipients]), now)
-    # Due now: it arrives in the transaction that accepts it. Deferred: when its time comes.
+    # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (wakeups.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
     envelopes = tuple(
@@ -70,7 +70,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
 
 
 def check(tx: Tx, draft: Draft) -> None:
-    """Raise what sending this draft now would raise; nothing is written."""
+    """Raise the error that sending this draft now would raise; write nothing."""
     sender = _sender(tx, draft)
     _bindings(tx, draft, sender, _recipients(tx, draft, sender, None), None)
 
@@ -94,7 +94,10 @@ def _lanes(
 
 
 def repeated(tx: Tx, caller: int | None, key: str, digest: bytes | None) -> Accepted | None:
-    """The first answer to this caller's key, if it was given before."""
+    """Return the first answer for this key of the caller; None if the key is new.
+
+    Raise KeyReused if the key was used for other content.
+    """
     row = tx.execute(
         """
         SELECT k.digest, m.id, m.conversation, m.thread, m.deliver_at
@@ -161,7 +164,7 @@ def _insert_envelope(
     tx: Tx, draft: Draft, message: int, recipient: LiveAddress, binding: int | None, now: int
 ) -> int:
     deferred = draft.deliver_at is not None
-    # A person's box holds mail as done: nobody works through it one by one.
+    # For a person an envelope is done when it arrives: it is not processed one by one.
     done = not deferred and recipient.address.kind == "user"
     cursor = tx.execute(
         _INSERT_ENVELOPE,
@@ -183,9 +186,9 @@ def _insert_envelope(
 def _sender(tx: Tx, draft: Draft) -> LiveAddress:
     entry = tx.cache.live_address(draft.sender)
     if entry is not None and not draft.sees_all and entry.id != draft.caller:
-        entry = None  # a namesake who came while this was under way
+        entry = None  # the name now belongs to somebody else, registered since the request came
     if entry is None and draft.sender.kind == "channel":
-        return tx.cache.add_address(draft.sender)  # only the boss may speak for a channel; api saw to it
+        return tx.cache.add_address(draft.sender)  # only the boss may send as a channel; api checked that
     if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
         raise UnknownSender(address=str(draft.sender), hint=near_address(tx, draft.sender))
     return entry
@@ -197,9 +200,9 @@ def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -
     for address in addresses:
         entry = tx.cache.live_address(address)
         if entry is not None and entry.address == SYSTEM:
-            entry = None  # it speaks and does not listen
+            entry = None  # it only sends
         if entry is not None and entry.address == BACKGROUND:
-            _check_thinks(tx, sender)
+            _check_has_provider(tx, sender)
         if entry is None and address.kind == "channel":
             raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
         if entry is None:
@@ -208,17 +211,20 @@ def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -
     return list(found.values())
 
 
-def _check_thinks(tx: Tx, sender: LiveAddress) -> None:
-    """A task in the background is done by the provider of whoever gives it."""
+def _check_has_provider(tx: Tx, sender: LiveAddress) -> None:
+    """Check that a sender to agent:background is an agent with a provider: that provider does the task."""
     row = tx.execute("SELECT provider FROM agent WHERE address = ?", (sender.id,)).fetchone()
     if row is None:
-        raise UnknownRecipient(address=str(BACKGROUND), hint=" for you: it does tasks of agents")
+        raise UnknownRecipient(address=str(BACKGROUND), hint=" for you (it takes tasks of agents only)")
     if row["provider"] is None:
         raise NoProvider(name=sender.address.name)
 
 
 def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequence[Address]:
-    """Where a reply without recipients goes: to the writer, or on to those one wrote to oneself."""
+    """Return where a reply without recipients goes: to the sender of the message replied to.
+
+    A reply to one's own message goes to the same recipients again.
+    """
     if parent is None:
         raise NoRecipient()
     own = parent["sender"] == sender.id
@@ -230,13 +236,13 @@ def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequenc
         (parent["id"] if own else parent["sender"],),
     ).fetchall()
     for row in rows:
-        if row["retired_at"] is not None:  # a namesake who came later is somebody else
+        if row["retired_at"] is not None:  # a later holder of the same name is somebody else
             raise UnknownRecipient(address=f"{row['kind']}:{row['name']}", hint="")
     return [Address(row["kind"], row["name"]) for row in rows]
 
 
 def _parent(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
-    """The message replied to, when the sender has part in it; a foreign one is not there."""
+    """Return the message replied to; raise NotFound if the sender neither sent nor received it."""
     assert draft.reply_to
     kind, number = draft.reply_to
     row: Row | None = tx.execute(
@@ -246,12 +252,12 @@ def _parent(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
         """,
         (number,),
     ).fetchone()
-    if row is None or row["deleted_at"] is not None or not _has_part(tx, row, draft, sender):
+    if row is None or row["deleted_at"] is not None or not _may_see(tx, row, draft, sender):
         raise NotFound(what=kind, value=f"{kind[0]}{number}")
     return row
 
 
-def _has_part(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
+def _may_see(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
     if draft.sees_all or message["sender"] == sender.id:
         return True
     received = tx.execute(
@@ -262,10 +268,10 @@ def _has_part(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
 
 
 def _binding(tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None) -> int:
-    """The platform account this sender posts with there; pinned to the envelope.
+    """Return the binding that this sender posts with there; it is stored in the envelope.
 
-    A reply leaves by the one its message came in. Only an agent the account serves may use
-    it, and the boss; and only where the account may post.
+    A reply uses the binding that its message came in by. Only the agents of a binding and the
+    boss may use it, and only for places it may post to.
     """
     rows = tx.execute(
         """

@@ -1,4 +1,4 @@
-"""Notices: what agent:system tells people and agents. They start nothing and cause no other."""
+"""Notices: messages from agent:system to people and agents. They start no turn and cause no other notice."""
 
 from __future__ import annotations
 
@@ -12,36 +12,37 @@ from .group_commit import Tx
 
 
 def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool) -> None:
-    """One notice, however many it is about; never about a notice."""
+    """Send one notice about all envelopes of a sender that failed; never about a notice."""
     row = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (sender,)).fetchone()
     address = Address(row["kind"], row["name"])
     if row["retired_at"] is not None or address.kind not in ("agent", "user"):
         return
-    if address in (SYSTEM, BACKGROUND):  # they do not listen
+    if address in (SYSTEM, BACKGROUND):  # they read no notices
         return
     what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
     more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
     text = f"Not delivered: {what}{more}. {why}"
     if again:
         ids = " ".join(f"e{one['id']}" for one in rows[:20])
-        text += f"\nTo try again: hiboss envelope retry {ids}"
+        text += f"\nTo retry: hiboss envelope retry {ids}"
     notify(tx, address, text, now, about=rows[0]["message"])
 
 
 def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
+    """Tell the boss that deliveries to an address fail and are retried."""
     row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
     since = local(now, zone(boss_timezone(tx)))
     kind, _, name = row[0].partition(":")
     see = f"hiboss agent status {name}" if kind == "agent" else "hiboss lane list"
     text = (
-        f"Nothing gets through to {row[0]} since {since}: {why}\n"
-        f"Its envelopes wait in order and are tried again. See: {see}"
+        f"Delivery to {row[0]} has failed since {since}: {why}\n"
+        f"Its envelopes wait in order and are retried. See: {see}"
     )
     notify(tx, BOSS, text, now)
 
 
 def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
-    """A notice from agent:system: made by a machine, it starts nothing and causes no other."""
+    """Send a notice from agent:system; nothing happens if the recipient does not exist."""
     if tx.cache.live_address(to) is None:
         return
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)

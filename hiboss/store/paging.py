@@ -1,9 +1,9 @@
-"""Lists of envelopes, a page at a time.
+"""Lists of envelopes, one page at a time.
 
-Every walk follows one index and stops at the page's end, so a page costs the same in a
-box of ten and of a million. A cursor is a position in the order listed: an arrival
-number; the envelope's own number among mail that has not arrived yet (seen by sender
-and boss only); or, in an outbox, the place in the order of acceptance.
+Every walk follows one index and stops at the end of the page, so a page costs the same in a
+box of ten and in a box of a million. A cursor is a position in the order of the list: an
+arrival number; the id of an envelope among those that have not arrived yet (visible to
+sender and boss only); or, in an outbox, the position in the order of acceptance.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from .connection import Connection, Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """Where a page ended. `walk`: 'a' arrived, 'd' deferred, 'o' outbox."""
+    """The position where a page ended. `walk`: 'a' arrived, 'd' deferred, 'o' outbox."""
 
     walk: str
     number: int
     envelope: int = 0
 
     def text(self, epoch: str) -> str:
+        """Return the position as a cursor."""
         tail = f".{self.envelope}" if self.walk == "o" else ""
         return f"{epoch}-{self.walk}{self.number}{tail}"
 
     @classmethod
     def parse(cls, text: str, epoch: str) -> Position:
+        """Return the position of a cursor; raise BadCursor, or Gap for a cursor of another epoch."""
         head, dash, place = text.partition("-")
         walk, (number, _, envelope) = place[:1], place[1:].partition(".")
         digits = number + envelope
@@ -46,22 +48,24 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    owner: int  # whose box
+    """What to list: which box or thread, which filters, which page."""
+
+    owner: int  # the address id of the owner of the box
     outbox: bool = False
-    whole_thread: bool = False  # all of the thread that the owner sent or received
-    sees_all: bool = False  # of a whole thread: everything
-    everywhere: bool = False  # whatever failed, in all boxes: for the boss
+    whole_thread: bool = False  # what the owner sent or received of a thread
+    sees_all: bool = False  # with whole_thread: everything in it
+    everywhere: bool = False  # what failed, in all boxes: for the boss
     box: Box = Box.INBOX
     statuses: tuple[Status, ...] = tuple(Status)
     unread: bool = False
-    due: bool = False  # nothing that waits: deferred, in another's hand, snoozed
+    due: bool = False  # nothing that waits: deferred, leased, snoozed
     senders: tuple[int, ...] | None = None
     recipients: tuple[int, ...] | None = None
     thread: int | None = None
     created_after: int | None = None
     created_before: int | None = None
     oldest_first: bool = False
-    with_deferred: bool = False  # also what has not arrived: for the boss
+    with_deferred: bool = False  # also what has not arrived yet: for the boss
     limit: int = 10
     after: Position | None = None
 
@@ -71,7 +75,7 @@ class Query:
 
     @property
     def filtered(self) -> bool:
-        """Whether a page may have to pass over many rows that do not match."""
+        """Tell whether a page may have to skip many rows that do not match."""
         filters = (self.senders, self.recipients, self.thread, self.created_after, self.created_before)
         narrow = self.everywhere or (self.outbox and (self.unread or len(self.statuses) < len(Status)))
         narrow = narrow or (self.unread and not (self.by_unread_index and len(self.statuses) == 3))
@@ -86,7 +90,7 @@ class Page:
 
 @dataclass(slots=True)
 class _Where:
-    """A WHERE clause in the making."""
+    """A WHERE clause that is built step by step."""
 
     terms: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -100,7 +104,7 @@ class _Where:
 
 
 def page(connection: Connection, query: Query) -> Page:
-    """The ids of one page and where it ended; `next` is None on the last."""
+    """Return the ids of one page and where it ended; `next` is None on the last page."""
     wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
     accepted = query.outbox or query.whole_thread  # listed in the order of acceptance
     if query.everywhere:
@@ -113,18 +117,18 @@ def page(connection: Connection, query: Query) -> Page:
 
 
 def arrived_of(connection: Connection, number: int) -> int:
-    """The arrival number of an envelope."""
+    """Return the arrival number of an envelope."""
     return int(connection.execute("SELECT arrived FROM envelope WHERE id = ?", (number,)).fetchone()[0])
 
 
 def count(connection: Connection, query: Query, exact_to: int) -> int | str:
-    """How many there are in all: exact up to a limit, then `1000+`."""
+    """Return how many there are in total: exact up to a limit, then '1000+'."""
     found = page(connection, replace(query, limit=exact_to, after=None))
     return f"{exact_to}+" if found.next else len(found.ids)
 
 
 def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
-    """Deferred mail is the newest of all: it comes first, or last when listing oldest first."""
+    """List a box. Deferred mail counts as newest: it comes first, or last with oldest first."""
     walks = ["d", "a"] if query.with_deferred and not query.unread else ["a"]
     if query.oldest_first:
         walks.reverse()
@@ -134,10 +138,10 @@ def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
     found: list[tuple[int, Position]] = []
     for walk in walks:
         if after and after.walk != walk and after.walk in walks[walks.index(walk) :]:
-            continue  # an earlier walk than the one the cursor lies in
+            continue  # this walk was finished before the one of the cursor
         start = after.number if after and after.walk == walk else None
         rows: list[Row] = []
-        # Unread mail of the inbox has an index of its own; elsewhere it is a filter.
+        # Unread mail of the inbox has its own index; elsewhere `unread` is a filter.
         for status in [None] if query.by_unread_index else query.statuses:
             rows += _walk_box(connection, query, walk, status, start)
         rows.sort(key=lambda row: row["place"], reverse=not query.oldest_first)
@@ -150,11 +154,11 @@ def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
 def _walk_box(
     connection: Connection, query: Query, walk: str, status: Status | None, start: int | None
 ) -> Sequence[Row]:
-    """One walk along the index of one status (or of what is unread)."""
+    """Walk the index for one status, or the index of unread mail (status None)."""
     place = "e.arrived" if walk == "a" else "e.id"
     index = "envelope_unread" if status is None else "envelope_box"
     where = _Where()
-    # The box as a literal: bound, SQLite could not prove that the partial index covers it.
+    # The box is a literal: with a parameter SQLite could not prove that the partial index covers it.
     where.add(f"e.recipient = ? AND e.box = {int(query.box)}", query.owner)
     where.add("e.arrived IS NOT NULL" if walk == "a" else "e.arrived IS NULL")
     if query.unread:
@@ -162,7 +166,7 @@ def _walk_box(
     if query.due:
         where.add("e.waits IS NULL")
     if status is None:
-        where.add("e.status <> 3")  # as the index says it, or it could not be used
+        where.add("e.status <> 3")  # exactly as in the index, or SQLite could not use it
         where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
     else:
         where.add("e.status = ?", int(status))
@@ -182,7 +186,7 @@ def _walk_box(
 
 
 def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]]:
-    """An outbox, or a whole thread, in the order of acceptance."""
+    """List an outbox or a whole thread, in the order of acceptance."""
     where = _Where()
     if query.outbox:
         where.add("m.sender = ?", query.owner)
@@ -197,7 +201,7 @@ def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]
     if after:
         if after.walk != "o":
             raise BadCursor(value="an inbox cursor")
-        # The first term lets the walk begin at the right place of the index.
+        # The first term lets the walk begin at the right position of the index.
         where.add(f"m.id {sign}= ?", after.number)
         where.add(f"(m.id {sign} ? OR e.id {sign} ?)", after.number, after.envelope)
     _narrow(where, query)
@@ -215,7 +219,7 @@ def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]
 
 
 def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
-    """Whatever failed, wherever it lies: box by box, since no index is kept over failures alone."""
+    """List what failed in all boxes: box by box, because there is no index of failures alone."""
     where = _Where()
     if query.after:
         if query.after.walk != "o":

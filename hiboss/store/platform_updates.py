@@ -1,4 +1,4 @@
-"""What came in from a platform: the update and its message, in one transaction."""
+"""Store what comes in from a platform: the update and its message, in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .group_commit import Tx
 
 
 def known(tx: Tx, binding: int, update: str) -> bool:
-    """Whether this update was stored before."""
+    """Tell whether this update was stored before."""
     row = tx.execute(
         "SELECT 1 FROM platform_update WHERE binding = ? AND update_id = ?", (binding, update)
     ).fetchone()
@@ -21,7 +21,7 @@ def known(tx: Tx, binding: int, update: str) -> bool:
 def receive(
     tx: Tx, binding: int, adapter: str, inbound: Inbound, files: tuple[Attachment, ...], now: int
 ) -> Accepted | None:
-    """Store an arrival for the agents its binding serves; None when it was stored before."""
+    """Store a message for the agents that its binding serves; return None if it was stored before."""
     if known(tx, binding, inbound.update):
         return None
     address = Address("channel", f"{adapter}:{inbound.place}")
@@ -37,7 +37,7 @@ def receive(
         subject=inbound.subject,
         attachments=files,
         from_name=inbound.author.get("name"),
-        reply_to=_answered(tx, binding, address, inbound),
+        reply_to=_replied_to(tx, binding, address, inbound),
         channel=_facts(inbound),
     )
     accepted = messages.insert(tx, draft, now)
@@ -51,8 +51,8 @@ def receive(
     return accepted
 
 
-def _answered(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple[str, int] | None:
-    """The message of ours, or of theirs, that this replies to; ids are a chat's own."""
+def _replied_to(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple[str, int] | None:
+    """Return the stored message that this replies to: one we posted, or one that came in from this chat."""
     if inbound.reply_to is None:
         return None
     entry = tx.cache.live_address(address)

@@ -1,4 +1,4 @@
-"""What the boss decided about who may do what: the levels that differ from those declared."""
+"""The policy: the permission levels of operations that the boss changed from the declared ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .group_commit import Tx
 
 
 def get(connection: Connection | Tx) -> dict[str, str]:
-    """Operation -> level, by name."""
+    """Return the changed levels: operation -> level, by name."""
     row = connection.execute("SELECT value FROM config WHERE key = 'policy'").fetchone()
     found: dict[str, str] = json.loads(row["value"]) if row else {}
     return found

@@ -1,4 +1,4 @@
-"""How far an agent, or one of its sessions, was told of its mail: an arrival number."""
+"""Poll positions: the arrival number up to which an agent, or one of its sessions, was shown its mail."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from .group_commit import Tx
 
 
 def get(connection: Connection | Tx, holder: int, session: str) -> int:
+    """Return the position; 0 before the first poll."""
     row = connection.execute(
         "SELECT position FROM poll_position WHERE holder = ? AND session = ?", (holder, session)
     ).fetchone()
@@ -14,7 +15,7 @@ def get(connection: Connection | Tx, holder: int, session: str) -> int:
 
 
 def advance(tx: Tx, holder: int, session: str, step: tuple[int, int], now: int) -> bool:
-    """From where one looked to where one was told; False when another poll was told meanwhile."""
+    """Advance the position by `step` (from, to); return False if another poll advanced it meanwhile."""
     before, position = step
     if get(tx, holder, session) != before:
         return False

@@ -1,4 +1,4 @@
-"""What was posted for an envelope: its chunks, planned before the first is posted, and each one noted."""
+"""Posts: the chunks of an envelope, stored before the first is posted, and which of them were posted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .group_commit import Tx
 
 
 def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
-    """Its chunks, if they were stored: which are posted already, and which are not."""
+    """Return the stored chunks of an envelope, in order; `posted_at` is NULL for those not posted yet."""
     return tx.execute(
         "SELECT chunk, content, platform_id, posted_at FROM post WHERE envelope = ? ORDER BY chunk",
         (envelope,),
@@ -15,7 +15,7 @@ def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
 
 
 def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
-    """Store the chunks before the first is posted, so that a retry goes on at the unsent one."""
+    """Store the chunks before the first is posted, so that a retry continues with the first unposted one."""
     for number, content in enumerate(chunks):
         tx.execute(
             "INSERT OR IGNORE INTO post (envelope, chunk, content) VALUES (?, ?, ?)",
@@ -24,6 +24,7 @@ def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
 
 
 def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
+    """Store that a chunk was posted, with the platform's id of it."""
     tx.execute(
         """
         INSERT INTO post (envelope, chunk, content, platform_id, posted_at) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -1,4 +1,4 @@
-"""Looking at runs: one, a page of them, and how agents stand."""
+"""Read runs: one run, a page of runs, and the state of an agent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ SELECT r.*, a.name AS agent_name,
        (SELECT group_concat('e' || x.envelope, ',') FROM run_envelope x WHERE x.run = r.id) AS envelopes
 FROM run r JOIN address a ON a.id = r.agent
 """
-LOOKED_THROUGH = 1_000  # of what lies pending for an agent
-AT_ONCE = 20  # runs of one agent that may go on beside the last that ended
-ALREADY_SENT = 20  # of what an agent sent before, at most so much is told again
+LOOKED_THROUGH = 1_000  # pending envelopes of an agent that are searched
+AT_ONCE = 20  # runs of one agent that may be active when the last ended one is searched
+ALREADY_SENT = 20  # messages that an agent is told it already sent, at most
 
 
 def get(connection: Connection, run: int) -> Row | None:
+    """Return a run; None if there is none with this id."""
     row: Row | None = connection.execute(f"{_SELECT} WHERE r.id = ?", (run,)).fetchone()
     return row
 
@@ -32,7 +33,7 @@ def page(
     before: int | None,
     limit: int,
 ) -> list[Row]:
-    """The newest first; of one agent, one errand, one status, or of all."""
+    """Return runs, newest first; all, or only those of one agent, trace or status."""
     index = "run_trace" if trace is not None else "run_agent" if agent is not None else None
     source = _SELECT.replace("FROM run r JOIN", f"FROM run r INDEXED BY {index} JOIN") if index else _SELECT
     terms, values = ["1"], []
@@ -51,12 +52,13 @@ def page(
 
 
 def last(connection: Connection, agent: int) -> Row | None:
-    """The latest run of an agent that has ended."""
+    """Return the last run of an agent that has ended; None if there is none."""
     rows = page(connection, agent=agent, status=None, trace=None, before=None, limit=AT_ONCE)
     return next((row for row in rows if row["status"] != "running"), None)
 
 
 def running(connection: Connection, agent: int) -> list[Row]:
+    """Return the active runs of an agent."""
     return connection.execute(
         f"{_SELECT.replace('FROM run r JOIN', 'FROM run r INDEXED BY run_running JOIN')}"
         " WHERE r.status = 'running' AND r.agent = ? ORDER BY r.id",
@@ -65,7 +67,7 @@ def running(connection: Connection, agent: int) -> list[Row]:
 
 
 def in_conversation(connection: Connection, agent: int, conversation: int) -> Row | None:
-    """The run in which an agent works for a conversation just now: its turn there, or its answer."""
+    """Return the active turn of an agent that belongs to a conversation or will be answered there."""
     rows = [
         row
         for row in running(connection, agent)
@@ -75,7 +77,7 @@ def in_conversation(connection: Connection, agent: int, conversation: int) -> Ro
 
 
 def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -> int | None:
-    """When the longest waiting of what lies pending for an agent arrived; notices want no answer."""
+    """Return when the oldest pending envelope of an agent arrived, without notices; None if there is none."""
     row = connection.execute(
         """
         SELECT m.arrived_at FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
@@ -88,8 +90,8 @@ def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -
     return row["arrived_at"] if row else None
 
 
-def tried_again(connection: Connection, agent: int) -> Row | None:
-    """Of what did not go well and comes again, the nearest: when, and what it met."""
+def next_retry(connection: Connection, agent: int) -> Row | None:
+    """Return time and error of the next retry of a failed turn; None if there is none."""
     row: Row | None = connection.execute(
         f"""
         SELECT wake_at, error_text FROM (
@@ -104,7 +106,7 @@ def tried_again(connection: Connection, agent: int) -> Row | None:
 
 
 def already_sent(connection: Connection, envelopes: Sequence[int]) -> list[tuple[str, list[str], str]]:
-    """What was sent by earlier runs with these envelopes that did not go well: id, to whom, a quote."""
+    """Return what earlier, unsuccessful runs with these envelopes sent: id, recipients, quote."""
     if not envelopes:
         return []
     rows = connection.execute(

@@ -1,6 +1,6 @@
-"""Guards: errands that go on for too long, agents that use up too much, and letting them go on.
+"""Limits of runs: hops and runs of a trace, and the daily budget of an agent.
 
-An agent that a guard stops is paused, and the boss is asked; nothing is lost meanwhile.
+An agent that reaches a limit is paused (agent_pauses.py) and the boss is asked; its mail waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .group_commit import Tx
 
 
 class Bounds(NamedTuple):
-    """How far an errand may go, and the day of the boss for which budgets count."""
+    """The limits of a trace, and the boss's day for which budgets count (milliseconds)."""
 
     hops: int
     runs: int
@@ -25,14 +25,15 @@ class Spent(NamedTuple):
     cost: float
 
 
-def too_far(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | None:
+def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | None:
+    """Return the reason why another run of this trace would exceed a limit; None if it would not."""
     allowed = tx.execute("SELECT hops, runs FROM trace_limit WHERE trace = ?", (trace,)).fetchone()
     most_hops = allowed["hops"] if allowed else bounds.hops
     if hops >= most_hops:
-        return f"the errand {trace} has gone through {hops} hands"
+        return f"the trace {trace} has reached {hops} hops"
     most_runs = allowed["runs"] if allowed else bounds.runs
     runs = _runs(tx, trace)
-    return f"the errand {trace} has taken {runs} runs" if runs >= most_runs else None
+    return f"the trace {trace} has reached {runs} runs" if runs >= most_runs else None
 
 
 def _runs(tx: Tx, trace: str) -> int:
@@ -40,9 +41,10 @@ def _runs(tx: Tx, trace: str) -> int:
 
 
 def over_budget(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
+    """Return the reason why the agent is over its daily budget; None if it is not."""
     if agent["daily_tokens"] is None and agent["daily_cost"] is None:
         return None
-    # Since the boss last let it go on, if that was today.
+    # Counted from the last resume by the boss, if that was today.
     used = spent(tx, agent, max(bounds.day_begins, agent["budget_from"] or 0))
     if agent["daily_tokens"] is not None and used.tokens >= agent["daily_tokens"]:
         return f"it has used {used.tokens} of its {agent['daily_tokens']} tokens a day"
@@ -52,7 +54,7 @@ def over_budget(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
 
 
 def spent(connection: Connection | Tx, agent: Row, since: int) -> Spent:
-    """What an agent has used up since a moment."""
+    """Return the tokens and the cost of an agent's runs since a moment."""
     row = connection.execute(
         """
         SELECT sum(ifnull(tokens_in, 0) + ifnull(tokens_out, 0)), sum(ifnull(cost, 0))
@@ -63,10 +65,8 @@ def spent(connection: Connection | Tx, agent: Row, since: int) -> Spent:
     return Spent(int(row[0] or 0), float(row[1] or 0.0))
 
 
-# --- pausing and letting go on -------------------------------------------------------
-
-
 def extend(tx: Tx, trace: str, bounds: Bounds) -> None:
+    """Allow a trace as many more hops and runs as it had at first."""
     hops = _most_hops(tx, trace)
     tx.execute(
         """
@@ -78,6 +78,6 @@ def extend(tx: Tx, trace: str, bounds: Bounds) -> None:
 
 
 def _most_hops(tx: Tx, trace: str) -> int:
-    """How far the runs of an errand have come; what they have sent is one further."""
+    """Return the hops of the messages that the runs of a trace sent last: one more than the runs have."""
     row = tx.execute("SELECT max(hops) FROM run WHERE trace = ?", (trace,)).fetchone()
     return int(row[0] or 0) + 1

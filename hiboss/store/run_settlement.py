@@ -1,4 +1,4 @@
-"""What becomes of a run: its answer and its outcome, in one transaction with its envelopes."""
+"""Settle runs: the answer, the outcome and the envelopes of a run, in one transaction."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
 
-ATTEMPTS = 5  # alone, before an envelope is given up
-SILENT = "NO_REPLY"  # a final text that is to be sent nowhere
+ATTEMPTS = 5  # failures of an envelope alone, before it is given up
+SILENT = "NO_REPLY"  # a final text that is not sent
 
 
 def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
-    """The answer, the outcome and the done marks, together; what was sent."""
+    """Settle a successful run: send its answer, mark its envelopes done. Return what was sent."""
     if not _still_running(tx, turn):
         return []
     sent, remark = _answer(tx, turn, answer, now)
-    later = [_try(tx, turn, one.text, now, deliver_at=one.deliver_at) for one in answer.later]
+    later = [_send_or_tell_boss(tx, turn, one.text, now, one.deliver_at) for one in answer.later]
     remarks = (answer.note, remark, *(remark for _, remark in later))
     note = "; ".join(filter(None, remarks)) or None
     tx.execute(
@@ -39,7 +39,7 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
         ),
     )
     _end(tx, turn, "completed", now, note=note)
-    for number in turn.envelopes + turn.riding:
+    for number in turn.envelopes + turn.notices:
         tx.execute(
             """
             UPDATE envelope SET status = 1, done_at = ?1, read_at = ifnull(read_at, ?1), held_by = NULL,
@@ -53,7 +53,7 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
 
 
 def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
-    """What it has used up counts, however it ends."""
+    """Store the usage of a run so far; it counts however the run ends."""
     tx.execute(
         "UPDATE run SET tokens_in = ?, tokens_out = ?, cost = ? WHERE id = ? AND status = 'running'",
         (*usage, turn.run),
@@ -61,36 +61,39 @@ def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
 
 
 def _answer(tx: Tx, turn: Turn, answer: Answer, now: int) -> tuple[Accepted | None, str | None]:
-    """The answer as it was sent, or why none was."""
+    """Send the answer; return it as sent, or the reason why it was not sent."""
     text = answer.text.strip()
     if not text:
-        return None, "not sent: it ended without an answer"
+        return None, "not sent: the run ended without an answer"
     if text == SILENT:
-        return None, f"not sent: it asked for silence ({SILENT})"
+        return None, f"not sent: the answer was {SILENT}"
     if turn.reply != "auto":
         return None, "not sent: this agent sends its answers itself (reply explicit)"
     if turn.reply_conversation is None:
-        return None, "not sent: what it was about was made by a machine or by itself, and wants no answer"
+        return None, "not sent: it would answer only automatic messages or the agent's own notes"
     if _already_sent(tx, turn, text):
         return None, "not sent: the agent had already sent this text there"
-    return _try(tx, turn, answer.text, now)
+    return _send_or_tell_boss(tx, turn, answer.text, now)
 
 
-def _try(
+def _send_or_tell_boss(
     tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
 ) -> tuple[Accepted | None, str | None]:
-    """Send it. What cannot be sent is told to the boss and kept in the run: the turn itself went well."""
+    """Send a text; if it cannot be sent, tell the boss. The run is successful all the same.
+
+    Return what was sent, or the reason why it was not.
+    """
     try:
         sent = _send(tx, turn, text, now, deliver_at)
     except HibossError as error:
-        why = f"What agent:{turn.name} answered could not be sent: {error.message}\nIt said: {text[:1_000]}"
+        why = f"The answer of agent:{turn.name} could not be sent: {error.message}\nIts text: {text[:1_000]}"
         notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get r{turn.run}", now)
         return None, f"not sent: {error.message}"
-    return sent, None if sent else "not sent: nobody else is there"
+    return sent, None if sent else "not sent: nobody else is in the conversation"
 
 
 def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
-    """Whether the agent sent this very text there in this run; a message for later does not count."""
+    """Tell whether the agent sent exactly this text there in this run; deferred messages do not count."""
     rows = tx.execute(
         """
         SELECT text FROM message INDEXED BY message_sender
@@ -102,11 +105,11 @@ def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
 
 
 def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None) -> Accepted | None:
-    """Into the conversation that is answered, as made by a machine."""
+    """Send a text to the conversation that is answered, marked `auto`; None if nobody can get it."""
     sender = BACKGROUND if turn.kind == "background" else Address("agent", turn.name)
     entry = tx.cache.live_address(sender)
     if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
-        entry = None  # a namesake who came while this was under way
+        entry = None  # the name now belongs to another agent, registered during the run
     to = _others(tx, turn.reply_conversation, entry.id) if entry else []
     if entry is None or not to:
         return None
@@ -137,22 +140,22 @@ def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:
     return [Address(row["kind"], row["name"]) for row in rows]
 
 
-# --- when it did not go well ---------------------------------------------------------
+# --- failed and ended runs -----------------------------------------------------------
 
 
-def fail(tx: Tx, turn: Turn, failure: Failure, patience: tuple[int, ...], now: int) -> int | None:
-    """The turn did not go well: its envelopes come again, one by one; one that never goes well fails.
+def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int) -> int | None:
+    """Settle a failed turn: retry its envelopes one at a time; give up one that fails alone too often.
 
-    `patience`: how long to wait after each failure, in milliseconds. Returns when to look
-    again, or None. When it is the provider that fails, for others too, the lane waits.
+    `delays`: how long to wait after each failure, in milliseconds (core/backoff.py). Return the
+    time of the retry, or None. If turns with other envelopes fail too, the lane waits instead.
     """
     if not _still_running(tx, turn):
         return None
     _end(tx, turn, "failed", now, failure=failure, scope="turn")
-    _free(tx, turn.riding)
+    _free(tx, turn.notices)
     retry_at = now
     for number in turn.envelopes:
-        retry_at = max(retry_at, _comes_again(tx, number, failure, patience, now))
+        retry_at = max(retry_at, _retry_later(tx, number, failure, delays, now))
     if len(turn.envelopes) > 1:
         return retry_at
     [number] = turn.envelopes
@@ -162,18 +165,18 @@ def fail(tx: Tx, turn: Turn, failure: Failure, patience: tuple[int, ...], now: i
         lanes.fail(tx, [number], failure, now)
         return None
     failures = lanes.failures(tx, turn.lane)
-    until = now + patience[min(failures, len(patience) - 1)]
-    lanes.meets(tx, turn.lane, failure, until, now)
-    # A little behind the lane, so that another one may show whether it is the provider.
+    until = now + delays[min(failures, len(delays) - 1)]
+    lanes.record_failure(tx, turn.lane, failure, until, now)
+    # A little after the lane, so that another envelope can show whether the provider is the cause.
     tx.execute("UPDATE envelope SET wake_at = ? WHERE id = ?", (until + 1, number))
     return until
 
 
-def _comes_again(tx: Tx, number: int, failure: Failure, patience: tuple[int, ...], now: int) -> int:
+def _retry_later(tx: Tx, number: int, failure: Failure, delays: tuple[int, ...], now: int) -> int:
     row = tx.execute("SELECT attempts FROM envelope WHERE id = ?", (number,)).fetchone()
-    # Taken up again after it had failed, it is tried as patiently as at first.
-    step = min(row["attempts"], _failed_alone(tx, number), len(patience) - 1)
-    retry_at: int = now + patience[step]
+    # After `envelope retry` the delays begin again from the first.
+    step = min(row["attempts"], _failed_alone(tx, number), len(delays) - 1)
+    retry_at: int = now + delays[step]
     tx.execute(
         """
         UPDATE envelope SET held_by = NULL, attempts = attempts + 1, waits = ?1, wake_at = ?2,
@@ -186,7 +189,7 @@ def _comes_again(tx: Tx, number: int, failure: Failure, patience: tuple[int, ...
 
 
 def _failed_alone(tx: Tx, number: int) -> int:
-    """How often a turn with this one alone has failed, since it was last taken up."""
+    """Return how often a turn with only this envelope failed, since it was last made pending."""
     return int(
         tx.execute(
             """
@@ -202,8 +205,8 @@ def _failed_alone(tx: Tx, number: int) -> int:
 
 
 def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
-    """Whether nothing went well since this one first failed, and others were tried."""
-    # Not from its first run on: it may have failed long ago, and been taken up again.
+    """Tell whether other envelopes were tried since this one first failed, and no turn was successful."""
+    # Not since its first run: it may have failed long ago and been retried by `envelope retry`.
     rows = tx.execute(
         """
         SELECT r.status, EXISTS (SELECT 1 FROM run_envelope x WHERE x.run = r.id AND x.envelope = ?2) AS own
@@ -221,21 +224,21 @@ def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
 
 
 def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> None:
-    """No turn can be taken now: nothing has failed, the lane waits and the boss is told."""
+    """Settle a run that failed by a LaneError: its envelopes are due again, and the lane waits."""
     if not _still_running(tx, turn):
         return
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
-    _free(tx, turn.envelopes + turn.riding)
-    lanes.meets(tx, turn.lane, failure, until, now)
+    _free(tx, turn.envelopes + turn.notices)
+    lanes.record_failure(tx, turn.lane, failure, until, now)
 
 
 def cancel(
     tx: Tx, turn: Turn, status: str, why: str, now: int, ending: tuple[bool, int | None] = (False, None)
 ) -> None:
-    """The run was ended by somebody (cancelled) or with the daemon (interrupted).
+    """Settle a run that somebody ended (cancelled) or that ended with the daemon (interrupted).
 
     `ending`: whether its envelopes fail (they can be retried) or are due again; and the address id of
-    whoever ended it, who gets no notice about envelopes of their own.
+    the person or agent that ended it, who gets no notice about its own envelopes.
     """
     if not _still_running(tx, turn):
         return
@@ -244,7 +247,7 @@ def cancel(
     _end(tx, turn, status, now, failure=failure)
     if gives_up:
         lanes.fail(tx, list(turn.envelopes), failure, now, not_told=by)
-    _free(tx, turn.envelopes + turn.riding)
+    _free(tx, turn.envelopes + turn.notices)
 
 
 def _free(tx: Tx, envelopes: tuple[int, ...]) -> None:
@@ -288,7 +291,7 @@ def _end(
 
 
 def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
-    """Runs of other boots that never ended: their processes may still be there."""
+    """Return the runs of earlier boots that never ended: their processes may still exist."""
     return connection.execute(
         "SELECT id, pid, pid_started FROM run INDEXED BY run_running WHERE status = 'running' AND boot <> ?",
         (boot,),
@@ -296,14 +299,14 @@ def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
 
 
 def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
-    """They were interrupted; what they had in hand is freed by `lanes.free_holds`."""
+    """Mark the runs of earlier boots as interrupted; `lanes.free_holds` releases their envelopes."""
     rows = left_over(tx, boot)
     for row in rows:
         tx.execute(
             """
             UPDATE run SET status = 'interrupted', ended_at = ?, error_kind = 'interrupted', paused_at = NULL,
                    last_message = (SELECT ifnull(max(id), 0) FROM message),
-                   error = 'the daemon ended in the midst of it; its envelopes come again'
+                   error = 'the daemon ended during the run; its envelopes are redelivered'
             WHERE id = ?
             """,
             (now, row["id"]),

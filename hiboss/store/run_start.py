@@ -1,7 +1,7 @@
-"""Runs: an agent's turns, from the envelopes taken to the answer written.
+"""Start runs: an agent's next turn, or a task in the background.
 
-A turn is taken in one transaction (envelopes in hand, run row, its token) and settled in one
-(reply, outcome, done marks), so a crash leaves either all of it or none.
+One transaction holds the envelopes and writes the run and its token. Another one settles the
+run (run_settlement.py): reply, outcome, done marks. So a crash leaves all of a step or none.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from .run_limits import Bounds
 from .turn_selection import (
     LOOKED_THROUGH,
     ReplyTarget,
-    is_said,
     next_turn,
     notices_of,
-    notices_riding,
     reply_target,
+    waiting_notices,
+    wants_answer,
 )
 
 
 class Turn(NamedTuple):
-    """What a run is about."""
+    """A run that has been started: its agent, its envelopes, and where its answer goes."""
 
     run: int
     kind: str  # turn, background
     agent: int
     name: str
     provider: str
-    settings: str | None  # the provider's, as JSON
+    settings: str | None  # of the provider, as JSON
     workspace: str | None
     reply: str
     envelopes: tuple[int, ...]
-    riding: tuple[int, ...]  # notices that came along
+    notices: tuple[int, ...]  # notices shown in the same turn
     trace: str
     hops: int
-    reply_conversation: int | None  # where a final text goes
-    reply_message: int | None  # and what it answers there
-    after_message: int  # the last message when it began
+    reply_conversation: int | None  # where the final text goes
+    reply_message: int | None  # the message that it replies to there
+    after_message: int  # the id of the last message when the run began
 
     @property
     def lane(self) -> Lane:
@@ -50,7 +50,7 @@ class Turn(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What a run begins with."""
+    """What is needed to start a run: its token, time, boot number and limits."""
 
     token: str
     now: int
@@ -62,36 +62,36 @@ class Start(NamedTuple):
 
 
 def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | None:
-    """The agent's next turn, taken in hand; None when there is nothing to do now."""
+    """Start the next turn of an agent; None if there is nothing to do now."""
     now = start.now
     row = agents.with_provider(tx, agent)
     state = lanes.get(tx, Lane(agent, None))
-    if row is None or row["paused_at"] is not None or not lanes.may_go(state, now, eager=eager):
+    if row is None or row["paused_at"] is not None or not lanes.may_start(state, now, eager=eager):
         return None
     notices = notices_of(tx, agent)
-    troubled = state is not None and state["failures"] > 0
-    found = due_envelopes.due(tx, agent, now, LOOKED_THROUGH if troubled else 1, apart_from=notices)
+    failed_before = state is not None and state["failures"] > 0
+    found = due_envelopes.due(tx, agent, now, LOOKED_THROUGH if failed_before else 1, apart_from=notices)
     if not found:
         return None
     rows = next_turn(tx, row, found, now, notices)
     conversation = int(rows[0]["conversation"])
-    leading = next((one for one in rows if is_said(agent, one)), rows[0])
+    leading = next((one for one in rows if wants_answer(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
     if any(agent_pauses.pause_over_limit(tx, row, one, start.bounds, now) for one in rows):
         return None
     if state is not None:
-        lanes.tried(tx, state, now)
-    frame = reply_target(tx, agent, conversation, rows)
-    riding = [] if rows[0]["attempts"] else notices_riding(tx, agent, notices, now)
+        lanes.mark_tried(tx, state, now)
+    target = reply_target(tx, agent, conversation, rows)
+    shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, notices, now)
     taken = [int(one["id"]) for one in rows]
-    return _start(tx, row, "turn", conversation, (taken, riding), (trace, hops), frame, start)
+    return _start(tx, row, "turn", conversation, (taken, shown), (trace, hops), target, start)
 
 
 # --- a task in the background --------------------------------------------------------
 
 
 def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
-    """A task somebody gave to agent:background, taken in hand as a run of theirs."""
+    """Start a task for agent:background as a run of the agent that gave it; None if it cannot start."""
     facts = tx.execute(
         """
         SELECT e.id, m.id AS message, m.sender, m.conversation, m.hops, ifnull(m.trace, 'm' || m.id) AS trace
@@ -107,13 +107,13 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
         return None
     if agent_pauses.pause_over_limit(tx, row, facts, start.bounds, start.now):
         return None
-    frame = ReplyTarget(facts["conversation"], facts["message"])
-    errand = (str(facts["trace"]), int(facts["hops"]))
-    return _start(tx, row, "background", facts["conversation"], ([envelope], []), errand, frame, start)
+    target = ReplyTarget(facts["conversation"], facts["message"])
+    trace = (str(facts["trace"]), int(facts["hops"]))
+    return _start(tx, row, "background", facts["conversation"], ([envelope], []), trace, target, start)
 
 
 def tasks_due(connection: Connection, background: int, limit: int) -> list[int]:
-    """What lies with agent:background and can begin, in order: nothing of agents that are paused."""
+    """Return the due tasks of agent:background, in order; not those of paused agents."""
     rows = connection.execute(
         """
         SELECT e.id FROM envelope e INDEXED BY envelope_due
@@ -134,8 +134,8 @@ def _start(
     kind: str,
     conversation: int,
     taken: tuple[list[int], list[int]],
-    errand: tuple[str, int],
-    frame: ReplyTarget,
+    trace: tuple[str, int],  # its id, and the hops
+    target: ReplyTarget,
     start: Start,
 ) -> Turn:
     now, boot = start.now, start.boot
@@ -147,12 +147,12 @@ def _start(
                              reply_conversation, reply_message, after_message)
             VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            (agent["id"], kind, conversation, agent["provider"], boot, *errand, now, *frame, last),
+            (agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
         ).lastrowid
         or 0
     )
-    envelopes, riding = taken
-    for number in envelopes + riding:
+    envelopes, shown_notices = taken
+    for number in envelopes + shown_notices:
         tx.execute(
             "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
             (boot, NEXT_START, number),
@@ -169,11 +169,11 @@ def _start(
         workspace=agent["workspace"],
         reply="auto" if kind == "background" else agent["reply"],
         envelopes=tuple(envelopes),
-        riding=tuple(riding),
-        trace=errand[0],
-        hops=errand[1],
-        reply_conversation=frame.conversation,
-        reply_message=frame.message,
+        notices=tuple(shown_notices),
+        trace=trace[0],
+        hops=trace[1],
+        reply_conversation=target.conversation,
+        reply_message=target.message,
         after_message=last,
     )
 

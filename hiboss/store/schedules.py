@@ -1,4 +1,4 @@
-"""Schedules: what they send and when, firing them, and what became of each slot."""
+"""Schedules: store and fire them, and record the outcome of each slot."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx
 
-GRACE_MS = 60_000  # so late, a slot still counts as met
+GRACE_MS = 60_000  # a slot that is at most this late counts as on time
 CATCH_UP = 100  # slots fired at once after a downtime, at most
-STEPS = 1_000  # slots counted through in one transaction
+STEPS = 1_000  # slots computed one by one in one transaction, at most
 CHUNK = 50  # schedules in one transaction
 
 _SELECT = """
@@ -26,10 +26,11 @@ WHERE s.deleted_at IS NULL
 """
 
 
-# --- keeping them --------------------------------------------------------------------
+# --- storing -------------------------------------------------------------------------
 
 
 def insert(tx: Tx, owner: int, columns: dict[str, Any], now: int) -> int:
+    """Store a schedule, set its next slot, and return its id."""
     known = {"owner": owner, "created_at": now, **columns}
     cursor = tx.execute(
         f"INSERT INTO schedule ({', '.join(known)}) VALUES ({', '.join('?' * len(known))})",
@@ -50,16 +51,16 @@ def change(tx: Tx, number: int, columns: dict[str, Any], now: int) -> None:
 
 
 def arm(tx: Tx, number: int, now: int) -> None:
-    """Set the next slot, from now on; none while it is disabled."""
+    """Set the next slot after now; none while the schedule is disabled."""
     row = tx.execute("SELECT * FROM schedule WHERE id = ?", (number,)).fetchone()
     live = row["enabled"] and row["deleted_at"] is None
     if row["next_at"] is not None and row["next_at"] <= now:
         if live:
-            return  # it is fired first, and goes on from there
+            return  # it is due: firing sets the next slot
         _record_missed(tx, number, [row["next_at"]], now, reason="it was disabled")
     slot = timing(tx, row).after(now) if live else None
     if live and row["at"] is not None and slot is None and not _settled(tx, number, row["at"]):
-        slot = row["at"]  # a single time that has just passed is late, not gone
+        slot = row["at"]  # a single time that has just passed is fired late
     tx.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (slot, number))
 
 
@@ -75,6 +76,7 @@ def delete(tx: Tx, number: int, now: int) -> None:
 
 
 def end_of_owner(tx: Tx, owner: int, now: int) -> None:
+    """Delete the schedules of a deleted owner."""
     tx.execute(
         """
         UPDATE schedule SET deleted_at = ?, next_at = NULL, enabled = 0
@@ -85,7 +87,7 @@ def end_of_owner(tx: Tx, owner: int, now: int) -> None:
 
 
 def follow_boss(tx: Tx, now: int) -> None:
-    """The boss's zone has changed: schedules without a zone of their own follow."""
+    """Set the next slots again after the boss's time zone changed, for schedules without their own zone."""
     for row in tx.execute(
         f"{_SELECT} AND s.timezone IS NULL AND s.cron IS NOT NULL AND s.enabled"
     ).fetchall():
@@ -93,32 +95,33 @@ def follow_boss(tx: Tx, now: int) -> None:
 
 
 def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
-    """One schedule, when it is the owner's; None sees all."""
+    """Return a schedule of this owner (None: of anybody); raise NotFound if there is none."""
     row: Row | None = connection.execute(f"{_SELECT} AND s.id = ?", (number,)).fetchone()
     if row is None or (owner is not None and row["owner"] != owner):
         raise NotFound(what="schedule", value=f"s{number}", where="hiboss cron list")
     return row
 
 
-def listed(connection: Connection, owner: int | None) -> list[Row]:
+def list_all(connection: Connection, owner: int | None) -> list[Row]:
     if owner is None:
         return connection.execute(f"{_SELECT} ORDER BY s.id").fetchall()
     return connection.execute(f"{_SELECT} AND s.owner = ? ORDER BY s.id", (owner,)).fetchall()
 
 
 def is_spent(connection: Connection, row: Row) -> bool:
-    """Whether a single time has come and gone."""
+    """Tell whether a schedule for a single time has fired or was missed."""
     return row["at"] is not None and _settled(connection, row["id"], row["at"])
 
 
 def slots(connection: Connection, number: int, limit: int) -> list[Row]:
-    """What became of the last slots, newest first."""
+    """Return the outcomes of the last slots, newest first."""
     return connection.execute(
         "SELECT * FROM schedule_slot WHERE schedule = ? ORDER BY slot DESC LIMIT ?", (number, limit)
     ).fetchall()
 
 
 def timing(connection: Connection | Tx, row: Row) -> Timing:
+    """Return the timing of a schedule, in its own zone or the boss's."""
     name = row["timezone"] or boss_timezone(connection)
     return Timing(row["cron"], row["every_ms"], row["at"], clock.zone(name), row["created_at"])
 
@@ -127,7 +130,7 @@ def timing(connection: Connection | Tx, row: Row) -> Timing:
 
 
 def fire_due(tx: Tx, now: int) -> list[Accepted]:
-    """Fire what is due and advance, in one transaction; nothing waits for a recipient."""
+    """Fire the due schedules and set their next slots, in one transaction; return what was sent."""
     rows = tx.execute(
         f"{_SELECT} AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at LIMIT ?", (now, CHUNK)
     ).fetchall()
@@ -139,12 +142,12 @@ def fire_due(tx: Tx, now: int) -> list[Accepted]:
 
 def _fire_overdue(tx: Tx, row: Row, now: int) -> list[Accepted]:
     when = timing(tx, row)
-    first = _skip_ages(tx, row["id"], when, row["next_at"], now)
+    first = _skip_long_past(tx, row["id"], when, row["next_at"], now)
     overdue, following = _overdue(when, first, now)
     wanted: list[int] = []
-    if following is not None and following <= now:  # more than can be counted at once: these are long gone
+    if following is not None and following <= now:  # more than STEPS: these are too old to be fired
         _record_missed(tx, row["id"], overdue[:-CATCH_UP], now)
-        following = overdue[-CATCH_UP]  # the last ones may yet be wanted
+        following = overdue[-CATCH_UP]  # the last ones may still have to be fired
     else:
         wanted = _wanted(row["catch_up"], overdue, now)
         _record_missed(tx, row["id"], overdue[: len(overdue) - len(wanted)], now)
@@ -155,20 +158,20 @@ def _fire_overdue(tx: Tx, row: Row, now: int) -> list[Accepted]:
     return fired
 
 
-def _skip_ages(tx: Tx, number: int, when: Timing, first: int, now: int) -> int:
-    """Of an interval the slots of a long downtime need not be counted one by one."""
+def _skip_long_past(tx: Tx, number: int, when: Timing, first: int, now: int) -> int:
+    """Record the slots of an interval in a long downtime without computing each; return the next one."""
     if when.every_ms is None:
         return first
-    ages = (now - first) // when.every_ms + 1 - STEPS
-    if ages <= 0:
+    skipped = (now - first) // when.every_ms + 1 - STEPS
+    if skipped <= 0:
         return first
-    last = first + (ages - 1) * when.every_ms
-    _record_missed(tx, number, [first, last], now, number_of=ages)
+    last = first + (skipped - 1) * when.every_ms
+    _record_missed(tx, number, [first, last], now, number_of=skipped)
     return last + when.every_ms
 
 
 def _overdue(when: Timing, first: int, now: int) -> tuple[list[int], int | None]:
-    """Slots from the first up to now, a limited number, and the one after them."""
+    """Return the slots from the first up to now, at most STEPS, and the slot after them."""
     found: list[int] = []
     slot: int | None = first
     while slot is not None and slot <= now and len(found) < STEPS:
@@ -178,30 +181,30 @@ def _overdue(when: Timing, first: int, now: int) -> tuple[list[int], int | None]
 
 
 def _wanted(catch_up: str, overdue: list[int], now: int) -> list[int]:
-    """Which of the overdue slots are fired: the last ones, as many as the schedule wants."""
-    met = [slot for slot in overdue if slot >= now - GRACE_MS]
+    """Return the overdue slots to fire: the last ones, as many as `catch_up` says."""
+    on_time = [slot for slot in overdue if slot >= now - GRACE_MS]
     if catch_up == "all":
         return overdue[-CATCH_UP:]
-    if catch_up == "once" and len(met) < len(overdue):  # there was a downtime: one for all of it
+    if catch_up == "once" and len(on_time) < len(overdue):  # after a downtime: one for all its slots
         return overdue[-1:]
-    return met
+    return on_time
 
 
 def _fire_slot(tx: Tx, number: int, slot: int, now: int) -> Accepted | None:
     row = get(tx, number, None)
     if _settled(tx, number, slot):
         return None
-    if not row["enabled"]:  # the slot before could not be sent
+    if not row["enabled"]:  # the slot before it could not be sent
         _record_missed(tx, number, [slot], now, reason="it was disabled")
         return None
     if row["overlap"] == "skip" and _is_pending(tx, row["last_message"]):
-        _record(tx, number, slot, "skipped", now, reason="the one before is not done")
+        _record(tx, number, slot, "skipped", now, reason="the message before is not done")
         return None
     return fire(tx, row, slot, now)
 
 
 def run(tx: Tx, row: Row, now: int) -> Accepted | None:
-    """Fire beside its own times: in a millisecond that is none of them and not taken yet."""
+    """Fire a schedule now, outside its times: under a slot that is not its next one and not used yet."""
     slot = now
     while slot == row["next_at"] or _settled(tx, row["id"], slot):
         slot += 1
@@ -209,7 +212,7 @@ def run(tx: Tx, row: Row, now: int) -> Accepted | None:
 
 
 def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
-    """Send what a schedule sends; what cannot be sent disables it, and its owner is told."""
+    """Send the message of a schedule; if it cannot be sent, disable the schedule and tell its owner."""
     try:
         accepted = messages.insert(tx, draft(tx, row, slot), now)
     except HibossError as error:
@@ -218,7 +221,7 @@ def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
         text = f"Schedule s{row['id']} could not send and is disabled: {error.message}"
         notices.notify(tx, parse_address(row["owner_address"]), text, now)
         return None
-    if now - slot >= 1_000:  # so that it is labelled late
+    if now - slot >= 1_000:  # then it is shown as late
         tx.execute("UPDATE message SET deliver_at = ? WHERE id = ?", (slot, accepted.message))
     _record(tx, row["id"], slot, "fired", now, message=accepted.message)
     tx.execute("UPDATE schedule SET last_message = ? WHERE id = ?", (accepted.message, row["id"]))
@@ -226,12 +229,13 @@ def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
 
 
 def draft(tx: Tx, row: Row, slot: int) -> Draft:
+    """Return the draft that a schedule sends for a slot; its key makes it unique."""
     kept = json.loads(row["draft"])
     system = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     key = f"s{row['id']}@{slot}"
     return Draft(
         sender=parse_address(kept["from"]),
-        caller=system.id,  # whose keys nobody else can use
+        caller=system.id,  # nobody else can use its keys
         sees_all=True,
         to=tuple(parse_address(one) for one in kept["to"]),
         text=kept["text"],
@@ -260,9 +264,9 @@ def _record_missed(
     now: int,
     *,
     number_of: int | None = None,
-    reason: str = "no daemon ran",
+    reason: str = "the daemon was not running",
 ) -> None:
-    while missed and _settled(tx, number, missed[0]):  # the clock was set back, and armed anew
+    while missed and _settled(tx, number, missed[0]):  # recorded before: the clock was set back since
         missed = missed[1:]
     if missed:
         tx.execute(

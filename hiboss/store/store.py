@@ -1,4 +1,4 @@
-"""The store as the rest of the house uses it: write through the writer, read beside it."""
+"""The store as other parts use it: writes go through the writer thread, reads use their own connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READERS = 2
 
 
 class Store:
-    """Open one with `Store.open`, while holding the daemon's lock."""
+    """The open database. Open it with `Store.open`, while holding the daemon's lock."""
 
     def __init__(self, home: Home, settings: Settings, connection: Connection) -> None:
         self.home = home
@@ -40,6 +40,7 @@ class Store:
 
     @classmethod
     async def open(cls, home: Home, settings: Settings) -> Store:
+        """Open the database, migrate it, and take a new boot number."""
         connection = connect(home, wait_seconds=settings.lock_wait_seconds)
         try:
             migrate(connection, home)
@@ -55,19 +56,19 @@ class Store:
 
     @property
     def waiting(self) -> int:
-        """Changes not yet written."""
+        """The number of changes that are not written yet."""
         return self._writer.waiting
 
     def tell_arrivals(self, tell: Callable[[list[int]], None]) -> None:
-        """Whom to tell, after each COMMIT, for which addresses something came."""
+        """Set the function that is called after each COMMIT with the addresses for which there is news."""
         self._writer.arrived = tell
 
     def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
-        """Run an operation in the writer; done after COMMIT."""
+        """Run an operation in the writer; the future is done after COMMIT."""
         return self._writer.submit(operation)
 
     async def write_until_done(self, operation: Callable[[Tx], T]) -> T:
-        """The same for what must not be forgotten: while the store cannot be used, try again."""
+        """Run an operation that must not be lost: retry while the store is busy or cannot be used."""
         pause = 0.1
         while True:
             try:
@@ -78,14 +79,14 @@ class Store:
                 pause = min(pause * 2, 10.0)
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """A read that follows an index, at once and on this thread."""
+        """Run a fast read (one that follows an index) at once, on this thread."""
         try:
             return query(self._near)
         except sqlite3.Error as error:
             raise translate(error, self.home) from error
 
     async def read_in_thread(self, query: Callable[[Connection], T]) -> T:
-        """A read that may take long, on another thread."""
+        """Run a read that may take long, on another thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read_pooled, query)
 
@@ -101,6 +102,7 @@ class Store:
             raise translate(error, self.home) from error
 
     async def close(self) -> None:
+        """Write what is queued, then close all connections."""
         await self._writer.close()
         await asyncio.to_thread(self._pool.shutdown)
         for connection in (*self._pooled, self._near, self._connection):

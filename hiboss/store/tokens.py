@@ -1,4 +1,4 @@
-"""Tokens: 256 random bits shown once; only their SHA-256 is kept."""
+"""Tokens: 256 random bits, shown once; only their SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ WHERE t.revoked_at IS NULL AND a.retired_at IS NULL
 
 
 def new(kind: str) -> str:
+    """Return a new random token."""
     return PREFIX[kind] + secrets.token_urlsafe(32)
 
 
@@ -34,9 +35,9 @@ def insert(tx: Tx, token: str, kind: str, holder: int, now: int, run: int | None
 
 
 def revoke(tx: Tx, holder: int, now: int, kinds: tuple[str, ...] = tuple(PREFIX)) -> int:
-    """End the tokens of somebody; how many were in force."""
+    """Revoke the tokens of a holder; return how many were valid."""
     marks = ",".join("?" * len(kinds))
-    tx.arrived_for.append(holder)  # whoever waits with one of them hears that it ended
+    tx.arrived_for.append(holder)  # wakes the requests that wait with such a token: they must end
     return tx.execute(
         f"UPDATE token SET revoked_at = ? WHERE holder = ? AND revoked_at IS NULL AND kind IN ({marks})",
         (now, holder, *kinds),
@@ -44,7 +45,7 @@ def revoke(tx: Tx, holder: int, now: int, kinds: tuple[str, ...] = tuple(PREFIX)
 
 
 def in_force(tx: Connection | Tx, number: int) -> Row | None:
-    """Whose token this is, as it stands now."""
+    """Return the token with this id and its holder; None if it is no longer valid."""
     row: Row | None = tx.execute(f"{_SELECT} AND t.id = ?", (number,)).fetchone()
     return row
 
@@ -54,6 +55,6 @@ def is_known(connection: Connection, token: str) -> bool:
 
 
 def find(connection: Connection, hash_: bytes) -> Row | None:
-    """Whose token this is, if it is in force."""
+    """Return the token with this hash and its holder; None if it is not valid."""
     row: Row | None = connection.execute(f"{_SELECT} AND t.hash = ?", (hash_,)).fetchone()
     return row

@@ -11,12 +11,12 @@ from .connection import Connection, Row
 from .group_commit import Tx
 
 TURN_ENVELOPES = 10
-
-
-LOOKED_THROUGH = 10  # when a lane has met trouble: what has failed least often goes first
+LOOKED_THROUGH = 10  # after failures: of the first so many, the one that failed least often is next
 
 
 class ReplyTarget(NamedTuple):
+    """Where a final text goes, and which message it replies to."""
+
     conversation: int | None
     message: int | None
 
@@ -27,20 +27,20 @@ NOWHERE = ReplyTarget(None, None)
 def next_turn(
     tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], now: int, notices: int | None
 ) -> list[Row]:
-    """The envelopes of one conversation; what has failed before comes alone."""
+    """Return the envelopes of the next turn, all of one conversation; one that failed before is alone."""
     first = found[0]
     if len(found) > 1:
         first = min(found, key=lambda one: envelope_facts(tx, [one.id])[0]["attempts"])
     [leader] = envelope_facts(tx, [first.id])
     if leader["attempts"] or agent["busy"] == "followup":
         return [leader]
-    # Apart from notices: as many as are looked through may lie before it.
+    # Without notices: there may be more of them in front than are looked through.
     together = due_envelopes.due(
         tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation, apart_from=notices
     )
     rows = [one for one in envelope_facts(tx, [one.id for one in together]) if not one["attempts"]]
-    # Results of several errands must not be answered in one place, nor with a question beside them.
-    if any(is_said(agent["id"], one) for one in rows):
+    # Results of several traces must not be answered in one place, nor together with a question.
+    if any(wants_answer(agent["id"], one) for one in rows):
         here = (None, first.conversation)
         return [one for one in rows if _asked_from(tx, agent["id"], one).conversation in here]
     place = _asked_from(tx, agent["id"], rows[0])
@@ -48,6 +48,7 @@ def next_turn(
 
 
 def envelope_facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
+    """Return the columns that selection needs, in the order of the numbers."""
     rows = tx.execute(
         f"""
         SELECT e.id, e.attempts, m.id AS message, m.sender, m.conversation, m.hops, m.auto, m.reply_to,
@@ -61,27 +62,28 @@ def envelope_facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
 
 
 def reply_target(tx: Tx, agent: int, conversation: int, rows: list[Row]) -> ReplyTarget:
-    """Where the final text goes: back; but what was made by a machine, or by the agent itself (a note
-    for later), is not answered there.
+    """Return where the final text of a turn goes: to its conversation, if somebody wants an answer there.
 
-    Then it goes to where the agent asked from: to the place that the run would have answered
-    which sent what these are answers to, or sent the note. Each such step leads to an earlier message, so
-    answers travel back along the way the questions came, and come to rest.
+    A turn of only automatic messages, or of notes of the agent to itself, is not answered there.
+    Its text goes to where the agent asked from: the reply target of the run that sent the
+    question (or the note). Each such step leads to an earlier message, so answers go back
+    the way the questions came, and the trace ends.
     """
-    said = [one for one in rows if is_said(agent, one)]
-    if said:
-        return ReplyTarget(conversation, int(said[-1]["message"]))
+    asking = [one for one in rows if wants_answer(agent, one)]
+    if asking:
+        return ReplyTarget(conversation, int(asking[-1]["message"]))
     place = _asked_from(tx, agent, rows[0])
     return NOWHERE if place.conversation == conversation else place
 
 
-def is_said(agent: int, row: Row) -> bool:
-    """Whether somebody else said it, who may be answered there: no machine, and not the agent to itself."""
+def wants_answer(agent: int, row: Row) -> bool:
+    """Tell whether a message may be answered: it is not automatic and not from the agent itself."""
     return not row["auto"] and row["sender"] != agent
 
 
 def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
-    if is_said(agent, row):
+    """Return the reply target of the run that asked the question to which this is the answer."""
+    if wants_answer(agent, row):
         return NOWHERE
     asked = row["message"] if row["sender"] == agent else row["reply_to"]
     while asked is not None:
@@ -96,12 +98,12 @@ def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
             break
         if found["kind"] == "turn":
             return ReplyTarget(found["reply_conversation"], found["reply_message"])
-        asked = found["reply_message"]  # asked by a task in the background: go on from where that was given
+        asked = found["reply_message"]  # asked by a background task: continue with the message that gave it
     return NOWHERE
 
 
 def notices_of(tx: Tx | Connection, agent: int) -> int | None:
-    """The conversation in which agent:system tells this agent things."""
+    """Return the conversation between agent:system and this agent; None if there is none."""
     row = tx.execute(
         """
         SELECT c.id FROM address s JOIN conversation c
@@ -113,23 +115,23 @@ def notices_of(tx: Tx | Connection, agent: int) -> int | None:
     return row["id"] if row else None
 
 
-def notices_riding(tx: Tx | Connection, agent: int, notices: int | None, now: int) -> list[int]:
-    """Notices start no turn; they come along with the next."""
+def waiting_notices(tx: Tx | Connection, agent: int, notices: int | None, now: int) -> list[int]:
+    """Return the due notices of an agent: they start no turn, and are shown in the next one."""
     if notices is None:
         return []
     return [one.id for one in due_envelopes.due(tx, agent, now, TURN_ENVELOPES, conversation=notices)]
 
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:
-    """The envelopes of the next turn, without taking them."""
+    """Return the envelopes of the next turn without starting it."""
     notices = notices_of(connection, agent["id"])
     state = lanes.get(connection, Lane(agent["id"], None))
-    troubled = state is not None and state["failures"] > 0
+    failed_before = state is not None and state["failures"] > 0
     found = due_envelopes.due(
-        connection, agent["id"], now, LOOKED_THROUGH if troubled else 1, apart_from=notices
+        connection, agent["id"], now, LOOKED_THROUGH if failed_before else 1, apart_from=notices
     )
     if not found:
         return []
     rows = next_turn(connection, agent, found, now, notices)
-    riding = [] if rows[0]["attempts"] else notices_riding(connection, agent["id"], notices, now)
-    return [int(one["id"]) for one in rows] + riding
+    shown = [] if rows[0]["attempts"] else waiting_notices(connection, agent["id"], notices, now)
+    return [int(one["id"]) for one in rows] + shown

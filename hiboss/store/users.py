@@ -1,4 +1,4 @@
-"""People who have a box: the boss, and whoever the boss gives one."""
+"""Users: people with a box, the boss and those whom the boss registered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FROM user u JOIN address a ON a.id = u.address WHERE a.retired_at IS NULL
 
 
 def register(tx: Tx, name: str, display: str, now: int) -> int:
-    """The new person's address id. Names are told apart from agents' too: `--as` knows only names."""
+    """Register a person and return the address id. No agent may have the name: `--as` takes bare names."""
     if (
         tx.cache.live_address(Address("user", name)) is not None
         or tx.cache.live_address(Address("agent", name)) is not None
@@ -28,28 +28,30 @@ def register(tx: Tx, name: str, display: str, now: int) -> int:
 
 
 def get(connection: Connection | Tx, name: str, *, but_boss: bool = False) -> Row:
+    """Return the person with this name; raise UnknownUser if there is none (`but_boss`: or for the boss)."""
     row: Row | None = connection.execute(
         f"{_SELECT} AND a.fold = ? AND NOT (? AND u.boss)", (f"user:{name}".lower(), but_boss)
     ).fetchone()
     if row is None:
-        names = [one["login"] for one in listed(connection) if not (but_boss and one["boss"])]
+        names = [one["login"] for one in list_all(connection) if not (but_boss and one["boss"])]
         raise UnknownUser(name=name[:80], hint=nearest(name, names))
     return row
 
 
-def listed(connection: Connection | Tx) -> list[Row]:
-    # From the people on: there may be many more addresses than those of people.
+def list_all(connection: Connection | Tx) -> list[Row]:
+    """Return all people, the boss first."""
+    # CROSS JOIN makes SQLite begin with the people: there can be many more addresses.
     people = _SELECT.replace("user u JOIN", "user u CROSS JOIN")
     return connection.execute(f"{people} ORDER BY u.boss DESC, a.fold").fetchall()
 
 
 def delete(tx: Tx, user: Row, now: int) -> None:
-    """The box is closed: its token ends, deferred mail for it fails, nothing is lost."""
+    """Delete a person: revoke the token, fail deferred mail; messages stay stored."""
     tokens.revoke(tx, user["id"], now)
     tx.execute(
         """
         UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
-               error_kind = 'recipient_deleted', error_text = 'the person left', error_at = ?1
+               error_kind = 'recipient_deleted', error_text = 'the person was deleted', error_at = ?1
         WHERE recipient = ?2 AND status = 0
         """,
         (now, user["id"]),

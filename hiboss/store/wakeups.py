@@ -1,4 +1,4 @@
-"""Waking: what `wake_at` says must be looked at now. Deferred mail arrives here."""
+"""Wakeups: process the rows whose time (`wake_at`) has come. Deferred mail arrives here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 500
 
 @dataclass(slots=True)
 class Woken:
-    """What a chunk of waking has changed."""
+    """What one call of `wake` changed."""
 
     envelopes: list[int] = field(default_factory=list)  # due now
     recipients: list[int] = field(default_factory=list)  # of those, in the same order
@@ -24,7 +24,7 @@ class Woken:
 
 
 def next_wake(connection: Connection | Tx) -> int | None:
-    """The least time at which anything must be looked at."""
+    """Return the next time at which a row must be processed; None if there is none."""
     row = connection.execute(
         """
         SELECT min(at) FROM (
@@ -47,7 +47,7 @@ def next_wake(connection: Connection | Tx) -> int | None:
 
 
 def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
-    """Deal with what is overdue: at most `limit` rows, in the order of their times."""
+    """Process what is overdue: at most `limit` envelopes, in the order of their times."""
     woken = Woken()
     rows = tx.execute(
         """
@@ -65,7 +65,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
     _fire(tx, now, woken)
-    agent_pauses.wake(tx, now)
+    agent_pauses.resume_due(tx, now)
     woken.more = len(rows) == limit
     return woken
 
@@ -82,7 +82,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
         (message,),
     ).fetchall()
     for envelope in envelopes:
-        person = envelope["kind"] == "user"  # a person's box holds mail as done
+        person = envelope["kind"] == "user"  # for a person it is done when it arrives
         tx.execute(
             """
             UPDATE envelope SET arrived = ?, waits = NULL, wake_at = NULL, status = ?, done_at = ?
@@ -99,7 +99,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
 
 
 def _free(tx: Tx, row: Row, woken: Woken) -> None:
-    """A retry is due, a lease has ended, or a snooze, which counts as arriving anew."""
+    """Make an envelope due: a retry, or the end of a lease or a snooze (after a snooze it arrives again)."""
     arrived = tx.cache.next_arrived() if row["waits"] == Waits.SNOOZE else None
     tx.execute(
         """
@@ -129,7 +129,7 @@ def _fire(tx: Tx, now: int, woken: Woken) -> None:
 
 
 def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
-    """A lane that has waited long enough is tried again; what it has met is not forgotten yet."""
+    """Open the lanes whose wait is over; their failures stay counted until a delivery succeeds."""
     rows = tx.execute(
         """
         UPDATE lane SET state = 'open', wake_at = NULL
@@ -139,6 +139,6 @@ def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
     ).fetchall()
     for row in rows:
         if row["binding"] is None:
-            tx.arrived_for.append(row["address"])  # an agent's: whoever gives it turns looks again
+            tx.arrived_for.append(row["address"])  # the lane of an agent: wakes the runner
         else:
             woken.lanes.add(Lane(row["address"], row["binding"]))

@@ -1,8 +1,8 @@
-"""The address book: what the writer keeps in memory so that a send reads almost nothing.
+"""The writer's cache: kept in memory so that a send reads almost nothing from the database.
 
-Names, conversations, and the numbers next to be given out. It belongs to the writer's
-thread alone. Numbers given out inside a group are written once, before its COMMIT;
-after anything is rolled back the book returns to what is in the database.
+It holds addresses, conversations, and the last sequence and arrival numbers. Only the writer's
+thread uses it. Numbers given out inside a group are written once, before its COMMIT; after a
+rollback the cache returns to what is in the database.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from ..core.address import Address
 from ..core.errors import NotFound
 from .connection import Connection
 
-MEMORY = 20_000  # entries of all kinds, before they are forgotten
+MEMORY = 20_000  # entries of all kinds; above that the cache is cleared
 
 
 class LiveAddress(NamedTuple):
-    """Somebody who lives at an address now."""
+    """An address that is in use now."""
 
     id: int
     address: Address
 
 
 class WriterCache:
+    """See the module's docstring."""
+
     def __init__(self, connection: Connection) -> None:
         self._execute = connection.execute
-        self._addresses: dict[Address, LiveAddress] = {}  # by the address as written, in any case
+        self._addresses: dict[Address, LiveAddress] = {}  # by the address as written, upper or lower case
         self._conversations: dict[tuple[int, ...], int] = {}  # by the parties in any order
         self._last_seq: dict[int, int] = {}
         self._arrived: int | None = None
@@ -35,22 +37,22 @@ class WriterCache:
         self._undo: list[tuple[int, int]] = []
         self._arrived_mark: int | None = None
 
-    # --- names ---------------------------------------------------------------------
+    # --- addresses -----------------------------------------------------------------
 
     def live_address(self, address: Address) -> LiveAddress | None:
-        """Who lives there, or None."""
+        """Return the address if it is in use, else None."""
         entry = self._addresses.get(address)
         if entry is None:
             row = self._execute(
                 "SELECT id, kind, name FROM address WHERE fold = ? AND retired_at IS NULL", (address.fold,)
             ).fetchone()
             if row is None:
-                return None  # not kept: typos must not fill memory
+                return None  # not cached: mistyped addresses must not fill the memory
             entry = self._addresses[address] = LiveAddress(row["id"], Address(row["kind"], row["name"]))
         return entry
 
     def add_address(self, address: Address) -> LiveAddress:
-        """Intern a new address."""
+        """Insert a new address."""
         row = self._execute(
             "INSERT INTO address (kind, name, fold) VALUES (?, ?, ?) RETURNING id",
             (address.kind, address.name, address.fold),
@@ -58,13 +60,14 @@ class WriterCache:
         return LiveAddress(row["id"], address)
 
     def retire_address(self, entry: LiveAddress, now: int) -> None:
+        """Mark an address as no longer in use; its name is free again."""
         self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
         self._addresses.clear()
 
     # --- conversations -------------------------------------------------------------
 
     def conversation(self, parties: tuple[int, ...], now: int) -> int:
-        """The conversation between exactly these, begun if they never spoke."""
+        """Return the conversation between exactly these addresses; create it if there is none."""
         found = self._conversations.get(parties)
         if found is None:
             ids = sorted(set(parties))
@@ -91,6 +94,7 @@ class WriterCache:
     # --- numbers -------------------------------------------------------------------
 
     def next_seq(self, conversation: int) -> int:
+        """Give out the next sequence number of a conversation."""
         last = self._last_seq.get(conversation)
         if last is None:
             row = self._execute("SELECT last_seq FROM conversation WHERE id = ?", (conversation,)).fetchone()
@@ -102,21 +106,22 @@ class WriterCache:
         return last + 1
 
     def next_arrived(self) -> int:
+        """Give out the next arrival number."""
         if self._arrived is None:
             row = self._execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()
             self._arrived = self._arrived_flushed = int(row["value"])
         self._arrived += 1
         return self._arrived
 
-    # --- staying true to the database ----------------------------------------------
+    # --- agreeing with the database ------------------------------------------------
 
     def mark(self) -> None:
-        """An operation begins."""
+        """Remember the numbers at the beginning of an operation."""
         self._undo.clear()
         self._arrived_mark = self._arrived
 
     def back_to_mark(self, *, wrote: bool) -> None:
-        """That operation failed: its numbers were not given out and, if it wrote, its rows are gone."""
+        """Undo a failed operation: take back its numbers and, if it wrote, clear what may be gone."""
         for conversation, last in reversed(self._undo):
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
@@ -125,7 +130,7 @@ class WriterCache:
             self._conversations.clear()
 
     def flush(self) -> None:
-        """Write the numbers given out in this group; the last thing before COMMIT."""
+        """Write the numbers given out in this group; called last before COMMIT."""
         for conversation, last in self._touched.items():
             self._execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (last, conversation))
         self._touched.clear()
@@ -133,13 +138,13 @@ class WriterCache:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
         known = len(self._conversations) + len(self._addresses) + len(self._last_seq)
-        if known > MEMORY:  # what is needed is read again
+        if known > MEMORY:  # what is needed again is read again
             self._last_seq.clear()
             self._conversations.clear()
             self._addresses.clear()
 
     def forget(self) -> None:
-        """The whole group was rolled back: believe nothing but the database."""
+        """Clear everything: the whole group was rolled back, and only the database counts."""
         self._addresses.clear()
         self._conversations.clear()
         self._last_seq.clear()

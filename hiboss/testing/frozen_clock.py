@@ -1,12 +1,12 @@
-"""For tests of what depends on time: a whole daemon inside the test, under a clock the test moves.
+"""For tests that depend on time: a whole daemon inside the test, whose clock the test moves.
 
 async with frozen_daemon(tmp_path) as daemon:
     await daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="!", deliver_at="+2h")
     await daemon.move(hours=2)
 
-Scheduler, store, router, delivery and adapters are the real ones; only the doors stay closed,
-and operations are called at the desk. The timers of asyncio go on by the real clock, so what an
-adapter does after a wake (posting) is waited for with `until`. Needs freezegun.
+Scheduler, store, router, delivery and adapters are the real ones. Only the doors stay closed: `call`
+calls the dispatcher directly. The timers of asyncio use the real clock, so wait with `until` for what
+an adapter does after a wake (posting). Needs freezegun.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ..daemon.lifecycle import Daemon
 from ..routing.scheduler import Scheduler
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
-REAL_SECONDS = 60.0  # the longest anything may take by the real clock
+REAL_SECONDS = 60.0  # a limit for every wait, by the real clock
 
 
 class FrozenDaemon:
-    """A daemon in this process; open and closed by the test. `clock` is freezegun's."""
+    """A daemon in this process, opened and closed by the test. `clock` is freezegun's; None: the real one."""
 
     def __init__(self, home: Home, clock: FrozenDateTimeFactory | None, env: dict[str, str]) -> None:
         self.home = home
@@ -54,7 +54,7 @@ class FrozenDaemon:
             _close_logs()
 
     async def restart(self, **closed_for: float) -> None:
-        """Close, let time pass, and build anew; what is overdue by then has arrived when this returns."""
+        """Close, let time pass, and open again; what is overdue then has arrived when this returns."""
         await self.close()
         if closed_for:
             self.tick(**closed_for)
@@ -62,13 +62,13 @@ class FrozenDaemon:
         await self.settle()
 
     async def call(self, method: str, *, token: str | None = None, **params: Any) -> Any:
-        """Call an operation; raises a HibossError. `from_` stands for `from`."""
+        """Call an operation and return its result; raises HibossError. Write `from_` for `from`."""
         if "from_" in params:
             params["from"] = params.pop("from_")
         return await self.daemon.dispatcher.call(method, params, token)
 
     def token(self, name: str) -> str:
-        """The token of a profile: boss, nex, or an agent registered with profile=True."""
+        """Return the token of a profile: boss, nex, or an agent registered with profile=True."""
         return Path(self.home.profile(name.lower())).read_text().strip()
 
     @property
@@ -76,22 +76,23 @@ class FrozenDaemon:
         return self.daemon.wiring.scheduler
 
     def tick(self, **by: float) -> None:
-        """Set the clock, forwards or backwards (`hours=2`, `days=-1`), and tell nobody."""
+        """Move the clock forwards or backwards (`hours=2`, `days=-1`). The daemon is not told."""
         assert self.clock is not None
         self.clock.tick(timedelta(**by))
 
     async def move(self, **by: float) -> None:
-        """Set the clock, have it noticed, and wait until all that is overdue was woken."""
+        """Move the clock, wake the scheduler, and wait until all that is overdue was woken."""
         self.tick(**by)
         self.scheduler.wakeup()
         await self.settle()
 
     async def settle(self) -> None:
+        """Wait until nothing is overdue."""
         async with asyncio.timeout(REAL_SECONDS):
             await self.scheduler.settle()
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Poll by the real clock until something is so; raises TimeoutError when it never is."""
+        """Poll until a condition is true; raises TimeoutError when it does not become true."""
         async with asyncio.timeout(REAL_SECONDS):
             while not condition():  # noqa: ASYNC110 - anything may be the condition
                 await asyncio.sleep(0.002)
@@ -101,7 +102,7 @@ class FrozenDaemon:
 async def frozen_daemon(
     directory: str | os.PathLike[str], *, at: datetime = NOON, set_up: bool = True, **env: str
 ) -> AsyncIterator[FrozenDaemon]:
-    """A daemon in `directory`/home, set up with boss and agent nex, whose clock stands still at `at`."""
+    """Open a daemon in `directory`/home, set up with boss and agent nex; its clock stands still at `at`."""
     home = Home(os.path.join(os.fspath(directory), "home"))
     if set_up:
         facts = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
@@ -118,7 +119,7 @@ async def frozen_daemon(
 
 @contextmanager
 def own_logs() -> Iterator[None]:
-    """A daemon takes the log over; give it back, or what comes later writes into its file."""
+    """Restore logging afterwards: a daemon replaces the root handlers with its own file."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:

@@ -1,4 +1,4 @@
-"""For tests of hiboss and of what is built on it: a real daemon in a home of its own.
+"""A real daemon process in a home of its own, for tests.
 
 with running_daemon(tmp_path) as daemon:
     daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="hello")
@@ -27,14 +27,14 @@ __all__ = ["Answered", "RunningDaemon", "running_daemon"]
 
 
 class RunningDaemon:
-    """A daemon process and its home; it can be killed, restarted and looked into."""
+    """A daemon process and its home. It can be stopped, killed and started again."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, **env: str) -> None:
-        """Start it; `HIBOSS_CRASH_AT="store.after_commit:3"` makes it die at that place."""
+        """Start it. `HIBOSS_CRASH_AT="store.after_commit:3"` makes it crash at that point."""
         self.process = spawn(self.home, detach=True, extra_env=env)
 
     @property
@@ -43,14 +43,14 @@ class RunningDaemon:
         return self.process.pid
 
     def kill(self) -> None:
-        """End it as by kill -9."""
+        """End it with kill -9."""
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
             self.process = None
 
     def stop(self) -> int | None:
-        """Ask it to end, and wait; its exit status."""
+        """Stop it with SIGTERM, wait, and return its exit status."""
         if self.process is None:
             return None
         self.process.send_signal(signal.SIGTERM)
@@ -63,20 +63,20 @@ class RunningDaemon:
         return status
 
     def wait_for_death(self, seconds: float = 30) -> int:
-        """Wait until a crash point has ended it."""
+        """Wait until a crash point has ended it; return its exit status."""
         assert self.process is not None
         status = self.process.wait(timeout=seconds)
         self.process = None
         return status
 
     def call(self, method: str, **params: Any) -> Any:
-        """Call an operation over the socket; raises Answered. `from_` stands for `from`."""
+        """Call an operation over the socket; raises Answered. Write `from_` for `from`."""
         if "from_" in params:
             params["from"] = params.pop("from_")
         return client.call(self.home, method, params)
 
     def token(self, name: str) -> str:
-        """The token of a profile: boss, nex, or an agent registered with `register`."""
+        """Return the token of a profile: boss, nex, or an agent registered with `register`."""
         return Path(self.home.profile(name.lower())).read_text().strip()
 
     def register(self, name: str, **fields: Any) -> str:
@@ -86,14 +86,14 @@ class RunningDaemon:
 
     @contextmanager
     def connect(self) -> Iterator[socket.socket]:
-        """A raw connection to the socket."""
+        """Open a raw connection to the socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(30)
             connection.connect(self.home.socket)
             yield connection
 
     def exchange(self, *lines: str | bytes | dict[str, Any] | list[Any], answers: int) -> list[Any]:
-        """Write lines on one connection and read so many answers."""
+        """Write lines to one connection and return `answers` answers."""
         with self.connect() as connection:
             for line in lines:
                 data = json.dumps(line).encode() if isinstance(line, (dict, list)) else line
@@ -103,7 +103,7 @@ class RunningDaemon:
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own to the database."""
+        """Open a separate connection to the database."""
         connection = sqlite3.connect(self.home.database)
         connection.row_factory = sqlite3.Row
         try:
@@ -112,7 +112,7 @@ class RunningDaemon:
             connection.close()
 
     def check(self) -> None:
-        """Raise unless every invariant of the store holds."""
+        """Raise AssertionError if an invariant of the store is broken."""
         with self.database() as connection:
             broken = violations(connection)
         if broken:
@@ -123,7 +123,7 @@ class RunningDaemon:
 def running_daemon(
     directory: str | os.PathLike[str], *, set_up: bool = True, **env: str
 ) -> Iterator[RunningDaemon]:
-    """A daemon in `directory`/home, set up with boss and agent nex; stopped at the end."""
+    """Start a daemon in `directory`/home, set up with boss and agent nex; stop it at the end."""
     daemon = RunningDaemon(Home(os.path.join(os.fspath(directory), "home")))
     if set_up:
         call_once(daemon.home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})

@@ -1,12 +1,12 @@
-"""An adapter that does what a script says, for tests of delivery and for authors of adapters.
+"""An adapter that follows a script, for tests of delivery and for authors of adapters.
 
-Everything lies in the directory it is bound to, so it works across processes:
+All its files are in the directory it is bound to, so a test can control it from another process:
 
-- `script.jsonl`: what the next posts meet, one line each: {"do": "ok"}, {"do": "lane_error",
+- `script.jsonl`: what happens to the next posts, one line each: {"do": "ok"}, {"do": "lane_error",
   "text": "…", "retry_after": 0.1}, {"do": "envelope_error"}, {"do": "crash"}, {"do": "hang"};
-  without a line a post succeeds
-- `posts.jsonl`: what was posted, one line each, written before it counts as confirmed
-- `inbox/<update>.json`: what comes in ({"text": "hello"}); gone once it was received
+  when there is no line, a post succeeds
+- `posts.jsonl`: what was posted, one line each, written before the post is confirmed
+- `inbox/<update>.json`: an incoming message ({"text": "hello"}); deleted when it was received
 - `settings.json`, read at each start: {"places": […], "chunk": 10, "fail_starts": 2, "fail_listens": 1}
 
 Name it in `adapters.modules` (HIBOSS_ADAPTERS_MODULES=hiboss.testing.scripted_adapter) and bind it with
@@ -28,6 +28,8 @@ POLL_SECONDS = 0.02
 
 
 class ScriptedAdapter:
+    """Does with each post what the next line of the script says."""
+
     type: ClassVar[str] = "scripted"
 
     def __init__(self, account: Account) -> None:
@@ -40,13 +42,13 @@ class ScriptedAdapter:
     def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
         path = given.get("path")
         if not path or not os.path.isdir(path):
-            raise Refused("a scripted adapter needs a directory that is there (--path DIR)")
+            raise Refused("a scripted adapter needs a directory that exists (--path DIR)")
         name = os.path.basename(path)
         return name, {"path": path}, [name, *_settings(path).get("places", [])]
 
     async def start(self) -> None:
         self._settings = _settings(self._root)
-        if self._once("fail_starts"):
+        if self._countdown("fail_starts"):
             raise LaneError("refused", "the script refuses this start")
         os.makedirs(os.path.join(self._root, "inbox"), exist_ok=True)
         self._posts = _append(os.path.join(self._root, "posts.jsonl"))
@@ -56,20 +58,20 @@ class ScriptedAdapter:
             self._posts.close()
 
     async def listen(self, receive: Receive) -> None:
-        if self._once("fail_listens"):
+        if self._countdown("fail_listens"):
             raise RuntimeError("the script crashes this adapter")
         inbox = os.path.join(self._root, "inbox")
         while True:
             for name in sorted(os.listdir(inbox)):
                 if name.endswith(".json"):
-                    await self._hand_in(os.path.join(inbox, name), receive)
+                    await self._receive(os.path.join(inbox, name), receive)
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _hand_in(self, path: str, receive: Receive) -> None:
-        facts = _read(path)
+    async def _receive(self, path: str, receive: Receive) -> None:
+        fields = _read(path)
         update = os.path.basename(path).removesuffix(".json")
         try:
-            await receive(Inbound(update=update, place=facts.pop("place", self._name), **facts))
+            await receive(Inbound(update=update, place=fields.pop("place", self._name), **fields))
         except Refused as refusal:
             with _append(path + ".refused") as file:
                 file.write(refusal.why)
@@ -103,7 +105,7 @@ class ScriptedAdapter:
         return f"{letter.id}.{number}"
 
     def _next_step(self) -> dict[str, Any]:
-        """The first line of the script, which is used up with this."""
+        """Remove the first line of the script and return it."""
         path = os.path.join(self._root, "script.jsonl")
         try:
             with open(path, encoding="utf-8") as file:
@@ -118,8 +120,8 @@ class ScriptedAdapter:
         step: dict[str, Any] = json.loads(lines[0])
         return step
 
-    def _once(self, name: str) -> bool:
-        """Whether this is still to happen, so many times; counted in the settings file."""
+    def _countdown(self, name: str) -> bool:
+        """Return whether this setting is above zero, and reduce it by one, also in the settings file."""
         left = self._settings.get(name, 0)
         if not left:
             return False

@@ -19,8 +19,8 @@ from hiboss.core import clock
 from tests.acceptance.soak_clients import Asked, Client
 from tests.acceptance.soak_post import Post, Row
 from tests.support.daemons import wait_until
-from tests.support.programs import left_behind
-from tests.support.thinkers import Team, at_rest
+from tests.support.python_agents import Team, is_idle
+from tests.support.shell_agents import left_behind
 
 NAMES = ("echo", "lead", "shaky")
 ASKERS = 2
@@ -144,7 +144,7 @@ class Workshop:
 
         def over() -> bool:
             with self.post.daemon.database() as connection:
-                return at_rest(connection) and not (to_the_end and self._pending())
+                return is_idle(connection) and not (to_the_end and self._pending())
 
         try:
             wait_until(over, 120)

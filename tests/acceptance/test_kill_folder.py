@@ -59,7 +59,7 @@ def test_a_file_becomes_one_message_wherever_the_daemon_dies(post: Post) -> None
         "broken-1.json",
         "broken-9.json",
     }
-    assert "text must be text" in (aside / "broken-9.json.reason.txt").read_text()
+    assert "text must be a text" in (aside / "broken-9.json.reason.txt").read_text()
     nothing_is_left(post)
 
 

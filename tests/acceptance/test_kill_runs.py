@@ -13,10 +13,10 @@ from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_ANSWERED, RUN_BEG
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import set_up, wait_until
-from tests.support.programs import (
+from tests.support.shell_agents import (
     Boss,
     Worker,
-    at_rest,
+    assert_idle,
     end_all,
     eventually,
     held,
@@ -58,7 +58,7 @@ class Story:
 
     def is_answered_once(self, number: str, text: str = "done") -> None:
         eventually(lambda: self.worker.answers_to(number), [text])
-        at_rest(self.daemon, self.program)
+        assert_idle(self.daemon, self.program)
         assert self.worker.answers_to(number) == [text]
         assert self.ada.get(number)["status"] == "done"
 
@@ -158,7 +158,7 @@ def test_wherever_the_writer_dies_each_is_answered_once(story: Story, point: str
     story.daemon.kill()
     story.goes_on()
     wait_until(lambda: [story.ada.get(number)["status"] for number in numbers] == ["done"] * 2)
-    at_rest(story.daemon, story.program)
+    assert_idle(story.daemon, story.program)
     answered_once(story.worker, numbers)
 
 
@@ -190,7 +190,7 @@ def test_five_deaths_at_random_moments_and_each_is_answered_once(story: Story, t
         story.goes_on()
     wait_until(lambda: all(story.ada.get(number)["status"] == "done" for _, number in asked))
     programs = [worker.program for worker in workers]
-    at_rest(story.daemon, *programs)
+    assert_idle(story.daemon, *programs)
     for worker in workers:
         answered_once(worker, [number for who, number in asked if who is worker])
 

@@ -1,5 +1,6 @@
-"""How to bring each provider into the situations the contract speaks of. A new provider: a rig, and a
-word in RIGS."""
+"""Rigs: they bring each provider into the situations that the contract test needs.
+
+A new provider needs a rig here, listed in RIGS."""
 
 from __future__ import annotations
 
@@ -24,62 +25,62 @@ SYSTEM = letter(2, auto=True, text="a notice", **{"from": "agent:system"})
 
 
 class Rig(Protocol):
-    """One provider, of which another is made for each turn. `async with rig` sets its world up."""
+    """One provider and its surroundings, set up by `async with rig`. A new provider is made for each turn."""
 
-    secrets: tuple[str, ...]  # what no error may show
+    secrets: tuple[str, ...]  # no error may contain this
 
     def __init__(self, directory: Path) -> None:
-        """Nothing happens yet."""
+        """Only remember the directory."""
 
     async def __aenter__(self) -> Rig: ...
     async def __aexit__(self, *_: object) -> None: ...
 
     def good(self) -> dict[str, Any]:
-        """What the boss gives."""
+        """Return valid settings, as the boss gives them."""
 
     def bad(self) -> list[dict[str, Any]]:
-        """What he might give and cannot work."""
+        """Return settings that must be refused."""
 
     def make(self) -> Provider:
-        """The provider, made anew as for every turn."""
+        """Return a new provider, as it is made for every turn."""
 
     def task(self, **facts: Any) -> TurnInput:
-        """A turn that will be answered as the rig was told last."""
+        """Return a turn; it is answered as the rig was told last."""
 
     def answers(self, text: str) -> None: ...
     def says_nothing(self) -> None: ...
 
     def hangs(self) -> None:
-        """It never answers."""
+        """From now on it never answers."""
 
     def under_way(self) -> bool:
-        """Whether it has its turn."""
+        """Return whether the turn has reached it."""
 
     def left_behind(self) -> list[Any]:
-        """What a turn that is over has left: processes, connections."""
+        """Return what is left after a turn: processes, connections."""
 
 
 class FallibleRig(Rig, Protocol):
-    """A provider with something outside that can go wrong."""
+    """A rig for a provider that calls something outside, which can fail."""
 
     def turns(self) -> int:
-        """How often a turn came there."""
+        """Return how many turns reached it."""
 
     def given(self) -> str:
-        """The text of the last turn that came there."""
+        """Return the text of the last turn that reached it."""
 
     def answers_bytes(self, answer: bytes) -> None: ...
     def answers_for(self, text: str, **usage: Any) -> None:
-        """With a word about what it has used up."""
+        """Let it answer with these numbers of tokens and cost."""
 
     def floods(self) -> None:
-        """It answers without an end."""
+        """Let it answer without end."""
 
     def refuses_this_one(self) -> None:
-        """This turn goes wrong, and says nothing of others."""
+        """Let this turn fail, and only this one (TurnError)."""
 
     def is_away(self) -> None:
-        """No turn can go well now."""
+        """Let every turn fail (LaneError)."""
 
 
 def plain_task(directory: Path, **facts: Any) -> TurnInput:
@@ -125,14 +126,14 @@ class DemoRig:
         return plain_task(self._directory, **{"envelopes": self._envelopes, **facts})
 
     def answers(self, text: str) -> None:
-        """An echo of anything but "You said: " is not in its power."""
+        """The demo provider, which can only answer "You said: …"."""
         self._envelopes = [letter(text=text.removeprefix("You said: "))]
 
     def says_nothing(self) -> None:
         self._envelopes = [SYSTEM]
 
     def hangs(self) -> None:
-        self.answers("slow " * 100)  # said in pieces
+        self.answers("slow " * 100)  # the answer comes in pieces
 
     def under_way(self) -> bool:
         return True
@@ -172,7 +173,7 @@ class CommandRig:
         return plain_task(self.directory, **{"environment": environment, **facts})
 
     def program(self, script: str) -> None:
-        """What the program does after it has read its turn."""
+        """Set what the program does after it has read its turn."""
         first = "cat > given\necho once >> turns\n"
         (self.directory / "agent.sh").write_text(first + script)
 
@@ -276,16 +277,14 @@ class WebhookRig:
         self.server.answer = None
 
     def floods(self) -> None:
-        self.server.answer = (
-            b"HTTP/1.1 200 x\r\ncontent-type: text/plain\r\n\r\n"  # until the end, which never is
-        )
+        self.server.answer = b"HTTP/1.1 200 x\r\ncontent-type: text/plain\r\n\r\n"  # for ever
         self.server.endless = b"something to say\n" * 1000
 
     def refuses_this_one(self) -> None:
         self.server.answer = response(422, f"{self.secret} {QUERY}".encode())
 
     def is_away(self) -> None:
-        self._port = 9  # where nobody listens
+        self._port = 9  # nobody listens on this port
 
     def under_way(self) -> bool:
         return self.turns() > 0

@@ -1,4 +1,4 @@
-"""Tasks in the background: one-shot runs of the sender's own provider, beside its turns."""
+"""Tasks in the background: single runs of the sender's own provider, at the same time as its turns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered
 from tests.support.daemons import wait_until
-from tests.support.office import Envelope, Party, agent, stored
-from tests.support.thinkers import Chief, Run, Team, Thinker, rest, texts
+from tests.support.parties import Envelope, Party, agent, stored
+from tests.support.python_agents import Boss, PythonAgent, Run, Team, texts, wait_until_idle
 
 BACKGROUND = "agent:background"
 # In the background it does the task; in a turn it reads what came.
@@ -17,7 +17,7 @@ else: note(TEXTS)
 """
 
 
-def background(who: Thinker) -> list[Run]:
+def background(who: PythonAgent) -> list[Run]:
     return [one for one in who.runs() if one["kind"] == "background"]
 
 
@@ -29,15 +29,13 @@ def from_background(who: Party) -> list[Envelope]:
 
 
 @pytest.mark.parametrize("way", ["operation", "address"])
-def test_the_result_comes_in_the_same_thread_as_an_automatic_message(
-    team: Team, ada: Chief, way: str
-) -> None:
+def test_the_result_comes_in_the_same_thread_as_an_automatic_message(team: Team, ada: Boss, way: str) -> None:
     kai = team.hire(DOER)
     if way == "operation":
         sent = kai.call("agent.background", task="task 1", subject="work")
     else:
         sent = kai.send(BACKGROUND, text="task 1", subject="work")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [result] = from_background(kai)
     assert (result["text"], result["auto"], result["to"]) == ("result of task 1", True, kai.address)
     assert (result["reply_to"], result["thread"], result["conversation"]) == (
@@ -49,31 +47,31 @@ def test_the_result_comes_in_the_same_thread_as_an_automatic_message(
     assert run == run | {"status": "completed", "provider": "command", "envelopes": sent["ids"], "hops": 0}
     assert (result["run"], result["trace"], result["hops"]) == (run["id"], sent["message"], 1)
     assert ada.get(sent["ids"][0])["status"] == "done"
-    # It was read in a turn, and not answered: no task comes of it.
+    # It was read in a turn and not answered: it makes no task.
     [turn] = [one for one in kai.runs() if one["kind"] == "turn"]
     assert turn["envelopes"] == [result["id"]] and turn["answer"] is None
     assert kai.program.notes() == [["result of task 1"]]
 
 
-def test_what_it_is_shown_is_the_task_and_no_more(team: Team, ada: Chief) -> None:
+def test_what_it_is_shown_is_the_task_and_no_more(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     kai.send(BACKGROUND, text="task 1")
     kai.send(BACKGROUND, text="task 2")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     shown = [turn for turn in kai.turns() if f"to: {BACKGROUND}" in turn]
     assert sorted(turn.count("envelope-id:") for turn in shown) == [1, 1]
     assert all(turn.splitlines()[1] == f"agent: {kai.name}" for turn in shown)
     assert sorted(texts(from_background(kai))) == ["result of task 1", "result of task 2"]
 
 
-def test_given_from_within_a_turn_the_result_finds_its_way_to_who_asked(team: Team, ada: Chief) -> None:
+def test_given_from_within_a_turn_the_result_finds_its_way_to_who_asked(team: Team, ada: Boss) -> None:
     kai = team.hire("""
 if TEXTS[0] == "please": call("agent.background", task="dig")
 elif TEXTS[0] == "dig": print("a bone")
 else: print("found: " + TEXTS[0])
 """)
     asked = ada.say(kai, text="please")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [heard] = ada.heard(kai)
     assert (heard["text"], heard["reply_to"], heard["trace"]) == (
         "found: a bone",
@@ -88,7 +86,7 @@ else: print("found: " + TEXTS[0])
     ]
 
 
-def test_what_a_task_asks_of_others_finds_its_way_to_who_asked_for_the_task(team: Team, ada: Chief) -> None:
+def test_what_a_task_asks_of_others_finds_its_way_to_who_asked_for_the_task(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("an answer")')
     kai = team.hire(f"""
 if TEXTS[0] == "please": call("agent.background", task="dig")
@@ -96,66 +94,66 @@ elif TEXTS[0] == "dig": send("{zoe.address}", "what do you know?")
 else: print("heard: " + TEXTS[0])
 """)
     asked = ada.say(kai, text="please")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert len(background(kai)) == 1
     assert texts(ada.heard(kai)) == ["heard: an answer"]
     assert ada.heard(kai)[0]["reply_to"] == asked["message"]
 
 
-def test_what_a_task_asks_of_others_never_becomes_a_task(team: Team, ada: Chief) -> None:
+def test_what_a_task_asks_of_others_never_becomes_a_task(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("an answer")')
     kai = team.hire(f"""
 if TEXTS[0] == "dig": send("{zoe.address}", "what do you know?")
 else: print("heard: " + TEXTS[0])
 """)
-    kai.call("agent.background", task="dig")  # outside any run: there is nowhere to answer to
-    rest(ada.daemon)
+    kai.call("agent.background", task="dig")  # outside a run: there is no conversation to answer to
+    wait_until_idle(ada.daemon)
     assert len(background(kai)) == 1
     last = kai.runs()[-1]
     assert (last["text"], last["answer"]) == ("heard: an answer", None)
 
 
-def test_a_task_without_a_result_sends_nothing(team: Team, ada: Chief) -> None:
+def test_a_task_without_a_result_sends_nothing(team: Team, ada: Boss) -> None:
     kai = team.hire("")
     kai.call("agent.background", task="think of nothing")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert from_background(kai) == [] and [one["status"] for one in kai.runs()] == ["completed"]
 
 
-def test_the_result_comes_also_to_an_agent_that_sends_its_answers_itself(team: Team, ada: Chief) -> None:
+def test_the_result_comes_also_to_an_agent_that_sends_its_answers_itself(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER, reply="explicit")
     kai.call("agent.background", task="task")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(from_background(kai)) == ["result of task"]
 
 
-def test_an_agent_that_fetches_its_mail_can_have_tasks_done(team: Team, ada: Chief) -> None:
+def test_an_agent_that_fetches_its_mail_can_have_tasks_done(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER, mode="pull")
     kai.call("agent.background", task="task")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(kai.call("envelope.claim")["envelopes"]) == ["result of task"]
 
 
-def test_the_boss_gives_a_task_in_an_agents_name(team: Team, ada: Chief) -> None:
+def test_the_boss_gives_a_task_in_an_agents_name(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     for name in (kai.name, kai.address):
         ada.call("agent.background", task="task", agent=name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(from_background(kai)) == ["result of task"] * 2
 
 
-def test_a_task_given_for_later_is_done_later(team: Team, ada: Chief) -> None:
+def test_a_task_given_for_later_is_done_later(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     sent = kai.send(BACKGROUND, text="task", deliver_at="+1h")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert kai.runs() == [] and ada.get(sent["ids"][0])["waits"] == "deferred"
 
 
-# --- beside the turns --------------------------------------------------------------------------
+# --- at the same time as turns -----------------------------------------------------------------
 
 
-def test_a_task_goes_on_beside_a_turn_and_a_turn_beside_tasks(team: Team, ada: Chief) -> None:
-    """Each waits for what only another one does."""
+def test_a_task_goes_on_beside_a_turn_and_a_turn_beside_tasks(team: Team, ada: Boss) -> None:
+    """Each waits for a file that only another one makes."""
     kai = team.hire("""
 if TEXTS[0] == "turn": open(HERE + "/turn", "w"); wait_for("task 1"); wait_for("task 2"); print("turn over")
 elif TEXTS[0].startswith("task"): open(HERE + "/" + TEXTS[0], "w"); wait_for("turn"); wait_for("task 1"); wait_for("task 2")
@@ -164,25 +162,25 @@ elif TEXTS[0].startswith("task"): open(HERE + "/" + TEXTS[0], "w"); wait_for("tu
     wait_until(lambda: team.place("turn").exists())
     kai.call("agent.background", task="task 1")
     kai.call("agent.background", task="task 2")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(ada.heard(kai)) == ["turn over"]
     assert [one["status"] for one in kai.runs()] == ["completed"] * 3
 
 
-def test_an_agent_whose_task_is_under_way_is_idle_and_the_task_is_seen(team: Team, ada: Chief) -> None:
+def test_an_agent_whose_task_is_under_way_is_idle_and_the_task_is_seen(team: Team, ada: Boss) -> None:
     kai = team.hire('wait_for("seen")')
     kai.call("agent.background", task="long")
     wait_until(kai.turns)
     found = ada.status(kai)
     assert (found["state"], [one["kind"] for one in found["running"]]) == ("idle", ["background"])
     team.place("seen").touch()
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
 
-def test_more_tasks_than_places_are_all_done(team: Team, ada: Chief) -> None:
+def test_more_tasks_than_places_are_all_done(team: Team, ada: Boss) -> None:
     kai = agent(ada.daemon, provider="demo")
     ada.call("agent.pause", name=kai.name)
-    number = 105  # more than one look finds
+    number = 105  # more than the runner reads at once
     tasks = kai.flood(Party(ada.daemon, BACKGROUND, ""), number)
     ada.call("agent.resume", name=kai.name)
     with ada.daemon.database() as database:
@@ -193,7 +191,7 @@ def test_more_tasks_than_places_are_all_done(team: Team, ada: Chief) -> None:
     ada.call("agent.delete", name=kai.name)
 
 
-def test_tasks_of_a_paused_agent_wait_and_keep_nobody_elses_back(team: Team, ada: Chief) -> None:
+def test_tasks_of_a_paused_agent_wait_and_keep_nobody_elses_back(team: Team, ada: Boss) -> None:
     kai, zoe = agent(ada.daemon, provider="demo"), team.hire(DOER)
     ada.call("agent.pause", name=kai.name)
     tasks = kai.flood(Party(ada.daemon, BACKGROUND, ""), 101)
@@ -201,13 +199,13 @@ def test_tasks_of_a_paused_agent_wait_and_keep_nobody_elses_back(team: Team, ada
     wait_until(lambda: from_background(zoe))
     assert {ada.get(one)["status"] for one in tasks[:3]} == {"pending"}
     ada.call("agent.delete", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
 
-# --- the agent's standing ----------------------------------------------------------------------
+# --- the agent's status ----------------------------------------------------------------------
 
 
-def test_tasks_wait_for_a_provider_that_was_taken_away(team: Team, ada: Chief) -> None:
+def test_tasks_wait_for_a_provider_that_was_taken_away(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     ada.call("agent.pause", name=kai.name)
     sent = kai.call("agent.background", task="task")
@@ -216,20 +214,20 @@ def test_tasks_wait_for_a_provider_that_was_taken_away(team: Team, ada: Chief) -
     assert ada.get(sent["ids"][0])["status"] == "pending"
     ada.call("agent.set", name=kai.name, provider="command", command=kai.program.command)
     wait_until(lambda: texts(from_background(kai)) == ["result of task"])
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
 
-def test_tasks_of_an_agent_whose_tokens_were_revoked_go_on_with_a_new_one(team: Team, ada: Chief) -> None:
+def test_tasks_of_an_agent_whose_tokens_were_revoked_go_on_with_a_new_one(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     ada.call("agent.token.revoke", name=kai.name)
     sent = ada.call("agent.background", task="task", agent=kai.name)
     assert ada.get(sent["ids"][0])["status"] == "pending" and kai.turns() == []
     kai.token = ada.call("agent.token.rotate", name=kai.name)["token"]
     wait_until(lambda: texts(from_background(kai)) == ["result of task"])
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
 
-def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Chief) -> None:
+def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER)
     ada.call("agent.pause", name=kai.name)
     sent = kai.call("agent.background", task="task")
@@ -237,11 +235,11 @@ def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Chief) -> None
     assert ada.get(sent["ids"][0])["status"] == "failed"
 
 
-# --- who may not ---------------------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------
 
 
 def refused(party: Party, method: str, **params: object) -> Answered:
-    """What the refusal says; nothing was stored."""
+    """Return the error; assert that nothing was stored."""
     before = stored(party.daemon)
     with pytest.raises(Answered) as caught:
         party.call(method, **params)
@@ -250,17 +248,17 @@ def refused(party: Party, method: str, **params: object) -> Answered:
 
 
 @pytest.mark.parametrize("way", ["operation", "address"])
-def test_an_agent_without_a_provider_is_told_how_to_get_one(ada: Chief, way: str) -> None:
+def test_an_agent_without_a_provider_is_told_how_to_get_one(ada: Boss, way: str) -> None:
     kai = agent(ada.daemon)
     if way == "operation":
         error = refused(kai, "agent.background", task="task")
     else:
         error = refused(kai, "envelope.send", to=BACKGROUND, text="task")
     assert error.stable_code == "no_provider"
-    assert f"hiboss agent set --as boss --name {kai.name} --provider command" in str(error)
+    assert f"hiboss agent set {kai.name} --provider command" in str(error)
 
 
-def test_a_person_has_no_provider(ada: Chief) -> None:
+def test_a_person_has_no_provider(ada: Boss) -> None:
     token = ada.call("user.register", name="background-bob")["token"]
     bob = Party(ada.daemon, "user:background-bob", token)
     for method, params in (
@@ -269,10 +267,10 @@ def test_a_person_has_no_provider(ada: Chief) -> None:
         ("envelope.send", {"to": [BACKGROUND, "user:boss"], "text": "task"}),
     ):
         error = refused(bob, method, **params)
-        assert error.stable_code == "unknown_recipient" and "tasks of agents" in str(error)
+        assert error.stable_code == "unknown_recipient" and "tasks of agents only" in str(error)
 
 
-def test_the_boss_must_say_whose_task(ada: Chief) -> None:
+def test_the_boss_must_say_whose_task(ada: Boss) -> None:
     error = refused(ada, "agent.background", task="task")
     assert error.stable_code == "invalid_params" and "--name" in str(error)
     assert refused(ada, "agent.background", task="task", agent="nobody").stable_code == "unknown_agent"
@@ -282,7 +280,7 @@ def test_the_boss_must_say_whose_task(ada: Chief) -> None:
     )
 
 
-def test_nobody_gives_tasks_in_anothers_name(team: Team, ada: Chief) -> None:
+def test_nobody_gives_tasks_in_anothers_name(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(DOER), team.hire(DOER)
     assert refused(kai, "agent.background", task="task", agent=zoe.name).stable_code == "boss_only"
     assert refused(kai, "agent.background", task="").stable_code == "empty_message"

@@ -1,4 +1,4 @@
-"""One program in hand (hiboss/agents/child_process.py): real programs, and no daemon."""
+"""One program (hiboss/agents/child_process.py): real programs, without a daemon."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from hiboss.agents import child_process, process_search
-from hiboss.agents.child_process import Ended, Process
+from hiboss.agents.child_process import Process, ProcessResult
 from hiboss.agents.process_search import MARK
-from tests.support.programs import SLEEP, STUBBORN, Program
+from tests.support.shell_agents import SLEEP, STUBBORN, Program
 
-SECONDS = 30.0  # a bound for what must end; never a claim about speed
+SECONDS = 30.0  # a limit for what must end; not an assertion about speed
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time enough to hear a signal, also on a busy machine."""
+    """Enough time to handle a signal, also on a busy machine."""
     monkeypatch.setattr(process_search, "STEP_SECONDS", 1.0)
 
 
@@ -42,7 +42,7 @@ def program(tmp_path: Path) -> Iterator[Program]:
 
 
 class Hand:
-    """A program started, with what was heard of it."""
+    """A program that was started, and its output."""
 
     def __init__(self, program: Program, given: bytes = b"a turn\n", room: int = 100_000) -> None:
         env = {"PATH": os.environ["PATH"], MARK: f"mark of {program.directory}"}
@@ -52,13 +52,13 @@ class Hand:
         self.pid = 0
         self._given = given
 
-    async def begin(self) -> asyncio.Task[Ended]:
+    async def begin(self) -> asyncio.Task[ProcessResult]:
         self.pid = await self.process.start()
-        under_way = asyncio.create_task(self.process.see_through(self._given, self.heard.append))
-        await asyncio.sleep(0)  # a task cancelled before its first step would never have begun
+        under_way = asyncio.create_task(self.process.run_to_end(self._given, self.heard.append))
+        await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
         return under_way
 
-    async def ends(self) -> Ended:
+    async def ends(self) -> ProcessResult:
         async with asyncio.timeout(SECONDS):
             return await (await self.begin())
 
@@ -68,7 +68,7 @@ class Hand:
 
 
 def carriers(program: Program) -> list[int]:
-    """Whoever carries the mark of a program."""
+    """Return the processes that carry the mark of a program."""
     return process_search.marked(frozenset({f"mark of {program.directory}"}))
 
 
@@ -99,7 +99,7 @@ def test_a_program_leads_a_session_and_a_group_of_its_own(program: Program) -> N
         program.does('ps -o sid=,pgid= -p $$ >> "$D/facts"; pwd >> "$D/facts"; echo "$HIBOSS_RUN"')
         hand = Hand(program)
         ended = await hand.ends()
-        assert (ended.status, ended.flooded) == (0, False)
+        assert (ended.status, ended.too_much_output) == (0, False)
         facts = lines(program, "facts")
         assert facts[0].split() == [str(hand.pid)] * 2
         assert facts[1] == str(program.directory)
@@ -128,7 +128,7 @@ def test_when_a_process_was_started_tells_it_from_another(program: Program) -> N
 
 
 def test_a_name_with_brackets_and_blanks_is_read_rightly(tmp_path: Path) -> None:
-    """The system puts the name of a program, which may be anything, amid the facts about it."""
+    """In /proc/PID/stat the name of the program, which may be anything, stands between the other fields."""
 
     async def story() -> None:
         odd = tmp_path / "a) R 1 (b"
@@ -268,7 +268,7 @@ def test_one_that_starts_others_without_an_end_is_ended_with_the_last_of_them(pr
 
 @pytest.mark.parametrize("how", ["cancelled", "flooding"])
 def test_who_left_the_session_of_a_program_that_must_be_ended_ends_too(program: Program, how: str) -> None:
-    """Many tools give each command a session of its own; none of them may go on when its run is over."""
+    """Many tools start each command in a session of its own; none may go on after the run."""
 
     async def story() -> None:
         last = "exec yes flood" if how == "flooding" else SLEEP
@@ -321,7 +321,7 @@ def test_a_signal_from_elsewhere_is_told_as_its_status(program: Program, name: s
     tell(story())
 
 
-# --- what goes in and comes out ------------------------------------------------------
+# --- input and output ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -333,20 +333,20 @@ def test_a_program_need_not_read_its_turn(program: Program, whole: str) -> None:
     async def story() -> None:
         program.becomes(whole)
         ended = await Hand(program, given=b"x" * 3_000_000).ends()
-        assert (ended.status, ended.complaint) == (0, "")
+        assert (ended.status, ended.stderr_tail) == (0, "")
 
     tell(story())
 
 
 def test_a_long_turn_comes_whole_while_it_answers(program: Program) -> None:
-    """Neither side waits for the other with a full pipe."""
+    """No deadlock when both pipes are full."""
 
     async def story() -> None:
         program.becomes("#!/bin/sh\nexec cat\n")
         given = os.urandom(3_000_000)
         hand = Hand(program, given=given, room=len(given))
         ended = await hand.ends()
-        assert (ended.status, ended.flooded) == (0, False)
+        assert (ended.status, ended.too_much_output) == (0, False)
         assert hand.output == given
 
     tell(story())
@@ -372,7 +372,7 @@ def test_a_flood_is_heard_to_its_limit_and_ended(program: Program, script: str) 
         program.does(script)
         hand = Hand(program, room=50_000)
         ended = await hand.ends()
-        assert ended.flooded
+        assert ended.too_much_output
         assert ended.status != 0
         assert hand.output == b"flood\n" * 8333 + b"fl"
         assert process_search.members(hand.pid) == []
@@ -385,9 +385,9 @@ def test_of_complaints_the_end_is_kept_and_each_is_a_sign_of_life(program: Progr
         program.does("yes complaint | head -c 1000000 >&2\nprintf '\\351t\\351, the end\\n' >&2\nexit 1")
         hand = Hand(program, room=1000)
         ended = await hand.ends()
-        assert (ended.status, ended.flooded) == (1, False)
-        assert ended.complaint.endswith("\ufffdt\ufffd, the end")
-        assert len(ended.complaint) <= child_process.COMPLAINT_BYTES
+        assert (ended.status, ended.too_much_output) == (1, False)
+        assert ended.stderr_tail.endswith("\ufffdt\ufffd, the end")
+        assert len(ended.stderr_tail) <= child_process.STDERR_BYTES
         assert hand.heard
         assert set(hand.heard) == {b""}
 
@@ -397,7 +397,7 @@ def test_of_complaints_the_end_is_kept_and_each_is_a_sign_of_life(program: Progr
 def test_where_there_is_no_proc_a_group_ends_as_a_whole(
     program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As on macOS: found by nothing but its group."""
+    """As on macOS: without /proc only the process group can be found."""
 
     async def story() -> None:
         program.does("trap '' INT TERM\nsleep 1000 &\nsleep 1000 &\necho began\nwait")
@@ -409,13 +409,13 @@ def test_where_there_is_no_proc_a_group_ends_as_a_whole(
             elsewhere.setattr(process_search, "PROC", str(tmp_path / "none"))
             assert process_search.members(hand.pid) == [-hand.pid]
             assert process_search.started_at(hand.pid) is None
-            process_search.halt(hand.pid)
+            process_search.stop_all(hand.pid)
             under_way.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await under_way
             await until(
                 lambda: process_search.members(hand.pid) == []
-            )  # whoever ended is there until waited for
+            )  # a process that ended stays until somebody waits for it
         assert len(born) == 2
         assert [one for one in born if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 

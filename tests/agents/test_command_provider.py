@@ -1,21 +1,24 @@
-"""The command provider (hiboss/agents/providers/command.py): what programs say, and what is made of it. No daemon."""
+"""The command provider (hiboss/agents/providers/command.py): what a program prints, and its answer. No daemon."""
 
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hiboss.agents import process_search
-from hiboss.agents.providers.command import Command
+from hiboss.agents.providers.command import Command, OutputReader
 from hiboss.core.contracts.failures import LaneError, TurnError
-from hiboss.core.contracts.provider import Answer, Progress, TurnInput, Usage
+from hiboss.core.contracts.provider import Answer, OnProgress, Progress, TurnInput, Usage
 from tests.agents.provider_rigs import plain_task
-from tests.support.programs import Program
+from tests.support.shell_agents import Program
 
-SECONDS = 30.0  # a bound for what must end; never a claim about speed
+SECONDS = 30.0  # a limit for what must end; not an assertion about speed
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +31,10 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path / "program")
 
 
-def take_turn(program: Program, command: str | None = None, **facts: Any) -> tuple[Answer, list[Progress]]:
-    heard: list[Progress] = []
+def take_turn(
+    program: Program, command: str | None = None, on_progress: OnProgress | None = None, **facts: Any
+) -> tuple[Answer, list[Progress]]:
+    progress: list[Progress] = []
 
     async def started(pid: int) -> None:
         assert process_search.members(pid)
@@ -38,29 +43,29 @@ def take_turn(program: Program, command: str | None = None, **facts: Any) -> tup
         task: TurnInput = plain_task(program.directory, **facts)
         provider = Command(Command.configure({"command": command or program.command}))
         async with asyncio.timeout(SECONDS):
-            return await provider.take_turn(task, heard.append, started)
+            return await provider.take_turn(task, on_progress or progress.append, started)
 
-    return asyncio.run(story()), heard
-
-
-def said(heard: list[Progress]) -> list[Progress]:
-    return [one for one in heard if one.kind != "alive"]
+    return asyncio.run(story()), progress
 
 
-def says(program: Program, *text: str) -> None:
+def shown(progress: list[Progress]) -> list[Progress]:
+    return [one for one in progress if one.kind != "alive"]
+
+
+def prints(program: Program, *text: str) -> None:
     program.says_bytes("".join(f"{line}\n" for line in text).encode())
 
 
 def test_the_command_is_split_as_by_a_shell_and_run_without_one(program: Program) -> None:
     program.does('for word in "$@"; do echo "<$word>"; done')
-    thought, _ = take_turn(program, f"""{program.command} 'two words' "it's" $HOME * a;b > out ~ a\\ b""")
+    answer, _ = take_turn(program, f"""{program.command} 'two words' "it's" $HOME * a;b > out ~ a\\ b""")
     expected = ["two words", "it's", "$HOME", "*", "a;b", ">", "out", "~", "a b"]
-    assert thought.text.splitlines() == [f"<{word}>" for word in expected]
+    assert answer.text.splitlines() == [f"<{word}>" for word in expected]
     assert not (program.directory / "out").exists()
 
 
-def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program: Program) -> None:
-    says(
+def test_pieces_tools_and_usage_are_reported_and_are_not_part_of_the_answer(program: Program) -> None:
+    prints(
         program,
         '{"hiboss": "delta", "text": "a pie"}',
         '{"hiboss": "tool", "name": "grep", "text": "for\\n it"}',
@@ -68,9 +73,9 @@ def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program:
         '{"hiboss": "usage", "tokens_in": 5, "cost": 1}',
         '{"hiboss": "usage", "tokens_in": 7}',
     )
-    thought, heard = take_turn(program)
-    assert thought == Answer(text="a piece", tokens_in=7, cost=1.0)
-    assert said(heard) == [
+    answer, progress = take_turn(program)
+    assert answer == Answer(text="a piece", tokens_in=7, cost=1.0)
+    assert shown(progress) == [
         Progress("delta", "a pie"),
         Progress("tool", "grep for it"),
         Progress("delta", "ce"),
@@ -79,11 +84,11 @@ def test_pieces_tools_and_usage_are_heard_and_are_no_part_of_the_answer(program:
     ]
 
 
-def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Program) -> None:
+def test_the_answer_is_the_final_text_or_the_plain_output_or_the_pieces(program: Program) -> None:
     piece, plain, final = '{"hiboss": "delta", "text": "p"}', "plain", '{"hiboss": "final", "text": "f"}'
     found = []
     for words in ([piece, plain, final], [piece, plain], [piece], [final, final.replace('f"', 'g"')]):
-        says(program, *words)
+        prints(program, *words)
         found.append(take_turn(program)[0].text)
     assert found == ["f", "plain", "p", "g"]
 
@@ -101,19 +106,81 @@ def test_the_answer_is_the_final_word_or_what_is_plain_or_the_pieces(program: Pr
     ],
     ids=lambda line: line[:40],
 )
-def test_a_line_that_only_looks_like_ours_is_part_of_the_answer(program: Program, line: str) -> None:
-    says(program, "first", line, "last")
+def test_a_line_that_only_looks_like_a_control_line_is_part_of_the_answer(
+    program: Program, line: str
+) -> None:
+    prints(program, "first", line, "last")
     assert take_turn(program, output_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
 
 
-def test_a_line_that_comes_in_pieces_is_one(program: Program) -> None:
+def test_a_control_line_may_come_in_pieces(program: Program) -> None:
     program.does(
         """printf '{"hiboss": "fin'; sleep 0.1; printf 'al", "text": "\\303'; sleep 0.1; printf '\\244"}'"""
     )
-    thought, heard = take_turn(program)
-    assert thought.text == "ä"
-    assert len(heard) >= 3  # each piece is a sign of life
-    assert said(heard) == []
+    answer, progress = take_turn(program)
+    assert answer.text == "ä"
+    assert len(progress) >= 3  # each piece counts as output
+    assert shown(progress) == []
+
+
+def test_output_without_a_line_break_is_shown_at_once(program: Program) -> None:
+    program.does(
+        """printf 'half an'; while [ ! -e "$D/go" ]; do sleep 0.02; done; printf ' answer\\nand more'"""
+    )
+    progress: list[Progress] = []
+
+    def on_progress(one: Progress) -> None:
+        progress.append(one)
+        if one.text == "half an":  # the program has not ended: it waits for this
+            program.let_go()
+
+    answer, _ = take_turn(program, on_progress=on_progress)
+    assert answer.text == "half an answer\nand more"
+    assert "".join(one.text for one in shown(progress)) == "half an answer\nand more\n"
+
+
+def read(*parts: bytes) -> tuple[Answer, list[Progress]]:
+    """Read output that comes in these parts."""
+    progress: list[Progress] = []
+    reader = OutputReader(progress.append)
+    for part in parts:
+        reader.read(part)
+    reader.close()
+    return reader.answer(), progress
+
+
+def test_a_line_that_may_become_a_control_line_is_shown_when_it_ends() -> None:
+    answer, progress = read(b'{"a": ', b"1}", b"\nplain {", b'"hiboss"')
+    assert [(one.kind, one.text) for one in progress] == [
+        ("alive", ""),
+        ("alive", ""),
+        ("delta", '{"a": 1}\n'),
+        ("delta", "plain {"),
+        ("delta", '"hiboss"'),
+        ("delta", "\n"),
+    ]
+    assert answer.text == '{"a": 1}\nplain {"hiboss"'
+
+
+def test_control_lines_work_among_output_without_line_breaks() -> None:
+    answer, progress = read(b"one", b' two\n{"hiboss": "to', b'ol", "name": "grep"}\nth', b"ree")
+    assert shown(progress) == [
+        Progress("delta", "one"),
+        Progress("delta", " two\n"),
+        Progress("tool", "grep"),
+        Progress("delta", "th"),
+        Progress("delta", "ree"),
+        Progress("delta", "\n"),
+    ]
+    assert answer.text == "one two\nthree"
+
+
+@given(st.text(alphabet='ab{"\n ä\u2028😀', max_size=40), st.lists(st.integers(0, 60), max_size=6))
+def test_the_parts_shown_are_together_the_answer_however_the_output_is_cut(text: str, cuts: list[int]) -> None:
+    data = text.encode()
+    places = [0, *sorted(min(one, len(data)) for one in cuts), len(data)]
+    answer, progress = read(*(data[start:end] for start, end in pairwise(places) if start < end))
+    assert "".join(one.text for one in progress).strip("\n") == answer.text == text.strip("\n")
 
 
 @pytest.mark.parametrize(
@@ -123,11 +190,13 @@ def test_a_line_that_comes_in_pieces_is_one(program: Program) -> None:
         ("exit 127", "exit_status", ["status 127"]),
         ("kill -KILL $$", "signal", ["signal 9"]),
         ("""echo '{"hiboss": "error", "text": "out of flour"}'""", "reported", ["out of flour"]),
-        ("""echo '{"hiboss": "error"}'; exit 4""", "reported", ["without a word"]),
+        ("""echo '{"hiboss": "error"}'; exit 4""", "reported", ["without a text"]),
         ("head -c 200000 /dev/zero", "too_long", ["100000 bytes"]),
     ],
 )
-def test_what_went_wrong_is_said_in_words(program: Program, script: str, kind: str, words: list[str]) -> None:
+def test_the_error_says_how_a_program_failed(
+    program: Program, script: str, kind: str, words: list[str]
+) -> None:
     program.does(f"echo an answer\n{script}")
     with pytest.raises(TurnError) as caught:
         take_turn(program)
@@ -135,7 +204,7 @@ def test_what_went_wrong_is_said_in_words(program: Program, script: str, kind: s
     assert [word for word in words if word not in caught.value.text] == []
 
 
-def test_what_cannot_be_started_is_said_in_words(program: Program) -> None:
+def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
     found = []
     workspace = str(program.directory)
 
@@ -154,8 +223,8 @@ def test_what_cannot_be_started_is_said_in_words(program: Program) -> None:
     refused()
     kinds = [kind for kind, _ in found]
     assert kinds == ["no_program", "no_workspace", "no_program", "no_program", "no_program"]
-    assert f"./nothing-there is not there (looked for from {workspace})" in found[0][1]
-    assert f"{workspace}/gone is not there" in found[1][1]
+    assert f"./nothing-there was not found (started in {workspace})" in found[0][1]
+    assert f"{workspace}/gone does not exist" in found[1][1]
     assert "Permission denied" in found[2][1]
     assert "Exec format error" in found[3][1]
     assert str(program.path) in found[4][1]

@@ -1,4 +1,4 @@
-"""The contract of providers (hiboss/core/contracts/provider.py), held against every provider there is."""
+"""The contract of providers (hiboss/core/contracts/provider.py), tested with every provider."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hiboss.agents import process_search
-from hiboss.agents.providers.registry import OURS
+from hiboss.agents.providers.registry import BUILT_IN
 from hiboss.core.contracts.failures import LaneError, Refused, TurnError
 from hiboss.core.contracts.provider import Answer, Progress, TurnInput
 from tests.agents.provider_rigs import FALLIBLE, RIGS, CommandRig, FallibleRig, Rig
@@ -25,7 +25,7 @@ def _named(rig: type[Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)  # nobody here has last words
+    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)  # no program here needs time to end
 
 
 @pytest.fixture(params=RIGS, ids=_named)
@@ -41,7 +41,7 @@ def fallible(request: pytest.FixtureRequest, tmp_path: Path) -> FallibleRig:
 
 
 class Turn:
-    """One turn of a provider made for it, with what was heard and which processes were started."""
+    """One turn of a new provider, with its progress and the processes it started."""
 
     def __init__(self, rig: Rig, **facts: Any) -> None:
         self.heard: list[Progress] = []
@@ -68,7 +68,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def test_every_provider_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    assert set(OURS.values()) == {type(rig(tmp_path).make()) for rig in RIGS}
+    assert set(BUILT_IN.values()) == {type(rig(tmp_path).make()) for rig in RIGS}
 
 
 # --- configure ---------------------------------------------------------------------------
@@ -94,12 +94,12 @@ def test_what_cannot_work_is_refused_with_a_reason(kind: type[FallibleRig], tmp_
 
 
 def test_what_is_missing_now_may_come_later(fallible: FallibleRig) -> None:
-    """Neither configuring nor making one looks whether the other side is there."""
+    """Neither `configure` nor the constructor checks whether the program or server exists."""
     fallible.is_away()
     assert fallible.make()
 
 
-# --- a turn that goes well ---------------------------------------------------------------
+# --- a turn that succeeds ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_what_it_cannot_have_used_up_is_left_out_with_a_note(fallible: FallibleR
     asyncio.run(story())
 
 
-# --- what is wrong with an answer ----------------------------------------------------------
+# --- bad answers ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("answer", [b"caf\xe9 \xff", b"cut \xe2\x82", b"nul \x00 in it"])
@@ -238,7 +238,7 @@ def test_the_longest_answer_is_one_and_a_byte_more_is_too_long(fallible: Fallibl
     asyncio.run(story())
 
 
-# --- what goes wrong -------------------------------------------------------------------
+# --- failures --------------------------------------------------------------------------
 
 
 def test_a_turn_that_goes_wrong_by_itself_is_a_turn_error_and_is_not_repeated(fallible: FallibleRig) -> None:
@@ -275,7 +275,7 @@ def test_what_would_stop_every_turn_is_a_lane_error_and_is_not_repeated(fallible
 # --- cancelled -----------------------------------------------------------------------
 
 
-def test_cancelled_in_the_midst_it_leaves_nothing_behind(rig: Rig) -> None:
+def test_a_cancelled_turn_leaves_nothing_behind(rig: Rig) -> None:
     async def story() -> None:
         async with rig:
             rig.hangs()

@@ -1,4 +1,4 @@
-"""Runs under way are watched, halted and ended; and what becomes of one whose agent changes meanwhile."""
+"""Runs under way: show, pause, resume and cancel them; and what happens when their agent changes meanwhile."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ import pytest
 from hiboss.agents import process_search
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
-from tests.support.office import agent
-from tests.support.programs import Boss, Worker, at_rest, end_all, eventually, held, limits, rows, running
+from tests.support.parties import agent
+from tests.support.shell_agents import (
+    Boss,
+    Worker,
+    assert_idle,
+    end_all,
+    eventually,
+    held,
+    limits,
+    rows,
+    running,
+)
 
 PARALLEL = 2
 IDLE = 1.0
@@ -41,7 +51,7 @@ LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done
 
 
 def states(worker: Worker, run: str) -> list[str]:
-    """How the processes of a run stand: sleeping, stopped, …"""
+    """Return the states of the processes of a run: sleeping, stopped, …"""
     [row] = rows(worker.daemon, "SELECT pid FROM run WHERE id = ?", int(run[1:]))
     found = []
     for pid in process_search.members(row["pid"]):
@@ -52,7 +62,7 @@ def states(worker: Worker, run: str) -> list[str]:
     return found
 
 
-# --- what is known of one under way --------------------------------------------------
+# --- what a running run shows --------------------------------------------------------
 
 
 def test_the_process_of_a_run_is_recorded_with_its_start(ada: Boss, worker: Worker) -> None:
@@ -63,11 +73,11 @@ def test_the_process_of_a_run_is_recorded_with_its_start(ada: Boss, worker: Work
     [row] = rows(worker.daemon, "SELECT pid, pid_started FROM run WHERE id = ?", int(run["id"][1:]))
     assert (run["pid"], row["pid"], row["pid_started"]) == (pid, pid, process_search.started_at(pid))
     assert (run["envelopes"], run["ended_at"], run["provider"]) == ([number], None, "command")
-    assert worker.standing()["state"] == "running"
+    assert worker.status()["state"] == "running"
     assert psutil.Process(pid).ppid() == worker.daemon.pid
     worker.program.let_go()
     assert worker.settled()["pid"] is None
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_what_is_in_hand_can_neither_be_taken_back_nor_taken_twice(ada: Boss, worker: Worker) -> None:
@@ -80,7 +90,7 @@ def test_what_is_in_hand_can_neither_be_taken_back_nor_taken_twice(ada: Boss, wo
     assert worker.call("envelope.claim")["envelopes"] == []
     worker.program.let_go()
     eventually(lambda: worker.answers_to(number), ["done"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_program_gets_its_turn_its_place_and_a_token_of_its_own(
@@ -115,12 +125,46 @@ def test_a_cancelled_run_ends_with_its_processes_and_its_envelopes_can_be_tried_
     ended = worker.settled()
     assert (ended["status"], ended["error"]) == ("cancelled", "the boss cancelled it: wrong day")
     assert ended["ended_at"]
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
     assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("failed", 0)
     worker.program.answers("another day")
     assert ada.call("envelope.retry", ids=[number])["changed"] == 1
     eventually(lambda: worker.answers_to(number), ["another day"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
+
+
+def told(party: Party) -> list[str]:
+    """Return what agent:system told somebody."""
+    return [one["text"] for one in party.list(page_size=100) if one["from"] == "agent:system"]
+
+
+def test_who_cancels_a_run_gets_no_notice_about_their_own_envelope(ada: Boss, worker: Worker) -> None:
+    worker.program.hangs()
+    number = ada.tell(worker)
+    run = worker.under_way()
+    before = told(ada)
+    ada.call("run.cancel", id=run["id"])
+    assert worker.settled()["status"] == "cancelled"
+    assert ada.get(number)["status"] == "failed"  # notices are written in the same transaction
+    assert told(ada) == before
+
+
+def test_another_sender_is_told_that_the_run_was_cancelled(ada: Boss, worker: Worker) -> None:
+    """Both wrote into one conversation, so one turn has an envelope of each."""
+    zoe = agent(worker.daemon)
+    worker.order("agent.pause", name=worker.name)
+    ids = [ada.send(worker, zoe)["ids"][0], zoe.send(worker, ada)["ids"][0]]
+    worker.program.hangs()
+    worker.order("agent.resume", name=worker.name)
+    run = worker.under_way()
+    assert sorted(run["envelopes"]) == sorted(ids)
+    before = told(ada)
+    ada.call("run.cancel", id=run["id"], reason="wrong day")
+    worker.settled()
+    assert {ada.get(one)["status"] for one in ids} == {"failed"}
+    [notice] = told(zoe)
+    assert notice.startswith(f"Not delivered: {ids[1]}") and "wrong day" in notice and ids[0] not in notice
+    assert told(ada) == before
 
 
 def test_the_lane_goes_on_behind_a_cancelled_run(ada: Boss, worker: Worker) -> None:
@@ -132,7 +176,7 @@ def test_the_lane_goes_on_behind_a_cancelled_run(ada: Boss, worker: Worker) -> N
     ada.call("run.cancel", id=run["id"])
     eventually(lambda: worker.answers_to(second), ["next, please"])
     assert ada.get(first)["status"] == "failed"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, worker: Worker) -> None:
@@ -145,7 +189,7 @@ def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, 
     worker.program.let_go()
     worker.settled()
     assert {ada.refusal(order, id=run["id"]) for order in orders} == {"not_running"}
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 # --- pause and resume ----------------------------------------------------------------
@@ -165,7 +209,7 @@ def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss,
     ended = worker.settled()
     assert (ended["status"], ended["paused"]) == ("completed", False)
     assert worker.answers_to(number) == ["done"]
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> None:
@@ -177,11 +221,11 @@ def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> 
     wait_until(lambda: set(states(worker, run)) == {psutil.STATUS_STOPPED})
     ada.call("run.cancel", id=run)
     assert worker.settled()["status"] == "cancelled"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker) -> None:
-    """Halted for longer than it may be silent, it still has its time afterwards."""
+    """A pause longer than the idle limit does not count for the limit."""
     worker.program.does(LIVELY)
     other = Worker(worker.daemon, worker.program.directory)
     other.program.hangs()
@@ -189,7 +233,7 @@ def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker)
         number = ada.tell(worker)
         run = worker.under_way()["id"]
         ada.call("run.pause", id=run)
-        ada.tell(other)  # which is not halted, and meets its limit meanwhile
+        ada.tell(other)  # it is not paused, and reaches its limit meanwhile
         assert other.settled()["error_kind"] == "timed_out"
         other.program.says_nothing()
         assert worker.runs()[0]["status"] == "running"
@@ -198,7 +242,7 @@ def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker)
         eventually(lambda: worker.answers_to(number), ["done"])
     [row] = rows(worker.daemon, "SELECT paused_ms FROM run WHERE id = ?", int(run[1:]))
     assert row["paused_ms"] >= IDLE * 1000
-    at_rest(worker.daemon, worker.program, other.program)
+    assert_idle(worker.daemon, worker.program, other.program)
 
 
 def test_after_it_was_halted_a_run_is_held_to_its_limits_again(ada: Boss, worker: Worker) -> None:
@@ -211,7 +255,7 @@ def test_after_it_was_halted_a_run_is_held_to_its_limits_again(ada: Boss, worker
         assert ada.call("run.resume", id=run) == {"id": run, "changed": False}
         worker.program.let_go()
         assert worker.settled()["error_kind"] == "timed_out"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_halted_run_can_be_cancelled(ada: Boss, worker: Worker) -> None:
@@ -222,7 +266,7 @@ def test_a_halted_run_can_be_cancelled(ada: Boss, worker: Worker) -> None:
     ada.call("run.cancel", id=run)
     ended = worker.settled()
     assert (ended["status"], ended["paused"]) == ("cancelled", False)
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None:
@@ -233,7 +277,7 @@ def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None
     assert ada.refusal("run.pause", id=run) == "not_running"
     ada.call("run.cancel", id=run)
     assert worker.settled()["status"] == "cancelled"
-    at_rest(worker.daemon)
+    assert_idle(worker.daemon)
 
 
 # --- many ----------------------------------------------------------------------------
@@ -262,7 +306,7 @@ def test_no_more_runs_go_on_at_once_than_may_and_all_have_their_turn(
                 sum(bool(w.answers_to(n)) for w, n in zip(workers, numbers, strict=True)) == wanted
             )  # type: ignore[misc]
         )
-    at_rest(daemon, *(worker.program for worker in workers))
+    assert_idle(daemon, *(worker.program for worker in workers))
 
 
 def test_an_agent_has_one_turn_at_a_time_and_what_comes_meanwhile_is_the_next(
@@ -278,13 +322,13 @@ def test_an_agent_has_one_turn_at_a_time_and_what_comes_meanwhile_is_the_next(
     assert second["envelopes"] == others
     assert [worker.answers_to(one) for one in (first, *others)] == [["done"], [], [], ["done"]]
     assert len(worker.runs()) == 2
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
-# --- what changes in the midst -------------------------------------------------------
+# --- changes during a run ------------------------------------------------------------
 
 
-def test_an_agent_deleted_in_the_midst_takes_its_run_along(ada: Boss, worker: Worker) -> None:
+def test_an_agent_deleted_during_a_run_takes_its_run_along(ada: Boss, worker: Worker) -> None:
     worker.program.hangs()
     other = agent(worker.daemon)
     number = other.tell(worker)
@@ -295,10 +339,10 @@ def test_an_agent_deleted_in_the_midst_takes_its_run_along(ada: Boss, worker: Wo
     ended = ada.call("run.get", id=run["id"])["run"]
     assert (ended["status"], ended["error"]) == ("cancelled", "the agent was deleted")
     assert ada.get(number)["status"] == "failed"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
-def test_a_namesake_of_one_deleted_in_the_midst_has_nothing_of_its_run(
+def test_a_namesake_of_one_deleted_during_a_run_has_nothing_of_its_run(
     ada: Boss, worker: Worker, tmp_path: Path
 ) -> None:
     worker.program.does("trap '' INT TERM\nsleep 0.7\necho too late")
@@ -311,7 +355,7 @@ def test_a_namesake_of_one_deleted_in_the_midst_has_nothing_of_its_run(
     assert ada.get(number)["status"] == "failed"
     assert rows(worker.daemon, "SELECT id FROM message WHERE text LIKE 'too late%'") == []
     assert namesake.list() == []
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -> None:
@@ -325,7 +369,7 @@ def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -
     assert worker.settled(2)["provider"] == "demo"
     assert [run["provider"] for run in worker.runs()] == ["command", "demo"]
     assert worker.answers_to(second)
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
@@ -336,13 +380,13 @@ def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: 
     second = ada.tell(worker)
     worker.program.let_go()
     eventually(lambda: worker.answers_to(first), ["done"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
     assert len(worker.runs()) == 1
     assert [one["id"] for one in worker.call("envelope.claim")["envelopes"]] == [second]
     worker.call("envelope.ack", ids=[second])
 
 
-def test_an_agent_paused_in_the_midst_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
+def test_an_agent_paused_during_a_run_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
     worker.program.does(LIVELY)
     first = ada.tell(worker)
     worker.under_way()
@@ -350,10 +394,10 @@ def test_an_agent_paused_in_the_midst_finishes_its_turn_and_gets_no_other(ada: B
     second = ada.tell(worker)
     worker.program.let_go()
     eventually(lambda: worker.answers_to(first), ["done"])
-    at_rest(worker.daemon, worker.program)
-    standing = worker.standing()
-    assert (standing["state"], standing["why"], standing["due"]) == ("paused", "holidays", 1)
+    assert_idle(worker.daemon, worker.program)
+    status = worker.status()
+    assert (status["state"], status["why"], status["due"]) == ("paused", "holidays", 1)
     assert len(worker.runs()) == 1
     ada.call("agent.resume", name=worker.name)
     eventually(lambda: worker.answers_to(second), ["done"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)

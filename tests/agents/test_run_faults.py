@@ -1,4 +1,4 @@
-"""Whatever becomes of a program, its run is settled with a reason in words, its lane goes on, and nothing remains."""
+"""However a program fails, its run is settled with an error text, its lane goes on, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.store.test_full_disk import DISKS, FileLimit
 from tests.support.daemons import can_mount, mount, started, unmount, wait_until
-from tests.support.office import Party
-from tests.support.programs import (
+from tests.support.parties import Party
+from tests.support.shell_agents import (
     Boss,
     Run,
     Worker,
-    at_rest,
+    assert_idle,
     end_all,
     eventually,
     held,
@@ -40,40 +40,40 @@ def ada(daemon: RunningDaemon) -> Boss:
 
 
 def goes_on(ada: Boss, worker: Worker) -> None:
-    """The next message is answered, although one before it waits to be tried again."""
+    """The next message is answered while an earlier one waits for its retry."""
     before = len(worker.runs())
     worker.program.answers("mended")
     number = ada.tell(worker, text="the next")
     eventually(lambda: worker.answers_to(number), ["mended"])
     assert worker.settled(before + 1)["status"] == "completed"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def failed_alone(ada: Boss, worker: Worker, number: str, run: Run) -> None:
-    """The turn failed, nothing else did: its envelope comes again."""
+    """Only the turn failed: its envelope is retried."""
     assert (run["status"], run["envelopes"], run["answer"]) == ("failed", [number], None)
     envelope = ada.get(number)
     assert (envelope["status"], envelope["attempts"]) == ("pending", 1)
-    assert worker.standing()["state"] == "retrying"
-    at_rest(worker.daemon, worker.program)
+    assert worker.status()["state"] == "retrying"
+    assert_idle(worker.daemon, worker.program)
 
 
 def lane_waits(ada: Boss, worker: Worker, number: str, run: Run) -> None:
-    """No turn would have gone well: nothing has failed, and the lane says why it waits."""
+    """Every turn would fail: no envelope has failed, and the lane shows why it waits."""
     assert (run["status"], run["answer"]) == ("failed", None)
     envelope = ada.get(number)
     assert (envelope["status"], envelope["attempts"]) == ("pending", 0)
-    standing = worker.standing()
-    assert (standing["state"], standing["why"]) == ("waiting", run["error"])
+    status = worker.status()
+    assert (status["state"], status["why"]) == ("waiting", run["error"])
     assert len(ada.notices_of(worker)) == 1
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
-# --- faults of one turn --------------------------------------------------------------
+# --- failures of one turn ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [1, 137])
-def test_an_exit_status_is_told_with_the_last_complaint(ada: Boss, worker: Worker, status: int) -> None:
+def test_an_exit_status_is_told_with_the_last_line_of_stderr(ada: Boss, worker: Worker, status: int) -> None:
     worker.program.exits(status, "KeyError: 'flour'")
     number = ada.tell(worker)
     run = worker.settled()
@@ -110,13 +110,13 @@ def test_what_a_program_reports_is_told(ada: Boss, worker: Worker) -> None:
     goes_on(ada, worker)
 
 
-def test_one_that_hangs_is_ended_for_want_of_a_sign_of_life(ada: Boss, worker: Worker) -> None:
+def test_one_that_gives_no_output_is_ended(ada: Boss, worker: Worker) -> None:
     worker.program.hangs_with_children()
     with limits(worker.daemon, idle_seconds=0.5):
         number = ada.tell(worker)
         run = worker.settled()
     assert run["error_kind"] == "timed_out"
-    assert run["error"] == "it gave no sign of life for 0.5 seconds and was ended"
+    assert run["error"] == "it gave no output for 0.5 seconds and was ended"
     failed_alone(ada, worker, number, run)
     goes_on(ada, worker)
 
@@ -132,7 +132,7 @@ def test_one_that_goes_on_for_ever_is_ended_however_lively(ada: Boss, worker: Wo
 
 
 def test_any_output_is_a_sign_of_life(ada: Boss, daemon: RunningDaemon, tmp_path: Path) -> None:
-    """Each lasts longer than it may be silent."""
+    """Each runs longer than the idle limit."""
     signs = ["echo alive", "echo alive >&2", """echo '{"hiboss": "tool"}'""", "printf x"]
     workers = [Worker(daemon, tmp_path) for _ in signs]
     with limits(daemon, idle_seconds=1.5):
@@ -142,7 +142,7 @@ def test_any_output_is_a_sign_of_life(ada: Boss, daemon: RunningDaemon, tmp_path
             )
             ada.tell(worker)
         assert [worker.settled()["status"] for worker in workers] == ["completed"] * 4
-    at_rest(daemon, *(worker.program for worker in workers))
+    assert_idle(daemon, *(worker.program for worker in workers))
 
 
 def test_one_that_hears_no_signal_is_ended_all_the_same(ada: Boss, worker: Worker) -> None:
@@ -177,7 +177,7 @@ def test_an_answer_longer_than_a_message_may_be_is_refused(ada: Boss, worker: Wo
     goes_on(ada, worker)
 
 
-# --- what is no fault ----------------------------------------------------------------
+# --- what is not a failure -----------------------------------------------------------
 
 
 def test_what_is_no_text_is_replaced_and_noted(ada: Boss, worker: Worker) -> None:
@@ -185,7 +185,7 @@ def test_what_is_no_text_is_replaced_and_noted(ada: Boss, worker: Worker) -> Non
     number = ada.tell(worker)
     run = worker.settled()
     assert run["status"] == "completed"
-    assert run["note"] == "parts of its output could not be kept as they are and were replaced"
+    assert run["note"] == "some characters of its output cannot be stored and were replaced"
     assert worker.answers_to(number) == ["caf\ufffd \ufffd\ufffd, said she"]
     goes_on(ada, worker)
 
@@ -195,7 +195,7 @@ def test_one_that_says_nothing_has_done_its_turn(ada: Boss, worker: Worker) -> N
     number = ada.tell(worker)
     run = worker.settled()
     assert (run["status"], run["error"], run["text"]) == ("completed", None, "")
-    assert run["note"] == "not sent: it ended without an answer"
+    assert run["note"] == "not sent: the run ended without an answer"
     assert ada.get(number)["status"] == "done"
     assert worker.answers_to(number) == []
     goes_on(ada, worker)
@@ -206,7 +206,7 @@ def test_children_left_behind_end_with_their_run(ada: Boss, worker: Worker) -> N
     number = ada.tell(worker)
     assert worker.settled()["status"] == "completed"
     assert worker.answers_to(number) == ["all set"]
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
     goes_on(ada, worker)
 
 
@@ -218,19 +218,19 @@ def test_a_program_that_does_not_read_its_turn_may_answer(ada: Boss, worker: Wor
     goes_on(ada, worker)
 
 
-# --- faults of every turn ------------------------------------------------------------
+# --- failures of every turn ----------------------------------------------------------
 
 
 def mends(ada: Boss, worker: Worker, number: str, order: str) -> None:
-    """Once it can go well again, all that waited is taken up; one word of the boss is enough."""
+    """When it works again, everything that waited is delivered after one command of the boss."""
     again = ada.tell(worker, text="meanwhile")
     worker.program.answers("mended")
     address = {"address": worker.address} if order == "lane.retry" else {"name": worker.name}
     assert worker.order(order, **address)["changed"]
     eventually(lambda: [ada.get(one)["status"] for one in (number, again)], ["done", "done"])
     assert worker.answers_to(again) == ["mended"]
-    assert worker.standing()["state"] == "idle"
-    at_rest(worker.daemon, worker.program)
+    assert worker.status()["state"] == "idle"
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_program_that_is_missing_is_waited_for(ada: Boss, worker: Worker) -> None:
@@ -239,8 +239,10 @@ def test_a_program_that_is_missing_is_waited_for(ada: Boss, worker: Worker) -> N
     run = worker.settled()
     assert run["error_kind"] == "no_program"
     workspace = os.path.join(worker.daemon.home.path, "workspaces", worker.name)
-    assert run["error"] == f"the program {worker.program.path} is not there (looked for from {workspace})"
+    assert run["error"] == f"the program {worker.program.path} was not found (started in {workspace})"
     lane_waits(ada, worker, number, run)
+    [notice] = ada.notices_of(worker)
+    assert notice.endswith(f"See: hiboss agent status {worker.name}")
     mends(ada, worker, number, "agent.resume")
 
 
@@ -258,13 +260,13 @@ def test_a_workspace_that_is_gone_is_waited_for(ada: Boss, worker: Worker, tmp_p
     worker.change(workspace=str(workspace))
     number = ada.tell(worker)
     run = worker.settled()
-    assert (run["error_kind"], run["error"]) == ("no_workspace", f"its workspace {workspace} is not there")
+    assert (run["error_kind"], run["error"]) == ("no_workspace", f"its workspace {workspace} does not exist")
     lane_waits(ada, worker, number, run)
     workspace.mkdir()
     mends(ada, worker, number, "agent.resume")
 
 
-def test_a_workspace_that_goes_in_the_midst_of_a_run_costs_the_next_one(
+def test_a_workspace_that_goes_during_a_run_costs_the_next_one(
     ada: Boss, worker: Worker, tmp_path: Path
 ) -> None:
     workspace = tmp_path / "workspace"
@@ -293,7 +295,7 @@ def test_a_place_of_its_own_that_is_gone_is_made_again(ada: Boss, worker: Worker
 
 @pytest.mark.parametrize("what", ["command", "workspace"])
 def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path: Path, what: str) -> None:
-    """Whoever mends what a lane waits for need not say so twice, nor wait for its time."""
+    """Changing the setting that was wrong retries the lane at once."""
     worker.change(**{what: str(tmp_path / "gone")})
     number = ada.tell(worker)
     lane_waits(ada, worker, number, worker.settled())
@@ -304,23 +306,23 @@ def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path:
         assert changed.rowcount == 1
     worker.change(**{what: worker.program.command if what == "command" else str(tmp_path)})
     eventually(lambda: worker.answers_to(number), ["done"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 # --- the token -----------------------------------------------------------------------
 
 
-def test_tokens_revoked_in_the_midst_end_the_run_until_there_are_new_ones(ada: Boss, worker: Worker) -> None:
+def test_revoking_tokens_ends_the_run_until_there_are_new_ones(ada: Boss, worker: Worker) -> None:
     worker.program.hangs()
     number = ada.tell(worker)
     worker.under_way()
     worker.order("agent.token.revoke", name=worker.name)
     run = worker.settled()
     assert run["status"] == "cancelled"
-    assert run["error"] == "its tokens were revoked; hiboss agent token rotate --as boss gives it a new one"
-    at_rest(worker.daemon, worker.program)
-    standing = worker.standing()
-    assert (standing["state"], standing["why"]) == ("paused", run["error"])
+    assert run["error"] == "its tokens were revoked; hiboss agent token rotate NAME gives it a new one"
+    assert_idle(worker.daemon, worker.program)
+    status = worker.status()
+    assert (status["state"], status["why"]) == ("paused", run["error"])
     assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("pending", 0)
     worker.program.answers("with a new one")
     later = ada.tell(worker)
@@ -328,17 +330,17 @@ def test_tokens_revoked_in_the_midst_end_the_run_until_there_are_new_ones(ada: B
     worker.token = worker.order("agent.token.rotate", name=worker.name)["token"]
     eventually(lambda: worker.answers_to(later), ["with a new one"])
     assert ada.get(number)["status"] == "done"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
-def test_new_tokens_in_the_midst_disturb_no_run(ada: Boss, worker: Worker) -> None:
+def test_new_tokens_do_not_disturb_a_run(ada: Boss, worker: Worker) -> None:
     worker.program.waits("hiboss agent self >/dev/null && echo still known")
     number = ada.tell(worker)
     worker.under_way()
     worker.order("agent.token.rotate", name=worker.name)
     worker.program.let_go()
     eventually(lambda: worker.answers_to(number), ["still known"])
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_the_token_of_a_run_ends_with_it(ada: Boss, worker: Worker) -> None:
@@ -348,7 +350,7 @@ def test_the_token_of_a_run_ends_with_it(ada: Boss, worker: Worker) -> None:
     [token] = worker.answers_to(number)
     former = Party(worker.daemon, worker.address, token)
     assert former.refusal("agent.self") == "bad_token"
-    at_rest(worker.daemon, worker.program)
+    assert_idle(worker.daemon, worker.program)
 
 
 # --- the disk ------------------------------------------------------------------------
@@ -382,8 +384,8 @@ def test_an_answer_for_which_there_is_no_space_is_kept_in_hand_and_written_once(
         with disk.full(daemon):
             worker.program.let_go()
             wait_until(lambda: not [pid for pid in worker.program.pids if os.path.exists(f"/proc/{pid}")])
-            if disk.code == "store_full":  # no line can be logged there either
-                wait_until(lambda: running(daemon) and worker.standing()["state"] == "running")
+            if disk.code == "store_full":  # nothing can be logged there either
+                wait_until(lambda: running(daemon) and worker.status()["state"] == "running")
             else:
                 wait_until(lambda: log_says(daemon, "A change waits for the store"))
             assert [held(daemon), running(daemon)] == [[int(number[1:])], [int(run["id"][1:])]]

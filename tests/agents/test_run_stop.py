@@ -1,4 +1,4 @@
-"""A daemon that stops, or dies, in the midst of runs: nothing of them remains, and their envelopes come again."""
+"""A daemon that stops or crashes during runs: nothing of them is left, and their envelopes are redelivered."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hiboss.agents import process_search
 from hiboss.cli.daemon_process import holder
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, set_up, wait_until
-from tests.support.office import agent
-from tests.support.programs import Boss, Worker, at_rest, eventually, left_behind, rows, running
+from tests.support.parties import agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, left_behind, rows, running
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[RunningDaemon]:
-    """A daemon of this test's own, which may be stopped."""
+    """A daemon for this test only, which may be stopped."""
     with daemon_with(tmp_path, finish_seconds=0.2) as running:
         yield running
 
@@ -41,7 +41,7 @@ def test_a_stop_lets_runs_finish_that_finish_soon(own: RunningDaemon, tmp_path: 
     own.call("daemon.stop")
     worker.program.let_go()
     assert own.stop() == 0
-    at_rest(own, worker.program)
+    assert_idle(own, worker.program)
     [row] = rows(own, "SELECT status FROM run")
     assert row["status"] == "completed"
     restarted(own)
@@ -54,25 +54,25 @@ def test_a_stop_interrupts_the_others_and_tells_them_later_what_they_had_sent(
 ) -> None:
     ada, worker, kai = Boss(own), Worker(own, tmp_path), agent(own)
     worker.program.sends(kai.address, "please help", then="exec sleep 1000")
-    number = ada.tell(worker, text="the errand")
+    number = ada.tell(worker, text="the task")
     worker.under_way()
     wait_until(lambda: worker.program.sent)
     assert "already-sent" not in worker.program.given
     assert own.stop() == 0
-    at_rest(own, worker.program)
+    assert_idle(own, worker.program)
     [row] = rows(own, "SELECT status, error, ended_at FROM run")
     assert row["status"] == "interrupted"
-    assert row["error"] == "the daemon stopped in the midst of it; its envelopes come again"
+    assert row["error"] == "the daemon stopped during the run; its envelopes are redelivered"
     worker.program.answers("this time")
     restarted(own)
     eventually(lambda: worker.answers_to(number), ["this time"])
     given = worker.program.given
-    assert "the errand" in given
+    assert "the task" in given
     assert f'to {kai.address}: "please help"' in given.partition("already-sent:")[2]
     assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
     assert ada.get(number)["redelivered"] is True
     assert [one["text"] for one in kai.list()] == ["please help"]
-    at_rest(own, worker.program)
+    assert_idle(own, worker.program)
 
 
 def test_a_stop_ends_also_what_is_halted_and_what_hears_no_signal(own: RunningDaemon, tmp_path: Path) -> None:
@@ -84,11 +84,11 @@ def test_a_stop_ends_also_what_is_halted_and_what_hears_no_signal(own: RunningDa
         worker.program.begins()
     ada.call("run.pause", id=workers[0].runs()[0]["id"])
     assert own.stop() == 0
-    at_rest(own, *(worker.program for worker in workers))
+    assert_idle(own, *(worker.program for worker in workers))
     assert [row["status"] for row in rows(own, "SELECT status FROM run")] == ["interrupted"] * 2
 
 
-def test_a_daemon_killed_in_the_midst_leaves_processes_which_the_next_one_ends(
+def test_a_daemon_killed_during_runs_leaves_processes_which_the_next_one_ends(
     own: RunningDaemon, tmp_path: Path
 ) -> None:
     ada, worker = Boss(own), Worker(own, tmp_path)
@@ -103,8 +103,8 @@ def test_a_daemon_killed_in_the_midst_leaves_processes_which_the_next_one_ends(
     eventually(lambda: worker.answers_to(number), ["again"])
     runs = worker.runs()
     assert [run["status"] for run in runs] == ["interrupted", "completed"]
-    assert runs[0]["error"] == "the daemon ended in the midst of it; its envelopes come again"
-    at_rest(own, worker.program)
+    assert runs[0]["error"] == "the daemon ended during the run; its envelopes are redelivered"
+    assert_idle(own, worker.program)
 
 
 def test_a_daemon_that_an_agent_has_started_is_no_part_of_its_run(own: RunningDaemon, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_daemon_that_an_agent_has_started_is_no_part_of_its_run(own: RunningDa
     finally:
         other.call("daemon.stop")
         wait_until(lambda: holder(other.home) is None)
-    at_rest(own, worker.program)
+    assert_idle(own, worker.program)
 
 
 def test_a_stranger_with_the_number_of_a_former_process_is_left_alone(
@@ -138,7 +138,7 @@ def test_a_stranger_with_the_number_of_a_former_process_is_left_alone(
     process_search.signal_all(worker.program.pids, signal.SIGKILL)
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
         try:
-            with own.database() as database:  # as if the system had given the number again
+            with own.database() as database:  # as if the system had used the pid again
                 database.execute("UPDATE run SET pid = ? WHERE id = ?", (stranger.pid, int(run["id"][1:])))
                 database.commit()
             worker.program.answers("again")
@@ -147,4 +147,4 @@ def test_a_stranger_with_the_number_of_a_former_process_is_left_alone(
             assert stranger.poll() is None
         finally:
             stranger.kill()
-    at_rest(own, worker.program)
+    assert_idle(own, worker.program)

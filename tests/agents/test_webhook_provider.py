@@ -1,4 +1,4 @@
-"""The webhook provider against a real server on this machine: what it sends, and what it makes of answers."""
+"""The webhook provider against a real server on this machine: what it sends, and how it reads responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOON = "2030-06-01 12:00:00"
 
 
 class Asked:
-    """One turn given to a server that answers with these bytes."""
+    """Take one turn with a server that answers with these bytes."""
 
     def __init__(
         self, answer: bytes | None, url: str = "", secret: str | None = SECRET, **facts: Any
@@ -190,7 +190,7 @@ def test_a_compressed_answer_is_not_unpacked() -> None:
     assert asked.requests[0].headers["accept-encoding"] == "identity"
 
 
-# --- what goes wrong -------------------------------------------------------------------
+# --- failures --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_what_every_turn_would_meet_is_a_lane_error(status: int, kind: str) -> N
     assert str(status) in asked.error.text
     assert "http://127.0.0.1" in asked.error.text
     _shows_no_secret(asked.error)
-    assert len(asked.requests) == 1  # neither repeated nor led elsewhere
+    assert len(asked.requests) == 1  # neither repeated nor redirected
 
 
 @pytest.mark.parametrize("status", [400, 409, 413, 415, 422, 451])
@@ -251,7 +251,9 @@ def test_a_connection_that_breaks_off_is_a_lane_error(answer: bytes) -> None:
     ],
 )
 def test_a_server_that_cannot_be_reached_is_a_lane_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "CONNECT_SECONDS", 0.3)  # for the one that never says a word of TLS
+    monkeypatch.setattr(
+        webhook, "CONNECT_SECONDS", 0.3
+    )  # for the server that never answers the TLS handshake
     error = Asked(response(), url).error
     assert isinstance(error, LaneError)
     assert error.kind == "unreachable"
@@ -283,7 +285,7 @@ def test_how_long_to_wait_is_what_the_server_says(status: int, said: str, second
 
 def _shows_no_secret(error: Exception) -> None:
     chain: BaseException | None = error
-    while chain is not None:  # what a log with a traceback would show too
+    while chain is not None:  # also what a traceback in the log would show
         for secret in (QUERY, SECRET, SECRET.removeprefix(PREFIX)):
             assert secret not in str(chain)
         chain = None if chain.__suppress_context__ else chain.__cause__ or chain.__context__

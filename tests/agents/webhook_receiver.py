@@ -1,4 +1,4 @@
-"""A server on this machine that takes webhooks: it answers byte for byte what it is told to."""
+"""A server on this machine that receives webhooks and answers with the bytes it was given."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 class Request(NamedTuple):
     method: str
     target: str
-    headers: dict[str, str]  # by their names in small letters
+    headers: dict[str, str]  # by name in lower case
     body: bytes
 
 
 def response(status: int = 200, body: bytes = b"", *, kind: str = "text/plain", **headers: str) -> bytes:
-    """An answer in HTTP; `retry_after="5"` is the header retry-after."""
+    """Return an HTTP response; `retry_after="5"` is the header retry-after."""
     named = {"content-type": kind, "content-length": str(len(body)), "connection": "close"}
     named |= {name.replace("_", "-"): value for name, value in headers.items()}
     head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
@@ -27,7 +27,7 @@ class Receiver:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.answer: bytes | None = response()
-        self.endless = b""  # sent after the answer again and again, as long as somebody listens
+        self.endless = b""  # sent again and again after the answer, until the caller closes
         self.open = 0  # connections
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +61,7 @@ class Receiver:
                     await writer.drain()
                 await writer.drain()
             else:
-                await reader.read()  # until the caller goes
+                await reader.read()  # until the caller closes
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:

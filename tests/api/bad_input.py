@@ -19,6 +19,7 @@ from tests.api.bad_input_row import (
     BAD_TIMES,
     ENDLESS,
     MARKS,
+    NOBODYS_NAMES,
     NUL,
     RIGHT,
     SEND,
@@ -45,41 +46,49 @@ def _kinds() -> Iterator[Row]:
     ]
     for name, param, base, by in addresses:
         for value in BAD_ADDRESSES:
-            yield row(name, {**base, param: value}, "bad_address", "is no address|agent:nex", by=by)
+            yield row(name, {**base, param: value}, "bad_address", "is not a valid address|agent:nex", by=by)
+        unknown = {"to": "unknown_recipient", "from": "unknown_sender"} if name == "envelope.send" else {}
+        for value in NOBODYS_NAMES:
+            yield row(name, {**base, param: value}, unknown.get(param, "unknown_address"), value, by=by)
     times = [("envelope.send", "deliver_at", SEND)]
     times += [("envelope.list", param, {}) for param in ("created_after", "created_before")]
     for name, param, base in times:
         for value in BAD_TIMES:
-            yield row(name, {**base, param: value}, "bad_time", f"{shown(value)} is no time|+2h")
+            yield row(name, {**base, param: value}, "bad_time", f"{shown(value)} is not a valid time|+2h")
         for value in TIMELESS:
             yield row(name, {**base, param: value}, "bad_time", f"{value}|years 1 to 9999")
     ids = [("envelope.send", "reply_to", SEND), ("envelope.list", "thread", {}), ("envelope.get", "id", {})]
     ids += [("envelope.ack", "up_to", {"all": True})]
     for value in BAD_IDS:
         for name, param, base in ids:
-            yield row(name, {**base, param: value}, "bad_id", f"{shown(value)} is no |e81")
+            yield row(name, {**base, param: value}, "bad_id", f"{shown(value)} is not a valid |e81")
         for verb in (*MARKS, "cancel"):
             yield row(
-                f"envelope.{verb}", {"ids": ["%pending", value]}, "bad_id", f"{shown(value)} is no |e81"
+                f"envelope.{verb}",
+                {"ids": ["%pending", value]},
+                "bad_id",
+                f"{shown(value)} is not a valid |e81",
             )
 
 
 def _recipients() -> Iterator[Row]:
     for params, code, says, cli in (
         (
-            {"to": ["agent:ada", "x"], "text": "x"},
+            {"to": ["agent:ada", "x:y"], "text": "x"},
             "bad_address",
-            "x is no",
-            "--to agent:ada --to x --text x",
+            "x:y is no",
+            "--to agent:ada --to x:y --text x",
         ),
-        ({"to": "%token", "text": "x"}, "bad_address", "is no address", ""),
+        ({"to": "%token", "text": "x"}, "bad_address", "is not a valid address", ""),
         (
             {"to": "agent:adda", "text": "x"},
             "unknown_recipient",
             "adda|agent:ada?",
             "--to agent:adda --text x",
         ),
+        ({"to": "adda", "text": "x"}, "unknown_recipient", "adda|did you mean ada?", "--to adda --text x"),
         ({"to": ["agent:ada", "agent:gone"], "text": "x"}, "unknown_recipient", "agent:gone", ""),
+        ({"to": ["ada", "gone"], "text": "x"}, "unknown_recipient", "agent:gone", "--to gone --text x"),
         ({"to": "user:nobody", "text": "x"}, "unknown_recipient", "user:nobody", ""),
         ({"to": "group:none", "text": "x"}, "unknown_recipient", "group:none", ""),
         (
@@ -118,7 +127,8 @@ def _content() -> Iterator[Row]:
         ({**SEND, "from": "user:boss"}, "boss_only", "from", "", ""),
         ({**SEND, "from_boss": True}, "boss_only", "from_boss", "", ""),
         ({**SEND, "from_name": "x"}, "boss_only", "from_name", "", ""),
-        (SEND, "sender_missing", "--from", WORDS, "boss"),
+        ({**SEND, "from": "ada"}, "boss_only", "from", f"{WORDS} --from ada", ""),
+        ({**SEND, "from": "adda"}, "unknown_sender", "did you mean ada?", f"{WORDS} --from adda", "boss"),
         ({**SEND, "from": "user:boss", "from_name": NUL}, "bad_text", "from_name", "", "boss"),
         (
             {**SEND, "from": "agent:adda"},
@@ -139,12 +149,12 @@ def _attachments() -> Iterator[Row]:
 
     yield attach("%missing", "attachment_missing", "there is no file", cli=True)
     yield attach("%below-a-file", "attachment_unreadable", "Not a directory")
-    yield attach("%directory", "attachment_unreadable", "no ordinary file", cli=True)
-    yield attach("%slash", "attachment_unreadable", "written like a directory")
-    yield attach("%pipe", "attachment_unreadable", "no ordinary file", cli=True)
+    yield attach("%directory", "attachment_unreadable", "not a regular file", cli=True)
+    yield attach("%slash", "attachment_unreadable", "it is a directory")
+    yield attach("%pipe", "attachment_unreadable", "not a regular file", cli=True)
     yield attach("%socket", "attachment_unreadable", "cannot be attached")
     yield attach("%loop", "attachment_unreadable", "symbolic links")
-    yield attach("/dev/zero", "attachment_unreadable", "no ordinary file")
+    yield attach("/dev/zero", "attachment_unreadable", "not a regular file")
     yield attach("/proc/self/mem", "attachment_unreadable", "cannot be attached")  # opens, and cannot be read
     for path in ("file", "./file", "~/file", "../file"):
         yield attach(path, "attachment_unreadable", "must be absolute")
@@ -170,12 +180,13 @@ def _list() -> Iterator[Row]:
     yield look({"page_size": -5}, "invalid_params", "page_size|-5|1 to 100", "-n -5")
     yield look({"page_size": 1000}, "invalid_params", "page_size|1000|1 to 100", "-n 1000")
     for name in ("from", "to"):
-        yield look({name: "x"}, "bad_address", "x is no address", f"--{name} x")
+        yield look({name: "x:y"}, "bad_address", "x:y is not a valid address", f"--{name} x:y")
+        yield look({name: "adda"}, "unknown_address", "adda|did you mean ada?", f"--{name} adda")
         yield look(
             {name: "agent:nobody-here"}, "unknown_address", "agent:nobody-here", f"--{name} agent:nobody-here"
         )
     for name in ("created_after", "created_before"):
-        yield look({name: "x"}, "bad_time", "x is no time", f"--{name.replace('_', '-')} x")
+        yield look({name: "x"}, "bad_time", "x is not a valid time", f"--{name.replace('_', '-')} x")
     yield look({"thread": "x1"}, "bad_id", "x1|t81", "--thread x1")
     yield look({"thread": "%others"}, "not_found", "%others", "--thread %others")
     yield look({"thread": "%deferred"}, "not_found", "%deferred")
@@ -190,10 +201,10 @@ def _list() -> Iterator[Row]:
         "00000000-a1.1",
         "0-a²",
     ):
-        yield look({"after": cursor}, "bad_cursor", f"{cursor} is no cursor")
-    yield look({"after": f"0-a{2**63}"}, "bad_cursor", "is no cursor")
-    yield look({"after": "x"}, "bad_cursor", "x is no cursor|next", "--after x")
-    yield look({"after": "00000000-a1"}, "gap", "another state", "--after 00000000-a1")
+        yield look({"after": cursor}, "bad_cursor", f"{cursor} is not a valid cursor")
+    yield look({"after": f"0-a{2**63}"}, "bad_cursor", "is not a valid cursor")
+    yield look({"after": "x"}, "bad_cursor", "x is not a valid cursor|next", "--after x")
+    yield look({"after": "00000000-a1"}, "gap", "an earlier store", "--after 00000000-a1")
     yield look({"address": "user:boss"}, "boss_only", "address|agent:nex", "--address user:boss")
     yield look({"address": "agent:nobody-here"}, "unknown_address", "nobody-here", by="boss")
 
@@ -215,13 +226,13 @@ def _marks() -> Iterator[Row]:
             nobody = {"ids": ["%own"], "address": "agent:nobody-here"}
             yield row(name, nobody, "unknown_address", "agent:nobody-here", by="boss")
         if verb in ("archive", "trash", "restore", "cancel"):
-            yield row(name, {"ids": ["%held"]}, "too_late", "%held|being handed over")
+            yield row(name, {"ids": ["%held"]}, "too_late", "%held|being delivered")
     yield row(
         "envelope.ack", {"ids": ["%cancelled"]}, "too_late", "cancelled", "envelope ack --id %cancelled"
     )
     yield row("envelope.cancel", {"ids": ["%own"]}, "too_late", "%own|done", "envelope cancel --id %own")
-    yield row("envelope.ack", {}, "invalid_params", "--id|--all", "envelope ack")
-    yield row("envelope.ack", {"ids": ["%pending"], "all": True}, "invalid_params", "--id|--all")
+    yield row("envelope.ack", {}, "invalid_params", "ids|--all", "envelope ack")
+    yield row("envelope.ack", {"ids": ["%pending"], "all": True}, "invalid_params", "ids|--all")
     yield row("envelope.ack", {"ids": ["%pending"], "up_to": "%own"}, "invalid_params", "--up-to")
     for value in ("%others", "%deferred", "%sent"):
         yield row("envelope.ack", {"all": True, "up_to": value}, "not_found", value)
@@ -234,8 +245,11 @@ def _marks() -> Iterator[Row]:
 def _turns() -> Iterator[Row]:
     command = "envelope list --as-turn"
     yield row("turn.preview", {}, "invalid_params", "--address", command, by="boss")
-    yield row("turn.preview", {"address": "x"}, "bad_address", "x is no", f"{command} --address x", by="boss")
-    yield row("turn.preview", {"address": "user:boss"}, "invalid_params", "user:boss is no agent", by="boss")
+    for value, code, says in (("x:y", "bad_address", "x:y is no"), ("adda", "unknown_address", "adda|ada?")):
+        yield row("turn.preview", {"address": value}, code, says, f"{command} --address {value}", by="boss")
+    yield row(
+        "turn.preview", {"address": "user:boss"}, "invalid_params", "user:boss is not an agent", by="boss"
+    )
     yield row("turn.preview", {"address": "agent:nobody-here"}, "unknown_address", "nobody-here", by="boss")
     yield row("turn.preview", {"address": "agent:gone"}, "unknown_agent", "gone", by="boss")
     yield row(
@@ -269,7 +283,9 @@ def _agents() -> Iterator[Row]:
         for field in ("description", "role", "module", "display", "workspace"):
             yield row(name, {"name": agent, field: NUL}, "bad_text", f"{field}|NUL")
             yield row(name, {"name": agent, field: "/" + "ü" * 512}, "too_large", f"{field}|1025 bytes|1024")
-        yield row(name, {"name": agent, "workspace": "here"}, "invalid_params", "here is no absolute path")
+        yield row(
+            name, {"name": agent, "workspace": "here"}, "invalid_params", "here is not an absolute path"
+        )
     yield row("agent.set", {"name": "spare"}, "invalid_params", "--role", "agent set --name spare")
     named = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
     more = {"set": " --role r", "permission.set": " --level standard", "delete": " --yes"}
@@ -278,7 +294,7 @@ def _agents() -> Iterator[Row]:
         right = RIGHT[name]
         words = f"{command} --name spar{more.get(verb, '')}"
         yield row(name, {**right, "name": "spar"}, "unknown_agent", "spar |spare?", words, by="boss")
-        for value in ("", "gone", "agent:spare", NUL, "' OR 1=1 --"):
+        for value in ("", "gone", "agent:gone", "agent:", "user:spare", NUL, "' OR 1=1 --"):
             yield row(
                 name, {**right, "name": value}, "unknown_agent", f"{shown(value)}|agent list", by="boss"
             )

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.api.bad_input_row import BAD_ADDRESSES, BAD_IDS, BAD_LENGTHS, ENDLESS, NUL, RIGHT, Row, row, shown
+from tests.api.bad_input_row import (
+    BAD_ADDRESSES,
+    BAD_IDS,
+    BAD_LENGTHS,
+    ENDLESS,
+    NOBODYS_NAMES,
+    NUL,
+    RIGHT,
+    Row,
+    row,
+    shown,
+)
 
 STEERING = ("retry", "pause", "resume")
 FOLDER = {"name": "spare", "adapter_type": "folder"}
@@ -18,10 +29,10 @@ def delivery() -> Iterator[Row]:
 def _claims() -> Iterator[Row]:
     name, command = "envelope.claim", "envelope claim"
     for value in BAD_LENGTHS:
-        yield row(name, {"lease": value}, "bad_duration", f"{shown(value)} is no length|90s, 10m")
+        yield row(name, {"lease": value}, "bad_duration", f"{shown(value)} is not a valid duration|90s, 10m")
     yield row(name, {"lease": "soon"}, "bad_duration", "soon|90s, 10m", f"{command} --lease soon")
     for value in ("0s", "0h0m", "0.000s"):
-        yield row(name, {"lease": value}, "bad_duration", f"{value}|nothing", f"{command} --lease {value}")
+        yield row(name, {"lease": value}, "bad_duration", f"{value}|zero", f"{command} --lease {value}")
     for value in ("25h", "999999h", "86401s"):
         yield row(name, {"lease": value}, "bad_duration", f"{value}|at most 24h")
     for number in (0, -1, 101, 2**31, 2**63):
@@ -31,7 +42,9 @@ def _claims() -> Iterator[Row]:
             name, {"limit": number}, "invalid_params", f"-n|{number}|1 to 100", f"{command} -n {number}"
         )
     for value in BAD_ADDRESSES:
-        yield row(name, {"address": value}, "bad_address", "is no address|agent:nex")
+        yield row(name, {"address": value}, "bad_address", "is not a valid address|agent:nex")
+    for value in NOBODYS_NAMES:
+        yield row(name, {"address": value}, "unknown_address", value)
     yield row(
         name, {"address": "user:boss"}, "boss_only", "address|agent:nex", f"{command} --address user:boss"
     )
@@ -46,9 +59,13 @@ def _claims() -> Iterator[Row]:
 def _releases() -> Iterator[Row]:
     name, command = "envelope.release", "envelope release --id"
     for value in BAD_IDS:
-        yield row(name, {"ids": ["%claimed", value]}, "bad_id", f"{shown(value)} is no |e81")
+        yield row(name, {"ids": ["%claimed", value]}, "bad_id", f"{shown(value)} is not a valid |e81")
     for value in BAD_ADDRESSES:
-        yield row(name, {"ids": ["%claimed"], "address": value}, "bad_address", "is no address|agent:nex")
+        yield row(
+            name, {"ids": ["%claimed"], "address": value}, "bad_address", "is not a valid address|agent:nex"
+        )
+    for value in NOBODYS_NAMES:
+        yield row(name, {"ids": ["%claimed"], "address": value}, "unknown_address", value)
     yield row(name, {"ids": ["%claimed", "x"]}, "bad_id", "x|e81", f"{command} %claimed --id x")
     for value in ("%others", "%deferred", "e999999", "%sent"):
         yield row(name, {"ids": ["%claimed", value]}, "not_found", value)
@@ -67,13 +84,13 @@ def _releases() -> Iterator[Row]:
 def _retries() -> Iterator[Row]:
     name, command = "envelope.retry", "envelope retry --id"
     for value in BAD_IDS:
-        yield row(name, {"ids": ["%failed", value]}, "bad_id", f"{shown(value)} is no |e81")
+        yield row(name, {"ids": ["%failed", value]}, "bad_id", f"{shown(value)} is not a valid |e81")
     yield row(name, {"ids": ["%failed", "x"]}, "bad_id", "x|e81", f"{command} %failed --id x")
     for value in ("%others", "%pending", "%deferred", "e999999"):  # others sent these
         yield row(name, {"ids": ["%failed", value]}, "not_found", value)
     yield row(name, {"ids": ["%others"]}, "not_found", "%others", f"{command} %others")
-    for value, state in (("%sent", "pending"), ("%own", "done"), ("%lost", "agent:left|no longer there")):
-        yield row(name, {"ids": ["%failed", value]}, "too_late", f"{value}|tried again|{state}")
+    for value, state in (("%sent", "pending"), ("%own", "done"), ("%lost", "agent:left|no longer exists")):
+        yield row(name, {"ids": ["%failed", value]}, "too_late", f"{value}|retried|{state}")
     yield row(name, {"ids": ["%sent"]}, "too_late", "%sent|pending", f"{command} %sent")
     yield row(name, {"ids": ["%cancelled"]}, "too_late", "cancelled", by="boss")
 
@@ -82,25 +99,26 @@ def _lanes() -> Iterator[Row]:
     for verb in STEERING:
         name, command = f"lane.{verb}", f"lane {verb} --address"
         for value in BAD_ADDRESSES:
-            yield row(name, {"address": value}, "bad_address", "is no address|agent:nex")
-        yield row(name, {"address": "x"}, "bad_address", "x is no address", f"{command} x")
-        for value in ("agent:nobody-here", "channel:folder:none", "group:none"):
+            yield row(name, {"address": value}, "bad_address", "is not a valid address|agent:nex")
+        yield row(name, {"address": "x:y"}, "bad_address", "x:y is not a valid address", f"{command} x:y")
+        yield row(name, {"address": "adda"}, "unknown_address", "adda|did you mean ada?", f"{command} adda")
+        for value in (*NOBODYS_NAMES, "agent:nobody-here", "channel:folder:none", "group:none"):
             yield row(name, {"address": value}, "unknown_address", value)
         none = "channel:folder:none"
         yield row(name, {"address": none}, "unknown_address", none, f"{command} {none}")
-        for value in ("agent:nex", "user:boss"):  # they have boxes
+        for value in ("agent:nex", "user:boss", "nex", "boss"):  # they have boxes
             yield row(name, {"address": value}, "not_found", f"no lane|{value}", f"{command} {value}")
 
 
 def _binds() -> Iterator[Row]:
     name, right = "agent.bind", RIGHT["agent.bind"]
     command = "agent bind --adapter-type folder"
-    for value in ("spar", "", "gone", "agent:spare", NUL):
+    for value in ("spar", "", "gone", "agent:gone", "user:spare", NUL):
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     words = f"{command} --name spar --path %unbound"
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spar |spare?", words)
     for value in ("", "Folder", "telegram", NUL, "foldr", ENDLESS):
-        yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "there are: folder")
+        yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent bind --name spare --adapter-type foldr --path %unbound"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)
     taken = "%namesake"
@@ -115,10 +133,10 @@ def _binds() -> Iterator[Row]:
         ("relative", "absolute"),
         ("~/x", "absolute"),
         ("", "absolute"),
-        ("%home", "own home"),
-        ("%database", "own home"),
-        ("%around", "own home"),
-        ("/", "own home"),
+        ("%home", "the hiboss home"),
+        ("%database", "the hiboss home"),
+        ("%around", "the hiboss home"),
+        ("/", "the hiboss home"),
         ("%blank", "cannot be an address"),
         ("%colon", "cannot be an address"),
         ("%file", "cannot be used"),
@@ -142,7 +160,7 @@ def _unbinds() -> Iterator[Row]:
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spare?", f"{command} --name spar")
     for value in ("", "telegram", "foldr", NUL, ENDLESS):
-        yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "there are: folder")
+        yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent unbind --name ada --adapter-type foldr"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)
     yield row(name, FOLDER, "unknown_binding", "folder|agent bindings", f"{command} --name spare")

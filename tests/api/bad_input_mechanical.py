@@ -154,13 +154,13 @@ def _parameters(name: str) -> Iterator[Row]:
         for value in _wrong(shape):
             yield _row(name, {**right, param: value}, "invalid_params", name, param)
         wrong = {**right, f"{param}x": 1}
-        yield _row(name, wrong, "invalid_params", f"{param}x is no parameter", f"did you mean {param}?")
+        yield _row(name, wrong, "invalid_params", f"{param}x is not a parameter", f"did you mean {param}?")
     for param in REGISTRY[name].params.model_json_schema().get("required", []):
         left = {key: value for key, value in right.items() if key != param}
         yield _row(name, left, "invalid_params", f"{param} is missing")
     listed = ", ".join(shapes) or "none"
-    yield _row(name, {**right, "q": 1}, "invalid_params", "q is no parameter", f"there are: {listed}")
-    yield _row(name, {**right, ENDLESS: 1}, "invalid_params", "is no parameter")
+    yield _row(name, {**right, "q": 1}, "invalid_params", "q is not a parameter", f"there are: {listed}")
+    yield _row(name, {**right, ENDLESS: 1}, "invalid_params", "is not a parameter")
     yield _row(name, [None] * (len(shapes) + 1), "invalid_params", name, str(len(shapes)))
 
 

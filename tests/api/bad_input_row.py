@@ -86,7 +86,8 @@ SEND = {**TO, "text": "x"}
 WORDS = "--to agent:ada --text x"  # the same on the command line
 
 
-BAD_ADDRESSES = ("", " ", "ada", "agent:", "agent:a b", "robot:ada", "agent:a--b", "channel:x", NUL, "user:ä")
+BAD_ADDRESSES = ("", " ", "x:y", "agent:", "agent:a b", "robot:ada", "agent:a--b", "channel:x", NUL, "user:ä")
+NOBODYS_NAMES = ("nobody-here", "adda", "n" * 64)  # each could be a name, and nobody ever had it
 BAD_TIMES = (
     "x",
     "",

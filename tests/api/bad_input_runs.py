@@ -9,6 +9,7 @@ from tests.api.bad_input_row import (
     BAD_IDS,
     BAD_LENGTHS,
     ENDLESS,
+    NOBODYS_NAMES,
     NUL,
     RIGHT,
     SEND,
@@ -37,11 +38,11 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": "comand"}, "comand|command?|demo", "--provider comand"),
     ({"provider": "claude"}, "claude|there are command, demo, webhook", ""),
     ({"provider": "Demo"}, "Demo", ""),
-    ({"provider": " "}, "there is none", ""),
-    ({"provider": "none "}, "there is none", ""),
-    ({"provider": NUL}, "there is none called", ""),
-    ({"provider": ENDLESS}, "there is none called", ""),
-    ({"provider": "%token"}, "there is none called", ""),
+    ({"provider": " "}, "there is no provider", ""),
+    ({"provider": "none "}, "there is no provider", ""),
+    ({"provider": NUL}, "there is no provider", ""),
+    ({"provider": ENDLESS}, "there is no provider", ""),
+    ({"provider": "%token"}, "there is no provider", ""),
     ({"provider": "command"}, "--command", "--provider command"),
     ({"provider": "command", "command": " \t"}, "--command", ""),
     ({"provider": "command", "command": "python 'agent.py"}, "split into words", ""),
@@ -70,8 +71,9 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": "webhook", "url": "https://example.org/", "command": "x"}, "--command|--url", ""),
     ({"provider": "demo", "command": "x"}, "--command", "--provider demo --command x"),
     ({"provider": "demo", "url": "https://example.org/"}, "--url", ""),
-    ({"command": "python agent.py"}, "--provider", "--command 'python agent.py'"),
-    ({"url": "https://example.org/"}, "--provider", ""),
+    ({"command": "python 'agent.py"}, "split into words", ""),  # implies the provider, and is checked
+    ({"url": "http://example.org/"}, "https", "--url http://example.org/"),
+    ({"command": "x", "url": "https://example.org/"}, "--url|--command", ""),
 ]
 
 
@@ -132,7 +134,7 @@ def _budgets() -> Iterator[Row]:
 def _standing() -> Iterator[Row]:
     for verb in ("status", "pause", "resume"):
         name, command = f"agent.{verb}", f"agent {verb} --name"
-        for value in ("", "gone", "agent:spare", "user:ann", NUL, "' OR 1=1 --", ENDLESS):
+        for value in ("", "gone", "agent:gone", "user:ann", NUL, "' OR 1=1 --", ENDLESS):
             yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
         yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
     pause = {"name": "spare"}
@@ -193,7 +195,7 @@ def _runs() -> Iterator[Row]:
         yield row(name, {"page_size": size}, "invalid_params", f"page_size|{size}|1 to 100")
     yield row(name, {"page_size": 1000}, "invalid_params", "page_size|1000|1 to 100", f"{command} -n 1000")
     for value in BAD_IDS:
-        yield row(name, {"after": value}, "bad_id", f"{shown(value)} is no |r81")
+        yield row(name, {"after": value}, "bad_id", f"{shown(value)} is not a valid |r81")
     yield row(name, {"after": "e1"}, "bad_id", "e1|r81", f"{command} --after e1")
     yield row(name, {"status": "done"}, "invalid_params", "completed")
     for value in ("", "gone", "user:boss", NUL, ENDLESS):
@@ -205,7 +207,7 @@ def _runs() -> Iterator[Row]:
     yield row(name, {"trace": long}, "too_large", "trace|257 bytes|256", f"{command} --trace {long}")
     for name, command in (("run.get", "run get --id"), ("run.tail", "run tail --id")):
         for value in BAD_IDS:
-            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is no |r81")
+            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is not a valid |r81")
         yield row(name, {"id": "e1"}, "bad_id", "e1|r81", f"{command} e1")
         for value in ("%running", "r999999"):  # another's is not to be told apart from none
             yield row(name, {"id": value}, "not_found", f"no run|{value}|run list", f"{command} {value}")
@@ -216,9 +218,11 @@ def _runs() -> Iterator[Row]:
 def _tails() -> Iterator[Row]:
     name = "run.tail"
     for value in BAD_LENGTHS:
-        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{shown(value)} is no length")
+        yield row(
+            name, {"id": "%run", "timeout": value}, "bad_duration", f"{shown(value)} is not a valid duration"
+        )
     for value in ("0s", "0h0m"):
-        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|nothing")
+        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|zero")
     for value in ("2h", "3601s", "999999h"):
         yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|at most 1h")
     for number in (-1, -(2**63), 2**64, 0.5):
@@ -229,12 +233,12 @@ def _steering() -> Iterator[Row]:
     for verb in STEERING:
         name, command = f"run.{verb}", f"run {verb} --id"
         for value in BAD_IDS:
-            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is no |r81")
+            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is not a valid |r81")
         yield row(name, {"id": "e1"}, "bad_id", "e1|r81", f"{command} e1")
         for value in ("r999999", 2**63 - 1):
             yield row(name, {"id": value}, "not_found", "run list")
         yield row(name, {"id": "r999999"}, "not_found", "r999999|run list", f"{command} r999999")
-        over = "%run|completed|under way"
+        over = "%run|completed|has not ended"
         yield row(name, {"id": "%run"}, "not_running", over, f"{command} %run")
         # Whatever the policy: another's run is none.
         allowed = {name: "standard"}
@@ -298,8 +302,11 @@ def _conversations() -> Iterator[Row]:
     for verb in ("messages", "follow"):
         name, right = f"conversation.{verb}", RIGHT[f"conversation.{verb}"]
         for value in BAD_ADDRESSES:
-            yield row(name, {**right, "with": value}, "bad_address", "is no address|agent:nex")
-            yield row(name, {**right, "address": value}, "bad_address", "is no address|agent:nex")
+            yield row(name, {**right, "with": value}, "bad_address", "is not a valid address|agent:nex")
+            yield row(name, {**right, "address": value}, "bad_address", "is not a valid address|agent:nex")
+        for value in NOBODYS_NAMES:
+            yield row(name, {**right, "with": value}, "unknown_address", value)
+            yield row(name, {**right, "address": value}, "unknown_address", value)
         yield row(name, {**right, "with": "agent:adda"}, "unknown_address", "agent:ada?")
         for value in ("user:nobody-here", "group:none", "channel:telegram:1"):  # who left has a history
             yield row(name, {**right, "with": value}, "unknown_address", value)
@@ -321,7 +328,9 @@ def _follows() -> Iterator[Row]:
         )
     yield row(name, {**right, "run": "e1"}, "bad_id", "e1|r81")
     for value in BAD_LENGTHS:
-        yield row(name, {**right, "timeout": value}, "bad_duration", f"{shown(value)} is no length")
+        yield row(
+            name, {**right, "timeout": value}, "bad_duration", f"{shown(value)} is not a valid duration"
+        )
     for value in ("0s", "2h", "3601s", "999999h"):
         yield row(name, {**right, "timeout": value}, "bad_duration", value)
     for number in (-1, -(2**63), 2**63, 2**64, 0.5):

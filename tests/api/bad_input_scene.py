@@ -20,8 +20,8 @@ from hiboss.core import errors
 from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, line, set_up, wait_until
-from tests.support.office import Party, agent
-from tests.support.office import boss as the_boss
+from tests.support.parties import Party, agent
+from tests.support.parties import boss as the_boss
 
 ATTACHMENT_BYTES = 1_000
 CLASSES = {cls.code: cls for cls in errors.tree()}
@@ -193,7 +193,7 @@ class Scene:
             token = self.party["watched"].token
             connection.sendall(line("envelope.watch", timeout="1h", token=token))
             connection.sendall(line("daemon.ping"))
-            answers(connection, 1)  # so it is armed by now
+            answers(connection, 1)  # so the watch is active by now
             yield
 
     def fill(self, value: Any) -> Any:

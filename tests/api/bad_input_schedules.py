@@ -11,6 +11,7 @@ from tests.api.bad_input_row import (
     BAD_LENGTHS,
     BAD_TIMES,
     ENDLESS,
+    NOBODYS_NAMES,
     NUL,
     RIGHT,
     TIMELESS,
@@ -39,7 +40,7 @@ BAD_CRONS = (
     ("*/0 * * * *", "minute"),
     ("5-1 * * * *", "minute"),
     ("0 0 30 2 *", "day-of-month"),
-    ("0 0 31 4,6,9,11 *", "is no cron expression"),
+    ("0 0 31 4,6,9,11 *", "is not a valid cron expression"),
     ("0 0 * * MOO", "day-of-week"),
     ("@dayly", "there is no @dayly|@daily?"),
     ("@reboot", "there is no @reboot"),
@@ -73,11 +74,11 @@ def _times() -> Iterator[Row]:
         yield row(SET, {"id": "%schedule", "cron": value}, "bad_cron", says)
         yield row("cron.explain", {"cron": value}, "bad_cron", says)
     for value in BAD_LENGTHS:
-        yield from _both({"every": value}, "bad_duration", f"{shown(value)} is no length|90s, 10m")
+        yield from _both({"every": value}, "bad_duration", f"{shown(value)} is not a valid duration|90s, 10m")
     for value in ("0s", "0h0m", "0.999s", "8785h", "999999h"):
         yield from _both({"every": value}, "bad_duration", value)
     for value in BAD_TIMES:
-        yield from _both({"at": value}, "bad_time", f"{shown(value)} is no time|+2h")
+        yield from _both({"at": value}, "bad_time", f"{shown(value)} is not a valid time|+2h")
     for value in TIMELESS:
         yield from _both({"at": value}, "bad_time", f"{value}|years 1 to 9999")
     yield from _both({"at": "+101Y"}, "too_far", "+101Y|100 years")
@@ -88,8 +89,8 @@ def _times() -> Iterator[Row]:
         ("cron", "60 * * * *", "bad_cron", "60 * * * *|minute"),
         ("cron", "0 0 30 2 *", "bad_cron", "0 0 30 2 *|day-of-month"),
         ("cron", "@dayly", "bad_cron", "@dayly|@daily?"),
-        ("every", "0s", "bad_duration", "0s|nothing"),
-        ("every", "0.5s", "bad_duration", "0.5s|at least 1s"),
+        ("every", "0s", "bad_duration", "0s|zero"),
+        ("every", "0.5s", "bad_duration", "0.5s|shortest is 1s"),
         ("every", "soon", "bad_duration", "soon|90s, 10m"),
         ("at", "soon", "bad_time", "soon|+2h"),
     ):
@@ -129,8 +130,11 @@ def _when() -> Iterator[Row]:
 
 def _content() -> Iterator[Row]:
     for value in BAD_ADDRESSES:
-        yield from _both({"to": value}, "bad_address", "is no address|agent:nex")
-        yield row(CREATE, {**HOURLY, "from": value}, "bad_address", "is no address", by="boss")
+        yield from _both({"to": value}, "bad_address", "is not a valid address|agent:nex")
+        yield row(CREATE, {**HOURLY, "from": value}, "bad_address", "is not a valid address", by="boss")
+    for value in NOBODYS_NAMES:
+        yield from _both({"to": value}, "unknown_recipient", value)
+        yield row(CREATE, {**HOURLY, "from": value}, "unknown_sender", value, by="boss")
     for given, code, says in (
         ({"to": []}, "no_recipient", "--to"),
         ({"to": "agent:adda"}, "unknown_recipient", "adda|agent:ada?"),
@@ -160,7 +164,8 @@ def _content() -> Iterator[Row]:
         ("--text x", {"text": "x"}, "no_recipient", "--to"),
         ("--to agent:ada", TO, "empty_message", "--text"),
         ("--to agent:adda --text x", {"to": "agent:adda", "text": "x"}, "unknown_recipient", "agent:ada?"),
-        ("--to ada --text x", {"to": "ada", "text": "x"}, "bad_address", "ada is no address"),
+        ("--to x:y --text x", {"to": "x:y", "text": "x"}, "bad_address", "x:y is not a valid address"),
+        ("--to adda --text x", {"to": "adda", "text": "x"}, "unknown_recipient", "did you mean ada?"),
     ):
         yield row(CREATE, {**given, "every": "1h"}, code, says, f"{every} {words}")
     words = "cron set --id %schedule --to agent:adda"
@@ -171,7 +176,6 @@ def _content() -> Iterator[Row]:
 
 def _people() -> Iterator[Row]:
     words = f"{MADE} --every 1h"
-    yield row(CREATE, HOURLY, "sender_missing", "--from", words, by="boss")
     yield row(CREATE, {**HOURLY, "from": "agent:ada"}, "boss_only", "from", f"{words} --from agent:ada")
     yield row(CREATE, {**HOURLY, "from_boss": True}, "boss_only", "from_boss")
     yield row(CREATE, {**HOURLY, "from_name": "x"}, "boss_only", "from_name")
@@ -185,7 +189,7 @@ def _foreign() -> Iterator[Row]:
         name, more = f"cron.{verb}", RIGHT[f"cron.{verb}"]
         words = f"cron {verb} --id" if verb != "set" else "cron set --every 2h --id"
         for value in BAD_IDS:
-            yield row(name, {**more, "id": value}, "bad_id", f"{shown(value)} is no |s81")
+            yield row(name, {**more, "id": value}, "bad_id", f"{shown(value)} is not a valid |s81")
         for value in ("e1", "m1"):
             yield row(name, {**more, "id": value}, "bad_id", f"{value}|s81", f"{words} {value}")
         for value in ("%foreign", "%deleted", "s999999"):
@@ -202,10 +206,12 @@ def _lengths() -> Iterator[Row]:
         ("envelope.poll", "wait", "poll --wait"),
     ):
         for value in BAD_LENGTHS:
-            yield row(name, {param: value}, "bad_duration", f"{shown(value)} is no length|90s, 10m")
+            yield row(
+                name, {param: value}, "bad_duration", f"{shown(value)} is not a valid duration|90s, 10m"
+            )
         yield row(name, {param: "soon"}, "bad_duration", "soon|90s, 10m", f"{command} soon")
         for value in ("0s", "0h0m"):
-            yield row(name, {param: value}, "bad_duration", f"{value}|nothing", f"{command} {value}")
+            yield row(name, {param: value}, "bad_duration", f"{value}|zero", f"{command} {value}")
         for value in ("2h", "3601s", "999999h"):
             yield row(name, {param: value}, "bad_duration", f"{value}|at most 1h", f"{command} {value}")
 
@@ -214,8 +220,12 @@ def _whose() -> Iterator[Row]:
     for verb, command in (("wait", "envelope wait"), ("watch", "watch")):
         name = f"envelope.{verb}"
         for value in BAD_ADDRESSES:
-            yield row(name, {"address": value}, "bad_address", "is no address|agent:nex")
-        yield row(name, {"address": "x"}, "bad_address", "x is no", f"{command} --address x", by="boss")
+            yield row(name, {"address": value}, "bad_address", "is not a valid address|agent:nex")
+        for value in NOBODYS_NAMES:
+            yield row(name, {"address": value}, "unknown_address", value)
+        yield row(name, {"address": "x:y"}, "bad_address", "x:y is no", f"{command} --address x:y", by="boss")
+        words = f"{command} --address adda"
+        yield row(name, {"address": "adda"}, "unknown_address", "did you mean ada?", words, by="boss")
         words = f"{command} --address user:boss"
         yield row(name, {"address": "user:boss"}, "boss_only", "address|agent:nex", words)
         nobody = "agent:nobody-here"
@@ -231,11 +241,11 @@ def _cursors() -> Iterator[Row]:
     for verb, command in (("wait", "envelope wait"), ("watch", "watch")):
         name = f"envelope.{verb}"
         for cursor in ("x", "-", "a1", "00000000-", "00000000-a", "00000000-x1", "0-a²", f"0-a{2**63}"):
-            yield row(name, {"after": cursor}, "bad_cursor", f"{cursor} is no cursor")
-        yield row(name, {"after": "x"}, "bad_cursor", "x is no cursor", f"{command} --after x")
+            yield row(name, {"after": cursor}, "bad_cursor", f"{cursor} is not a valid cursor")
+        yield row(name, {"after": "x"}, "bad_cursor", "x is not a valid cursor", f"{command} --after x")
         # One of another list: right in itself, and nothing to wait after.
-        yield row(name, {"after": "%outbox_cursor"}, "bad_cursor", "is no cursor")
-        yield row(name, {"after": "00000000-a1"}, "gap", "another state", f"{command} --after 00000000-a1")
+        yield row(name, {"after": "%outbox_cursor"}, "bad_cursor", "is not a valid cursor")
+        yield row(name, {"after": "00000000-a1"}, "gap", "an earlier store", f"{command} --after 00000000-a1")
 
 
 def _polls() -> Iterator[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
-from tests.support.office import agent
+from tests.support.parties import agent
 
 
 def marks(verb: str) -> Answers:

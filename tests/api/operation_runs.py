@@ -8,7 +8,7 @@ from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent, agents, boss
+from tests.support.parties import Party, agent, agents, boss
 
 
 class Case:

@@ -11,7 +11,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import ask, code
-from tests.support.office import Party, agent, agents, at_once, boss
+from tests.support.parties import Party, agent, agents, at_once, boss
 
 
 def names(party: Party, **params: Any) -> list[str]:
@@ -133,7 +133,7 @@ def test_of_many_who_want_one_name_at_once_one_gets_it(daemon: RunningDaemon) ->
         ({"provider": "claud"}, "bad_provider"),
         ({"provider": "command"}, "bad_provider"),
         ({"provider": "webhook", "url": "http://example.org/"}, "bad_provider"),
-        ({"command": "python agent.py"}, "bad_provider"),
+        ({"command": "python 'agent.py"}, "bad_provider"),
         ({"provider": "none", "command": "python agent.py"}, "invalid_params"),
         ({"reply": "always"}, "invalid_params"),
         ({"busy": "wait"}, "invalid_params"),

@@ -10,7 +10,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import ask, code, line
-from tests.support.office import Party, agent, boss
+from tests.support.parties import Party, agent, boss
 
 TOKYO = timedelta(hours=9)
 

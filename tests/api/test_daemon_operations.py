@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NotRequired, get_origin, get_type_hints
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import pytest
+from typing_extensions import is_typeddict
 
 import hiboss
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
@@ -18,7 +19,7 @@ from hiboss.core.errors import tree
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, ask, line, wait_until
-from tests.support.office import agents, boss, open_office
+from tests.support.parties import agents, boss, checked_daemon
 
 # --- ping, time, status --------------------------------------------------------------
 
@@ -88,7 +89,7 @@ def test_status_counts_the_connections(daemon: RunningDaemon) -> None:
 
 
 def test_what_was_asked_before_stop_is_answered_and_there_in_the_next_life(tmp_path: Path) -> None:
-    with open_office(tmp_path) as daemon:
+    with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
         boot, pid = daemon.call("daemon.status")["boot"], daemon.pid
         requests = [line("envelope.send", token=ada.token, to=bob.address, text="x")] * 50
@@ -105,7 +106,7 @@ def test_what_was_asked_before_stop_is_answered_and_there_in_the_next_life(tmp_p
 
 
 def test_a_look_into_the_database_from_outside_costs_nothing(tmp_path: Path) -> None:
-    with open_office(tmp_path) as daemon:
+    with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
         numbers = []
         for _ in range(4):
@@ -120,7 +121,7 @@ def test_a_look_into_the_database_from_outside_costs_nothing(tmp_path: Path) -> 
 
 
 def test_mail_marks_and_keys_survive_kill_9(tmp_path: Path) -> None:
-    with open_office(tmp_path) as daemon:
+    with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
         acked, trashed, seen, cancelled = numbers = [ada.tell(bob) for _ in range(4)]
         numbers.append(ada.tell(bob, key="k", deliver_at="+2h"))
@@ -195,6 +196,25 @@ def references(node: Any) -> Iterator[str]:
     elif isinstance(node, list):
         for child in node:
             yield from references(child)
+
+
+def result_types(kind: Any) -> Iterator[type]:
+    """A declared result type, and every TypedDict it is made of."""
+    if is_typeddict(kind):
+        yield kind
+        for hint in get_type_hints(kind).values():
+            yield from result_types(hint)
+    for inner in get_args(kind):
+        yield from result_types(inner)
+
+
+def test_two_result_types_never_have_one_name(document: dict[str, Any]) -> None:
+    """Types are published by their class name: a second one would replace the first."""
+    found: dict[str, type] = {}
+    for name in sorted(REGISTRY):
+        for kind in result_types(REGISTRY[name].result):
+            assert found.setdefault(kind.__name__, kind) is kind, kind.__name__
+    assert set(document["components"]["schemas"]) <= set(found)
 
 
 def test_every_reference_leads_somewhere_in_the_document(document: dict[str, Any]) -> None:

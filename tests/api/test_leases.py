@@ -11,15 +11,15 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent, at_once, boss
-from tests.support.places import HANG, SCRIPTED, Place, envelope_error, post_office, row
+from tests.support.parties import Party, agent, at_once, boss
+from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, envelope_error, row
 
 Two = tuple[Party, Party]
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d")) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -264,7 +264,7 @@ def test_what_failed_with_an_unbinding_is_not_tried_again_and_says_why(
     number = place.send("too late")
     assert place.unbind()["failed_envelopes"] == 1
     assert place.owner.get(number)["last_error"]["kind"] == "unbound"
-    with pytest.raises(Answered, match="no longer there"):
+    with pytest.raises(Answered, match="no longer exists"):
         place.owner.call("envelope.retry", ids=[number])
     assert place.owner.refusal("envelope.retry", ids=[number]) == "too_late"
 

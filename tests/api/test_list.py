@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.office import Party, agents, boss, flat
+from tests.support.parties import Party, agents, boss, flat
 
 
 def newest_first(ids: list[str]) -> list[str]:

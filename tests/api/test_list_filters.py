@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.office import Envelope, Party, agent, agents, boss, flat
+from tests.support.parties import Envelope, Party, agent, agents, boss, flat
 
 # --- filters -------------------------------------------------------------------------
 
@@ -97,7 +97,8 @@ def test_filtered_pages_follow_each_other(
         ({"status": "unread"}, "invalid_params"),
         ({"box": "INBOX"}, "invalid_params"),
         ({"unread": "yes"}, "invalid_params"),
-        ({"from_": "nobody"}, "bad_address"),
+        ({"from_": "two words"}, "bad_address"),
+        ({"from_": "nobody-here"}, "unknown_address"),
         ({"from_": "agent:nobody-here"}, "unknown_address"),
         ({"to": "agent:nobody-here"}, "unknown_address"),
         ({"to": ""}, "bad_address"),
@@ -105,7 +106,8 @@ def test_filtered_pages_follow_each_other(
         ({"thread": "e999999"}, "not_found"),
         ({"created_after": "yesterday"}, "bad_time"),
         ({"created_before": ""}, "bad_time"),
-        ({"address": "nobody"}, "bad_address"),
+        ({"address": "two words"}, "bad_address"),
+        ({"address": "nobody-here"}, "unknown_address"),
         ({"address": ""}, "bad_address"),
         ({"page": 2}, "invalid_params"),
     ],

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.office import Party, agent, agents, at_once, boss
-from tests.support.places import Place, envelope_error, post_office
-from tests.support.waits import WAIT, begun, many_begun, soon, texts, waited
+from tests.support.parties import Party, agent, agents, at_once, boss
+from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error
+from tests.support.waiting_calls import WAIT, begun, many_begun, soon, texts, waited
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d")) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -221,7 +221,7 @@ def test_the_boss_waits_for_another_s_mail_and_nobody_else_does(daemon: RunningD
     assert texts(bob.call("envelope.wait", address=bob.address)) == ["seen by the boss"]
     assert ada.refusal("envelope.wait", address=bob.address) == "boss_only"
     assert boss(daemon).refusal("envelope.wait", address="agent:nobody-here") == "unknown_address"
-    assert boss(daemon).refusal("envelope.wait", address="nonsense") == "bad_address"
+    assert boss(daemon).refusal("envelope.wait", address="two words") == "bad_address"
 
 
 @pytest.mark.parametrize("method, name", [("wait", "timeout"), ("watch", "timeout"), ("poll", "wait")])

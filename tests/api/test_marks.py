@@ -10,7 +10,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, line
-from tests.support.office import Party, agents, at_once, boss, flat
+from tests.support.parties import Party, agents, at_once, boss, flat
 
 OWN = ["read", "ack", "archive", "trash", "restore"]
 
@@ -335,7 +335,13 @@ def test_an_agent_may_not_act_for_others(two: tuple[Party, Party], verb: str) ->
 
 
 @pytest.mark.parametrize(
-    ("address", "code"), [("agent:nobody-here", "unknown_address"), ("x", "bad_address"), ("", "bad_address")]
+    ("address", "code"),
+    [
+        ("agent:nobody-here", "unknown_address"),
+        ("nobody-here", "unknown_address"),
+        ("x:y", "bad_address"),
+        ("", "bad_address"),
+    ],
 )
 @pytest.mark.parametrize("verb", OWN)
 def test_acting_for_nobody_is_refused(two: tuple[Party, Party], verb: str, address: str, code: str) -> None:

@@ -17,7 +17,7 @@ from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemo
 from tests.api.operation_calls import CALLS
 from tests.api.operation_runs import Case
 from tests.support.daemons import answers, code, line
-from tests.support.office import Party, agents, boss, open_office
+from tests.support.parties import Party, agents, boss, checked_daemon
 
 # What any operation may answer, without declaring it.
 GENERAL = {"no_token", "bad_token", "forbidden", "invalid_params", "busy"}
@@ -26,7 +26,7 @@ ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
+    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -121,7 +121,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
         (f"conversation.{verb}", {"after": 0, **params} if verb == "follow" else params, expected)
         for verb in ("messages", "follow")
         for params, expected in (
-            ({"with": "x"}, "bad_address"),
+            ({"with": "x:y"}, "bad_address"),
+            ({"with": "nobody-here"}, "unknown_address"),
             ({"with": "agent:nobody-here"}, "unknown_address"),
             ({"with": "agent:nex", "address": "user:boss"}, "boss_only"),
         )
@@ -143,7 +144,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("boss.set", {"name": "n" * 257}, "too_large"),
     ("boss.set", {"timezone": "Nowhere/Land"}, "bad_timezone"),
     ("boss.set", {}, "invalid_params"),
-    ("envelope.claim", {"address": "x"}, "bad_address"),
+    ("envelope.claim", {"address": "x:y"}, "bad_address"),
+    ("envelope.claim", {"address": "nobody-here"}, "unknown_address"),
     ("envelope.claim", {"address": "user:boss"}, "boss_only"),
     ("envelope.claim", {"lease": "soon"}, "bad_duration"),
     ("envelope.claim", {"limit": 0}, "invalid_params"),
@@ -151,7 +153,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.release", {"ids": [OTHERS_MAIL]}, "not_found"),
     ("envelope.release", {"ids": [OWN_MAIL]}, "too_late"),
     ("envelope.release", {"ids": [1], "address": "user:boss"}, "boss_only"),
-    ("envelope.release", {"ids": [1], "address": "x"}, "bad_address"),
+    ("envelope.release", {"ids": [1], "address": "x:y"}, "bad_address"),
+    ("envelope.release", {"ids": [1], "address": "nobody-here"}, "unknown_address"),
     ("envelope.retry", {"ids": ["x"]}, "bad_id"),
     ("envelope.retry", {"ids": [OTHERS_MAIL]}, "not_found"),
     ("envelope.retry", {"ids": [OWN_MAIL]}, "too_late"),
@@ -165,12 +168,14 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
         (f"lane.{verb}", {"address": address}, expected)
         for verb in ("retry", "pause", "resume")
         for address, expected in (
-            ("x", "bad_address"),
+            ("x:y", "bad_address"),
+            ("nobody-here", "unknown_address"),
             ("channel:folder:nobody-here", "unknown_address"),
             ("agent:nex", "not_found"),
         )
     ],
-    ("turn.preview", {"address": "x"}, "bad_address"),
+    ("turn.preview", {"address": "x:y"}, "bad_address"),
+    ("turn.preview", {"address": "nobody-here"}, "unknown_address"),
     ("turn.preview", {"address": "user:boss"}, "boss_only"),
     ("cron.create", {**NOTE, "cron": "x"}, "bad_cron"),
     ("cron.create", {**NOTE, "every": "0s"}, "bad_duration"),
@@ -178,6 +183,9 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("cron.create", {**NOTE, "at": "+101Y"}, "too_far"),
     ("cron.create", {**NOTE, "cron": "@daily", "timezone": "Nowhere/Land"}, "bad_timezone"),
     ("cron.create", {**NOTE, "every": "1h", "to": "agent:nobody-here"}, "unknown_recipient"),
+    ("cron.create", {**NOTE, "every": "1h", "to": "nobody-here"}, "unknown_recipient"),
+    ("cron.create", {**NOTE, "every": "1h", "from": "nobody-here"}, "unknown_sender"),
+    ("cron.create", {**NOTE, "every": "1h", "to": "x:y"}, "bad_address"),
     ("cron.create", {**NOTE, "every": "1h", "to": "channel:telegram:1"}, "not_bound"),
     ("cron.create", {**NOTE, "every": "1h", "text": " "}, "empty_message"),
     ("cron.create", {**NOTE, "every": "1h", "attachments": ["/missing"]}, "attachment_missing"),
@@ -198,14 +206,16 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
             ({"timeout": "soon"}, "bad_duration"),
             ({"after": "x"}, "bad_cursor"),
             ({"after": "00000000-a1"}, "gap"),
-            ({"address": "x"}, "bad_address"),
+            ({"address": "x:y"}, "bad_address"),
+            ({"address": "nobody-here"}, "unknown_address"),
             ({"address": "user:boss"}, "boss_only"),
         )
     ],
     ("envelope.poll", {"wait": "soon"}, "bad_duration"),
     ("envelope.poll", {"session": "s" * 257}, "too_large"),
     ("envelope.poll", {"session": "\x00"}, "bad_text"),
-    ("envelope.send", {"to": "x", "text": "x"}, "bad_address"),
+    ("envelope.send", {"to": "x:y", "text": "x"}, "bad_address"),
+    ("envelope.send", {"to": "nobody-here", "text": "x"}, "unknown_recipient"),
     ("envelope.send", {"to": "agent:nobody-here", "text": "x"}, "unknown_recipient"),
     ("envelope.send", {"to": "channel:telegram:1", "text": "x"}, "not_bound"),
     ("envelope.send", {"to": "agent:nex", "text": "x", "deliver_at": "x"}, "bad_time"),
@@ -219,7 +229,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.send", {"to": "agent:nex", "text": "x", "from_boss": True}, "boss_only"),
     ("envelope.send", {"to": "agent:nex", "attachments": ["/missing"]}, "attachment_missing"),
     ("envelope.send", {"to": "agent:nex", "attachments": ["/"]}, "attachment_unreadable"),
-    ("envelope.list", {"from": "x"}, "bad_address"),
+    ("envelope.list", {"from": "x:y"}, "bad_address"),
+    ("envelope.list", {"from": "nobody-here"}, "unknown_address"),
     ("envelope.list", {"from": "agent:nobody-here"}, "unknown_address"),
     ("envelope.list", {"created_after": "x"}, "bad_time"),
     ("envelope.list", {"thread": "x1"}, "bad_id"),
@@ -235,7 +246,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.cancel", {"ids": [OWN_MAIL]}, "too_late"),
     ("envelope.ack", {"all": True, "up_to": "x"}, "bad_id"),
     ("envelope.ack", {"all": True, "up_to": OTHERS_MAIL}, "not_found"),
-    ("envelope.ack", {"all": True, "address": "x"}, "bad_address"),
+    ("envelope.ack", {"all": True, "address": "x:y"}, "bad_address"),
     ("envelope.ack", {}, "invalid_params"),
     *[
         (f"envelope.{verb}", params, expected)
@@ -244,7 +255,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
             ({"ids": ["x"]}, "bad_id"),
             ({"ids": [OTHERS_MAIL]}, "not_found"),
             ({"ids": [1], "address": "user:boss"}, "boss_only"),
-            ({"ids": [1], "address": "x"}, "bad_address"),
+            ({"ids": [1], "address": "x:y"}, "bad_address"),
+            ({"ids": [1], "address": "nobody-here"}, "unknown_address"),
         )
     ],
 ]
@@ -279,9 +291,9 @@ def test_an_error_is_a_declared_one(
 def test_what_the_boss_alone_meets_is_declared_too(daemon: RunningDaemon, mail: dict[str, Any]) -> None:
     chief = boss(daemon)
     for name, params, expected in (
-        ("envelope.send", {"to": "agent:nex", "text": "x"}, "sender_missing"),
+        ("envelope.send", {"from_": "nobody-here", "to": "agent:nex", "text": "x"}, "unknown_sender"),
         ("envelope.send", {"from_": "agent:nobody-here", "to": "agent:nex", "text": "x"}, "unknown_sender"),
-        ("envelope.send", {"from_": "x", "to": "agent:nex", "text": "x"}, "bad_address"),
+        ("envelope.send", {"from_": "x:y", "to": "agent:nex", "text": "x"}, "bad_address"),
         ("envelope.list", {"address": "agent:nobody-here"}, "unknown_address"),
         ("turn.preview", {"address": "agent:nobody-here"}, "unknown_address"),
         ("turn.preview", {"address": "user:boss"}, "invalid_params"),
@@ -377,7 +389,7 @@ ODD: list[Any] = [
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     """A daemon of its own: nobody can rely on anything here, agents may be deleted at any time."""
-    with open_office(tmp_path_factory.mktemp("d")) as running:
+    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
         running.register("tester")
         yield running
 

@@ -18,7 +18,7 @@ from hiboss.core.settings import DEFAULTS
 from hiboss.store.store import Store
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, code, line, set_up
-from tests.support.office import Party, agent, at_once, boss
+from tests.support.parties import Party, agent, at_once, boss
 
 WORDS = ("restricted", "standard", "privileged", "boss")
 DECLARED = {name: one.level.word for name, one in REGISTRY.items() if not one.fixed} | {

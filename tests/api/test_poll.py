@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clockwork import Office, frozen
 from tests.support.daemons import started
-from tests.support.office import Party, agent, agents, at_once, boss, flat
-from tests.support.waits import WAIT, begun, texts
+from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.parties import Party, agent, agents, at_once, boss, flat
+from tests.support.waiting_calls import WAIT, begun, texts
 
 POLL = "envelope.poll"
 
@@ -81,14 +81,14 @@ def test_more_than_a_page_is_announced_page_by_page(two: tuple[Party, Party]) ->
 
 
 @frozen()
-async def test_mail_deferred_before_is_announced_when_it_has_arrived(office: Office) -> None:
-    await office.register("bob")
-    await office.send("agent:bob", text="deferred", deliver_at="+1h")
-    await office.send("agent:bob", text="now")
-    assert texts(await office.ask(POLL, "bob")) == ["now"]
-    await office.move(hours=1)
-    assert texts(await office.ask(POLL, "bob")) == ["deferred"]
-    assert texts(await office.ask(POLL, "bob")) == []
+async def test_mail_deferred_before_is_announced_when_it_has_arrived(daemon: InProcessDaemon) -> None:
+    await daemon.register("bob")
+    await daemon.send("agent:bob", text="deferred", deliver_at="+1h")
+    await daemon.send("agent:bob", text="now")
+    assert texts(await daemon.ask(POLL, "bob")) == ["now"]
+    await daemon.move(hours=1)
+    assert texts(await daemon.ask(POLL, "bob")) == ["deferred"]
+    assert texts(await daemon.ask(POLL, "bob")) == []
 
 
 # --- waiting -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from hiboss.core.envelope import shorten
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.office import Party, agents, boss
+from tests.support.parties import Party, agents, boss
 
 SECRET = "the vault opens at noon"
 

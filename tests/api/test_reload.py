@@ -14,7 +14,7 @@ import pytest
 from hiboss.core.errors import HibossError
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, ask, code, launch, line, set_up, wait_until
-from tests.support.office import Party, agent, boss, flat
+from tests.support.parties import Party, agent, boss, flat
 
 Settings = dict[str, Any]
 
@@ -129,7 +129,7 @@ def test_the_answer_names_what_has_changed_and_what_waits_for_a_start(daemon: Ru
     assert (waiting["value"], waiting["source"], waiting["next_start"]) == (5.0, "default", True)
     now = setting(daemon, "limits.page_size")
     assert (now["value"], now["source"]) == (20, f"{daemon.home.config} [limits] page_size")
-    assert "store.lock_wait_seconds changes with the next start" in log(daemon)
+    assert "store.lock_wait_seconds takes effect at the next start" in log(daemon)
     daemon.stop()
     daemon.start()
     waited = setting(daemon, "store.lock_wait_seconds")
@@ -193,7 +193,7 @@ def test_a_wrong_file_is_refused_and_the_last_good_one_stays(daemon: RunningDaem
     assert says in caught.value.message and daemon.home.config in caught.value.message
     by_signal(daemon)
     last = log(daemon).splitlines()[-1]
-    assert "error [reload] The settings stay as they were: " in last and says in last
+    assert "error [reload] The settings were not changed: " in last and says in last
     assert daemon.call("config.show") == good
     assert agent(daemon).call("envelope.list")["envelopes"] == []
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent
-from tests.support.thinkers import Chief, Team, Thinker, rest, texts
+from tests.support.parties import Party, agent
+from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 
 
-def answered(ada: Chief, who: Thinker, text: str = "hello") -> list[str]:
+def answered(ada: Boss, who: PythonAgent, text: str = "hello") -> list[str]:
     """Say something and hear what comes back."""
     ada.say(who, text=text)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     return texts(ada.heard(who))
 
 
 # --- one turn ------------------------------------------------------------------------------
 
 
-def test_a_final_text_is_the_reply_and_made_by_a_machine(team: Team, ada: Chief) -> None:
+def test_a_final_text_is_the_reply_and_made_by_a_machine(team: Team, ada: Boss) -> None:
     kai = team.hire('print("Four.")')
     asked = ada.say(kai, text="two and two?")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [reply] = ada.heard(kai)
     [run] = kai.runs()
     assert reply["text"] == "Four." and reply["to"] == "user:boss" and reply["auto"]
@@ -48,7 +48,7 @@ def test_a_final_text_is_the_reply_and_made_by_a_machine(team: Team, ada: Chief)
     assert done["status"] == "done" and done["read_at"] and done["attempts"] == 0 and not done["auto"]
 
 
-def test_an_agent_that_replies_itself_keeps_its_final_text_in_the_run(team: Team, ada: Chief) -> None:
+def test_an_agent_that_replies_itself_keeps_its_final_text_in_the_run(team: Team, ada: Boss) -> None:
     kai = team.hire('print("thinking aloud")', reply="explicit")
     assert answered(ada, kai) == []
     [run] = kai.runs()
@@ -59,72 +59,83 @@ def test_an_agent_that_replies_itself_keeps_its_final_text_in_the_run(team: Team
 
 
 @pytest.mark.parametrize("said", ["NO_REPLY", "\\n  NO_REPLY \\n"])
-def test_the_silent_word_is_sent_nowhere(team: Team, ada: Chief, said: str) -> None:
+def test_the_silent_word_is_sent_nowhere(team: Team, ada: Boss, said: str) -> None:
     kai = team.hire(f'print("{said}")')
     assert answered(ada, kai) == []
     [run] = kai.runs()
-    assert run["status"] == "completed" and run["note"] == "not sent: it asked for silence (NO_REPLY)"
+    assert run["status"] == "completed" and run["note"] == "not sent: the answer was NO_REPLY"
 
 
-def test_the_silent_word_among_others_is_a_text(team: Team, ada: Chief) -> None:
+def test_the_silent_word_among_others_is_a_text(team: Team, ada: Boss) -> None:
     kai = team.hire('print("I never say NO_REPLY.")')
     assert answered(ada, kai) == ["I never say NO_REPLY."]
 
 
-def test_nothing_to_say_is_a_turn_that_went_well(team: Team, ada: Chief) -> None:
+def test_nothing_to_say_is_a_turn_that_went_well(team: Team, ada: Boss) -> None:
     kai = team.hire('print("  \\n")')
     number = ada.say(kai)["ids"][0]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     assert (run["status"], run["answer"], ada.heard(kai)) == ("completed", None, [])
-    assert run["note"] == "not sent: it ended without an answer" and ada.get(number)["status"] == "done"
+    assert run["note"] == "not sent: the run ended without an answer" and ada.get(number)["status"] == "done"
 
 
-# --- already written there -----------------------------------------------------------------
+# --- already sent there --------------------------------------------------------------------
 
 
-def test_who_has_written_there_itself_is_not_heard_twice(team: Team, ada: Chief) -> None:
-    kai = team.hire('send("user:boss", "myself"); print("done")')
-    assert answered(ada, kai) == ["myself"]
+@pytest.mark.parametrize("text", ["done", "  done\\n\\n"])
+def test_a_final_text_that_the_agent_already_sent_there_is_not_sent_again(
+    team: Team, ada: Boss, text: str
+) -> None:
+    kai = team.hire(f'send("user:boss", "{text}"); print("done")')
+    assert [one.strip() for one in answered(ada, kai)] == ["done"]
     [run] = kai.runs()
-    assert (run["text"], run["note"]) == ("done", "not sent: it had already written there itself")
-    assert not ada.heard(kai)[0]["auto"]
+    assert (run["text"], run["note"]) == ("done", "not sent: the agent had already sent this text there")
+    assert run["answer"] is None and not ada.heard(kai)[0]["auto"]
 
 
-def test_what_it_wrote_there_in_an_earlier_run_does_not_count(team: Team, ada: Chief) -> None:
-    kai = team.hire('if "first" in TEXTS[-1]: send("user:boss", "myself")\nprint("final")')
-    answered(ada, kai, "first")
-    assert answered(ada, kai, "second") == ["myself", "final"]
+def test_progress_sent_by_hand_does_not_cost_the_final_text(team: Team, ada: Boss) -> None:
+    kai = team.hire('send("user:boss", "half done"); send("user:boss", "nearly done"); print("done")')
+    assert answered(ada, kai) == ["half done", "nearly done", "done"]
+    [run] = kai.runs()
+    assert (run["text"], run["note"]) == ("done", None)
+    assert [one["auto"] for one in ada.heard(kai)] == [False, False, True]
 
 
-def test_what_it_wrote_elsewhere_does_not_count(team: Team, ada: Chief) -> None:
+def test_the_same_text_sent_there_in_an_earlier_run_does_not_count(team: Team, ada: Boss) -> None:
+    kai = team.hire('if "first" in TEXTS[-1]: send("user:boss", "final")\nprint("final")')
+    assert answered(ada, kai, "first") == ["final"]
+    assert answered(ada, kai, "second") == ["final", "final"]
+
+
+def test_what_it_wrote_elsewhere_does_not_count(team: Team, ada: Boss) -> None:
     pull = agent(ada.daemon)
     kai = team.hire(
-        f'send("{pull.address}", "aside"); send(["user:boss", "{pull.address}"], "both"); print("final")'
+        f'send("{pull.address}", "final"); send(["user:boss", "{pull.address}"], "final"); print("final")'
     )
     assert answered(ada, kai) == ["final"]
-    assert texts(pull.list()) == ["both", "aside"]
+    assert texts(pull.list()) == ["final", "final"]
 
 
-def test_what_it_wrote_there_meanwhile_outside_the_run_does_not_count(team: Team, ada: Chief) -> None:
+def test_what_it_wrote_there_meanwhile_outside_the_run_does_not_count(team: Team, ada: Boss) -> None:
     kai = team.hire('wait_for("aside"); print("final")')
     ada.say(kai)
     wait_until(kai.turns)
-    kai.send("user:boss", text="by the way")
+    kai.send("user:boss", text="final")
     team.place("aside").touch()
-    rest(ada.daemon)
-    assert texts(ada.heard(kai)) == ["by the way", "final"]
+    wait_until_idle(ada.daemon)
+    assert texts(ada.heard(kai)) == ["final", "final"]
 
 
-def test_a_reminder_for_later_is_no_answer(team: Team, ada: Chief) -> None:
-    kai = team.hire('send("user:boss", "tea!", deliver_at="+1h"); print("I will remind you.")')
-    assert answered(ada, kai) == ["I will remind you."]
+def test_a_reminder_for_later_is_no_answer(team: Team, ada: Boss) -> None:
+    kai = team.hire('send("user:boss", "tea!", deliver_at="+1h"); print("tea!")')
+    assert answered(ada, kai) == ["tea!"]
 
 
 # --- what a run sends ------------------------------------------------------------------------
 
 
-def test_what_a_run_sends_carries_run_trace_and_hops(team: Team, ada: Chief) -> None:
+def test_what_a_run_sends_carries_run_trace_and_hops(team: Team, ada: Boss) -> None:
     pull = agent(ada.daemon)
     kai = team.hire(f"""
 trace = call("run.list", status="running")["runs"][0]["trace"]
@@ -133,7 +144,7 @@ send("{pull.address}", "with", trace_id=trace)
 note(send("{pull.address}", "foreign", trace_id="mine"))
 """)
     asked = ada.say(kai)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     found = pull.list(oldest_first=True)
     assert texts(found) == ["without", "with"]
@@ -143,11 +154,11 @@ note(send("{pull.address}", "foreign", trace_id="mine"))
     assert refused["code"] == "invalid_params"
 
 
-def test_a_trace_the_boss_gave_is_kept_along_the_way(team: Team, ada: Chief) -> None:
+def test_a_trace_the_boss_gave_is_kept_along_the_way(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("fine")')
     kai = team.hire(f'send("{zoe.address}", "and you?") if "how" in TEXTS[0] else print(TEXTS[0])')
     ada.say(kai, text="how are you?", trace_id="spring")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     runs = ada.call("run.list", trace="spring")["runs"]
     assert [(one["agent"], one["hops"]) for one in reversed(runs)] == [
         (kai.name, 0),
@@ -164,10 +175,10 @@ def test_what_is_sent_outside_a_run_begins_a_new_errand(two: tuple[Party, Party]
     assert (one["run"], one["trace"], one["hops"]) == (None, sent["message"], 0)
 
 
-def test_the_token_of_a_run_ends_with_the_run(team: Team, ada: Chief) -> None:
+def test_the_token_of_a_run_ends_with_the_run(team: Team, ada: Boss) -> None:
     kai = team.hire('note([os.environ["HIBOSS_TOKEN"], call("agent.self")])')
     ada.say(kai)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [[token, self]] = kai.program.notes()
     assert token.startswith("hbr_") and (self["kind"], self["address"]) == ("run", kai.address)
     late = Party(ada.daemon, kai.address, token)
@@ -175,10 +186,10 @@ def test_the_token_of_a_run_ends_with_the_run(team: Team, ada: Chief) -> None:
     assert late.refusal("envelope.send", to="user:boss", text="late") == "bad_token"
 
 
-def test_the_token_of_a_run_ends_also_when_it_fails(team: Team, ada: Chief) -> None:
+def test_the_token_of_a_run_ends_also_when_it_fails(team: Team, ada: Boss) -> None:
     kai = team.hire('note(os.environ["HIBOSS_TOKEN"]); sys.exit(1)')
     ada.say(kai)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [token] = kai.program.notes()
     assert Party(ada.daemon, kai.address, token).refusal("agent.self") == "bad_token"
     assert kai.runs()[0]["status"] == "failed"
@@ -189,22 +200,20 @@ def test_the_token_of_a_run_ends_also_when_it_fails(team: Team, ada: Chief) -> N
 
 
 def test_an_answer_to_what_was_asked_outside_a_run_is_thought_about_and_not_answered(
-    team: Team, ada: Chief
+    team: Team, ada: Boss
 ) -> None:
     zoe = team.hire('print("ping")')
     kai = team.hire('print("pong")')
     asked = kai.send(zoe, text="hello zoe")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     said = ada.call("conversation.messages", **{"with": zoe.address}, address=kai.address)["envelopes"]
     assert texts(said) == ["hello zoe", "ping"]
     [run] = kai.runs()
     assert (run["text"], run["answer"], run["trace"]) == ("pong", None, asked["message"])
-    assert (
-        run["note"] == "not sent: what it was about was made by a machine or by itself, and wants no answer"
-    )
+    assert run["note"] == "not sent: it would answer only automatic messages or the agent's own notes"
 
 
-def test_answers_travel_back_along_a_chain_of_three(team: Team, ada: Chief) -> None:
+def test_answers_travel_back_along_a_chain_of_three(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("zoe: it is done")')
     kai = team.hire(f"""
 if "please" in TEXTS[0]: send("{zoe.address}", "please, zoe")
@@ -215,7 +224,7 @@ if "please" in TEXTS[0]: send("{kai.address}", "please, kai")
 else: print("nex: " + TEXTS[0])
 """)
     asked = ada.say(nex, text="please, nex")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [reply] = ada.heard(nex)
     assert (reply["text"], reply["reply_to"]) == ("nex: kai: zoe: it is done", asked["message"])
     runs = ada.call("run.list", trace=asked["message"])["runs"]
@@ -233,7 +242,7 @@ else: print("nex: " + TEXTS[0])
     ]
 
 
-def test_results_of_two_errands_go_each_to_their_own_place(team: Team, ada: Chief) -> None:
+def test_results_of_two_errands_go_each_to_their_own_place(team: Team, ada: Boss) -> None:
     """Both come back in one conversation, and wait for one turn."""
     bob = _person(ada)
     kai = team.hire('print("result of " + TEXTS[0])', busy="followup")
@@ -247,13 +256,13 @@ if results: print(" & ".join(results))
     ada.say(nex, text="errand of the boss")
     bob.send(nex, text="errand of bob")
     ada.say(nex, text="another errand of the boss")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     ada.call("agent.pause", name=nex.name)
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert ada.status(nex)["due"] == 3
     ada.call("agent.resume", name=nex.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert sorted(" & ".join(texts(ada.heard(nex))).split(" & ")) == [
         "result of another errand of the boss",
         "result of errand of the boss",
@@ -262,7 +271,7 @@ if results: print(" & ".join(results))
 
 
 def test_the_result_of_an_errand_and_a_question_beside_it_go_each_to_their_own_place(
-    team: Team, ada: Chief
+    team: Team, ada: Boss
 ) -> None:
     kai = team.hire('print("result")')
     nex = team.hire(f"""
@@ -271,13 +280,13 @@ else: print("heard: " + " + ".join(TEXTS))
 """)
     ada.call("agent.pause", name=kai.name)
     ada.say(nex, text="go")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     ada.call("agent.pause", name=nex.name)
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     asked = kai.send(nex, text="a question")
     ada.call("agent.resume", name=nex.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     said = ada.call("conversation.messages", **{"with": nex.address}, address=kai.address)["envelopes"]
     last = said[-1]
     assert (last["from"], last["text"], last["reply_to"]) == (
@@ -288,25 +297,25 @@ else: print("heard: " + " + ".join(TEXTS))
     assert texts(ada.heard(nex)) == ["heard: result"]
 
 
-def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, ada: Chief) -> None:
+def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire('print("I, kai")'), agent(ada.daemon)
     asked = ada.say(kai, zoe, text="who is there?")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [reply] = [one for one in zoe.list() if one["from"] == kai.address]
     [mine] = [one for one in ada.list() if one["from"] == kai.address]
     assert reply["message"] == mine["message"] and reply["conversation"] == asked["conversation"]
     assert reply["text"] == "I, kai" and kai.runs()[0]["answer"] == reply["message"]
 
 
-def test_who_writes_to_one_of_three_has_not_answered_the_three(team: Team, ada: Chief) -> None:
+def test_who_writes_to_one_of_three_has_not_answered_the_three(team: Team, ada: Boss) -> None:
     zoe = agent(ada.daemon)
     kai = team.hire('send("user:boss", "between us"); print("for all")')
     ada.say(kai, zoe)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts([one for one in zoe.list() if one["from"] == kai.address]) == ["for all"]
 
 
-def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, ada: Chief) -> None:
+def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, ada: Boss) -> None:
     kai = team.hire(
         'send("agent:self-talker", "a thought") if "go" in TEXTS[0] else print("hm")', "self-talker"
     )
@@ -316,38 +325,38 @@ def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, a
     assert second["trace"] == first["trace"]
 
 
-def test_a_note_to_oneself_made_outside_a_run_is_answered_nowhere(team: Team, ada: Chief) -> None:
+def test_a_note_to_oneself_made_outside_a_run_is_answered_nowhere(team: Team, ada: Boss) -> None:
     kai = team.hire('print("hm")')
     ada.call("envelope.send", **{"from": kai.address, "to": kai.address, "text": "a thought"})
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     assert (run["text"], run["answer"], run["status"]) == ("hm", None, "completed")
-    assert "wants no answer" in run["note"]
+    assert "own notes" in run["note"]
 
 
-def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: Chief) -> None:
+def test_an_answer_to_somebody_who_has_left_is_kept_in_the_run(team: Team, ada: Boss) -> None:
     bob = _person(ada)
     kai = team.hire('wait_for("gone"); print("too late")')
     bob.send(kai, text="I am leaving")
     wait_until(kai.turns)
     ada.call("user.delete", name=bob.name)
     team.place("gone").touch()
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     assert (run["status"], run["text"], run["answer"]) == ("completed", "too late", None)
-    assert run["note"] == "not sent: nobody else is there"
+    assert run["note"] == "not sent: nobody else is in the conversation"
 
 
 # --- notices -----------------------------------------------------------------------------------
 
 
-def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, ada: Chief) -> None:
+def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, ada: Boss) -> None:
     zoe = team.hire('wait_for("never")')
     kai = team.hire('print("read")')
     number = kai.tell(zoe, text="are you well?")
     wait_until(zoe.turns)
     ada.call("run.cancel", id=zoe.runs()[0]["id"], reason="enough")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert zoe.runs()[0]["status"] == "cancelled" and ada.get(number)["status"] == "failed"
     [notice] = kai.list()
     assert notice["from"] == "agent:system" and notice["status"] == "pending" and number in notice["text"]
@@ -362,7 +371,7 @@ def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, ada: 
     assert answered(ada, kai, "again") == ["read", "read"] and "agent:system" not in kai.turns()[1]
 
 
-def _person(ada: Chief) -> Party:
+def _person(ada: Boss) -> Party:
     name = f"bob-{len(ada.call('user.list')['users'])}"
     token = ada.call("user.register", name=name)["token"]
     return Party(ada.daemon, f"user:{name}", token)

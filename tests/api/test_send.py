@@ -8,7 +8,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import code
-from tests.support.office import Party, agent, agents, at_once, boss, stored
+from tests.support.parties import Party, agent, agents, at_once, boss, stored
 
 
 def request(method: str, id_: int, **params: Any) -> dict[str, Any]:
@@ -77,7 +77,8 @@ def test_one_can_write_to_oneself(daemon: RunningDaemon) -> None:
         ("user:somebody", "unknown_recipient"),
         ("group:core-team", "unknown_recipient"),
         ("channel:telegram:12345", "not_bound"),
-        ("nobody", "bad_address"),
+        ("nobody-here", "unknown_recipient"),
+        ("two words", "bad_address"),
         ("agent:", "bad_address"),
         ("", "bad_address"),
         ("agent:two words", "bad_address"),
@@ -262,14 +263,15 @@ def test_a_namesake_cannot_reply_to_its_predecessors_mail(daemon: RunningDaemon)
 # --- in whose name -------------------------------------------------------------------
 
 
-def test_the_boss_must_say_for_whom(daemon: RunningDaemon) -> None:
+def test_the_boss_sends_for_others_and_without_a_name_as_user_boss(daemon: RunningDaemon) -> None:
     ada, bob = agents(daemon, 2)
     chief = boss(daemon)
-    assert chief.refusal("envelope.send", to=bob.address, text="x") == "sender_missing"
+    chief.send(bob)
     chief.send(bob, from_="user:boss")
     chief.send(bob, from_=ada.address, from_boss=True, from_name="Ada Lovelace")
     assert [(one["from"], one["from_boss"], one["from_name"]) for one in bob.list()] == [
         (ada.address, True, "Ada Lovelace"),
+        ("user:boss", True, "Ada"),
         ("user:boss", True, "Ada"),
     ]
     assert len(ada.ids(box="outbox")) == 1

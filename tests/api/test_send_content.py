@@ -10,7 +10,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import code, line
-from tests.support.office import Party, agents, boss, stored
+from tests.support.parties import Party, agents, boss, stored
 
 MIB = 1024 * 1024
 
@@ -183,7 +183,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_known_one(
     two: tuple[Party, Party], unknown: str, meant: str
 ) -> None:
     ada, bob = two
-    with pytest.raises(Answered, match=rf"{unknown} is no parameter \(did you mean {meant}\?\)") as caught:
+    with pytest.raises(Answered, match=rf"{unknown} is not a parameter \(did you mean {meant}\?\)") as caught:
         ada.call("envelope.send", **{"to": bob.address, "text": "x", unknown: "y"})
     assert caught.value.stable_code == "invalid_params"
 
@@ -209,7 +209,7 @@ def test_a_text_may_have_one_mebibyte_and_not_a_byte_more(two: tuple[Party, Part
 
 def test_a_text_too_long_is_told_its_size_the_limit_and_a_way_out(two: tuple[Party, Party]) -> None:
     ada, bob = two
-    with pytest.raises(Answered, match=r"1048577 bytes .* 1048576.*attachment"):
+    with pytest.raises(Answered, match=r"1048577 bytes.* 1048576.*attachment"):
         ada.send(bob, text="a" * (MIB + 1))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.office import Party, agent, agents, at_once, boss, stored
+from tests.support.parties import Party, agent, agents, at_once, boss, stored
 
 
 def but_for_duplicate(answer: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemon
 from tests.support.daemons import wait_until
-from tests.support.office import Party, at_once
+from tests.support.parties import Party, at_once
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_a_mistyped_timezone_is_told_with_the_nearest_one(refusing: RunningDaemo
 @pytest.mark.parametrize("method", ["agent.list", "envelope.list", "envelope.send", "agent.self"])
 def test_before_setup_everybody_is_told_to_set_up(refusing: RunningDaemon, method: str) -> None:
     for params in ({}, {"token": "hbb_" + "x" * 43}):
-        with pytest.raises(Answered, match="run: hiboss setup") as caught:
+        with pytest.raises(Answered, match="run: hiboss up") as caught:
             refusing.call(method, **params)
         assert caught.value.stable_code == "not_set_up"
 

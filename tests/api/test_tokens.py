@@ -17,7 +17,7 @@ from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, ask, code, line, set_up, wait_until
-from tests.support.office import Party, agent, at_once, boss, stored
+from tests.support.parties import Party, agent, at_once, boss, stored
 
 Ending = Callable[[Party, Party], Any]
 ENDINGS: dict[str, Ending] = {

@@ -11,7 +11,7 @@ import pytest
 from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.core.letters import read_turn
-from tests.support.office import Party, agent, agents, boss
+from tests.support.parties import Party, agent, agents, boss
 
 MINUTES = 60_000
 
@@ -305,7 +305,7 @@ def test_the_boss_names_the_agent_and_sees_what_it_sees(two: tuple[Party, Party]
         ({}, "invalid_params", "--address"),
         ({"address": "agent:nobody-here"}, "unknown_address", "agent:nobody-here"),
         ({"address": "user:boss"}, "invalid_params", "agent:nex"),
-        ({"address": "nex"}, "bad_address", "agent:nex"),
+        ({"address": "nxe"}, "unknown_address", "did you mean nex?"),
         ({"address": "channel:telegram:404"}, "unknown_address", "channel:telegram:404"),
         ({"address": "agent:nex", "status": "pending"}, "invalid_params", "status"),
         ({"address": 7}, "invalid_params", "address"),

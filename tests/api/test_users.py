@@ -6,23 +6,23 @@ import threading
 from typing import Any
 
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent
-from tests.support.thinkers import QUIET, Chief, Team, rest, texts
+from tests.support.parties import Party, agent
+from tests.support.python_agents import QUIET, Boss, Team, texts, wait_until_idle
 
 # --- people --------------------------------------------------------------------------------------
 
 
-def person(ada: Chief, name: str, **fields: Any) -> Party:
+def person(ada: Boss, name: str, **fields: Any) -> Party:
     answer = ada.call("user.register", name=name, **fields)
     assert answer["token"].startswith("hbu_")
     return Party(ada.daemon, f"user:{name}", answer["token"])
 
 
-def test_a_person_converses_with_an_agent(team: Team, ada: Chief) -> None:
+def test_a_person_converses_with_an_agent(team: Team, ada: Boss) -> None:
     carol = person(ada, "carol", display="Carol C.")
     kai = team.hire('print("Hello " + re.search("from-name: (.*)", TURN)[1])')
     sent = carol.send(kai, text="good morning")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [reply] = carol.list()
     assert (reply["text"], reply["from"], reply["reply_to"]) == (
         "Hello Carol C.",
@@ -36,7 +36,7 @@ def test_a_person_converses_with_an_agent(team: Team, ada: Chief) -> None:
     assert ada.heard(kai) == []  # the boss's conversation is another
 
 
-def test_people_are_listed_and_told_apart_from_agents(team: Team, ada: Chief) -> None:
+def test_people_are_listed_and_told_apart_from_agents(team: Team, ada: Boss) -> None:
     dan = person(ada, "dan")
     users = {one["name"]: one for one in dan.call("user.list")["users"]}
     assert users["dan"] == users["dan"] | {"address": "user:dan", "display": "dan", "boss": False}
@@ -49,10 +49,10 @@ def test_people_are_listed_and_told_apart_from_agents(team: Team, ada: Chief) ->
         assert ada.refusal("user.register", name=bad) == "bad_name"
 
 
-def test_a_person_may_not_do_what_the_boss_may(team: Team, ada: Chief) -> None:
+def test_a_person_may_not_do_what_the_boss_may(team: Team, ada: Boss) -> None:
     erin, kai = person(ada, "erin"), team.hire(QUIET)
     ada.say(kai)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     for method, params in (
         ("user.register", {"name": "frank"}),
@@ -69,7 +69,7 @@ def test_a_person_may_not_do_what_the_boss_may(team: Team, ada: Chief) -> None:
     assert erin.call("agent.status", name=kai.name)["agent"]["last_run"] is None
 
 
-def test_a_new_token_ends_the_one_before(ada: Chief) -> None:
+def test_a_new_token_ends_the_one_before(ada: Boss) -> None:
     gina = person(ada, "gina")
     answer = ada.call("user.token.rotate", name="gina")
     assert answer["revoked"] == 1 and gina.refusal("agent.self") == "bad_token"
@@ -78,10 +78,10 @@ def test_a_new_token_ends_the_one_before(ada: Chief) -> None:
     assert ada.refusal("user.token.rotate", name="boss") == "unknown_user"
 
 
-def test_a_person_who_left_has_no_token_and_is_nobodys_correspondent(team: Team, ada: Chief) -> None:
+def test_a_person_who_left_has_no_token_and_is_nobodys_correspondent(team: Team, ada: Boss) -> None:
     hugo, kai = person(ada, "hugo"), team.hire(QUIET)
     hugo.send(kai, text="goodbye")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert ada.call("user.delete", name="hugo") == {"name": "hugo", "deleted": True}
     assert hugo.refusal("agent.self") == "bad_token"
     assert kai.refusal("envelope.send", to="user:hugo", text="?") == "unknown_recipient"
@@ -117,12 +117,13 @@ def test_nothing_was_said_yet(two: tuple[Party, Party]) -> None:
     empty = kai.call("conversation.messages", **{"with": zoe.address})
     assert (empty["conversation"], empty["envelopes"], empty["last"], empty["more"]) == (None, [], 0, False)
     assert kai.refusal("conversation.messages", **{"with": "agent:nobody-here"}) == "unknown_address"
-    assert kai.refusal("conversation.messages", **{"with": "nobody"}) == "bad_address"
+    assert kai.refusal("conversation.messages", **{"with": "nobody-here"}) == "unknown_address"
+    assert kai.refusal("conversation.messages", **{"with": "robot:zoe"}) == "bad_address"
     followed = kai.call("conversation.follow", **{"with": zoe.address}, after=0, timeout="0.01s")
     assert (followed["conversation"], followed["envelopes"], followed["run"]) == (None, [], None)
 
 
-def test_a_conversation_is_followed_live(team: Team, ada: Chief) -> None:
+def test_a_conversation_is_followed_live(team: Team, ada: Boss) -> None:
     kai = team.hire("""
 print(json.dumps({"hiboss": "delta", "text": "well, "}), flush=True)
 wait_for("followed")
@@ -152,7 +153,7 @@ print(json.dumps({"hiboss": "final", "text": "well, yes"}), flush=True)
     assert {one["run"]["id"] for one in seen if one["run"]} == {kai.runs()[0]["id"]}
 
 
-def test_who_follows_hears_that_the_other_has_stopped_without_a_word(team: Team, ada: Chief) -> None:
+def test_who_follows_hears_that_the_other_has_stopped_without_a_word(team: Team, ada: Boss) -> None:
     kai = team.hire('wait_for("stopped")')
     ada.say(kai)
     wait_until(kai.turns)
@@ -163,10 +164,10 @@ def test_who_follows_hears_that_the_other_has_stopped_without_a_word(team: Team,
     assert found["run"] is None and found["state"] == "idle" and found["envelopes"] == []
 
 
-def test_nobody_follows_what_others_say(team: Team, ada: Chief) -> None:
+def test_nobody_follows_what_others_say(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(ada.daemon)
     ada.say(kai, text="between us")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     found = zoe.call("conversation.follow", **{"with": kai.address}, after=0, timeout="0.01s")
     assert found["envelopes"] == [] and found["run"] is None
     assert (

@@ -1,5 +1,6 @@
-"""How to bring each adapter into the situations the contract speaks of. A new adapter: a rig, and a
-word in RIGS."""
+"""Rigs: they bring each adapter into the situations that the contract test needs.
+
+A new adapter needs a rig here, listed in RIGS."""
 
 from __future__ import annotations
 
@@ -30,37 +31,37 @@ def letter(text: str = "hello", **facts: Any) -> Letter:
 
 
 class Rig(Protocol):
-    """One platform account, of which adapters can be made again and again."""
+    """One platform account, for which adapters can be made many times."""
 
     def __init__(self, directory: Path) -> None:
-        """The account exists."""
+        """Make the account."""
 
     def good(self) -> dict[str, Any]:
-        """What the boss gives to bind it."""
+        """Return what the boss gives to bind it."""
 
     def bad(self) -> list[dict[str, Any]]:
-        """What he might give and cannot be bound."""
+        """Return what must be refused by `bind`."""
 
     def make(self) -> Adapter:
-        """The adapter of this account, made anew as for every start."""
+        """Return a new adapter of this account, as it is made for every start."""
 
     def comes_in(self, text: str) -> None:
-        """Somebody says this there."""
+        """Let a message come in on the platform."""
 
     def originals(self) -> int:
-        """How many of those the platform would give again to somebody who asks anew."""
+        """Return how many of those the platform would deliver again."""
 
     def cannot_start(self) -> None:
-        """The next start meets a platform that refuses."""
+        """Let the platform refuse the next start."""
 
     def cannot_post(self) -> None:
-        """The next post meets a platform that is away."""
+        """Let the platform be unreachable for the next post."""
 
     def impossible(self) -> Letter:
-        """A letter that can never be posted, with the platform as it is now."""
+        """Return a letter that can never be posted."""
 
     def posted(self) -> list[str]:
-        """The texts that are there for good."""
+        """Return the texts that were posted."""
 
 
 class FolderRig:

@@ -1,4 +1,4 @@
-"""The contract of adapters (hiboss/core/contracts/adapter.py), held against every adapter there is."""
+"""The contract of adapters (hiboss/core/contracts/adapter.py), tested with every adapter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hiboss.channels import folder
-from hiboss.channels.registry import OURS
+from hiboss.channels.registry import BUILT_IN
 from hiboss.core.contracts.adapter import Adapter, Inbound, Receive
 from hiboss.core.contracts.failures import EnvelopeError, LaneError, Refused
 from hiboss.core.errors import StoreFull
@@ -22,7 +22,7 @@ Story = Callable[[], Coroutine[Any, Any, None]]
 
 @pytest.fixture(params=RIGS, ids=lambda rig: rig.__name__.removesuffix("Rig").lower())
 def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr(folder, "POLL_SECONDS", 0.005)  # nobody here needs to be spared
+    monkeypatch.setattr(folder, "POLL_SECONDS", 0.005)  # nothing here needs the longer pause
     made: Rig = request.param(tmp_path)
     return made
 
@@ -37,7 +37,7 @@ async def started(rig: Rig) -> AsyncIterator[Adapter]:
 
 @asynccontextmanager
 async def listening(rig: Rig, receive: Receive) -> AsyncIterator[asyncio.Task[None]]:
-    """An adapter that listens until the end of the block, and ends then."""
+    """Start an adapter and let it listen until the end of the block."""
     async with started(rig) as adapter:
         task = asyncio.create_task(adapter.listen(receive))
         try:
@@ -55,13 +55,13 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 async def some_polls() -> None:
-    """Long enough for an adapter that hands over twice to do so."""
+    """Wait long enough for an adapter that wrongly hands over twice."""
     for _ in range(20):
         await asyncio.sleep(0.005)
 
 
 class Receiver:
-    """What was handed over; answers as it is told to."""
+    """Collects what was handed over, and answers as it was told to."""
 
     def __init__(self, *answers: bool | Exception) -> None:
         self.arrivals: list[Inbound] = []
@@ -84,7 +84,7 @@ def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> N
     for number, rig in enumerate(RIGS):
         (tmp_path / f"{number}").mkdir()
         made.append(type(rig(tmp_path / f"{number}").make()))
-    assert set(OURS.values()) <= set(made)
+    assert set(BUILT_IN.values()) <= set(made)
 
 
 # --- bind, start, stop -----------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_what_could_not_be_stored_stays_and_comes_again_as_the_same_update(rig: 
             await until(lambda: task.done() or len(receive.arrivals) > 1)
         assert task.done()
         if not task.cancelled():
-            assert task.exception() is not None  # it says what went wrong; it is started again later
+            assert task.exception() is not None  # it raises, and the supervisor restarts it
         assert rig.originals() >= 1
         async with listening(rig, receive):
             await until(lambda: rig.originals() == 0)
@@ -276,7 +276,7 @@ def test_a_post_that_is_confirmed_is_there_and_has_a_name(rig: Rig) -> None:
     async def story() -> None:
         async with started(rig) as adapter:
             names = [await adapter.post(letter(text, id=f"e{text}"), 0, text) for text in ("1", "2")]
-            assert sorted(rig.posted()) == ["1", "2"]  # before the stop: nothing is kept back
+            assert sorted(rig.posted()) == ["1", "2"]  # before the stop: a post is not buffered
             assert len(set(names)) == 2
             assert all(isinstance(name, str) and name for name in names)
 

@@ -1,4 +1,4 @@
-"""Binding agents to places while the daemon runs, unbinding them, and what becomes of their mail."""
+"""Bind and unbind agents while the daemon runs, and what happens to their mail."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.office import agent, boss, stored
-from tests.support.places import HANG, SCRIPTED, Place, notices, post_office, row, written
+from tests.support.parties import agent, boss, stored
+from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, notices, row, written
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="1") as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="1") as running:
         yield running
 
 
@@ -146,12 +146,12 @@ def test_a_post_in_hand_when_its_place_is_unbound_is_no_outage(daemon: RunningDa
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.unbind()
     assert boss(daemon).get(number)["status"] == "failed"
-    other.script(HANG)  # begun later, it is given up later: by then the first one is over
+    other.script(HANG)  # it failed first later, so it is given up later: then the first one is settled
     other.send("later")
     other.wait_for_failures(1)
     written(daemon)
     assert place.lane() == {}
-    assert [one for one in notices(boss(daemon)) if f"to {place.address} since" in one["text"]] == []
+    assert [one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]] == []
     assert boss(daemon).get(number)["attempts"] == 0
     daemon.check()
 
@@ -174,7 +174,7 @@ def test_bound_again_a_place_begins_anew(daemon: RunningDaemon, tmp_path: Path) 
     place.bound(daemon, place.owner)
     assert place.binding != first
     place.send("new")
-    place.wait_for("new")  # a pause belonged to the binding that has ended
+    place.wait_for("new")  # the pause belonged to the old binding
     assert place.owner.get(lost)["status"] == "failed"
     place.comes_in("u1", text="heard again")
     assert "heard again" in [one["text"] for one in place.owner.list()]
@@ -193,7 +193,7 @@ def test_with_an_agent_its_bindings_end_and_their_adapters_stop(
     assert boss(daemon).get(number)["status"] == "failed"
     assert own.owner.name not in bindings(daemon)[f"b{shared.binding}"]["agents"]
     assert shared.life() == ["start"]
-    assert own.lies_there("u1", text="to nobody").exists()
+    assert own.put_in_inbox("u1", text="to nobody").exists()
     daemon.check()
 
 
@@ -237,7 +237,7 @@ def test_the_command_line_binds_lists_and_unbinds(daemon: RunningDaemon, tmp_pat
 
 
 def test_a_reply_leaves_by_the_binding_its_message_came_in(daemon: RunningDaemon, tmp_path: Path) -> None:
-    """Two accounts reach the same place; each carries the answers to what it brought."""
+    """Two accounts reach the same place; each answer leaves by the account its question came from."""
     ada = agent(daemon)
     first, second = (Place(tmp_path).settings(places=["square"]) for _ in range(2))
     for place in (first, second):
@@ -267,7 +267,7 @@ def test_a_reply_from_there_finds_the_message_it_answers(daemon: RunningDaemon, 
 
 
 def test_what_is_answered_lies_in_the_same_chat(daemon: RunningDaemon, tmp_path: Path) -> None:
-    """Platforms count their messages in each chat anew."""
+    """Platforms number their messages per chat."""
     place = Place(tmp_path).settings(places=["garden"])
     place.bound(daemon)
     number = place.send("said in one chat")

@@ -1,4 +1,4 @@
-"""A folder as a channel, through a running daemon: files out, files in, and what is wrong with them."""
+"""The folder adapter in a running daemon: files out, files in, and files that cannot be messages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.office import Envelope, Party, agent, boss
-from tests.support.places import post_office
+from tests.support.parties import Envelope, Party, agent, boss
+from tests.support.scripted_channels import daemon_with_channels
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     env = {"HIBOSS_LIMITS_TEXT_BYTES": "2000", "HIBOSS_LIMITS_ATTACHMENT_BYTES": "5000"}
-    with post_office(tmp_path_factory.mktemp("d"), **env) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d"), **env) as running:
         yield running
 
 
@@ -50,7 +50,7 @@ class Folder:
         return {file.name: file.read_bytes() for file in (self.root / "out").iterdir()}
 
     def put(self, name: str, content: str | bytes = "hello", at: int | None = None) -> Path:
-        """A file appears in `in/`, whole; `at` is the second it was last changed."""
+        """Put a complete file into `in/`; `at` is the time of its last change, in seconds."""
         data = content.encode() if isinstance(content, str) else content
         partial = self.root / "in" / f".{len(os.listdir(self.root / 'in'))}.new"
         partial.write_bytes(data)
@@ -62,14 +62,14 @@ class Folder:
         return sorted(os.listdir(self.root / "in"))
 
     def heard(self, number: int) -> list[Envelope]:
-        """What came in, in order, when so much has."""
+        """Wait until so many messages came in; return them in order."""
         wait_until(lambda: len(self.owner.list(page_size=100)) >= number)
         found = self.owner.list(oldest_first=True, page_size=100)
         assert len(found) == number
         return found
 
     def refused(self) -> dict[str, str]:
-        """The reasons beside what was set aside."""
+        """Return the reasons in `broken/`, by the name of the file."""
         return {
             file.name.removesuffix(".reason.txt"): file.read_text()
             for file in (self.root / "broken").glob("*.reason.txt")
@@ -200,7 +200,7 @@ def test_several_files_come_in_the_order_of_their_times(folder: Folder) -> None:
         (staged / name).write_text(name)
         os.utime(staged / name, (at, at))
     (folder.root / "in").rmdir()
-    staged.rename(folder.root / "in")  # all of them at one instant
+    staged.rename(folder.root / "in")  # all with the same time
     assert [one["text"] for one in folder.heard(4)] == ["k.txt", "z.txt", "m.txt", "a.txt"]
 
 
@@ -221,7 +221,7 @@ def test_what_is_no_finished_plain_file_is_left_alone(folder: Folder, tmp_path: 
     os.mkfifo(inbox / "pipe.txt")
     with socket.socket(socket.AF_UNIX) as listener:
         here = os.getcwd()
-        os.chdir(inbox)  # the name of a socket may not be long
+        os.chdir(inbox)  # the path of a socket must be short
         try:
             listener.bind("socket.txt")
         finally:
@@ -239,17 +239,17 @@ def test_what_is_no_finished_plain_file_is_left_alone(folder: Folder, tmp_path: 
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "empty.txt": ("", "it is empty"),
     "blank.md": (" \n\t\n", "it is empty"),
-    "empty.json": ("", "it is no JSON"),
-    "latin.txt": ("grüße".encode("latin-1"), "it is no UTF-8 text"),
-    "latin.json": ('{"text": "grüße"}'.encode("latin-1"), "it is no UTF-8 text"),
-    "torn.json": ('{"text": ', "it is no JSON"),
+    "empty.json": ("", "it is not JSON"),
+    "latin.txt": ("grüße".encode("latin-1"), "it is not UTF-8 text"),
+    "latin.json": ('{"text": "grüße"}'.encode("latin-1"), "it is not UTF-8 text"),
+    "torn.json": ('{"text": ', "it is not JSON"),
     "list.json": ("[]", "it must be an object"),
     "deep.json": ("[" * 100_000, "it is"),
     "number.json": ('{"text": ' + "1" * 5000 + "}", "it is"),
-    "near.json": ('{"txt": "x"}', "txt is no part of a message (did you mean text?)"),
-    "far.json": ('{"priority": "x"}', "priority is no part of a message; there are: text"),
-    "kind.json": ('{"text": 5}', "text must be text"),
-    "author.json": ('{"text": "x", "author": {"name": 5}}', "author must be an object of texts"),
+    "near.json": ('{"txt": "x"}', "unknown key txt (did you mean text?)"),
+    "far.json": ('{"priority": "x"}', "unknown key priority; a message can have: text"),
+    "kind.json": ('{"text": 5}', "text must be a text"),
+    "author.json": ('{"text": "x", "author": {"name": 5}}', "author must be an object with text values"),
     "notext.json": ('{"subject": "x"}', "it is empty"),
     "surrogate.json": (r'{"text": "\ud800"}', ""),
     "surrogate-author.json": (r'{"text": "x", "author": {"\ud800": "x"}}', ""),
@@ -288,12 +288,12 @@ def test_names_of_all_kinds_come_in_and_go_aside(folder: Folder) -> None:
     wait_until(lambda: "behind them all" in [one["text"] for one in folder.owner.list()])
     wait_until(lambda: not os.listdir(folder.root / ".taken"))
     texts = [one["text"] for one in folder.owner.list(oldest_first=True)]
-    run_blocking = os.listdir(folder.root / "broken")
+    broken = os.listdir(folder.root / "broken")
     assert "of two lines" in texts
-    # A name that is no UTF-8 may be taken or refused, but is not lost and stops nobody.
-    assert ("of a strange name" in texts) != any(name.startswith("text-") for name in run_blocking)
-    assert len([name for name in run_blocking if not name.endswith(".reason.txt")]) >= len(names) + 1
-    assert len(run_blocking) % 2 == 0
+    # A name that is not UTF-8 may be taken or refused, but the file is not lost and stops no other.
+    assert ("of a strange name" in texts) != any(name.startswith("text-") for name in broken)
+    assert len([name for name in broken if not name.endswith(".reason.txt")]) >= len(names) + 1
+    assert len(broken) % 2 == 0
     assert folder.shown()["last_error"] is None
 
 
@@ -326,7 +326,7 @@ def test_a_folder_that_is_away_is_waited_for_and_then_goes_on_both_ways(folder: 
     wait_until(lambda: folder.shown()["state"] == "failed")
     (number,) = folder.owner.send(folder.address, text="after")["ids"]
     wait_until(lambda: folder.owner.get(number)["attempts"] == 1)
-    assert not folder.root.exists()  # what is posted must not land under a mount point
+    assert not folder.root.exists()  # nothing may be written below a mount point that is not mounted
     folder.root.mkdir()
     wait_until(lambda: folder.owner.get(number)["status"] == "done")
     assert folder.out() == {f"{number}.txt": b"after"}
@@ -357,7 +357,7 @@ def test_a_folder_that_cannot_be_written_makes_the_lane_wait_and_says_so(folder:
 
 
 def test_out_taken_away_alone_is_made_again(folder: Folder) -> None:
-    """People tidy up."""
+    """Somebody may delete the directories."""
     shutil.rmtree(folder.root / "out")
     (number,) = folder.owner.send(folder.address, text="x")["ids"]
     wait_until(

@@ -1,4 +1,4 @@
-"""The folder adapter by itself: what must not depend on when somebody looks."""
+"""The folder adapter without a daemon: each poll is made by the test."""
 
 from __future__ import annotations
 
@@ -48,31 +48,31 @@ def replace(file: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [grow, touch, replace])
-def test_a_file_is_taken_only_when_two_looks_saw_the_same(
+def test_a_file_is_taken_only_when_it_is_unchanged_since_the_last_poll(
     adapter: FolderAdapter, root: Path, change: Callable[[Path], None]
 ) -> None:
     file = root / "in" / "a.txt"
     file.write_text("begun")
-    adapter._take()
+    adapter._take_files()
     change(file)
-    adapter._take()
+    adapter._take_files()
     assert file.exists()
     content = file.read_text()
-    adapter._take()
+    adapter._take_files()
     assert not file.exists()
     assert taken(root) == [content]
 
 
-def test_a_file_seen_and_gone_is_no_trouble(adapter: FolderAdapter, root: Path) -> None:
+def test_a_file_that_disappears_between_two_polls_does_no_harm(adapter: FolderAdapter, root: Path) -> None:
     file = root / "in" / "a.txt"
     file.write_text("x")
-    adapter._take()
+    adapter._take_files()
     file.unlink()
-    adapter._take()
+    adapter._take_files()
     file.write_text("back again")
-    adapter._take()
-    assert taken(root) == []  # that was one look at this one
-    adapter._take()
+    adapter._take_files()
+    assert taken(root) == []  # this file was seen by one poll only
+    adapter._take_files()
     assert taken(root) == ["back again"]
 
 
@@ -97,12 +97,12 @@ def test_the_same_envelope_again_writes_the_same_files(
     source = tmp_path / "source"
     source.write_text("content")
     one = letter(files=tuple(File("a.txt", str(source), "text/plain") for _ in range(3)))
-    looks = []
+    listings = []
     for _ in range(2):
         assert asyncio.run(adapter.post(one, 0, "hello")) == "e1.txt"
-        looks.append({file.name: file.read_text() for file in (root / "out").iterdir()})
-    assert looks[0] == looks[1]
-    assert sorted(looks[0].values()) == ["content"] * 3 + ["hello"]
+        listings.append({file.name: file.read_text() for file in (root / "out").iterdir()})
+    assert listings[0] == listings[1]
+    assert sorted(listings[0].values()) == ["content"] * 3 + ["hello"]
 
 
 def test_what_a_crash_left_half_written_is_written_over(adapter: FolderAdapter, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Adapters are looked after: one that fails takes nobody down, does not spin, and comes back."""
+"""The supervisor: an adapter that fails does not stop others, is not restarted without pause, and comes back."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import pytest
 
 from hiboss.channels import supervisor as crew_module
 from hiboss.channels.registry import Registry
-from hiboss.channels.supervisor import PAUSES, SOUND_MS, Slot, Supervisor
+from hiboss.channels.supervisor import PAUSES, STABLE_MS, Slot, Supervisor
 from hiboss.core.contracts.adapter import Inbound
 from hiboss.core.errors import BadSetting, UnknownAdapter
 from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.odd_adapters import SECRET
-from tests.support.office import agent, boss
-from tests.support.places import Place, notices, post_office, row
+from tests.support.faulty_adapters import SECRET
+from tests.support.parties import agent, boss
+from tests.support.scripted_channels import Place, daemon_with_channels, notices, row
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d")) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
 def bound(place: Place, daemon: RunningDaemon) -> Place:
-    """Bound, and not waited for: it may never run."""
+    """Bind it without waiting: it may never run."""
     place.bind(agent(daemon))
     return place
 
@@ -149,18 +149,18 @@ def test_state_and_last_error_are_shown_by_the_command_line(daemon: RunningDaemo
     place.unbind()
 
 
-# --- by itself, with other pauses ------------------------------------------------------
+# --- without a daemon, with other pauses -----------------------------------------------
 
 
 class Watched:
-    """A crew of its own, with what it said."""
+    """A supervisor without a daemon, and what it reported."""
 
     def __init__(self) -> None:
         self.bus = Bus()
         self.events = self.bus.subscribe()
         self.told: list[str] = []
         self.received: list[Inbound] = []
-        registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.odd_adapters"])
+        registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
         self.supervisor = Supervisor(registry, self.bus, self._receive, self._runs, self._fails)
 
     async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
@@ -245,8 +245,8 @@ def test_having_run_well_for_a_while_an_adapter_is_forgiven(
             await until(lambda: slot.state == "running")
             assert slot.crashes == 3
             pauses(monkeypatch, 3600.0)
-            slot.since -= SOUND_MS + 1
-            place.lies_there("u1", wrong="no part of a message")  # it crashes over this
+            slot.since -= STABLE_MS + 1
+            place.put_in_inbox("u1", wrong="no part of a message")  # this makes it crash
             await until(lambda: slot.state == "failed")
             assert slot.crashes == 1
 
@@ -287,7 +287,7 @@ def test_closing_stops_every_adapter_once(tmp_path: Path, kind: str) -> None:
 def test_an_unknown_kind_of_adapter_is_a_failure_of_that_binding_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its module was taken out of the settings while it was bound."""
+    """Its module was removed from the settings while it was bound."""
     pauses(monkeypatch, 3600.0)
 
     async def story() -> None:

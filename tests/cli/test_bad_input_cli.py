@@ -174,7 +174,7 @@ def _everyday() -> Iterator[Row]:
         ("envelope.read", "read %pending %others", "not_found", "%others"),
         ("envelope.list", "inbox -n 1000", "invalid_params", "page_size|1000|1 to 100"),
         ("envelope.list", "inbox --from spar", "unknown_address", "agent:spare?"),
-        ("envelope.list", "inbox --after x", "bad_cursor", "x is no cursor"),
+        ("envelope.list", "inbox --after x", "bad_cursor", "x is not a valid cursor"),
         ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
         ("conversation.messages", "chat spar --once x", "unknown_address", "agent:spare?"),
         ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),

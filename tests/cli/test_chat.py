@@ -51,8 +51,8 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
         assert [len(line) for line in terminal.lines[start + 1 : end - 1]] == [columns] * (150 // columns)
         note = " ".join(" ".join(terminal.lines[end + 1 :]).split())
         assert note == (
-            f"{name} is given no turns; it answers when it fetches its mail "
-            f"Talking with {name}. Enter sends; /help says the rest. >"
+            f"{name} gets no turns; it answers when it fetches its mail "
+            f"Talking with {name}. Enter sends; /help shows the commands. >"
         )
 
 
@@ -177,7 +177,7 @@ def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_pat
         terminal.press("too much\r")
         terminal.see("is working")
         terminal.press("/cancel\r")
-        terminal.see("notice: Not delivered: ", "hiboss envelope retry --as boss --id ")
+        terminal.see("notice: Not delivered: ", "hiboss envelope retry e")
         terminal.until(lambda: "is working" not in terminal.text)
     assert said(office, name)[0]["status"] == "failed"
 
@@ -186,7 +186,7 @@ def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: P
     with gated(office, tmp_path) as (name, _):
         office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
         with talking(office, name) as terminal:
-            terminal.see(f"{name} is paused: lunch (hiboss agent resume --as boss --name {name})")
+            terminal.see(f"{name} is paused: lunch (hiboss agent resume {name})")
             terminal.press("are you there?\r")
             terminal.see("are you there?\n")
             office.daemon.call("agent.resume", token=office.token("boss"), name=name)
@@ -199,7 +199,7 @@ def test_an_agent_that_is_at_work_for_somebody_else_is_told_of(office: Office, t
     with gated(office, tmp_path) as (name, _):
         office.send(other, name, "mine first")
         with talking(office, name) as terminal:
-            terminal.see(f"{name} is at work on something else")
+            terminal.see(f"{name} is working on something else")
             terminal.press("and then mine\r")
             terminal.see("you  ")
             assert "thinking aloud" not in terminal.text  # what it says there is not said here
@@ -279,7 +279,7 @@ def test_an_unknown_command_is_refused_and_kept_and_nothing_is_sent(office: Offi
         terminal.see("error: there is no command /hepl (did you mean /help?); there are /help, /status")
         terminal.see_last("> /hepl me")
         terminal.press("\x03/status now\r")
-        terminal.see("error: /status takes nothing more")
+        terminal.see("error: /status takes no text")
         terminal.press("\x03//etc/passwd is a path\r")
         terminal.until(lambda: texts(office, name))
     assert texts(office, name) == ["/etc/passwd is a path"]
@@ -326,7 +326,10 @@ def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_pa
             tell_boss(office, name, "before the storm")
             terminal.see("before the storm")
             office.daemon.kill()
-            terminal.see("The daemon is away; going on when it is back.", "no daemon answers; trying again")
+            terminal.see(
+                "The daemon is away; the conversation continues when it is back.",
+                "no daemon answers; hiboss tries again",
+            )
             terminal.press("/nearly lost\x01/\x05\r")  # //nearly lost
             terminal.see("error: no daemon answers at ")
             terminal.see_last("> //nearly lost")
@@ -382,10 +385,34 @@ def test_the_window_may_change_its_size(office: Office) -> None:
         terminal.see("You said: some words that take more\nthan forty columns")
 
 
+@pytest.mark.parametrize("wraps_again", [False, True])
+@pytest.mark.parametrize(("before", "after"), [(80, 40), (40, 80), (100, 30)])
+def test_a_window_that_changes_its_size_while_an_answer_comes_keeps_no_stale_lines(
+    office: Office, tmp_path: Path, before: int, after: int, wraps_again: bool
+) -> None:
+    question = "a question that is long enough to need more than one row of the window"
+    with gated(office, tmp_path) as (name, gate), talking(office, name, columns=before) as terminal:
+        terminal.ready()
+        terminal.press(f"{question}\r")
+        terminal.see(f"{name} is working, ", "thinking aloud")
+        terminal.press("typed meanwhile, and this is long enough as well")
+        terminal.until(lambda: terminal.flat.endswith("as well"))
+        terminal.resize(after, 50, wraps_again=wraps_again)
+        terminal.until(lambda: len(re.findall("is working, ", terminal.flat)) == 1, "one line about the work")
+        shown = f"Talking with {name}. Enter sends; /help shows the commands. you "
+        terminal.until(lambda: shown in terminal.flat and terminal.flat.count("thinking aloud") == 1)
+        for text in ("Talking with", question[:20], "typed meanwhile"):
+            assert terminal.flat.count(text) == (2 if text == question[:20] else 1), terminal.text
+        gate.touch()
+        terminal.see("answer to a question")
+        terminal.until(lambda: "is working" not in terminal.text)
+        assert "thinking aloud" not in terminal.text and terminal.flat.count("Talking with") == 1
+
+
 def test_a_terminal_that_cannot_show_it_gets_an_error_that_teaches(office: Office) -> None:
     with talking(office, "nex", env={"TERM": "dumb"}) as terminal:
         assert terminal.ended() == 2
         assert "--once" in terminal.text
     with talking(office, "nex", "--timeout", "5s") as terminal:
         assert terminal.ended() == 2
-        assert "--timeout goes with --once" in terminal.text
+        assert "--timeout needs --once" in terminal.text

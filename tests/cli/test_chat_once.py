@@ -85,7 +85,7 @@ def test_files_go_along_and_come_back_as_lines(office: Office, tmp_path: Path) -
         done = question.done()
     path = office.envelope(number)["attachments"][0]["path"]
     assert (done.rc, done.stdout) == (0, f"better\n- [file] better.txt ({path})\n")
-    assert done.stderr == f"note: {name} is given no turns; it answers when it fetches its mail\n"
+    assert done.stderr == f"note: {name} gets no turns; it answers when it fetches its mail\n"
 
 
 def test_the_answer_to_an_earlier_question_is_not_taken_for_this_one(office: Office, tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_when_the_time_is_up_it_ends_with_4_and_says_where_the_answer_will_be(of
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s")
     assert (done.rc, done.stdout) == (4, "")
     assert done.stderr.splitlines() == [
-        f"note: {name} is given no turns; it answers when it fetches its mail",
-        "note: no answer within 0.1 s; what still comes lies in the inbox (hiboss inbox)",
+        f"note: {name} gets no turns; it answers when it fetches its mail",
+        "note: no answer within 0.1 s; a later one comes into your inbox (hiboss inbox)",
     ]
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s", "--json")
     assert (done.rc, done.stderr) == (4, "")
@@ -147,7 +147,7 @@ def test_a_paused_agent_is_waited_for_with_a_note(office: Office, tmp_path: Path
             note = question.process.stderr.readline()
             office.daemon.call("agent.resume", token=office.token("boss"), name=name)
             done = question.done()
-    assert note == f"note: {name} is paused: lunch (hiboss agent resume --as boss --name {name})\n"
+    assert note == f"note: {name} is paused: lunch (hiboss agent resume {name})\n"
     assert (done.rc, done.stdout, done.stderr) == (0, "answer to hello?\n", "")
 
 
@@ -161,8 +161,8 @@ def test_a_question_that_fails_ends_with_1_and_the_reason(office: Office, tmp_pa
         done = question.done()
     (sent,) = said(office, name)
     message = (
-        f"{name} did not deal with it: the boss cancelled it: too dear "
-        f"(again: hiboss envelope retry --as boss --id {sent['id']})"
+        f"{name} did not answer: the boss cancelled it: too dear "
+        f"(to retry: hiboss envelope retry {sent['id']})"
     )
     assert (done.rc, done.stdout) == (1, "")
     assert done.error["message"] == message if json else done.stderr == f"error: {message}\n"
@@ -175,7 +175,7 @@ def test_an_agent_that_fails_is_told_of_while_it_is_tried_again(office: Office) 
         note = question.process.stderr.readline()
         question.process.send_signal(signal.SIGINT)
         done = question.done()
-    assert note == f"note: {name} did not manage: it ended with exit status 1; it is tried again\n"
+    assert note == f"note: {name} failed: it ended with exit status 1; hiboss tries again\n"
     assert (done.rc, done.stdout) == (130, "")
 
 
@@ -191,7 +191,10 @@ def test_a_daemon_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
             office.daemon.start()
             reply(office, name, "here I am", reply_to=got["id"])
             done = question.done()
-    assert note == "note: the daemon is away; trying again every second (hiboss daemon start)\n"
+    assert (
+        note
+        == "note: the daemon is away; hiboss tries again every second (to start it: hiboss daemon start)\n"
+    )
     assert (done.rc, done.stdout, done.stderr) == (0, "here I am\n", "")
 
 
@@ -201,7 +204,7 @@ def test_a_daemon_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
 def test_an_agent_nobody_knows_is_refused_with_a_hint(office: Office) -> None:
     done = office("chat", "nxe", "--once", "hello?")
     assert (done.rc, done.stdout) == (1, "")
-    assert "(did you mean agent:nex?)" in done.stderr
+    assert "(did you mean nex?)" in done.stderr
 
 
 def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tmp_path: Path) -> None:
@@ -211,20 +214,20 @@ def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tm
         assert done.rc == 4 and "talking with" not in done.stderr  # nex, who has no provider
         office.daemon.register("abe")
         done = office("chat", "--once", "hello?")
-        assert done.rc == 2 and "say with whom: abe, nex; none of them has a provider" in done.stderr
+        assert done.rc == 2 and "name one of abe, nex; none of them has a provider" in done.stderr
         office.daemon.call("agent.set", token=boss, name="nex", provider="demo")
         done = office("chat", "--once", "the one")
         assert (done.rc, done.stdout) == (0, "You said: the one\n")
-        assert done.stderr == "note: talking with nex; for another one: hiboss chat NAME\n"
+        assert done.stderr == "note: talking with nex; for another agent: hiboss chat NAME\n"
         for name in ("abe", "nex"):
             office.daemon.call("agent.delete", token=boss, name=name)
         done = office("chat", "--once", "hello?")
-        assert done.rc == 2 and "hiboss agent register --name nex --provider demo" in done.stderr
+        assert done.rc == 2 and "hiboss agent register nex --provider demo" in done.stderr
 
 
 def test_wrong_words_are_refused(office: Office, tmp_path: Path) -> None:
     for words, part in [
-        (["--once", "x", "--timeout", "soon"], "soon is no length of time"),
+        (["--once", "x", "--timeout", "soon"], "soon is not a valid duration"),
         (["--once", "-", "--token", "-"], "standard input can be the token or the text"),
         (["--once", ""], "code: empty_message"),
         (["--once", "x", "--attachment", str(tmp_path / "nowhere")], "code: attachment_missing"),

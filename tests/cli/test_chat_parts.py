@@ -91,6 +91,7 @@ def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.Monke
 def test_whom_one_talks_with() -> None:
     kai = {"name": "kai", "address": "agent:kai", "mode": "pull", "provider": None}
     nex = {"name": "nex", "address": "agent:nex", "mode": "run", "provider": "demo"}
+
     def chosen(named: str | None, *team: dict[str, Any]) -> Other:
         found = choose(named, list(team))
         assert found is not None

@@ -91,12 +91,12 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
         ("hiboss inbox --pe", ["--peek"]),
         ("hiboss chat --on", ["--once"]),
         ("hiboss lane ", ["list", "retry", "pause", "resume"]),
-        ("hiboss lane pause --ad", ["--address"]),
+        ("hiboss lane pause --to", ["--token"]),
         ("hiboss envelope re", ["read", "release", "retry", "restore"]),
         ("hiboss agent token ", ["rotate", "revoke"]),
         ("hiboss permission policy s", ["set"]),
         ("hiboss envelope list --st", ["--status"]),
-        ("hiboss agent token rotate --na", ["--name"]),
+        ("hiboss agent token rotate --na", []),  # an old flag is taken, and not suggested
         ("hiboss envelope list --status ", ["pending", "done", "failed", "cancelled"]),
         ("hiboss envelope list --status d", ["done"]),
         ("hiboss envelope list --status=d", ["--status=done"]),
@@ -124,41 +124,44 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("hiboss agent set ", ["kai", "nex"]),
         ("hiboss agent set --name ", ["kai", "nex"]),
-        ("hiboss agent delete --as kai --name N", ["nex"]),
-        ("hiboss agent token rotate --name k", ["kai"]),
-        ("hiboss agent register --name ", []),
+        ("hiboss agent delete --as kai N", ["nex"]),
+        ("hiboss agent token rotate k", ["kai"]),
+        ("hiboss agent register k", []),
         ("hiboss boss set --name ", []),
         ("hiboss envelope send --to ", ["agent:kai", "agent:nex", "user:boss", "user:ann"]),
-        ("hiboss send ", ["kai", "nex", "user:boss", "user:ann"]),
-        ("hiboss send user:a", ["user:ann"]),
-        ("hiboss chat ", ["kai", "nex"]),
+        ("hiboss send ", ["kai", "nex", "boss", "ann"]),
+        ("hiboss send a", ["ann"]),
+        ("hiboss chat ", ["kai", "nex", "boss", "ann"]),
         ("hiboss chat --as kai n", ["nex"]),
         ("hiboss inbox --from k", ["kai"]),
-        ("hiboss agent status --name n", ["nex"]),
-        ("hiboss user delete --name ", ["ann"]),
-        ("hiboss user token rotate --name ", ["ann"]),
-        ("hiboss user register --name ", []),
+        ("hiboss agent status n", ["nex"]),
+        ("hiboss agent background n", ["nex"]),
+        ("hiboss user delete ", ["ann"]),
+        ("hiboss user token rotate ", ["ann"]),
+        ("hiboss user register a", []),
         ("hiboss read --as kai ", ["e2"]),
         ("hiboss reply --as kai ", ["e2"]),
         ("hiboss run list --agent k", ["kai"]),
-        ("hiboss run get --id ", ["r1"]),
-        ("hiboss run get --as kai --id ", []),
+        ("hiboss run get ", ["r1"]),
+        ("hiboss run get --as kai r", []),
+        ("hiboss run tail ", ["r1"]),
         ("hiboss run cancel --id ", ["r1"]),
         ("hiboss envelope send --from-name x --to agent:k", ["agent:kai"]),
         ("hiboss envelope list --from=user", ["--from=user:boss", "--from=user:ann"]),
         ("hiboss envelope list --address agent:n", ["agent:nex"]),
         ("hiboss envelope list --as ", ["ann", "boss", "kai", "nex"]),
         ("hiboss agent self --as k", ["kai"]),
-        ("hiboss envelope read --as kai --id ", ["e2"]),
-        ("hiboss envelope restore --as kai --id ", ["e1"]),
-        ("hiboss envelope ack --address agent:kai --id ", ["e2"]),
-        ("hiboss envelope cancel --as nex --id ", ["e2"]),
-        ("hiboss envelope get --as nex --id ", ["e3", "e2", "e1"]),
+        ("hiboss envelope read --as kai ", ["e2"]),
+        ("hiboss envelope restore --as kai ", ["e1"]),
+        ("hiboss envelope ack --address agent:kai ", ["e2"]),
+        ("hiboss envelope cancel --as nex ", ["e2"]),
+        ("hiboss envelope get --as nex ", ["e3", "e2", "e1"]),
         ("hiboss envelope send --as kai --reply-to e", ["e2"]),
         ("hiboss envelope list --as kai --thread ", ["e2"]),
-        ("hiboss cron show --as kai --id ", ["s1"]),
-        ("hiboss cron delete --as nex --id ", []),
+        ("hiboss cron show --as kai ", ["s1"]),
+        ("hiboss cron delete --as nex s", []),
         ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
         ("hiboss watch --address agent:n", ["agent:nex"]),
     ],
@@ -168,21 +171,21 @@ def test_names_and_ids_are_those_of_this_office(office: Office, line: str, expec
 
 
 def test_who_asks_is_found_as_the_command_finds_it(office: Office) -> None:
-    line = "hiboss envelope read --id "
+    line = "hiboss envelope read e"
     assert values(office, line) == []  # the boss, who has no mail
     assert values(office, line, HIBOSS_TOKEN=office.token("kai")) == ["e2"]
-    assert values(office, f"hiboss envelope read --token @{office.home.profile('kai')} --id ") == ["e2"]
-    assert values(office, "hiboss envelope read --as nex --id ", HIBOSS_TOKEN=office.token("kai")) == ["e3"]
+    assert values(office, f"hiboss envelope read --token @{office.home.profile('kai')} ") == ["e2"]
+    assert values(office, "hiboss envelope read --as nex ", HIBOSS_TOKEN=office.token("kai")) == ["e3"]
 
 
 @pytest.mark.parametrize("how", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
     "line",
     [
-        "hiboss agent set --as nobody --name ",
-        "hiboss agent set --token hba_wrong --name ",
-        "hiboss agent set --token - --as kai --name ",
-        "hiboss envelope get --as kai --address nonsense --id e9",
+        "hiboss agent set --as nobody ",
+        "hiboss agent set --token hba_wrong ",
+        "hiboss agent set --token - --as kai ",
+        "hiboss envelope read --as kai --address nonsense e9",
         'hiboss envelope send --text "unclosed --to ',
         "",
     ],
@@ -194,7 +197,7 @@ def test_what_cannot_be_answered_is_answered_with_silence(office: Office, how: s
 
 def test_without_a_daemon_or_a_home_there_are_no_names_and_no_noise(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "home")
-    for line in ("hiboss agent set --name ", "hiboss envelope send --to ", "hiboss envelope list --as "):
+    for line in ("hiboss agent set k", "hiboss envelope send --to ", "hiboss envelope list --as "):
         assert values(shell, line) == []
     assert list(tmp_path.iterdir()) == []
     assert shell(env={"_HIBOSS_COMPLETE": "complete_tcsh"}).stderr == ""
@@ -204,11 +207,13 @@ def test_without_a_daemon_or_a_home_there_are_no_names_and_no_noise(tmp_path: Pa
 
 
 def test_fish_gets_what_each_value_is(office: Office) -> None:
-    done = ask(office, "fish", "hiboss envelope get --as kai --id ")
+    done = ask(office, "fish", "hiboss envelope get --as kai ")
     assert done.stdout == "e2\tagent:nex the second\ne3\tagent:kai take your time\n"
-    assert ask(office, "fish", "hiboss run tail --id ").stdout == "r1\tnex running\n"
-    assert ask(office, "fish", "hiboss agent set --provider d").stdout == "demo\ta few words, built in\n"
-    evil = ask(office, "fish", "hiboss agent set --name k").stdout
+    assert ask(office, "fish", "hiboss run tail ").stdout == "r1\tnex running\n"
+    assert (
+        ask(office, "fish", "hiboss agent set --provider d").stdout == "demo\tbuilt in, to try things out\n"
+    )
+    evil = ask(office, "fish", "hiboss agent set k").stdout
     assert evil == "kai\tit’s (touch PWNED) touch PWNED x /b (ok) 31mred\n"
 
 

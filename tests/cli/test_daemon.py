@@ -81,7 +81,7 @@ def test_a_home_below_a_file_is_said_and_no_traceback_is_shown(tmp_path: Path) -
     for words in (("daemon", "start"), ("setup",), ("daemon", "restart")):
         done = shell(*words)
         assert (done.rc, done.stdout) == (1, ""), words
-        assert done.stderr.startswith("error: the home ") and "Not a directory" in done.stderr
+        assert done.stderr.startswith("error: the home directory ") and "Not a directory" in done.stderr
         assert "HIBOSS_HOME" in done.stderr and "code: home_unusable" in done.stderr
 
 

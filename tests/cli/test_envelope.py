@@ -52,7 +52,7 @@ def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
             "Ada L",
         ),
         *("--to", f"agent:{reader}", "--text", "# fine", "--subject", "Re: it", "--priority", "high"),
-        *("--type", "markdown", "--not-interruptible", "--trace-id", "errand-7", "--reply-to", asked),
+        *("--type", "markdown", "--trace-id", "trace-7", "--reply-to", asked),
         *("--deliver-at", "2099-01-27 16:30", "--meta", "n=1", "--key", "once", "--json"),
     )
     assert (done.rc, done.stderr) == (0, "")
@@ -67,7 +67,6 @@ def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
         "subject": "Re: it",
         "priority": "high",
         "type": "markdown",
-        "interruptible": False,
         "trace": "errand-7",
         "reply_to": office.envelope(asked)["message"],
         "thread": office.envelope(asked)["thread"],

@@ -11,6 +11,7 @@ import pytest
 from wcwidth import wcswidth
 
 from tests.support.cli import Done, Office, open_office, wait_until
+from tests.support.talk import gated
 from tests.support.terminal import on_terminal
 
 PLAIN = {"NO_COLOR": "1"}
@@ -155,6 +156,33 @@ def test_a_run_is_listed_and_shown_with_its_answer(office: Office) -> None:
     assert office("run", "get", "--as", "kai", "--id", run).rc == 1
 
 
+def test_tail_without_an_id_follows_the_newest_run(tmp_path: Path) -> None:
+    for name in ("home", "first", "second"):
+        (tmp_path / name).mkdir()
+    with (
+        open_office(tmp_path / "home") as office,
+        gated(office, tmp_path / "first") as (older, _),
+        gated(office, tmp_path / "second") as (newer, gate),
+    ):
+        none = office("run", "tail")
+        assert (none.rc, none.stdout) == (1, "") and "code: nothing_running" in none.stderr
+        first, second = running(office, older), running(office, newer)
+        with office.open("run", "tail") as tail:
+            assert tail.stdout is not None and tail.stderr is not None
+            note = tail.stderr.readline()
+            gate.touch()
+            shown = tail.stdout.read()
+        assert note == f"note: following {second} ({newer}); also running: {first} ({older})\n"
+        assert f"id: {second}\n" in shown and "status: completed\n" in shown
+
+
+def running(office: Office, name: str) -> str:
+    """The run that a message has started."""
+    assert office("send", name, "start").rc == 0
+    listed = ("run", "list", "--agent", name, "--status", "running")
+    return str(wait_until(lambda: office(*listed).values("id"))[0])
+
+
 def test_a_turn_that_fails_says_why_in_run_and_status(office: Office) -> None:
     sent = office("send", "kai", "can you?")
     wait_until(lambda: office.envelope(sent.record["id"])["last_error"])
@@ -217,11 +245,31 @@ def test_what_is_said_of_how_an_agent_thinks_is_kept_and_shown(office: Office, t
     secret = office(
         "agent", "set", "--as", "boss", "--name", "max", "--provider", "webhook", "--url", "https://x.invalid"
     )
-    assert secret.record["webhook-secret"].startswith("whsec_") and "shown this once" in secret.stderr
+    assert secret.record["webhook-secret"].startswith("whsec_") and "shown only now" in secret.stderr
     assert office("agent", "delete", "--as", "boss", "--name", "max", "--yes").rc == 0
 
 
 # --- on a terminal -------------------------------------------------------------------
+
+
+def test_an_inbox_on_a_terminal_marks_only_what_it_showed_in_full(office: Office, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    texts = {"short": "a short line", "lines": "two\nshort lines", "long": "long " * 40}
+
+    def write(**params: Any) -> str:
+        sent = office.daemon.call("envelope.send", token=office.token("kai"), to="ann", **params)
+        return str(sent["ids"][0])
+
+    ids = {name: write(text=text) for name, text in texts.items()}
+    ids["subject"] = write(text="this is not shown", subject="a subject")
+    ids["file"] = write(text="see the file", attachments=[str(tmp_path / "a.txt")])
+    shown = on_terminal(office, "inbox", "--as", "ann", env=PLAIN)
+    assert shown.rc == 0 and "a short line\n" in shown.stdout
+    cut = [ids[name] for name in ("file", "subject", "long")]
+    assert unread(office, "--as", "ann") == cut
+    assert shown.stderr == f"Not shown in full, still unread: hiboss read {' '.join(cut)}\n"
+    assert office("inbox", "--as", "ann").rc == 0  # into a pipe, everything is shown in full
+    assert unread(office, "--as", "ann") == []
 
 
 def test_runs_and_the_team_are_tables(office: Office) -> None:

@@ -146,8 +146,8 @@ WRONG = [
         "hiboss envelope list",
     ),
     (
-        ("agent", "token", "rotate", "--nam", "x"),
-        "there is no option --nam (did you mean --name?)",
+        ("agent", "token", "rotate", "x", "--jsno"),
+        "there is no option --jsno (did you mean --json?)",
         "hiboss agent token rotate",
     ),
     (("--verson",), "there is no option --verson (did you mean --version?)", "hiboss"),
@@ -161,27 +161,68 @@ WRONG = [
         "--priority cannot be urgent; right would be critical, high, normal, low",
         "hiboss envelope send",
     ),
-    (("envelope", "get"), "the option --id is missing", "hiboss envelope get"),
+    (("envelope", "get"), "ID is missing: hiboss envelope get ID", "hiboss envelope get"),
+    (("envelope", "read"), "ID is missing: hiboss envelope read ID…", "hiboss envelope read"),
+    (("agent", "pause"), "NAME is missing: hiboss agent pause NAME", "hiboss agent pause"),
+    (("cron", "explain"), "EXPR is missing: hiboss cron explain EXPR", "hiboss cron explain"),
+    (("agent", "background"), "the option --task is missing", "hiboss agent background"),
     (("envelope", "get", "--id"), "option '--id' requires an argument", "hiboss envelope get"),
     (
         ("envelope", "list", "-n", "many"),
         "-n/--number must be a whole number, not many",
         "hiboss envelope list",
     ),
-    (("send",), "TO is missing", "hiboss send"),
+    (("send",), "TO is missing: hiboss send TO [TEXT]", "hiboss send"),
+    (("reply",), "ID is missing: hiboss reply ID [TEXT]", "hiboss reply"),
     (
-        ("agent", "set", "--name", "x", "--daily-cost", "much"),
+        ("agent", "set", "x", "--daily-cost", "much"),
         "--daily-cost must be a number, not much",
         "hiboss agent set",
     ),
     (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
     (
-        ("agent", "set", "--name", "x", "--busy", "colect"),
+        ("agent", "set", "x", "--busy", "colect"),
         "--busy cannot be colect (did you mean collect?); right would be collect, followup",
         "hiboss agent set",
     ),
     (("envelope", "list", "e1"), "got unexpected extra argument(s) (e1)", "hiboss envelope list"),
 ]
+
+
+OLD_FLAGS = [
+    (("run", "get"), "--id"),
+    (("envelope", "ack"), "--id"),
+    (("agent", "pause"), "--name"),
+    (("agent", "token", "rotate"), "--name"),
+    (("user", "delete"), "--name"),
+    (("lane", "retry"), "--address"),
+    (("cron", "explain"), "--cron"),
+    (("cron", "set"), "--id"),
+]
+
+
+@pytest.mark.parametrize(("place", "flag"), OLD_FLAGS, ids=lambda value: " ".join(value)[:40])
+def test_the_flags_of_older_versions_are_not_in_the_help(
+    shell: Shell, place: tuple[str, ...], flag: str
+) -> None:
+    assert flag not in FLAG.findall(shell(*place, "--help").stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("agent", "pause", "nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
+        (("agent", "pause", "--name=nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
+        (("cron", "explain", "--cron", "@daily", "@hourly"), "EXPR is given twice (--cron); give it once"),
+        (("reply", "--id", "e1", "e1", "text"), "ID is given twice (--id); give it once"),
+        (("run", "tail", "r1", "--id", "r2"), "ID is given twice (--id); give it once"),
+        (("run", "get", "r1", "r2"), "got unexpected extra argument(s) (r2)"),
+    ],
+)
+def test_what_is_given_twice_is_wrong_usage(shell: Shell, words: tuple[str, ...], says: str) -> None:
+    done = shell(*words)
+    assert (done.rc, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {says}\ncode: usage\n")
 
 
 @pytest.mark.parametrize(("words", "says", "place"), WRONG, ids=lambda value: " ".join(value)[:40])

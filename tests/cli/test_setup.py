@@ -85,7 +85,7 @@ def test_without_a_terminal_setup_takes_the_defaults(shell: Shell) -> None:
     assert done.record["boss-name"] == getpass.getuser()
     assert (done.record["timezone"], done.record["agent-name"]) == ("Asia/Shanghai", "nex")
     assert shell("agent", "list", "--as", "boss").record["mode"] == "pull"
-    assert "shown this once" in done.stderr and shell.home.profile("nex") in done.stderr
+    assert "shown only now" in done.stderr and shell.home.profile("nex") in done.stderr
     for path in (shell.home.profile("boss"), shell.home.profile("nex"), shell.home.database):
         assert os.stat(path).st_mode & 0o777 == 0o600
     for path in (shell.home.path, shell.home.tokens):
@@ -113,7 +113,7 @@ def test_setup_again_changes_nothing_and_says_so(shell: Shell) -> None:
     shell.set_up()
     before = {name: shell.token(name) for name in shell.home.profiles()}
     again = shell("setup", "--boss-name", "Eve", "--agent-name", "other")
-    assert again.rc == 0 and "already set up; nothing was changed" in again.stderr
+    assert again.rc == 0 and "already set up. Nothing was changed" in again.stderr
     assert again.record == {"changed": "false", "boss-name": "Ada", "timezone": "UTC"}
     assert {name: shell.token(name) for name in shell.home.profiles()} == before
     assert shell("setup", "--json").json["boss_token"] is None
@@ -149,13 +149,13 @@ def test_what_is_typed_on_the_terminal_counts_and_what_was_given_is_not_asked(sh
     assert rc == 0
     assert "boss-name: Ada Ł\ntimezone: UTC\n" in screen and "agent-name: kai\n" in screen
     rc, again = on_a_terminal(shell, ["setup"], [])
-    assert rc == 0 and "]: " not in again and "nothing was changed" in again
+    assert rc == 0 and "]: " not in again and "Nothing was changed" in again
 
 
 def test_a_mistyped_time_zone_is_asked_for_again(shell: Shell) -> None:
     rc, screen = on_a_terminal(shell, ["setup"], ["Ada", "Europe/Berln", "Europe/Berlin", "kai"])
     assert rc == 0 and screen.count("Your time zone [") == 2
-    assert "Europe/Berln is no IANA time zone (did you mean Europe/Berlin?)" in screen
+    assert "Europe/Berln is not an IANA time zone (did you mean Europe/Berlin?)" in screen
     assert "timezone: Europe/Berlin\n" in screen and shell.home.profiles() == ["boss", "kai"]
 
 

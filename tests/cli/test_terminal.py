@@ -247,3 +247,16 @@ def test_starting_stopping_and_setting_up_show_a_bar_on_a_terminal_alone(tmp_pat
         assert stopped.rc == 0 and stopped.stderr == ""
     finally:
         shell.end_daemon()
+
+
+# --- errors --------------------------------------------------------------------------
+
+
+def test_an_error_is_broken_between_words_on_a_terminal_and_stays_one_line_in_a_pipe(office: Office) -> None:
+    words = ("agent", "status", "x" * 60, "--as", "nex")
+    (whole, *_) = on_terminal(office, *words, err=False, env=PLAIN).stderr.splitlines()
+    shown = on_terminal(office, *words, columns=50, env=PLAIN).stderr.splitlines()
+    lines = shown[: shown.index("code: unknown_agent")]
+    assert len(lines) > 2 and " ".join(line.strip() for line in lines) == whole
+    assert all(line.startswith("  ") for line in lines[1:])  # none can pass for a line of ours
+    assert [line for line in lines if len(line) > 50 and "x" * 60 not in line] == []

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Done, Office, open_office
+from hiboss.testing.running_daemon import running_daemon
+from tests.support.cli import Done, Office, Shell, open_office
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +75,86 @@ def test_a_profile_cannot_be_a_way_out_of_the_directory(office: Office, tmp_path
         assert done.rc == 1 and "code: unknown_profile" in done.stderr
 
 
-def test_no_token_at_all_teaches_every_way_to_give_one(office: Office) -> None:
-    for environment in ({}, {"HIBOSS_TOKEN": ""}, {"HIBOSS_TOKEN": " "}):
-        done = office("agent", "self", env=environment)
-        assert done.rc == 1 and "code: no_token" in done.stderr
-        assert all(way in done.stderr for way in ("--as", "--token @", "HIBOSS_TOKEN"))
+def test_without_any_token_every_command_speaks_as_the_boss(office: Office) -> None:
+    for environment in ({}, {"HIBOSS_TOKEN": ""}, {"HIBOSS_TOKEN": " "}, {"HIBOSS_TOKEN_FILE": ""}):
+        assert who(office("agent", "self", env=environment)) == "user:boss"
+    for words in (
+        ("agent", "list"),
+        ("envelope", "list"),
+        ("cron", "list"),
+        ("lane", "list"),
+        ("boss", "get"),
+    ):
+        done = office(*words)
+        assert (done.rc, done.stderr) == (0, ""), words
+    sent = office("envelope", "send", "--to", "nex", "--text", "hello")
+    assert office.envelope(sent.record["id"])["from"] == "user:boss"
+
+
+def test_a_token_file_in_the_environment_comes_after_the_token_itself(office: Office, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(office.token("nex") + "\n")
+    file = {"HIBOSS_TOKEN_FILE": str(tmp_path / "token")}
+    assert who(office("agent", "self", env=file)) == "agent:nex"
+    assert who(office("agent", "self", env={**file, "HIBOSS_TOKEN": " "})) == "agent:nex"
+    assert who(office("agent", "self", env={**file, "HIBOSS_TOKEN": office.token("boss")})) == "user:boss"
+    assert who(office("agent", "self", "--as", "boss", env=file)) == "user:boss"
+
+
+def test_a_token_file_that_is_gone_is_an_error_and_never_the_boss(office: Office, tmp_path: Path) -> None:
+    done = office("agent", "self", env={"HIBOSS_TOKEN_FILE": str(tmp_path / "gone")})
+    assert done.rc == 2 and f"{tmp_path}/gone cannot be read" in done.stderr
+    (tmp_path / "empty").touch()
+    done = office("agent", "self", env={"HIBOSS_TOKEN_FILE": str(tmp_path / "empty")})
+    assert done.rc == 1 and "code: bad_token" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "HIBOSS_RUN",
+        "HIBOSS_AGENT",
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CODEX_THREAD_ID",
+        "CODEX_SESSION_ID",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+        "GEMINI_CLI",
+        "CURSOR_AGENT",
+        "OPENCODE",
+        "AI_AGENT",
+    ],
+)
+def test_where_an_agent_runs_the_command_nobody_is_taken_for_the_boss(office: Office, variable: str) -> None:
+    env = {variable: "1"}
+    for words in (("agent", "self"), ("team",), ("send", "nex", "hi"), ("chat", "nex", "--once", "hi")):
+        done = office(*words, env=env)
+        assert (done.rc, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"error: {variable} is set") and "code: agent_not_named" in done.stderr
+        assert all(way in done.stderr for way in ("--as NAME", "--token @FILE", "HIBOSS_TOKEN", "--as boss"))
+    assert who(office("agent", "self", "--as", "nex", env=env)) == "agent:nex"
+    assert who(office("agent", "self", "--as", "boss", env=env)) == "user:boss"
+    assert who(office("agent", "self", env={**env, "HIBOSS_TOKEN": office.token("nex")})) == "agent:nex"
+    for words in (("daemon", "status"), ("config", "show"), ("cron", "explain", "@daily")):
+        assert office(*words, env=env).rc == 0, words  # these need no token
+    assert who(office("agent", "self", env={variable: ""})) == "user:boss"
+
+
+def test_an_agent_cannot_rotate_the_boss_token_of_a_stopped_daemon_by_saying_no_name(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "home")
+    shell.set_up()
+    before = shell.token("boss")
+    done = shell("boss", "token", "rotate", env={"HIBOSS_RUN": "1"})
+    assert done.rc == 1 and "code: agent_not_named" in done.stderr and shell.token("boss") == before
+
+
+@pytest.mark.parametrize("words", [("team",), ("chat", "nex", "--once", "hi"), ("team", "--as", "nex")])
+def test_a_new_home_says_hiboss_up_everywhere(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = Shell(tmp_path / "home")(*words)
+    assert done.rc in (1, 3) and "hiboss up" in done.stderr
+    with running_daemon(tmp_path, set_up=False) as daemon:
+        done = Shell(daemon.home.path)(*words)
+        assert done.rc == 1 and "run: hiboss up" in done.stderr
 
 
 def test_an_empty_token_is_refused_and_not_taken_for_none(office: Office, tmp_path: Path) -> None:

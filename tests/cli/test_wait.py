@@ -17,7 +17,7 @@ from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office,
 
 WAIT = ("envelope", "wait")
 NEVER = "1h"  # what must end before its time limit
-MAIL, REFUSED, USAGE, UNREACHABLE, TIMED_OUT, ARMED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+MAIL, REFUSED, USAGE, UNREACHABLE, TIMED_OUT, WATCHED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def passing(tmp_path: Path) -> Iterator[Office]:
         yield Office(daemon)
 
 
-def is_armed(office: Office, name: str) -> bool:
-    """Asked with a wrong cursor, so that the look is never armed itself."""
+def is_watched(office: Office, name: str) -> bool:
+    """Asked with a wrong cursor, so that the look is never the watcher itself."""
     with pytest.raises(Answered) as caught:
         office.daemon.call("envelope.watch", token=office.token(name), after="none")
     return caught.value.stable_code == "already_watched"
@@ -56,7 +56,7 @@ def was_seen(office: Office, name: str) -> bool:
 def watching(office: Office, name: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """`hiboss watch` of an agent, known to wait."""
     with office.open("watch", "--as", name, "--timeout", NEVER, *words) as process:
-        wait_until(lambda: is_armed(office, name))
+        wait_until(lambda: is_watched(office, name))
         yield process
 
 
@@ -122,7 +122,7 @@ def test_a_digest_holds_ten_messages_of_two_thousand_characters_each(office: Off
     assert len(messages) == 10
     for number, text in zip(numbers, messages, strict=False):
         assert len("envelope-id: " + text.removesuffix("\n\n")) <= 2_000
-        assert f"hiboss envelope get --id {number}" in text  # where the rest is
+        assert f"hiboss envelope get {number}" in text  # where the rest is
     rest = office("watch", "--as", bob, "--after", cursor)
     assert rest.values("envelope-id") == numbers[10:]
 
@@ -130,12 +130,12 @@ def test_a_digest_holds_ten_messages_of_two_thousand_characters_each(office: Off
 def test_a_second_watch_hears_that_one_is_armed(office: Office, bob: str) -> None:
     with watching(office, bob) as first:
         second = office("watch", "--as", bob)
-        assert (second.rc, second.stdout) == (ARMED, "")
+        assert (second.rc, second.stdout) == (WATCHED, "")
         assert "code: already_watched" in second.stderr
         as_json = office("watch", "--as", bob, "--json")
-        assert (as_json.rc, as_json.stdout, as_json.error["code"]) == (ARMED, "", "already_watched")
+        assert (as_json.rc, as_json.stdout, as_json.error["code"]) == (WATCHED, "", "already_watched")
         first.kill()
-    wait_until(lambda: not is_armed(office, bob))  # killed by force, it is armed no more
+    wait_until(lambda: not is_watched(office, bob))  # killed by force, nobody watches any more
 
 
 @pytest.mark.parametrize("words", [("watch",), WAIT, ("poll", "--wait")], ids=["watch", "wait", "poll"])
@@ -149,7 +149,7 @@ def test_ctrl_c_ends_it_with_130_and_nothing_printed(
         done = ended(process)
     assert (done.rc, done.stdout) == (INTERRUPTED, "")
     assert "Traceback" not in done.stderr
-    wait_until(lambda: not is_armed(office, bob))
+    wait_until(lambda: not is_watched(office, bob))
 
 
 # --- the end of the daemon -----------------------------------------------------------

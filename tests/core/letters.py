@@ -21,7 +21,7 @@ NOTHING = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uf
 
 
 def letter(number: int = 81, **facts: Any) -> Envelope:
-    """An envelope as the API gives it: from agent kai to agent nex, pending, and what is said of it here."""
+    """Return an envelope in the form of the API: from agent kai to agent nex, pending, with these changes."""
     plain: Envelope = {
         "id": f"e{number}",
         "message": f"m{number - 24}",
@@ -70,7 +70,7 @@ def boss(number: int = 81, **facts: Any) -> Envelope:
 
 
 def private(name: str | None, username: str | None = None, number: int = 81, **facts: Any) -> Envelope:
-    """Said to an agent in a private chat of a platform."""
+    """Return a message to an agent from a private chat of a platform."""
     author = {"name": name, "username": username, "id": "7001"}
     chat = {"kind": "private", "title": None, "id": "7001"}
     channel = {"author": author, "chat": chat, "message": "55"}
@@ -80,7 +80,7 @@ def private(name: str | None, username: str | None = None, number: int = 81, **f
 def group(
     name: str | None, username: str | None = None, number: int = 81, title: str | None = "ops", **facts: Any
 ) -> Envelope:
-    """Said in a group chat of a platform."""
+    """Return a message from a group chat of a platform."""
     author = {"name": name, "username": username, "id": "7001"}
     chat = {"kind": "group", "title": title, "id": "-1009"}
     channel = {"author": author, "chat": chat, "message": "55"}
@@ -96,7 +96,7 @@ def file(name: str, mime: str = "application/pdf") -> dict[str, Any]:
 
 
 def visible(text: str) -> str:
-    """The same text, one to one, but everything that shows nothing or steers is written out."""
+    """Return the same text, with invisible and control characters written as escapes."""
     return "".join(_written(one) for one in text)
 
 
@@ -118,7 +118,7 @@ ORDER = [
 
 
 class Read(NamedTuple):
-    """One envelope, as a reader of a turn finds it."""
+    """One envelope, as a reader of a turn understands it."""
 
     id: str
     sender: str
@@ -128,12 +128,12 @@ class Read(NamedTuple):
 
 
 def unseen(one: str) -> bool:
-    """Whether nobody sees this character in front of a word."""
+    """Tell whether this character is invisible before a word."""
     return one in NOTHING or (unicodedata.category(one) in ("Cc", "Cf", "Zs") and one not in BREAKS)
 
 
 def looks_like_ours(line: str) -> bool:
-    """Whether somebody who does not look closely takes this line for one of ours."""
+    """Tell whether a careless reader takes this line for a header line of hiboss."""
     faint = "".join(" " if unseen(one) else one for one in line)
     if re.match(r">*(envelope-id|attachments):", faint.replace(" ", ""), re.IGNORECASE):
         return True
@@ -143,7 +143,7 @@ def looks_like_ours(line: str) -> bool:
 
 
 def unstuffed(body: str) -> str:
-    """The text as it was written: without the `>` before each line that looks like ours."""
+    """Return the text as it was written: without the `>` before each line that looks like a header line."""
     pieces = re.split(f"([{BREAKS}])", body)
     for place, piece in enumerate(pieces):
         if looks_like_ours(piece):
@@ -153,7 +153,7 @@ def unstuffed(body: str) -> str:
 
 
 def read_turn(text: str) -> tuple[dict[str, str], list[Read]]:
-    """The context of a turn and its envelopes; fails where anything is not as it must be."""
+    """Return the context of a turn and its envelopes; fail if anything has a wrong form."""
     starts = [found.start() for found in re.finditer(r"(?m)^envelope-id: ", text)]
     seen = [line for line in re.split(f"[{BREAKS}]", text) if line.startswith("envelope-id:")]
     assert len(seen) == len(starts), "a reader who knows other line breaks sees another envelope"
@@ -190,7 +190,7 @@ def _block(block: str) -> list[Read]:
 
 
 def _marked(shown: str) -> bool:
-    """Whether the boss's mark is there; it stands at the end, once, or nowhere."""
+    """Tell whether the boss's mark is there; it must be at the end, once, or nowhere."""
     number = unicodedata.normalize("NFKC", shown).count("[")
     assert number == (shown == "[boss]" or shown.endswith(" [boss]"))
     return number == 1

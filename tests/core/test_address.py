@@ -1,4 +1,4 @@
-"""Addresses and names: what is one, what is the same one, and what a new agent may be called."""
+"""Addresses and names: which are valid, which are equal, and which names a new agent may have."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_reserved_name_is_refused_whatever_the_case(name: str) -> None:
 def test_what_cannot_be_a_name_is_refused_with_what_can(name: str) -> None:
     with pytest.raises(BadName) as refused:
         check_agent_name(name)
-    assert "1 to 64 letters, digits and single dashes" in refused.value.message
+    assert "1 to 64 characters: letters, digits, and single dashes" in refused.value.message
 
 
 @given(text=st.text() | st.from_regex(r"\A(agent|user|group|channel):[\x00-\x7f]{0,10}"))

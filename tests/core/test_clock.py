@@ -1,4 +1,4 @@
-"""Times: what people may write, what it means, and how it is shown again."""
+"""Times: what people may write, what it means, and how it is shown."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_a_relative_time_is_counted_from_now(now: str, text: str, expected: str)
         ("2026-10-24T12:00:00+02:00", "+1D", "2026-10-25T12:00:00+01:00"),
         ("2026-10-24T12:00:00+02:00", "+24h", "2026-10-25T11:00:00+01:00"),
         ("2026-01-15T08:00:00+01:00", "+6M", "2026-07-15T08:00:00+02:00"),
-        # 02:30 on 29 March is not there; it is read with the offset of before
+        # 02:30 on 29 March does not exist; it is read with the offset of before
         ("2026-03-28T02:30:00+01:00", "+1D", "2026-03-29T03:30:00+02:00"),
-        # 02:30 on 25 October is there twice; the first one is meant
+        # 02:30 on 25 October exists twice; the first one is meant
         ("2026-10-24T02:30:00+02:00", "+1D", "2026-10-25T02:30:00+02:00"),
         # elapsed time goes on through the doubled hour
         ("2026-10-25T02:30:00+02:00", "+1h", "2026-10-25T02:30:00+01:00"),
@@ -153,7 +153,7 @@ def test_an_iso_time_means_its_offset_or_else_the_bosss_zone(text: str, expected
 def test_what_is_no_time_is_refused_with_what_would_be_right(text: str) -> None:
     with pytest.raises(BadTime) as refused:
         means(text)
-    assert "right would be +2h" in refused.value.message
+    assert "write for example +2h" in refused.value.message
     assert len(refused.value.message) < 500
 
 
@@ -264,7 +264,7 @@ def test_any_text_is_a_time_or_refused_as_none(text: str, zone: ZoneInfo) -> Non
 def test_what_is_no_zone_is_refused(name: str) -> None:
     with pytest.raises(BadTimezone) as refused:
         clock.zone(name)
-    assert "right would be Europe/Berlin" in refused.value.message
+    assert "write for example Europe/Berlin" in refused.value.message
 
 
 def test_a_mistyped_zone_gets_the_nearest_one_as_a_hint() -> None:
@@ -284,7 +284,7 @@ def test_the_machines_zone_is_an_iana_name_or_else_utc(
     assert clock.local_zone_name() == name
 
 
-# --- lengths -------------------------------------------------------------------------
+# --- durations -----------------------------------------------------------------------
 
 DAY = 24 * HOUR
 
@@ -327,11 +327,11 @@ def test_a_length_of_time_is_hours_minutes_and_seconds(text: str, expected: int)
 def test_what_is_no_length_of_time_is_refused_with_what_would_be_right(text: str) -> None:
     with pytest.raises(BadDuration) as refused:
         clock.duration(text, most=DAY)
-    assert "right would be 90s, 10m or 1h" in refused.value.message
+    assert "write for example 90s, 10m or 1h" in refused.value.message
     assert len(refused.value.message) < 200
 
 
-@pytest.mark.parametrize(("text", "why"), [("0s", "nothing"), ("0h0m", "nothing"), ("0.000s", "nothing")])
+@pytest.mark.parametrize(("text", "why"), [("0s", "zero"), ("0h0m", "zero"), ("0.000s", "zero")])
 def test_no_time_at_all_is_no_length(text: str, why: str) -> None:
     with pytest.raises(BadDuration) as refused:
         clock.duration(text, most=DAY)

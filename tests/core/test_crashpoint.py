@@ -1,4 +1,4 @@
-"""Crash points: the process dies there as by kill -9, at the pass it was told, and else never."""
+"""Crash points: the process dies there as by kill -9, at the chosen pass, and nowhere else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASSES = ["store.before_write", "store.in_group", "store.after_commit"] * 3
 
 
 def walk(armed: str | None) -> tuple[int, int]:
-    """The status of a process that passes nine crash points, and how many of them it reached."""
+    """Return the status of a process that passes nine crash points, and how many of them it reached."""
     environment = {name: value for name, value in os.environ.items() if name != "HIBOSS_CRASH_AT"}
     if armed is not None:
         environment["HIBOSS_CRASH_AT"] = armed

@@ -12,7 +12,7 @@ from hiboss.core import errors
 from hiboss.core.errors import HibossError, tree
 from hiboss.core.quoting import nearest
 
-# As `tree` finds them, but for what other modules add.
+# As `tree` finds them, without those that other modules add.
 CLASSES = [cls for cls in tree() if cls.__module__.startswith(errors.__name__)]
 
 USAGE = {
@@ -31,7 +31,6 @@ USAGE = {
     "empty_message",
     "no_recipient",
     "bad_cursor",
-    "sender_missing",
     "too_far",
     "unreadable_file",
     "not_utf8",
@@ -50,7 +49,7 @@ SPECIFIED = {
 
 
 def _fields(cls: type[HibossError]) -> dict[str, str]:
-    """The facts a class's docstring asks for, with how each is to be formatted."""
+    """Return the facts that the docstring of a class needs, with the format of each."""
     parsed = string.Formatter().parse(cls.__doc__ or "")
     return {name: spec or "" for _, name, spec, _ in parsed if name is not None}
 
@@ -109,7 +108,7 @@ def test_an_unknown_attribute_is_no_fact() -> None:
         _ = errors.BadName(value="x", why="y").colour
 
 
-# --- what doors do with them ---------------------------------------------------------
+# --- statuses for the doors ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -143,8 +142,8 @@ def test_http_statuses_are_those_of_errors(cls: type[HibossError]) -> None:
 
 def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> None:
     data = {"code": "bad_time", "value": "{x}", "why": "it is none"}
-    answered = Answered({"code": -32602, "message": "{x} is no time", "data": data})
-    assert answered.message == "{x} is no time"
+    answered = Answered({"code": -32602, "message": "{x} is not a valid time", "data": data})
+    assert answered.message == "{x} is not a valid time"
     assert answered.stable_code == "bad_time"
     assert answered.exit_status == 2
     assert answered.rpc_code == -32602

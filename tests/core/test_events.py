@@ -1,4 +1,4 @@
-"""The bus: watchers hear what they asked for, from then on; a slow one is told what it missed."""
+"""The bus: subscribers get what they asked for, from then on; a slow one is told how many it missed."""
 
 from __future__ import annotations
 

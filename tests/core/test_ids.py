@@ -56,7 +56,7 @@ def test_an_id_of_another_kind_is_refused(value: str) -> None:
 def test_what_is_no_id_is_refused(value: str | int) -> None:
     with pytest.raises(BadId) as refused:
         ids.number(value, "envelope")
-    assert "is no envelope id; right would be e81" in refused.value.message
+    assert "is not a valid envelope id; write for example e81" in refused.value.message
     assert len(refused.value.message) < 200
 
 
@@ -69,7 +69,7 @@ def test_the_largest_number_sqlite_holds_is_an_id_and_the_next_is_not() -> None:
 def test_a_refusal_names_every_kind_that_would_be_right() -> None:
     with pytest.raises(BadId) as refused:
         ids.parse("x1", "envelope", "thread")
-    assert refused.value.message == "x1 is no envelope or thread id; right would be e81 or t81"
+    assert refused.value.message == "x1 is not a valid envelope or thread id; write for example e81 or t81"
 
 
 @given(value=st.text())

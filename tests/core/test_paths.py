@@ -1,4 +1,4 @@
-"""The home: where it is, who may read it, and where its socket lies when its path is too long."""
+"""The home: where it is, who may read it, and where its socket is when its path is too long."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """Whatever is private by then was made private on purpose."""
+    """Use a umask that makes nothing private, so that private files were made private on purpose."""
     old = os.umask(0)
     yield
     os.umask(old)
@@ -39,7 +39,7 @@ def _mode(path: str | Path) -> int:
 
 
 def _modes(top: str | Path) -> dict[str, int]:
-    """What others may do with everything below, by path; nothing is what it should be."""
+    """Return the mode of everything below, by path."""
     found = {str(top): _mode(top)}
     for directory, directories, files in os.walk(top):
         found |= {
@@ -49,7 +49,7 @@ def _modes(top: str | Path) -> dict[str, int]:
 
 
 def _keep(home: Home, name: str, token: str) -> str:
-    """Keep a token as after a change that went well; where it lies."""
+    """Store a token as after a successful change; return its path."""
     with home.keeping(name, token) as path:
         pass
     return path
@@ -99,7 +99,7 @@ def test_everything_lies_in_the_home() -> None:
     )
     assert (home.media, home.tokens, home.backups) == ("/h/media", "/h/tokens", "/h/backups")
     assert (home.secrets, home.programs) == ("/h/secrets", "/h/bin")
-    assert home.workspace("Nex") == "/h/workspaces/nex"  # names are told apart whatever the case
+    assert home.workspace("Nex") == "/h/workspaces/nex"  # upper and lower case are the same name
     assert home.socket == "/h/daemon.sock"
 
 
@@ -157,7 +157,7 @@ def test_a_home_that_cannot_be_made_is_refused_with_advice(name: str, tmp_path: 
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HomeUnusable) as refused:
         Home(str(tmp_path / name)).create()
-    assert "choose another with HIBOSS_HOME" in refused.value.message
+    assert "choose another one with HIBOSS_HOME" in refused.value.message
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -280,7 +280,7 @@ def test_a_home_whose_runtime_directory_is_too_long_as_well_is_refused_with_advi
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     with pytest.raises(HomeUnusable) as refused:
         Home(str(_deep(short))).create()
-    assert "choose another with HIBOSS_HOME" in refused.value.message
+    assert "choose another one with HIBOSS_HOME" in refused.value.message
 
 
 def test_a_daemon_with_a_long_home_is_reached_in_the_runtime_directory(short: Path, open_umask: None) -> None:
@@ -297,7 +297,7 @@ def test_a_daemon_with_a_long_home_is_reached_in_the_runtime_directory(short: Pa
 
 
 def _think(daemon: RunningDaemon) -> None:
-    """Have a run write into its workspace, and a secret kept."""
+    """Let a run write into its workspace, and store a secret."""
     boss = daemon.token("boss")
     program = {"provider": "command", "command": "sh -c 'umask 077; echo x > written'"}
     daemon.call("agent.register", token=boss, name="writer", **program)

@@ -1,4 +1,4 @@
-"""Every rendering, held against the files in tests/core/golden.
+"""Every rendering, compared with the files in tests/core/golden.
 
 A golden file has one block for each case, under a line `=== what it is`. What shows nothing or
 steers is written out there (\\u200d), a backslash is doubled. To make them anew, then look at
@@ -39,7 +39,7 @@ def topic(make: Callable[[], Cases]) -> Callable[[], Cases]:
 
 
 def shown(**envelopes: Envelope) -> Cases:
-    """Each as a list shows it."""
+    """Render each envelope as a list shows it."""
     return {key.replace("_", " "): rendering.envelope(one, SHANGHAI) for key, one in envelopes.items()}
 
 
@@ -306,7 +306,7 @@ MOMENTS = {
 
 @topic
 def zones() -> Cases:
-    """Every moment in every zone, and one turn in each zone over a change of its clocks."""
+    """Return every moment in every zone, and one turn in each zone across a clock change."""
     found = {}
     for key, utc in MOMENTS.items():
         found[key] = "\n".join(f"{zone}: {rendering.moment(utc, ZoneInfo(zone))}" for zone in ZONES)

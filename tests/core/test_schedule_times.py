@@ -1,4 +1,4 @@
-"""When schedules are due: what cron(5) says, clock changes, and a walk by the minute that must agree."""
+"""When schedules are due: cron(5), clock changes, and a comparison with a walk minute by minute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 
 
 def times(expression: str, after: str, zone: str = "UTC", count: int = 3) -> list[str]:
-    """The next so many, as a clock on the wall there shows them; `after` may have an offset."""
+    """Return the next slots as local times of a zone; `after` may have an offset."""
     place = ZoneInfo(zone)
     moment = datetime.fromisoformat(after)
     start = clock.to_ms(moment if moment.tzinfo else moment.replace(tzinfo=place))
@@ -126,8 +126,8 @@ def test_the_end_of_a_year_and_of_february() -> None:
 @pytest.mark.parametrize(
     ("expression", "why"),
     [
-        ("", "'' is no cron expression: it has 0 fields instead of 5"),
-        (" \t\n", "'' is no cron expression: it has 0 fields instead of 5"),
+        ("", "'' is not a valid cron expression: it has 0 fields instead of 5"),
+        (" \t\n", "'' is not a valid cron expression: it has 0 fields instead of 5"),
         ("* * * *", "4 fields instead of 5"),
         ("0 0 9 * * *", "6 fields instead of 5"),
         ("0 0 9 * * * 2030", "7 fields instead of 5"),
@@ -288,7 +288,7 @@ FIELDS = [(0, 59, []), (0, 23, []), (1, 31, []), (1, 12, MONTHS), (0, 7, WEEKDAY
 
 @lru_cache
 def changes(zone: str, year: int) -> list[datetime]:
-    """When the clock is changed there; the new year where it never is."""
+    """Return the clock changes of a zone in a year; the new year if there are none."""
     start, place = datetime(year, 1, 1, tzinfo=UTC), ZoneInfo(zone)
     halves = [start + timedelta(minutes=30 * n) for n in range(366 * 48)]
     offsets = [moment.astimezone(place).utcoffset() for moment in halves]
@@ -298,7 +298,7 @@ def changes(zone: str, year: int) -> list[datetime]:
 
 @lru_cache(maxsize=32)
 def walk(zone: str, change: datetime) -> list[tuple[int, datetime]]:
-    """Every minute around a change, and what the clock on the wall shows then."""
+    """Return every minute around a change, with its local time."""
     place = ZoneInfo(zone)
     minutes = [change + timedelta(minutes=n) for n in range(-AROUND, AROUND + 1)]
     return [
@@ -342,7 +342,7 @@ class Fields:
 
 
 def walked(expression: str, zone: str, change: datetime) -> list[int]:
-    """The slots around a change, by looking at every minute."""
+    """Return the slots around a change, found by looking at every minute."""
     fields, found = Fields(expression), []
     minutes = walk(zone, change)
     latest = minutes[0][1]  # the farthest the clock on the wall has come

@@ -1,4 +1,4 @@
-"""The settings table: what a file and the environment may say, and what is wrong with the rest."""
+"""The settings table: valid values in a file and in the environment, and errors for all others."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_page_longer_than_the_longest_is_refused_in_words_about_both(place: Pl
     assert place.read(toml({"limits.page_size": 100})).settings.page_size == 100
 
 
-# --- what is no setting --------------------------------------------------------------
+# --- unknown settings ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -248,16 +248,16 @@ def test_a_page_longer_than_the_longest_is_refused_in_words_about_both(place: Pl
     [
         (
             "[limits]\npage_sizes = 5",
-            "limits.page_sizes, and there is no such setting (did you mean limits.page_size",
+            "limits.page_sizes, but there is no such setting (did you mean limits.page_size",
         ),
         ("[limits]\nPage_Size = 5", "did you mean limits.page_size?"),
         ("[log]\nlog_level = 'info'", "did you mean log.level?"),
-        ("[limit]\npage_size = 5", "[limit], and there is no such setting (did you mean limits?)"),
-        ("[zzz]\n", "[zzz], and there is no such setting; hiboss"),
-        ("page_size = 5", "it belongs into a section: limits.page_size"),
-        ("level = 'info'", "it belongs into a section: log.level"),
-        ("log_level = 'info'", "it belongs into a section: log.level"),
-        ("zzz = 5", "zzz, and there is no such setting; hiboss"),
+        ("[limit]\npage_size = 5", "[limit], but there is no such setting (did you mean limits?)"),
+        ("[zzz]\n", "[zzz], but there is no such setting; hiboss"),
+        ("page_size = 5", "it belongs in a section: limits.page_size"),
+        ("level = 'info'", "it belongs in a section: log.level"),
+        ("log_level = 'info'", "it belongs in a section: log.level"),
+        ("zzz = 5", "zzz, but there is no such setting; hiboss"),
         ("limits = 5", "limits"),
         ("[[limits]]\npage_size = 5", "limits"),
         ("[limits.page]\nsize = 5", "limits.page,"),
@@ -279,7 +279,7 @@ def test_a_mistyped_variable_of_one_of_our_sections_is_refused(place: Place, sec
     assert "did you mean HIBOSS_LIMITS_PAGE_SIZE?" in near.message
 
 
-# --- what is no file of settings -----------------------------------------------------
+# --- unreadable files ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_whatever_is_given_is_taken_as_declared_or_refused(setting: Setting, val
     else:
         assert setting.least <= found <= setting.most
     if isinstance(found, tuple) and any("," in one or one != one.strip() for one in found):
-        return  # which the environment cannot say
+        return  # the environment cannot hold it
     shown = (
         ",".join(found) if isinstance(found, tuple) else f"{found:f}" if type(found) is float else str(found)
     )

@@ -10,7 +10,7 @@ from hiboss.core.envelope import QUOTE_CHARACTERS, shorten
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 ENGLAND = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
-# What people see as one character, though it is several.
+# What people see as one character, although it is several code points.
 CLUSTERS = {
     "an accent": "e\u0301",
     "three accents": "a\u0301\u0323\u0308",
@@ -67,7 +67,7 @@ def test_no_blank_stands_before_the_dots() -> None:
 
 @pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 def test_what_people_see_as_one_character_is_never_cut(cluster: str) -> None:
-    """Wherever the limit falls: before the dots stand whole ones only, as many as there is room for."""
+    """For every limit, only whole characters come before the dots, as many as fit."""
     text = cluster * 12
     for limit in range(1, len(text)):
         cut = shorten(text, limit)

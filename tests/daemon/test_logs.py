@@ -1,4 +1,4 @@
-"""The daemon's log: sentences with their action, rotated, private, and never with a secret in them."""
+"""The daemon's log (hiboss/daemon/logs.py): sentences with an action, rotated, private, without secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "hba_" + "s3cret-Canary_" * 3
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """A home whose log is written to by the root logger, until the test ends."""
+    """Let the root logger write to the log of a home until the test ends."""
     home = Home(str(tmp_path / "home"))
     home.create()
     root = logging.getLogger()
@@ -62,7 +62,7 @@ def test_a_token_never_survives_whatever_stands_around_it(kind: str, before: str
         "Authorization: Bearer {token}",
         "{token},{token}",
         "'one line\\n{token}'",  # the repr of a text with a line break before the token
-        "token%3D{token}",  # as it stands in a URL
+        "token%3D{token}",  # as it appears in a URL
         "HIBOSS_TOKEN_{token}",
         "\x1b[31m{token}",
     ],
@@ -71,7 +71,7 @@ def test_a_token_is_redacted_in_every_surrounding_it_may_be_met_in(kind: str, te
     token = tokens.new(kind)
     shown = logs.redact(text.format(token=token))
     assert token[4:] not in shown
-    assert token[:4] + "…" in shown  # its kind may be known
+    assert token[:4] + "…" in shown  # the prefix may be shown
 
 
 def test_a_token_in_a_url_is_redacted() -> None:
@@ -110,7 +110,7 @@ def test_a_line_is_time_level_action_and_sentence(home: Home) -> None:
 
 def test_text_that_is_no_utf8_is_logged_escaped(home: Home) -> None:
     record = logging.makeLogRecord({"name": "hiboss", "msg": "half a pair: \ud800"})
-    for handler in logging.getLogger().handlers:  # past pytest's own, whose reports must be UTF-8
+    for handler in logging.getLogger().handlers:  # not through pytest's handler, whose reports must be UTF-8
         if isinstance(handler, RotatingFileHandler):
             handler.handle(record)
     assert "\\ud800" in _written(home)

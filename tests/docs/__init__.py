@@ -1,1 +1,1 @@
-"""The documentation: every name on a page exists, and every command works."""
+"""Tests of the documentation: every name on a page exists, and every command works."""

@@ -1,4 +1,4 @@
-"""Checkers over one page: each returns what is wrong with it, in sentences."""
+"""Checks of one page. Each returns a list of sentences that say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ LANGUAGES = {"sh", "text", "python", "toml", "json", "sql"}
 
 
 def languages(page: Page) -> list[str]:
-    """A block in a language nobody checks could say anything."""
+    """Blocks in a language that no test checks."""
     return [
-        f"{page.path}:{block.line}: nobody checks a block of {block.language or 'no language'}"
+        f"{page.path}:{block.line}: no test checks a block of {block.language or 'no language'}"
         for block in page.blocks()
         if block.language not in LANGUAGES
     ]
@@ -42,7 +42,7 @@ def languages(page: Page) -> list[str]:
 
 
 def commands(page: Page) -> list[str]:
-    """Commands, flags and their words in running text that do not exist."""
+    """Commands, flags and values of flags in the text that do not exist."""
     problems = []
     for code in page.inline():
         if code.startswith("hiboss "):
@@ -56,7 +56,7 @@ def commands(page: Page) -> list[str]:
 
 
 def wrong_command(line: str) -> Iterator[str]:
-    """What of `hiboss noun verb --flag` does not exist."""
+    """Say what in `hiboss noun verb --flag` does not exist."""
     words = shlex.split(line)
     known = vocabulary.flags()
     if words[1].isupper() or words[1] == "--version":  # hiboss COMMAND --help
@@ -79,7 +79,7 @@ def _wrong_flags(words: list[str], known: dict[str, list[str]]) -> Iterator[str]
 
 
 def mentions(page: Page) -> list[str]:
-    """The same outside of backticks, as in the messages of errors: `hiboss noun verb`, and flags."""
+    """The same outside backticks, for example in error messages: `hiboss noun verb`, and flags."""
     known = vocabulary.flags()
     nouns = {command.split()[1] for command in known}
     text = re.sub(r"`[^`]*`|pip install --upgrade", "", page.prose)
@@ -95,7 +95,7 @@ def mentions(page: Page) -> list[str]:
 
 
 def _leading(words: list[str], known: dict[str, dict[str, list[str]]]) -> list[str]:
-    """As many words as there is a command for."""
+    """Return the leading words that are a command; all words if none are."""
     for end in range(len(words), 0, -1):
         if " ".join(words[:end]) in known:
             return words[:end]
@@ -115,14 +115,14 @@ def names(page: Page) -> list[str]:
             if code.partition(".")[0] in vocabulary.dotted_beginnings() and not known:
                 problems.append(f"{page.path}: there is no operation and no setting {code}")
         elif _SNAKE.fullmatch(code) and code not in vocabulary.names():
-            problems.append(f"{page.path}: {code} is no error, parameter, answer, setting or column")
+            problems.append(f"{page.path}: {code} is not an error, parameter, result, setting or column")
     for variable in set(_VARIABLE.findall(page.text)) - vocabulary.variables():
-        problems.append(f"{page.path}: nobody reads the variable {variable}")
+        problems.append(f"{page.path}: no code reads the variable {variable}")
     return problems
 
 
 def defaults(page: Page) -> list[str]:
-    """`limits.recipients` (100): the default in brackets must be the default."""
+    """Wrong defaults: in `limits.recipients` (100), the number must be the default of the setting."""
     return [
         f"{page.path}: the default of {name} is {vocabulary.defaults()[name]}, not {value}"
         for name, value in _WITH_DEFAULT.findall(page.prose)
@@ -132,7 +132,7 @@ def defaults(page: Page) -> list[str]:
 
 
 def missing_names(page: Page, wanted: list[str]) -> list[str]:
-    """What a reference must name and does not."""
+    """Names that a reference must contain and does not."""
     found = set(page.inline())
     return [f"{page.path}: {name} is missing" for name in wanted if name not in found]
 
@@ -141,7 +141,7 @@ def missing_names(page: Page, wanted: list[str]) -> list[str]:
 
 
 def files(page: Page) -> list[str]:
-    """Files of the repository that are named and not there."""
+    """Files of the repository that are named but do not exist."""
     return [
         f"{page.path}: there is no {code}"
         for code in page.inline()
@@ -150,12 +150,12 @@ def files(page: Page) -> list[str]:
 
 
 def links(page: Page) -> list[str]:
-    """Links to files, and to headings in them, that lead nowhere."""
+    """Links to files, or to headings in them, that do not exist."""
     problems = []
     for link in page.links():
         path, _, anchor = link.partition("#")
         if re.match(r"[a-z]+:", path):
-            continue  # somebody else's page
+            continue  # another web site
         target = os.path.normpath(os.path.join(os.path.dirname(page.path), path)) if path else page.path
         if path and not (ROOT / target).exists():
             problems.append(f"{page.path}: the link {link} leads nowhere")
@@ -168,7 +168,7 @@ def links(page: Page) -> list[str]:
 
 
 def toml(page: Page) -> list[str]:
-    """Blocks of settings that the program would refuse."""
+    """Blocks of settings that hiboss would refuse."""
     return [
         f"{page.path}:{block.line}: {why}"
         for block in page.blocks("toml")
@@ -177,7 +177,7 @@ def toml(page: Page) -> list[str]:
 
 
 def refused_settings(text: str) -> str | None:
-    """Why the program would refuse this config.toml."""
+    """Return why hiboss would refuse this config.toml; None if it accepts it."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -189,7 +189,7 @@ def refused_settings(text: str) -> str | None:
 
 
 def requests(page: Page) -> list[str]:
-    """Blocks of JSON that are no JSON, and requests in them that no operation would take."""
+    """Blocks of JSON that are not valid, and requests in them that an operation would refuse."""
     problems = []
     for block in page.blocks("json"):
         where = f"{page.path}:{block.line}"
@@ -197,7 +197,7 @@ def requests(page: Page) -> list[str]:
             try:
                 document = json.loads(line)
             except ValueError as error:
-                problems.append(f"{where}: this is no JSON: {error}")
+                problems.append(f"{where}: this is not JSON: {error}")
                 continue
             problems += [f"{where}: {why}" for why in _wrong_request(document)]
     return problems

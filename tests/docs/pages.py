@@ -1,4 +1,4 @@
-"""Reading a page of the documentation: its blocks, its code in running text, its links and headings."""
+"""Parse a page of the documentation: its blocks, its code in backticks, its links and headings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """One fenced block: the word after the fence, what stands in it, and its line in the file."""
+    """One fenced block: its language, its content, and its line in the file."""
 
     language: str
     body: str
@@ -48,7 +48,7 @@ class Page:
         return _COMMENT.sub("", _FENCE.sub("", self.text))
 
     def inline(self) -> list[str]:
-        """Everything in backticks, each on one line."""
+        """Everything in backticks outside blocks, each on one line."""
         return [" ".join(code.replace("\\|", "|").split()) for code in _INLINE.findall(self.prose)]
 
     def links(self) -> list[str]:
@@ -59,11 +59,11 @@ class Page:
 
 
 def written() -> list[str]:
-    """The pages written by hand."""
+    """The pages that are written by hand."""
     return ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))]
 
 
 def every() -> list[str]:
-    """All pages, generated ones too."""
+    """All pages, also the generated ones."""
     below = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
     return ["README.md", *below]

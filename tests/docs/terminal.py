@@ -1,8 +1,8 @@
-"""A reader with a terminal: runs the blocks of a page, in order, against a real daemon.
+"""A reader with a terminal: run the blocks of a page, in order, against a real daemon.
 
-A line that ends with `# refused: CODE` must be refused with that error; every other must succeed, without
-a warning. A `text` block claims what the command before it printed; `…` in it stands
-for anything. After `hiboss chat` it claims what the screen shows, and what stands there below `you` is typed.
+A command that ends with `# refused: CODE` must fail with that error. Every other command must succeed without a
+warning. A `text` block shows what the command before it printed; `…` in it stands for anything. After `hiboss chat`
+it shows the screen, and the lines below `you` are typed.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tests.support.talk import talking
 from .pages import ROOT, Block, Page
 
 BIN = os.path.dirname(sys.executable)
-_IN_FRONT = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
+_FOREGROUND = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
 _TALK = re.compile(r"(\S*/)?hiboss chat( [\w:-]+)?( --as \w+)?")
 _TYPED = re.compile(r"^you  \S+\n(.+)$", re.MULTILINE)
-# What is every reader's own in a conversation: times, the zone, the name.
-_OWN = re.compile(r"\d\d:\d\d(?::\d\d \([\w/]+\))?|(?<=Hello )\w+(?=!)")
+# What differs from reader to reader in a conversation: times, the time zone, the name.
+_DIFFERS = re.compile(r"\d\d:\d\d(?::\d\d \([\w/]+\))?|(?<=Hello )\w+(?=!)")
 _REFUSED = re.compile(r"# refused: (\w+)$")
 _WARNED = re.compile(r"^(error|warning|Usage|Traceback)\b", re.MULTILINE)
-LAST_STEP = "--provider command"  # of what `hiboss up` says is next
+LAST_STEP = "--provider command"  # in the last line that `hiboss up` prints
 _EMPTY = re.compile(r"no-[a-z]+: true\n")
 
 
 class Drifted(AssertionError):
-    """A block does not do what its page says."""
+    """A block does something else than its page says."""
 
 
 class Terminal:
-    """One shell in a copy of the repository made of links, with a home of its own and no network."""
+    """One shell in a copy of the repository (made of links), with its own home and no network."""
 
     def __init__(self, directory: Path, *, installed: bool) -> None:
         self.home = Home(str(directory / ".hiboss"))
@@ -53,17 +53,17 @@ class Terminal:
                 (self.place / entry.name).symlink_to(entry)
         (self.place / ".venv").mkdir()
         (self.place / ".venv/bin").symlink_to(BIN)
-        (self.place / ".venv/users").touch()  # so that make finds everything installed
+        (self.place / ".venv/users").touch()  # so make believes that everything is installed
         self._files = [directory / name for name in ("stdout", "stderr")]
-        self._in_front: list[subprocess.Popen[str]] = []
+        self._foreground: list[subprocess.Popen[str]] = []
         self.printed = ""  # by the last command
-        self._promised = ""  # what the page shows below this block
+        self._expected = ""  # what the page shows below this block
         self.environment = {
             "PATH": f"{BIN}:{os.environ['PATH']}" if installed else os.environ["PATH"],
             "HOME": str(directory),
             "HIBOSS_HOME": str(self.home),
             "LANG": "C.UTF-8",
-            "PIP_NO_INDEX": "1",  # a test installs nothing
+            "PIP_NO_INDEX": "1",  # tests install nothing
         }
         self._shell = self._open_shell()
 
@@ -82,10 +82,10 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what this terminal started, each by its pid."""
+        """End every process that this terminal started, by its pid."""
         try:
             self._shell.communicate(timeout=SECONDS)
-            for process in self._in_front:
+            for process in self._foreground:
                 os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
                 process.communicate(timeout=SECONDS)
         finally:
@@ -103,10 +103,10 @@ class Terminal:
     # --- blocks --------------------------------------------------------------------------
 
     def read(self, page: Page) -> None:
-        """Do what a reader of this page does."""
+        """Run all blocks of a page, as a reader would."""
         blocks = page.blocks("sh", "python", "text", "sql")
         for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-            self._promised = after.body if after and after.language == "text" else ""
+            self._expected = after.body if after and after.language == "text" else ""
             try:
                 self.follow(block)
             except Drifted as error:
@@ -124,8 +124,8 @@ class Terminal:
                 self.type(command)
 
     def type(self, command: str) -> None:
-        """Type one command and look at how it ends."""
-        if _IN_FRONT.match(command.removeprefix(".venv/bin/")):
+        """Run one command and check how it ends."""
+        if _FOREGROUND.match(command.removeprefix(".venv/bin/")):
             self._start(command)
             return
         if _TALK.fullmatch(command):
@@ -149,7 +149,7 @@ class Terminal:
         self._shell.stdin.flush()
         if not select.select([self._shell.stdout], [], [], SECONDS)[0]:
             self._end_shell()
-            raise Drifted(f"{command}\nhas no end:\n{out.read_text()}{err.read_text()}")
+            raise Drifted(f"{command}\ndid not end:\n{out.read_text()}{err.read_text()}")
         answer = self._shell.stdout.readline().strip()
         if not answer:
             self._shell.communicate(timeout=SECONDS)
@@ -158,7 +158,7 @@ class Terminal:
         return int(answer), out.read_text(), err.read_text()
 
     def _end_shell(self) -> None:
-        """With what runs in it, and open another."""
+        """Kill the shell with everything in it, and open another."""
         os.killpg(self._shell.pid, signal.SIGKILL)
         self._shell.communicate(timeout=SECONDS)
         self._shell = self._open_shell()
@@ -181,7 +181,7 @@ class Terminal:
             raise Drifted(f"{statement}\nfinds nothing")
 
     def _start(self, command: str) -> None:
-        """A command that stays in front gets a terminal of its own; it has begun when it says what is next."""
+        """Run a command that stays in the foreground, until it has printed the next steps."""
         process = subprocess.Popen(
             ["bash", "--norc", "-c", command],
             env=self.environment,
@@ -192,7 +192,7 @@ class Terminal:
             text=True,
             start_new_session=True,
         )
-        self._in_front.append(process)
+        self._foreground.append(process)
         assert process.stdout
         self.printed = ""
         while LAST_STEP not in self.printed:
@@ -202,12 +202,12 @@ class Terminal:
             self.printed += line
 
     def _talk(self, command: str) -> None:
-        """Say what the page shows, one after the other, until the screen shows all of it."""
-        shown = _OWN.sub("…", self._promised)
+        """Type the lines that the page shows, one after another, until the screen shows all of it."""
+        shown = _DIFFERS.sub("…", self._expected)
         with talking(Shell(self.home.path), *shlex.split(command)[2:]) as screen:
             try:
                 screen.ready()
-                for number, sentence in enumerate(_TYPED.findall(self._promised), start=1):
+                for number, sentence in enumerate(_TYPED.findall(self._expected), start=1):
                     screen.press(f"{sentence}\r")
                     screen.until(lambda number=number: len(_answers(screen.lines)) >= number, sentence)
                 if shown:
@@ -218,7 +218,7 @@ class Terminal:
                 raise Drifted(f"{command}\n{error}") from None
         if status:
             raise Drifted(f"{command}\nended with {status}:\n{screen.text}")
-        self.printed = self._promised
+        self.printed = self._expected
 
 
 def _answers(lines: list[str]) -> list[str]:
@@ -226,12 +226,12 @@ def _answers(lines: list[str]) -> list[str]:
 
 
 def _said(lines: list[str]) -> str:
-    """The screen without its prompt."""
+    """The lines of the screen without the prompt."""
     return "\n".join(lines[:-1] if lines[-1].startswith(">") else lines)
 
 
 def commands(script: str) -> list[str]:
-    """The commands of a block, each whole: a here-document stays together, comments alone go."""
+    """The complete commands of a block: a here-document stays together, comment lines are left out."""
     found, begun = [], ""
     for line in script.splitlines():
         begun += line
@@ -242,7 +242,7 @@ def commands(script: str) -> list[str]:
         else:
             begun += "\n"
     if begun:
-        raise Drifted(f"{begun}\nis no whole command")
+        raise Drifted(f"{begun}\nis not a complete command")
     return found
 
 
@@ -254,7 +254,7 @@ def _complete(text: str) -> bool:
 
 
 def compare(claimed: str, printed: str) -> None:
-    """Whether a page shows what was printed."""
+    """Raise if the page shows something else than what was printed."""
     if not matches(claimed, printed):
         raise Drifted(f"the page shows:\n{claimed}\nand what was printed is:\n{printed}")
 

@@ -1,4 +1,4 @@
-"""Every block of commands, and every program, in the README and the docs works as it is printed there."""
+"""Every command and every program in the README and the docs works as it is printed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_reader_can_follow_the_page(path: str, tmp_path: Path) -> None:
     page = Page.read(path)
     starts = any("make up" in block.body for block in page.blocks("sh"))
     with Terminal(tmp_path, installed=not starts) as terminal:
-        if not starts:  # such a page says that it takes a running daemon for granted
+        if not starts:  # such a page says that it needs a running daemon
             terminal.type("hiboss up --detach")
         terminal.read(page)
 

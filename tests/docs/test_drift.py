@@ -1,4 +1,4 @@
-"""Shown once for real: when the code drifts away from the pages, the tests of the pages fail."""
+"""When the code changes and the pages do not, the tests of the pages fail. Shown once with real changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = ["README.md", "config.example.toml", "pyproject.toml", "Makefile"]
 OPTIONS = ["-rf", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not made_anew"]
 TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
 
-# A file of the code, a word in it, and the word it drifts to.
+# A source file, a name in it, and the name it is changed to.
 DRIFTS = [
     ("hiboss/cli/commands/envelope.py", '"--oldest-first"', '"--first-first"'),
     ("hiboss/core/settings.py", "    recipients: int", "    addressees: int"),
@@ -42,12 +42,12 @@ def copy(directory: Path) -> None:
 def drift(directory: Path, file: str, before: str, after: str) -> None:
     path = directory / file
     text = path.read_text()
-    assert before in text, f"{file} has no {before} any more; choose another word"
+    assert before in text, f"{file} has no {before} any more; choose another name"
     path.write_text(text.replace(before, after))
 
 
 def failures(directory: Path) -> set[str]:
-    """The tests of the pages that fail there."""
+    """Run the tests of the pages there, and return those that fail."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *OPTIONS, *TESTS],
         cwd=directory,
@@ -80,7 +80,7 @@ def test_a_flag_a_setting_an_error_an_operation_and_a_column_that_drift_are_foun
     } <= failures(drifted)
 
 
-def test_the_difference_names_each_word_that_drifted(drifted: Path) -> None:
+def test_the_difference_shows_each_name_that_was_changed(drifted: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "docs.generate", "--check"],
         cwd=drifted,

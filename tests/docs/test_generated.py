@@ -1,4 +1,4 @@
-"""The generated pages are what the code would make them today."""
+"""The generated pages are up to date with the code."""
 
 from __future__ import annotations
 

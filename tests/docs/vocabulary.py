@@ -35,7 +35,7 @@ def flags() -> dict[str, dict[str, list[str]]]:
             for one in cli.options(command)
             for name in (*one.opts, *one.secondary_opts)
         }
-        found[words] = names | {"--help": [], "-h": []}
+        found[words] = names | {"--help": [], "-h": []} | {name: [] for name in cli.old_flags(command)}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Deferred mail arrives at its time and not before: a clock set by hand, everything else real."""
+"""Deferred mail arrives at its time and not before: a clock moved by the test, everything else real."""
 
 from __future__ import annotations
 
@@ -15,117 +15,127 @@ from hiboss.core.events import EnvelopesArrived
 from hiboss.store.wakeups import CHUNK
 from hiboss.testing.frozen_clock import NOON
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clockwork import Office, frozen
 from tests.support.daemons import started, wait_until
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 START = clock.to_ms(NOON)
 HOUR, DAY = 3_600_000, 86_400_000
 
 
 def at(ms: int) -> str:
-    """So many milliseconds after noon, as a sender writes it."""
+    """Return a time so many milliseconds after noon, as a sender writes it."""
     return clock.iso(START + ms)
 
 
 @frozen()
-async def test_mail_for_in_two_hours_comes_at_two_hours_and_not_a_millisecond_before(office: Office) -> None:
-    (number,) = await office.send(deliver_at="+2h")
-    await office.move(hours=1, minutes=59, seconds=59, milliseconds=999)
-    assert await office.inbox() == [] and office.arrived() == []
-    assert (await office.get(number))["seq"] is None
-    await office.move(milliseconds=1)
-    assert await office.inbox() == ["hello"]
-    envelope = await office.get(number)
+async def test_mail_for_in_two_hours_comes_at_two_hours_and_not_a_millisecond_before(
+    daemon: InProcessDaemon,
+) -> None:
+    (number,) = await daemon.send(deliver_at="+2h")
+    await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
+    assert await daemon.inbox() == [] and daemon.arrived() == []
+    assert (await daemon.get(number))["seq"] is None
+    await daemon.move(milliseconds=1)
+    assert await daemon.inbox() == ["hello"]
+    envelope = await daemon.get(number)
     assert (envelope["seq"], envelope["status"], envelope["waits"]) == (1, "pending", None)
-    (row,) = office.rows("SELECT arrived_at, deliver_at FROM message")
+    (row,) = daemon.rows("SELECT arrived_at, deliver_at FROM message")
     assert tuple(row) == (START + 2 * HOUR, START + 2 * HOUR)
 
 
 @frozen()
-async def test_a_thousand_at_one_instant_arrive_in_the_order_accepted_and_in_chunks(office: Office) -> None:
-    await office.register("kai", "mia")
+async def test_a_thousand_at_one_instant_arrive_in_the_order_accepted_and_in_chunks(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai", "mia")
     expected: list[str] = []
-    for _ in range(10):  # three conversations, taking turns
-        expected += await office.flood(["+2h"] * 50, "agent:kai")
-        expected += await office.flood(["+2h"] * 30, "agent:mia", who="kai")
-        expected += await office.flood(["+2h"] * 20, "user:boss", who="mia")
-    with office.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
-        await office.move(hours=1, minutes=59, seconds=59, milliseconds=999)
-        assert office.arrived() == []
-        await office.move(milliseconds=1)
+    for _ in range(10):  # three conversations in turn
+        expected += await daemon.flood(["+2h"] * 50, "agent:kai")
+        expected += await daemon.flood(["+2h"] * 30, "agent:mia", who="kai")
+        expected += await daemon.flood(["+2h"] * 20, "user:boss", who="mia")
+    with daemon.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
+        await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
+        assert daemon.arrived() == []
+        await daemon.move(milliseconds=1)
         told: list[int] = []
         while len(told) < 1_000:
             event = await anext(watching)
             assert isinstance(event, EnvelopesArrived) and len(event.envelopes) <= CHUNK
             told += event.envelopes
-    assert [f"e{number}" for number in told] == expected == office.arrived()
-    numbers = [row[0] for row in office.rows("SELECT arrived FROM envelope ORDER BY arrived")]
+    assert [f"e{number}" for number in told] == expected == daemon.arrived()
+    numbers = [row[0] for row in daemon.rows("SELECT arrived FROM envelope ORDER BY arrived")]
     assert numbers == list(range(numbers[0], numbers[0] + 1_000))
-    for row in office.rows("SELECT id, last_seq FROM conversation"):
-        seqs = office.rows("SELECT seq FROM message WHERE conversation = ? ORDER BY id", row["id"])
+    for row in daemon.rows("SELECT id, last_seq FROM conversation"):
+        seqs = daemon.rows("SELECT seq FROM message WHERE conversation = ? ORDER BY id", row["id"])
         assert [one["seq"] for one in seqs] == list(range(1, row["last_seq"] + 1))
-    office.check()
+    daemon.check()
 
 
 @frozen()
-async def test_what_is_overdue_together_arrives_by_its_time_and_then_as_accepted(office: Office) -> None:
+async def test_what_is_overdue_together_arrives_by_its_time_and_then_as_accepted(
+    daemon: InProcessDaemon,
+) -> None:
     times = [n // 3 * 1_000 for n in range(1, 1_201)]
     random.Random(4).shuffle(times)
-    sent = await office.flood([at(1_000 + ms) for ms in times])
-    await office.move(hours=1)
+    sent = await daemon.flood([at(1_000 + ms) for ms in times])
+    await daemon.move(hours=1)
     expected = [number for _, _, number in sorted(zip(times, range(len(sent)), sent, strict=True))]
-    assert office.arrived() == expected
-    seqs = office.rows("SELECT id FROM envelopes ORDER BY seq")
+    assert daemon.arrived() == expected
+    seqs = daemon.rows("SELECT id FROM envelopes ORDER BY seq")
     assert [row["id"] for row in seqs] == expected
 
 
 @frozen()
-async def test_all_recipients_of_a_message_get_it_together_also_where_a_chunk_ends(office: Office) -> None:
+async def test_all_recipients_of_a_message_get_it_together_also_where_a_chunk_ends(
+    daemon: InProcessDaemon,
+) -> None:
     names = ["a1", "a2", "a3", "a4"]
-    await office.register(*names)
-    await office.flood(["+1h"] * (CHUNK - 2))
-    group = await office.send(*(f"agent:{name}" for name in names), "user:boss", deliver_at="+1h")
-    last = await office.send(deliver_at="+1h")
-    with office.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
-        await office.move(hours=1)
+    await daemon.register(*names)
+    await daemon.flood(["+1h"] * (CHUNK - 2))
+    group = await daemon.send(*(f"agent:{name}" for name in names), "user:boss", deliver_at="+1h")
+    last = await daemon.send(deliver_at="+1h")
+    with daemon.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
+        await daemon.move(hours=1)
         chunk = await anext(watching)
     assert isinstance(chunk, EnvelopesArrived)
     assert [f"e{number}" for number in chunk.envelopes][-5:] == group
-    assert office.arrived()[-6:] == group + last
-    found = [await office.get(number) for number in group]
+    assert daemon.arrived()[-6:] == group + last
+    found = [await daemon.get(number) for number in group]
     assert {one["seq"] for one in found} == {1} and len({one["message"] for one in found}) == 1
-    (row,) = office.rows(
+    (row,) = daemon.rows(
         "SELECT count(DISTINCT arrived) FROM envelopes WHERE message = ?", found[0]["message"]
     )
     assert row[0] == 5
 
 
 @frozen()
-async def test_a_restart_before_its_time_changes_nothing(office: Office) -> None:
-    (number,) = await office.send(deliver_at="+2h")
-    await office.restart(hours=1)
-    await office.move(minutes=59, seconds=59, milliseconds=999)
-    assert office.arrived() == []
-    await office.restart()
-    assert office.arrived() == []
-    await office.ring(milliseconds=1)
-    await office.settle()
-    assert office.arrived() == [number]
-    await office.restart(hours=1)
-    assert office.arrived() == [number]
-    assert (await office.get(number))["late_seconds"] is None
+async def test_a_restart_before_its_time_changes_nothing(daemon: InProcessDaemon) -> None:
+    (number,) = await daemon.send(deliver_at="+2h")
+    await daemon.restart(hours=1)
+    await daemon.move(minutes=59, seconds=59, milliseconds=999)
+    assert daemon.arrived() == []
+    await daemon.restart()
+    assert daemon.arrived() == []
+    await daemon.ring(milliseconds=1)
+    await daemon.settle()
+    assert daemon.arrived() == [number]
+    await daemon.restart(hours=1)
+    assert daemon.arrived() == [number]
+    assert (await daemon.get(number))["late_seconds"] is None
 
 
 @frozen()
-async def test_what_became_due_while_no_daemon_ran_arrives_at_once_and_is_called_late(office: Office) -> None:
-    (late,) = await office.send(text="late", deliver_at="+2h")
-    (little,) = await office.send(text="half a second late", deliver_at=at(4 * HOUR - 500))
-    (sharp,) = await office.send(text="in time", deliver_at="+4h")
-    (now,) = await office.send(text="not deferred")
-    await office.restart(hours=4)
-    assert await office.inbox() == ["not deferred", "late", "half a second late", "in time"]
-    assert office.arrived() == [now, late, little, sharp]
-    found = {number: await office.get(number) for number in (late, little, sharp, now)}
+async def test_what_became_due_while_no_daemon_ran_arrives_at_once_and_is_called_late(
+    daemon: InProcessDaemon,
+) -> None:
+    (late,) = await daemon.send(text="late", deliver_at="+2h")
+    (little,) = await daemon.send(text="half a second late", deliver_at=at(4 * HOUR - 500))
+    (sharp,) = await daemon.send(text="in time", deliver_at="+4h")
+    (now,) = await daemon.send(text="not deferred")
+    await daemon.restart(hours=4)
+    assert await daemon.inbox() == ["not deferred", "late", "half a second late", "in time"]
+    assert daemon.arrived() == [now, late, little, sharp]
+    found = {number: await daemon.get(number) for number in (late, little, sharp, now)}
     assert [found[number]["late_seconds"] for number in (late, little, sharp, now)] == [
         7200,
         None,
@@ -135,174 +145,186 @@ async def test_what_became_due_while_no_daemon_ran_arrives_at_once_and_is_called
     assert "\nlate: 2h\n" in rendering.envelope(found[late], UTC)
     for number in (little, sharp, now):
         assert "late:" not in rendering.envelope(found[number], UTC)
-    preview = await office.ask("turn.preview", address="agent:nex")
+    preview = await daemon.ask("turn.preview", address="agent:nex")
     assert "late: 2h" in str(preview)
 
 
 @frozen()
-async def test_a_clock_set_back_brings_nothing_twice_and_nothing_early(office: Office) -> None:
-    (first,) = await office.send(text="first", deliver_at="+1h")
-    (second,) = await office.send(text="second", deliver_at="+3h")
-    await office.move(hours=1)
+async def test_a_clock_set_back_brings_nothing_twice_and_nothing_early(daemon: InProcessDaemon) -> None:
+    (first,) = await daemon.send(text="first", deliver_at="+1h")
+    (second,) = await daemon.send(text="second", deliver_at="+3h")
+    await daemon.move(hours=1)
     before = (
-        office.rows("SELECT * FROM envelope ORDER BY id"),
-        office.rows("SELECT * FROM message ORDER BY id"),
+        daemon.rows("SELECT * FROM envelope ORDER BY id"),
+        daemon.rows("SELECT * FROM message ORDER BY id"),
     )
-    await office.move(hours=-5)
+    await daemon.move(hours=-5)
     for _ in range(6):  # up to the same hour as before
-        await office.move(minutes=50)
+        await daemon.move(minutes=50)
     after = (
-        office.rows("SELECT * FROM envelope ORDER BY id"),
-        office.rows("SELECT * FROM message ORDER BY id"),
+        daemon.rows("SELECT * FROM envelope ORDER BY id"),
+        daemon.rows("SELECT * FROM message ORDER BY id"),
     )
     assert [[tuple(row) for row in table] for table in after] == [
         [tuple(row) for row in table] for table in before
     ]
-    (third,) = await office.send(text="third", deliver_at="+10m")
-    await office.move(minutes=10)
-    assert office.arrived() == [first, third]
-    await office.move(milliseconds=START + 3 * HOUR - clock.now() - 1)
-    assert office.arrived() == [first, third]
-    await office.move(milliseconds=1)  # the hour it was for, by the clock as it is now
-    assert office.arrived() == [first, third, second]
-    office.check()
+    (third,) = await daemon.send(text="third", deliver_at="+10m")
+    await daemon.move(minutes=10)
+    assert daemon.arrived() == [first, third]
+    await daemon.move(milliseconds=START + 3 * HOUR - clock.now() - 1)
+    assert daemon.arrived() == [first, third]
+    await daemon.move(milliseconds=1)  # the hour it was for, by the new clock
+    assert daemon.arrived() == [first, third, second]
+    daemon.check()
 
 
 @frozen()
-async def test_a_day_asleep_over_five_thousand_loses_none_and_keeps_their_order(office: Office) -> None:
-    minutes = [n * 7919 % 1440 + 1 for n in range(5_000)]  # every minute of the day, in no order
-    sent = await office.flood([f"+{one}m" for one in minutes])
-    await office.ring(days=1, minutes=1)
-    await office.settle()
+async def test_a_day_asleep_over_five_thousand_loses_none_and_keeps_their_order(
+    daemon: InProcessDaemon,
+) -> None:
+    minutes = [n * 7919 % 1440 + 1 for n in range(5_000)]  # every minute of the day, in random order
+    sent = await daemon.flood([f"+{one}m" for one in minutes])
+    await daemon.ring(days=1, minutes=1)
+    await daemon.settle()
     expected = sorted(zip(minutes, range(5_000), sent, strict=True))
-    assert office.arrived() == [number for _, _, number in expected]
-    (row,) = office.rows("SELECT count(*) FROM message WHERE arrived_at < deliver_at")
+    assert daemon.arrived() == [number for _, _, number in expected]
+    (row,) = daemon.rows("SELECT count(*) FROM message WHERE arrived_at < deliver_at")
     assert row[0] == 0
-    assert office.scheduler.next_wake is None
+    assert daemon.scheduler.next_wake is None
 
 
 @frozen()
-async def test_mail_for_in_a_hundred_years_waits_and_holds_nobody_up(office: Office) -> None:
-    (far,) = await office.send(text="far", deliver_at="+100Y")
-    assert office.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
-    (near,) = await office.send(text="near", deliver_at="+1s")
-    await office.ring(seconds=1)
-    await office.settle()
-    assert office.arrived() == [near]
-    assert office.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
-    await office.restart()
-    status = await office.ask("daemon.status")
+async def test_mail_for_in_a_hundred_years_waits_and_holds_nobody_up(daemon: InProcessDaemon) -> None:
+    (far,) = await daemon.send(text="far", deliver_at="+100Y")
+    assert daemon.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
+    (near,) = await daemon.send(text="near", deliver_at="+1s")
+    await daemon.ring(seconds=1)
+    await daemon.settle()
+    assert daemon.arrived() == [near]
+    assert daemon.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
+    await daemon.restart()
+    status = await daemon.ask("daemon.status")
     assert status["next_wake_at"] == "2130-06-01T12:00:00.000Z" and status["deferred"] == 1
-    assert (await office.get(far))["waits"] == "deferred"
+    assert (await daemon.get(far))["waits"] == "deferred"
 
 
 @frozen()
-async def test_a_century_passed_at_once_is_a_wake_like_any_other(office: Office) -> None:
-    (far,) = await office.send(deliver_at="+100Y")
+async def test_a_century_passed_at_once_is_a_wake_like_any_other(daemon: InProcessDaemon) -> None:
+    (far,) = await daemon.send(deliver_at="+100Y")
     days = (NOON.replace(year=2130) - NOON) // timedelta(days=1)
-    await office.move(days=days, milliseconds=-1)
-    assert office.arrived() == []
-    await office.move(milliseconds=1)
-    assert office.arrived() == [far] and (await office.get(far))["late_seconds"] is None
+    await daemon.move(days=days, milliseconds=-1)
+    assert daemon.arrived() == []
+    await daemon.move(milliseconds=1)
+    assert daemon.arrived() == [far] and (await daemon.get(far))["late_seconds"] is None
 
 
 @frozen()
-async def test_what_was_taken_back_before_its_time_never_comes_and_leaves_no_gap(office: Office) -> None:
-    await office.register("kai")
-    (before,) = await office.send(text="before", deliver_at="+1h")
-    (gone,) = await office.send(text="gone", deliver_at="+1h")
-    half, other = await office.send("agent:kai", "user:boss", text="half", deliver_at="+1h")
-    (after,) = await office.send(text="after", deliver_at="+1h")
-    assert await office.ask("envelope.cancel", "nex", ids=[gone, half]) == {"changed": 2}
-    await office.move(hours=1)
-    assert office.arrived() == [before, other, after]
-    assert [(await office.get(one))["seq"] for one in (before, after)] == [1, 2]
-    assert [(await office.get(one))["seq"] for one in (gone, other)] == [None, 1]
-    assert await office.inbox("kai") == []
+async def test_what_was_taken_back_before_its_time_never_comes_and_leaves_no_gap(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai")
+    (before,) = await daemon.send(text="before", deliver_at="+1h")
+    (gone,) = await daemon.send(text="gone", deliver_at="+1h")
+    half, other = await daemon.send("agent:kai", "user:boss", text="half", deliver_at="+1h")
+    (after,) = await daemon.send(text="after", deliver_at="+1h")
+    assert await daemon.ask("envelope.cancel", "nex", ids=[gone, half]) == {"changed": 2}
+    await daemon.move(hours=1)
+    assert daemon.arrived() == [before, other, after]
+    assert [(await daemon.get(one))["seq"] for one in (before, after)] == [1, 2]
+    assert [(await daemon.get(one))["seq"] for one in (gone, other)] == [None, 1]
+    assert await daemon.inbox("kai") == []
     with pytest.raises(NotFound):
-        await office.ask("envelope.get", "kai", id=half)
-    with pytest.raises(TooLate):  # it is in the box of a person, and done
-        await office.ask("envelope.cancel", "nex", ids=[other])
-    await office.move(days=1)
-    assert (await office.get(gone))["status"] == "cancelled"
+        await daemon.ask("envelope.get", "kai", id=half)
+    with pytest.raises(TooLate):  # in the box of a person it is done
+        await daemon.ask("envelope.cancel", "nex", ids=[other])
+    await daemon.move(days=1)
+    assert (await daemon.get(gone))["status"] == "cancelled"
 
 
 @frozen()
-async def test_mail_on_its_way_to_somebody_deleted_has_failed_and_no_namesake_gets_it(office: Office) -> None:
-    await office.register("kai")
-    lost, boss = await office.send("agent:kai", "user:boss", deliver_at="+1h")
-    (alone,) = await office.send("agent:kai", deliver_at="+1h")
-    (other,) = await office.send(deliver_at="+1h")
-    await office.ask("agent.delete", name="kai")
-    await office.register("kai")
-    await office.move(hours=1)
-    assert office.arrived() == [boss, other]
-    assert await office.inbox("kai") == []
+async def test_mail_on_its_way_to_somebody_deleted_has_failed_and_no_namesake_gets_it(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai")
+    lost, boss = await daemon.send("agent:kai", "user:boss", deliver_at="+1h")
+    (alone,) = await daemon.send("agent:kai", deliver_at="+1h")
+    (other,) = await daemon.send(deliver_at="+1h")
+    await daemon.ask("agent.delete", name="kai")
+    await daemon.register("kai")
+    await daemon.move(hours=1)
+    assert daemon.arrived() == [boss, other]
+    assert await daemon.inbox("kai") == []
     for number in (lost, alone):
-        envelope = await office.get(number)
+        envelope = await daemon.get(number)
         assert (envelope["status"], envelope["last_error"]["kind"]) == ("failed", "recipient_deleted")
         with pytest.raises(TooLate):
-            await office.ask("envelope.retry", "nex", ids=[number])
-    await office.move(days=1)
-    assert office.arrived() == [boss, other]
+            await daemon.ask("envelope.retry", "nex", ids=[number])
+    await daemon.move(days=1)
+    assert daemon.arrived() == [boss, other]
 
 
 @frozen()
-async def test_a_person_has_it_as_done_when_it_arrives_and_an_agent_as_pending(office: Office) -> None:
-    person, agent = await office.send("user:boss", "agent:nex", deliver_at="+1h")
-    assert (await office.get(person))["done_at"] is None
-    await office.move(hours=1)
-    found = await office.get(person)
+async def test_a_person_has_it_as_done_when_it_arrives_and_an_agent_as_pending(
+    daemon: InProcessDaemon,
+) -> None:
+    person, agent = await daemon.send("user:boss", "agent:nex", deliver_at="+1h")
+    assert (await daemon.get(person))["done_at"] is None
+    await daemon.move(hours=1)
+    found = await daemon.get(person)
     assert (found["status"], found["done_at"], found["read_at"]) == ("done", at(HOUR), None)
-    found = await office.get(agent)
+    found = await daemon.get(agent)
     assert (found["status"], found["done_at"]) == ("pending", None)
-    assert await office.inbox("boss", unread=True) == ["hello"]
+    assert await daemon.inbox("boss", unread=True) == ["hello"]
 
 
 @frozen()
-async def test_what_arrives_at_one_instant_is_claimed_by_priority_and_then_arrival(office: Office) -> None:
+async def test_what_arrives_at_one_instant_is_claimed_by_priority_and_then_arrival(
+    daemon: InProcessDaemon,
+) -> None:
     for text in ("low", "normal", "high", "critical", "normal again"):
-        await office.send(text=text, priority=text.split()[0], deliver_at="+1h")
-    await office.move(hours=1)
-    taken = await office.ask("envelope.claim", "nex")
+        await daemon.send(text=text, priority=text.split()[0], deliver_at="+1h")
+    await daemon.move(hours=1)
+    taken = await daemon.ask("envelope.claim", "nex")
     texts = [one["text"] for one in taken["envelopes"]]
     assert texts == ["critical", "high", "normal", "normal again", "low"]
 
 
 @frozen()
-async def test_waiting_before_arrival_does_not_count_as_waiting_to_be_taken(office: Office) -> None:
-    """The fifteen minutes after which anything counts as critical begin with the arrival."""
-    await office.send(text="low", priority="low", deliver_at="+1h")
-    await office.move(hours=1)
-    await office.send(text="normal")
-    taken = await office.ask("envelope.claim", "nex", lease="1s")
+async def test_waiting_before_arrival_does_not_count_as_waiting_to_be_taken(daemon: InProcessDaemon) -> None:
+    """After 15 minutes of waiting everything counts as critical; the time starts with the arrival."""
+    await daemon.send(text="low", priority="low", deliver_at="+1h")
+    await daemon.move(hours=1)
+    await daemon.send(text="normal")
+    taken = await daemon.ask("envelope.claim", "nex", lease="1s")
     assert [one["text"] for one in taken["envelopes"]] == ["normal", "low"]
-    await office.move(minutes=15)
-    await office.send(text="high", priority="high")
-    taken = await office.ask("envelope.claim", "nex", limit=1)
+    await daemon.move(minutes=15)
+    await daemon.send(text="high", priority="high")
+    taken = await daemon.ask("envelope.claim", "nex", limit=1)
     assert [one["text"] for one in taken["envelopes"]] == ["low"]
 
 
 @frozen(adapter_modules="hiboss.testing.scripted_adapter", quiet=False)
-async def test_a_deferred_post_leaves_at_its_time_and_a_failed_one_can_be_tried_again(office: Office) -> None:
-    place = Path(office.home.path).parent / "place"
-    address = await office.bind(place, json.dumps({"do": "envelope_error", "text": "too big"}))
+async def test_a_deferred_post_leaves_at_its_time_and_a_failed_one_can_be_tried_again(
+    daemon: InProcessDaemon,
+) -> None:
+    place = Path(daemon.home.path).parent / "place"
+    address = await daemon.bind(place, json.dumps({"do": "envelope_error", "text": "too big"}))
 
     def posts() -> list[str]:
         return [json.loads(line)["id"] for line in (place / "posts.jsonl").read_text().splitlines()]
 
-    bad, good = [(await office.send(address, text=text, deliver_at="+2h"))[0] for text in ("bad", "good")]
-    await office.move(hours=1, minutes=59, seconds=59, milliseconds=999)
-    assert (await office.get(good))["status"] == "pending" and posts() == []
-    await office.move(milliseconds=1)
-    await office.until(lambda: posts() == [good])
-    await office.until(lambda: not office.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
-    failed = await office.get(bad)
+    bad, good = [(await daemon.send(address, text=text, deliver_at="+2h"))[0] for text in ("bad", "good")]
+    await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
+    assert (await daemon.get(good))["status"] == "pending" and posts() == []
+    await daemon.move(milliseconds=1)
+    await daemon.until(lambda: posts() == [good])
+    await daemon.until(lambda: not daemon.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
+    failed = await daemon.get(bad)
     assert (failed["status"], failed["last_error"]["text"], failed["seq"]) == ("failed", "too big", 1)
-    assert await office.ask("envelope.retry", "nex", ids=[bad]) == {"changed": 1}
-    await office.until(lambda: posts() == [good, bad])
-    await office.until(lambda: not office.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
-    again = await office.get(bad)
+    assert await daemon.ask("envelope.retry", "nex", ids=[bad]) == {"changed": 1}
+    await daemon.until(lambda: posts() == [good, bad])
+    await daemon.until(lambda: not daemon.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
+    again = await daemon.get(bad)
     assert (again["status"], again["seq"], again["attempts"]) == ("done", 1, 1)
 
 
@@ -318,7 +340,7 @@ def test_a_daemon_like_any_other_brings_mail_at_its_second_also_after_a_kill(tmp
         wait_until(lambda: _texts(daemon) == ["awake"])
         daemon.call("envelope.send", text="killed", deliver_at="+1h", **send)
         daemon.kill()
-        with daemon.database() as database:  # its time passes while nobody is there
+        with daemon.database() as database:  # its time passes while no daemon runs
             database.execute("UPDATE message SET deliver_at = deliver_at - 3605000 WHERE seq IS NULL")
             database.execute("UPDATE envelope SET wake_at = wake_at - 3605000 WHERE arrived IS NULL")
             database.commit()

@@ -1,4 +1,4 @@
-"""Attachments: copied under their content's hash, never from the home but media/, and nothing that hangs."""
+"""Attachments: copied under the hash of their content; which files are refused; nothing hangs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with
-from tests.support.office import Party, agents, at_once, open_office, stored
+from tests.support.parties import Party, agents, at_once, checked_daemon, stored
 
 MIB = 1024 * 1024
 
 
 def attach(two: tuple[Party, Party], *paths: Path | str) -> list[dict[str, Any]]:
-    """What the recipient sees of these files."""
+    """Send these files and return what the recipient sees."""
     ada, bob = two
     seen: list[dict[str, Any]] = bob.get(ada.tell(bob, attachments=[str(path) for path in paths]))[
         "attachments"
@@ -28,7 +28,7 @@ def attach(two: tuple[Party, Party], *paths: Path | str) -> list[dict[str, Any]]
 
 
 def refusal(two: tuple[Party, Party], *paths: Path | str) -> str:
-    """The code these files are refused with; nothing is stored then, and no half copy is left."""
+    """Return the code of the error; assert that nothing is stored and no partial copy is left."""
     ada, bob = two
     before = stored(ada.daemon)
     code = ada.refusal("envelope.send", to=bob.address, text="x", attachments=[str(path) for path in paths])
@@ -186,14 +186,14 @@ def test_a_way_around_into_the_home_is_refused(two: tuple[Party, Party], tmp_pat
 
 
 def test_a_hard_link_to_a_file_of_the_home_is_refused_and_not_even_opened(tmp_path: Path) -> None:
-    with open_office(tmp_path) as daemon:
+    with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
         for inside in ("tokens/boss", "hiboss.db"):
             link = tmp_path / os.path.basename(inside)
             os.link(os.path.join(daemon.home.path, inside), link)
             assert refusal((ada, bob), link) == "attachment_forbidden"
-        # Had the daemon opened and closed its own database, its locks on it would be gone:
-        # the next one to look would take the log of changes away from under it.
+        # If the daemon opens and closes its own database file, it loses its locks; the next reader would
+        # then delete the WAL.
         stored(daemon)
         number = ada.tell(bob)
         daemon.kill()
@@ -213,7 +213,7 @@ def test_a_file_from_media_can_be_passed_on(two: tuple[Party, Party], tmp_path: 
     assert Path(first["path"]).read_text() == "pass it on"
 
 
-# --- what is no file -----------------------------------------------------------------
+# --- not a regular file --------------------------------------------------------------
 
 
 def test_a_missing_file_is_refused(two: tuple[Party, Party], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong with a post: which error stops what, how long a lane waits, who is told."""
+"""Failed posts: which error stops what, how long a lane waits, who gets a notice."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.office import boss
-from tests.support.places import (
+from tests.support.parties import boss
+from tests.support.scripted_channels import (
     CRASH,
     HANG,
     OK,
     SCRIPTED,
     Place,
+    daemon_with_channels,
     envelope_error,
     lane_error,
     notices,
-    post_office,
     row,
     written,
 )
@@ -30,7 +30,7 @@ SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="0.3") as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="0.3") as running:
         yield running
 
 
@@ -40,11 +40,11 @@ def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
 
 
 def told_about(daemon: RunningDaemon, place: Place) -> list[str]:
-    """What the boss was told of an outage there."""
-    return [one["text"] for one in notices(boss(daemon)) if f"to {place.address} since" in one["text"]]
+    """Return the notices to the boss about an outage there."""
+    return [one["text"] for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]]
 
 
-# --- whom an error stops -------------------------------------------------------------
+# --- what an error stops -------------------------------------------------------------
 
 
 def test_an_envelope_error_fails_one_and_the_next_goes_on(daemon: RunningDaemon, place: Place) -> None:
@@ -234,7 +234,7 @@ def test_new_mail_does_not_try_a_paused_lane(daemon: RunningDaemon, place: Place
     place.wait_for("first", "second")
 
 
-# --- the boss is told ----------------------------------------------------------------
+# --- the notice to the boss ----------------------------------------------------------
 
 
 def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
@@ -244,7 +244,7 @@ def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
     place.send("a")
     place.wait_for_failures(1)
     (first,) = told_about(daemon, place)
-    assert "first" in first
+    assert "first" in first and first.endswith("See: hiboss lane list")
     place.steer("retry")
     place.wait_for_failures(2)
     assert told_about(daemon, place) == [first]
@@ -319,7 +319,7 @@ def test_chunks_are_stored_before_the_first_is_posted_and_stay_the_same(
     number = place.send("abcdefgh")
     place.wait_for_failures(1)
     assert chunks(daemon, number) == [("abcd", False), ("efgh", False)]
-    daemon.stop()  # at its next start the adapter would cut otherwise
+    daemon.stop()  # after its next start the adapter would make other chunks
     place.settings(chunk=1)
     daemon.start(**SCRIPTED, HIBOSS_DELIVERY_POST_SECONDS="0.3")
     place.wait_for("abcd", "efgh")

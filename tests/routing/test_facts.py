@@ -1,4 +1,4 @@
-"""What the daemon says on its bus as things happen, and that nobody has to wait for who listens."""
+"""The events on the bus of the daemon: what is published when, and that a slow subscriber stops nobody."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hiboss.core.events import (
     LaneWaits,
     Subscription,
 )
-from tests.support.clockwork import Office, frozen
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 
-def watch(office: Office, *kinds: type[Event], **how: Any) -> Subscription:
-    return office.daemon.wiring.bus.subscribe(*kinds, **how)
+def watch(daemon: InProcessDaemon, *kinds: type[Event], **how: Any) -> Subscription:
+    return daemon.daemon.wiring.bus.subscribe(*kinds, **how)
 
 
 async def hear(watcher: Subscription) -> Any:
@@ -31,30 +31,30 @@ def number(envelope: str) -> int:
 
 
 @frozen()
-async def test_mail_that_arrives_is_announced_at_once_or_when_its_time_comes(office: Office) -> None:
-    watcher = watch(office, EnvelopesArrived)
-    (later,) = await office.send(deliver_at="+1h")
-    now = await office.send("agent:nex", "user:boss")
+async def test_mail_that_arrives_is_announced_at_once_or_when_its_time_comes(daemon: InProcessDaemon) -> None:
+    watcher = watch(daemon, EnvelopesArrived)
+    (later,) = await daemon.send(deliver_at="+1h")
+    now = await daemon.send("agent:nex", "user:boss")
     first = await hear(watcher)
     assert first.envelopes == tuple(number(one) for one in now)
     assert len(set(first.recipients)) == 2
-    await office.move(hours=1)
+    await daemon.move(hours=1)
     second = await hear(watcher)
     assert second.envelopes == (number(later),)
     assert second.at - first.at == 3_600_000
 
 
 @frozen(at=None, quiet=False, adapter_modules="hiboss.testing.scripted_adapter")
-async def test_the_life_of_a_post_is_told_in_facts(office: Office) -> None:
-    watcher = watch(office, AdapterStarted, EnvelopeSettled, LaneWaits)
-    directory = Path(office.home.path).parent / "place"
-    address = await office.bind(
+async def test_the_life_of_a_post_is_told_in_facts(daemon: InProcessDaemon) -> None:
+    watcher = watch(daemon, AdapterStarted, EnvelopeSettled, LaneWaits)
+    directory = Path(daemon.home.path).parent / "place"
+    address = await daemon.bind(
         directory,
         '{"do": "ok"}',
         '{"do": "envelope_error", "text": "no"}',
         '{"do": "lane_error", "retry_after": 0.1}',
     )
-    sent = [(await office.send(address, text=f"{i}"))[0] for i in range(3)]
+    sent = [(await daemon.send(address, text=f"{i}"))[0] for i in range(3)]
     started, done, failed, waits, last = [await hear(watcher) for _ in range(5)]
     assert isinstance(started, AdapterStarted)
     assert started.address == address
@@ -68,11 +68,11 @@ async def test_the_life_of_a_post_is_told_in_facts(office: Office) -> None:
 
 
 @frozen(at=None, adapter_modules="hiboss.testing.scripted_adapter")
-async def test_who_does_not_listen_to_what_he_asked_for_holds_up_no_delivery(office: Office) -> None:
-    slow, quick = watch(office, EnvelopeSettled, size=2), watch(office, EnvelopeSettled)
-    directory = Path(office.home.path).parent / "place"
-    address = await office.bind(directory)
-    sent = [(await office.send(address, text=f"{i}"))[0] for i in range(30)]
+async def test_who_does_not_listen_to_what_he_asked_for_holds_up_no_delivery(daemon: InProcessDaemon) -> None:
+    slow, quick = watch(daemon, EnvelopeSettled, size=2), watch(daemon, EnvelopeSettled)
+    directory = Path(daemon.home.path).parent / "place"
+    address = await daemon.bind(directory)
+    sent = [(await daemon.send(address, text=f"{i}"))[0] for i in range(30)]
     assert [(await hear(quick)).envelope for _ in sent] == [number(one) for one in sent]
     gap, *rest = [await hear(slow) for _ in range(3)]
     assert isinstance(gap, Gap)
@@ -81,9 +81,9 @@ async def test_who_does_not_listen_to_what_he_asked_for_holds_up_no_delivery(off
 
 
 @frozen(at=None)
-async def test_what_is_accepted_is_on_disk_before_it_is_announced(office: Office) -> None:
-    watcher = watch(office, EnvelopesArrived)
-    sending = asyncio.create_task(office.send())
+async def test_what_is_accepted_is_on_disk_before_it_is_announced(daemon: InProcessDaemon) -> None:
+    watcher = watch(daemon, EnvelopesArrived)
+    sending = asyncio.create_task(daemon.send())
     fact = await hear(watcher)
-    assert office.rows("SELECT id FROM envelope WHERE id = ?", fact.envelopes[0])
+    assert daemon.rows("SELECT id FROM envelope WHERE id = ?", fact.envelopes[0])
     await sending

@@ -10,24 +10,24 @@ import pytest
 from hiboss.store.lanes import GIVE_UP_FAILURES
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.office import agent, boss
-from tests.support.places import (
+from tests.support.parties import agent, boss
+from tests.support.scripted_channels import (
     DAY_MS,
     HOUR_MS,
     OK,
     Place,
     age,
+    daemon_with_channels,
     envelope_error,
     lane_error,
     notices,
-    post_office,
     row,
 )
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d")) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -37,9 +37,9 @@ def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
 
 
 def a_day_of_failure(place: Place, *old: str) -> None:
-    """The lane has failed for a day, these have waited as long; then it is tried and fails once more."""
+    """Let the lane have failed and these have waited for a day; then it is tried and fails again."""
     place.lane_ages(DAY_MS)
-    with place.daemon.database() as database:  # as often as in a day of trying
+    with place.daemon.database() as database:  # as many failures as in a day
         database.execute(
             "UPDATE lane SET failures = max(failures, ?) WHERE failures > 0", (GIVE_UP_FAILURES,)
         )
@@ -170,17 +170,17 @@ def test_an_envelope_error_tells_its_sender_once_too(daemon: RunningDaemon, plac
     failed = place.wait_for_status(number, "failed")
     (notice,) = notices(place.owner)
     assert notice["reply_to"] == failed["message"]
-    assert f"hiboss envelope retry --id {number}" in notice["text"]
+    assert f"hiboss envelope retry {number}" in notice["text"]
 
 
 @pytest.mark.parametrize("sender", ["agent:system", "channel"])
 def test_no_notice_goes_to_the_system_itself_nor_to_a_channel(
     daemon: RunningDaemon, place: Place, sender: str
 ) -> None:
-    """No operation lets these post to a channel today, so the database is made to say they did."""
+    """No operation lets these post to a channel, so the sender is changed in the database."""
     place.script(lane_error(), envelope_error())
     number = place.send("x")
-    place.wait_for_failures(1)  # and with this agent:system is there
+    place.wait_for_failures(1)  # this creates agent:system
     owner = sender_becomes(daemon, number, place.address if sender == "channel" else sender)
     before = messages(daemon)
     place.steer("retry")
@@ -190,7 +190,7 @@ def test_no_notice_goes_to_the_system_itself_nor_to_a_channel(
 
 
 def sender_becomes(daemon: RunningDaemon, number: str, address: str) -> str:
-    """Let another have sent it; who it was before."""
+    """Change the sender; return who it was before."""
     with daemon.database() as database:
         find = """
             SELECT a.kind || ':' || a.name FROM envelope e JOIN message m ON m.id = e.message
@@ -214,7 +214,7 @@ def messages(daemon: RunningDaemon) -> int:
 
 
 def test_who_was_deleted_gets_no_notice(daemon: RunningDaemon, place: Place) -> None:
-    """Another agent keeps the place bound, so that the mail of the one who left goes on."""
+    """Another agent keeps the channel bound, so the mail of the deleted one is still delivered."""
     leaver = place.owner
     place.bind(agent(daemon))
     place.owner = leaver
@@ -268,7 +268,7 @@ def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDa
     place.send("y")
     place.steer("retry")
     place.wait_for_failures(failures + 1)
-    outages = [one for one in notices(boss(daemon)) if f"to {place.address} since" in one["text"]]
+    outages = [one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]]
     assert len(outages) == 1
     place.steer("retry")
     place.wait_for("y")

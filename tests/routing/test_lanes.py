@@ -1,4 +1,4 @@
-"""Lanes: one at a time, in order; paused, resumed and shared out among a bounded number of hands."""
+"""Lanes: one envelope at a time, in order; pause, resume and retry; a limited number of lanes at once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.office import agent, boss
-from tests.support.places import (
+from tests.support.parties import agent, boss
+from tests.support.scripted_channels import (
     HANG,
     HOUR_MS,
     OK,
     SCRIPTED,
     Place,
     age,
+    daemon_with_channels,
     lane_error,
-    post_office,
     row,
     written,
 )
@@ -29,7 +29,7 @@ QUARTER_MS = 15 * 60 * 1000
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with post_office(tmp_path_factory.mktemp("d")) as running:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
         yield running
 
 
@@ -120,7 +120,7 @@ def test_a_paused_lane_keeps_its_mail_until_it_is_resumed(daemon: RunningDaemon,
     written(daemon)
     assert (shown(daemon, place)["state"], shown(daemon, place)["due"]) == ("paused", 1)
     assert row(daemon, number)["handovers"] == 0
-    assert place.steer("retry") == 0  # a pause is ended by a resume only
+    assert place.steer("retry") == 0  # only a resume ends a pause
     assert place.texts() == []
     assert place.steer("resume") == 1
     assert place.steer("resume") == 0
@@ -213,7 +213,7 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
     daemon.stop()
     assert (paused.lane()["state"], waiting.lane()["state"]) == ("paused", "waiting")
     daemon.start(**SCRIPTED)
-    # An adapter that starts tries what waits; what is paused stays so.
+    # When an adapter starts, its waiting lanes are tried; a paused one stays paused.
     waiting.wait_for("first", "second")
     paused.wait_for_state("running")
     written(daemon)
@@ -228,8 +228,8 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon with two hands."""
-    with post_office(tmp_path_factory.mktemp("n"), HIBOSS_DELIVERY_PARALLEL_LANES="2") as running:
+    """A daemon that serves two lanes at once."""
+    with daemon_with_channels(tmp_path_factory.mktemp("n"), HIBOSS_DELIVERY_PARALLEL_LANES="2") as running:
         yield running
 
 
@@ -264,14 +264,14 @@ def test_long_lanes_give_their_places_to_others(narrow: RunningDaemon, tmp_path:
         place.steer("pause")
     for place in long:
         place.flood(500)
-        place.script({"do": "hang", "seconds": 0.5})  # so that all three stand in line
+        place.script({"do": "hang", "seconds": 0.5})  # so that all three wait in the queue
     mark = short.send("mine")
     for place in (*long, short):
         place.steer("resume")
     short.wait_for("mine")
     short.wait_for_status(mark, "done")
     for place in long:
-        assert finished_before(narrow, place, mark) < 500  # it had not to wait for the whole of them
+        assert finished_before(narrow, place, mark) < 500  # it did not have to wait for all of them
         place.wait_for(*[f"{i}" for i in range(500)])
 
 

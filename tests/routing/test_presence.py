@@ -1,4 +1,4 @@
-"""Who was seen when: by any call, over a restart, and without a write for each."""
+"""When callers were last seen: by any call, kept over a restart, without a write for each call."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clockwork import Office, frozen
 from tests.support.daemons import started
-from tests.support.office import Party, agent, boss
+from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.parties import Party, agent, boss
 
 NOON = "2030-06-01T12:0"
 
 
 def listed(daemon: RunningDaemon, name: str) -> dict[str, Any]:
-    """An agent as the list has it, asked by the boss: the look is not its own sign of life."""
+    """Return an agent as agent.list shows it to the boss: this call is not its own."""
     (found,) = [one for one in boss(daemon).call("agent.list")["agents"] if one["name"] == name]
     return dict(found)
 
 
-async def seen(office: Office, name: str = "nex") -> str | None:
-    agents = (await office.ask("agent.list"))["agents"]
+async def seen(daemon: InProcessDaemon, name: str = "nex") -> str | None:
+    agents = (await daemon.ask("agent.list"))["agents"]
     (found,) = [one["last_seen_at"] for one in agents if one["name"] == name]
     return None if found is None else str(found)
 
@@ -72,7 +72,7 @@ def test_a_call_that_is_refused_for_its_content_is_one_too_and_a_wrong_token_is_
     assert bob.refusal("envelope.get", id="e999999") == "not_found"
     assert listed(daemon, bob.name)["last_seen_at"] is not None
     assert Party(daemon, eve.address, eve.token + "x").refusal("agent.heartbeat") == "bad_token"
-    bob.send(eve)  # mail for somebody is no sign of life of theirs
+    bob.send(eve)  # receiving mail is not a call
     boss(daemon).call("envelope.list", address=eve.address)
     assert listed(daemon, eve.name)["last_seen_at"] is None
 
@@ -81,23 +81,23 @@ def test_a_call_that_is_refused_for_its_content_is_one_too_and_a_wrong_token_is_
 
 
 @frozen()
-async def test_the_last_sign_of_life_counts(office: Office) -> None:
-    assert await seen(office) is None
-    await office.ask("agent.heartbeat", "nex")
-    assert (await seen(office) or "").startswith(f"{NOON}0:00")
-    await office.move(minutes=5)
-    assert (await seen(office) or "").startswith(f"{NOON}0:00")
-    await office.ask("envelope.list", "nex")
-    assert (await seen(office) or "").startswith(f"{NOON}5:00")
+async def test_the_last_sign_of_life_counts(daemon: InProcessDaemon) -> None:
+    assert await seen(daemon) is None
+    await daemon.ask("agent.heartbeat", "nex")
+    assert (await seen(daemon) or "").startswith(f"{NOON}0:00")
+    await daemon.move(minutes=5)
+    assert (await seen(daemon) or "").startswith(f"{NOON}0:00")
+    await daemon.ask("envelope.list", "nex")
+    assert (await seen(daemon) or "").startswith(f"{NOON}5:00")
 
 
 @frozen()
-async def test_it_outlives_a_clean_restart(office: Office) -> None:
-    await office.ask("agent.heartbeat", "nex")
-    await office.ask("agent.heartbeat", "boss")
-    await office.restart(minutes=5)
-    assert (await seen(office) or "").startswith(f"{NOON}0:00")
-    (row,) = office.rows("SELECT last_seen_at FROM user WHERE boss = 1")
+async def test_it_outlives_a_clean_restart(daemon: InProcessDaemon) -> None:
+    await daemon.ask("agent.heartbeat", "nex")
+    await daemon.ask("agent.heartbeat", "boss")
+    await daemon.restart(minutes=5)
+    assert (await seen(daemon) or "").startswith(f"{NOON}0:00")
+    (row,) = daemon.rows("SELECT last_seen_at FROM user WHERE boss = 1")
     assert row["last_seen_at"] is not None  # the boss too
 
 
@@ -115,25 +115,25 @@ def test_it_outlives_a_clean_restart_of_a_real_daemon(tmp_path: Path) -> None:
 
 
 @frozen()
-async def test_polling_writes_nothing_but_the_beat_s_one_note(office: Office) -> None:
-    await office.send("agent:nex", who="boss", from_="user:boss")
-    await office.ask("envelope.poll", "nex")
-    await office.settle()
-    await office.daemon.wiring.presence.flush()
-    connection = office._connect()
+async def test_polling_writes_nothing_but_the_beat_s_one_note(daemon: InProcessDaemon) -> None:
+    await daemon.send("agent:nex", who="boss", from_="user:boss")
+    await daemon.ask("envelope.poll", "nex")
+    await daemon.settle()
+    await daemon.daemon.wiring.presence.flush()
+    connection = daemon._connect()
     try:
         version = connection.execute("PRAGMA data_version").fetchone()[0]
         for _ in range(200):
-            office.tick(milliseconds=5)
-            assert (await office.ask("envelope.poll", "nex"))["timed_out"]
-            await office.ask("agent.heartbeat", "nex")
-            await office.ask("envelope.wait", "boss", timeout="0.001s", address="user:boss")
+            daemon.tick(milliseconds=5)
+            assert (await daemon.ask("envelope.poll", "nex"))["timed_out"]
+            await daemon.ask("agent.heartbeat", "nex")
+            await daemon.ask("envelope.wait", "boss", timeout="0.001s", address="user:boss")
         assert connection.execute("PRAGMA data_version").fetchone()[0] == version
-        await office.daemon.wiring.presence.flush()  # what every beat of the daemon does
+        await daemon.daemon.wiring.presence.flush()  # what every heartbeat does
         assert connection.execute("PRAGMA data_version").fetchone()[0] != version
     finally:
         connection.close()
-    (row,) = office.rows(
+    (row,) = daemon.rows(
         "SELECT a.last_seen_at FROM agent a JOIN address d ON d.id = a.address WHERE d.name = 'nex'"
     )
     assert row["last_seen_at"] == int(datetime.fromisoformat(f"{NOON}0:01+00:00").timestamp() * 1000)

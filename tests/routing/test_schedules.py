@@ -1,4 +1,4 @@
-"""Schedules, operation by operation: made, shown, changed, run, refused; whose they are; what ends them."""
+"""Schedules, operation by operation: create, show, change, run; errors; owners; what ends them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent, boss
+from tests.support.parties import Party, agent, boss
 
 Schedule = dict[str, Any]
-NEW_YEAR = "0 0 1 1 *"  # so that none fires by itself
+NEW_YEAR = "0 0 1 1 *"  # so that none fires during a test
 
 
 def create(who: Party, to: Party | str, **params: Any) -> Schedule:
-    """A schedule that is not due while the tests run, unless it is told otherwise."""
+    """Create a schedule that is not due during the tests, unless told otherwise."""
     if not {"cron", "every", "at"} & params.keys():
         params["cron"] = NEW_YEAR
     params = {"to": to if isinstance(to, str) else to.address, "text": "tick"} | params
@@ -40,7 +40,7 @@ def kept(daemon: RunningDaemon) -> tuple[int, int, int]:
     return one, two, three
 
 
-# --- making and showing them ---------------------------------------------------------
+# --- create and show -----------------------------------------------------------------
 
 
 def test_one_is_made_and_shown_as_it_was_meant(two: tuple[Party, Party]) -> None:
@@ -157,7 +157,7 @@ def test_one_is_disabled_enabled_and_deleted(two: tuple[Party, Party]) -> None:
     made = create(ada, bob)
     off = ada.call("cron.disable", id=made["id"])
     assert (off["enabled"], off["next_at"]) == (False, None)
-    assert ada.call("cron.run", id=made["id"])["fired"]  # by hand it still can
+    assert ada.call("cron.run", id=made["id"])["fired"]  # a person can still run it
     assert ada.call("cron.enable", id=made["id"]) == made
     ada.call("cron.delete", id=made["id"])
     assert ada.call("cron.list")["schedules"] == []
@@ -173,7 +173,7 @@ def test_explain_says_when_it_would_be(daemon: RunningDaemon) -> None:
     assert len(daemon.call("cron.explain", cron="@hourly")["next"]) == 5
 
 
-# --- whose they are ------------------------------------------------------------------
+# --- owners --------------------------------------------------------------------------
 
 
 def test_a_foreign_schedule_is_not_there(two: tuple[Party, Party]) -> None:
@@ -222,7 +222,7 @@ def test_who_may_not_send_may_not_schedule(daemon: RunningDaemon) -> None:
     assert caught.value.stable_code == "no_token"
 
 
-# --- what is refused -----------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------
 
 REFUSED = [
     ({}, "invalid_params", "--cron"),

@@ -1,4 +1,4 @@
-"""Deferred mail: stored at once, and until its time seen by sender and boss alone."""
+"""Deferred mail: stored at once, and visible only to sender and boss until its time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hiboss.cli.daemon_process import call_once
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.office import Party, agents, boss, stored
+from tests.support.parties import Party, agents, boss, stored
 
 
 def test_deferred_mail_is_not_shown_to_its_recipient(two: tuple[Party, Party]) -> None:

@@ -197,7 +197,7 @@ def test_a_batch_at_the_limit_is_taken_and_one_more_is_not() -> None:
     assert isinstance(batch, Batch) and len(batch.calls) == 3
     refused = codec.parse(line, batch_limit=2)
     assert isinstance(refused, Malformed) and isinstance(refused.error, InvalidRequest)
-    assert "a batch of 3, and 2 is the most" in refused.error.message
+    assert "the batch has 3 requests; the most is 2" in refused.error.message
 
 
 @given(line=st.binary() | st.text().map(str.encode))

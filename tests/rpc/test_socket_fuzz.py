@@ -21,7 +21,7 @@ from hiboss.api.operation import REGISTRY
 from hiboss.core.errors import InternalError, tree
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import answers, line, notification
-from tests.support.office import open_office
+from tests.support.parties import checked_daemon
 
 CODES = {cls.code: cls.rpc for cls in tree() if cls is not InternalError}
 DONE_ELSEWHERE = {"daemon.stop"}  # it would do as told
@@ -81,7 +81,7 @@ IDS = st.none() | st.booleans() | NUMBERS | WORDS | JSON
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
+    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
         running.register(CALLER)
         running.call("envelope.send", token=running.token("nex"), to="agent:fuzzer", text="to be found as e1")
         boss = {"token": running.token("boss")}

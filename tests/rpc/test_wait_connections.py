@@ -18,8 +18,8 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import code, line, notification, started, wait_until
-from tests.support.office import Party, agent, agents, at_once
-from tests.support.waits import WAIT, Line, begun, connected, many_begun, texts, waited
+from tests.support.parties import Party, agent, agents, at_once
+from tests.support.waiting_calls import WAIT, Line, begun, connected, many_begun, texts, waited
 
 WATCH = "envelope.watch"
 # A client that says when its watch is on its way, and then only waits to be killed.
@@ -42,8 +42,8 @@ def write(one: Line, *documents: Any) -> None:
     one.connection.sendall(b"".join(json.dumps(document).encode() + b"\n" for document in documents))
 
 
-def is_armed(party: Party) -> bool:
-    """Whether somebody watches for this one; asked with a wrong cursor, to be never armed itself."""
+def is_watched(party: Party) -> bool:
+    """Whether somebody watches for this one; asked with a wrong cursor, so that it never watches itself."""
     return party.refusal(WATCH, after="none") == "already_watched"
 
 
@@ -124,8 +124,8 @@ def test_a_closed_connection_gives_its_watch_back(daemon: RunningDaemon, form: s
     with connected(daemon) as one:
         write(one, documents(bob)[form])
         one.settled()
-        assert is_armed(bob)
-    wait_until(lambda: not is_armed(bob))
+        assert is_watched(bob)
+    wait_until(lambda: not is_watched(bob))
 
 
 def test_a_client_killed_by_force_gives_its_watch_back(daemon: RunningDaemon) -> None:
@@ -137,28 +137,28 @@ def test_a_client_killed_by_force_gives_its_watch_back(daemon: RunningDaemon) ->
         client.stdin.write(line(WATCH, "watch", token=bob.token, timeout="1h"))
         client.stdin.close()
         assert json.loads(client.stdout.readline())["id"] == "ping"
-        assert is_armed(bob)
+        assert is_watched(bob)
         client.send_signal(signal.SIGKILL)
-    wait_until(lambda: not is_armed(bob))
+    wait_until(lambda: not is_watched(bob))
 
 
 def test_one_that_only_writes_no_more_still_gets_its_answer(two: tuple[Party, Party]) -> None:
     ada, bob = two
     with begun(bob, WATCH) as wait:
         wait.connection.shutdown(socket.SHUT_WR)
-        assert is_armed(bob)
+        assert is_watched(bob)
         ada.tell(bob, text="to a listener")
         assert wait.texts() == ["to a listener"]
         assert wait.next() == {}  # and then the daemon hangs up, as after any last answer
-    assert not is_armed(bob)
+    assert not is_watched(bob)
 
 
 def test_one_that_wrote_no_more_and_then_goes_is_noticed_too(daemon: RunningDaemon) -> None:
     bob = agent(daemon)
     with begun(bob, WATCH) as wait:
         wait.connection.shutdown(socket.SHUT_WR)
-        assert is_armed(bob)
-    wait_until(lambda: not is_armed(bob))
+        assert is_watched(bob)
+    wait_until(lambda: not is_watched(bob))
 
 
 def test_a_peer_with_more_waits_than_are_worked_on_is_missed_too(daemon: RunningDaemon) -> None:
@@ -167,8 +167,8 @@ def test_a_peer_with_more_waits_than_are_worked_on_is_missed_too(daemon: Running
     with connected(daemon) as one:
         wait = line("envelope.wait", "wait", token=bob.token, timeout="1h")
         one.connection.sendall(line(WATCH, "watch", token=bob.token, timeout="1h") + wait * 600)
-        wait_until(lambda: is_armed(bob))
-    wait_until(lambda: not is_armed(bob))
+        wait_until(lambda: is_watched(bob))
+    wait_until(lambda: not is_watched(bob))
 
 
 def test_of_many_watches_at_once_one_is_armed_and_the_next_follows(daemon: RunningDaemon) -> None:
@@ -177,13 +177,13 @@ def test_of_many_watches_at_once_one_is_armed_and_the_next_follows(daemon: Runni
     def watch(one: Line) -> str:
         one.ask(WATCH, "watch", token=bob.token, timeout="1h")
         one.ask("daemon.ping", "ping")
-        return code(one.next())  # its own refusal, or for the armed one the ping's answer
+        return code(one.next())  # its own refusal, or for the watching one the ping's answer
 
     with ExitStack() as stack:
         lines = [stack.enter_context(connected(daemon)) for _ in range(6)]
         outcomes = at_once([functools.partial(watch, one) for one in lines])
         assert sorted(outcomes) == ["already_watched"] * 5 + ["ok"]
-    wait_until(lambda: not is_armed(bob))
+    wait_until(lambda: not is_watched(bob))
     with begun(bob, WATCH) as wait, begun(eve, WATCH):  # another's watch is no hindrance
         assert texts(waited(bob)) == []  # nor is a watch one to a wait
         ada.tell(bob, text="digested")

@@ -1,4 +1,4 @@
-"""A database that is damaged, or of a newer hiboss: refused with advice, and left as it is."""
+"""A damaged database, or one of a newer hiboss, is refused with advice and not changed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def test_a_damaged_database_is_refused_at_start_with_advice(
     with pytest.raises(Answered) as refused:
         call_once(home, "setup.execute", {})
     assert refused.value.stable_code == "store_damaged"
-    assert hashlib.sha256(Path(home.database).read_bytes()).digest() == mark  # for whoever rescues it
+    assert (
+        hashlib.sha256(Path(home.database).read_bytes()).digest() == mark
+    )  # unchanged, so that it can be rescued
 
 
 def test_a_page_damaged_in_the_middle_is_named_to_who_needs_it_and_the_daemon_lives(home: Home) -> None:

@@ -1,4 +1,4 @@
-"""What is due, in the order it is claimed: priority, then arrival; who waited 15 minutes is critical.
+"""Due envelopes, in the order of claiming: priority, then arrival; after 15 minutes each is critical.
 
 In a real database, with the rows that the store itself writes.
 """
@@ -30,7 +30,7 @@ CRITICAL, HIGH, NORMAL, LOW = Priority
 
 
 class Box:
-    """The box of agent nex, into which things are put as they arrive."""
+    """The box of agent nex, to which envelopes are added in the order of arrival."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -40,7 +40,7 @@ class Box:
         self.ids = {one: agents.register(self.tx, one.name, {}, NOW) for one in WRITERS[:2]} | {BOSS: 1}
 
     def put(self, priority: Priority = NORMAL, minutes: float = 0, writer: int = 0, **columns: Any) -> int:
-        """An envelope written so many minutes ago; `columns` are changed afterwards."""
+        """Add an envelope written this many minutes ago; then change `columns`."""
         sender = WRITERS[writer]
         draft = Draft(sender=sender, caller=self.ids[sender], to=(NEX,), text="x", priority=priority)
         (number,) = messages.insert(self.tx, draft, NOW - round(minutes * MINUTE)).envelopes
@@ -124,7 +124,7 @@ def test_what_has_waited_long_stands_in_one_line_with_what_is_critical(box: Box)
 
 
 def test_deferred_mail_waits_from_its_arrival_and_not_from_its_writing(box: Box) -> None:
-    """Nor from the time it was meant for, which may have passed while nothing ran."""
+    """Also not from its delivery time, which may have passed while no daemon was running."""
     late, high = box.put(LOW, 600), box.put(HIGH)
     change = "UPDATE message SET deliver_at = ?, arrived_at = ? WHERE id = (SELECT message FROM envelope WHERE id = ?)"
     box.connection.execute(change, (NOW - 300 * MINUTE, NOW - MINUTE, late))

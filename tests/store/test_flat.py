@@ -51,7 +51,7 @@ Hot = Callable[[Connection, int], Any]
 
 @contextmanager
 def filled(directory: Path, population: dict[str, str], size: int) -> Iterator[Connection]:
-    """A database with so many envelopes of one kind, and a few fresh ones."""
+    """Create a database with this many envelopes of one kind, and a few fresh ones."""
     home = Home(str(directory / f"{size}"))
     home.create()
     with closing(connect(home, wait_seconds=1)) as connection:
@@ -97,7 +97,7 @@ def _fill(connection: Connection, conversation: int, population: dict[str, str],
 
 
 def steps(connection: Connection, hot: Hot, size: int) -> int:
-    """How many steps SQLite's machine takes; what was changed is taken back."""
+    """Return how many steps SQLite's virtual machine takes; roll back all changes."""
     count = 0
 
     def step() -> None:
@@ -123,7 +123,7 @@ def not_flat(
     large: int = LARGE,
     prepare: Hot = lambda connection, size: None,
 ) -> dict[str, tuple[int, int]]:
-    """The statements that cost more than twice as much in the large database, with both costs."""
+    """Return the statements that cost more than twice as much in the large database, with both costs."""
     counted: dict[str, list[int]] = {name: [] for name in statements}
     for size in (SMALL, large):
         with filled(directory, population, size) as connection:
@@ -143,7 +143,7 @@ def page(query: Query) -> Hot:
 
 
 def deep(walk: str, **words: Any) -> Hot:
-    """A page that begins in the middle."""
+    """Return a page that begins in the middle."""
 
     def run(connection: Connection, size: int) -> Any:
         middle = Position(walk=walk, number=size // 2, envelope=size // 2 if walk == "o" else 0)
@@ -153,7 +153,7 @@ def deep(walk: str, **words: Any) -> Hot:
 
 
 def next_page(**words: Any) -> Hot:
-    """The page after the first; there is always one, of at most five."""
+    """Return the page after the first one; it always exists and has at most five entries."""
 
     def run(connection: Connection, size: int) -> Any:
         query = Query(**{"owner": NEX_ID, "limit": 5, **words})
@@ -165,7 +165,7 @@ def next_page(**words: Any) -> Hot:
 
 
 def write(operation: Callable[[Tx, int], Any]) -> Hot:
-    """An operation of the writer, with nothing cached."""
+    """Run an operation of the writer with an empty cache."""
 
     def run(connection: Connection, size: int) -> Any:
         tx = Tx(connection)
@@ -248,7 +248,7 @@ def test_hot_statements_are_flat(tmp_path: Path, population: str) -> None:
 
 
 def test_a_page_that_is_not_flat_is_read_off_the_loop(tmp_path: Path) -> None:
-    """Narrow lists may have to pass over many rows; then the query itself must say so."""
+    """A filtered list may have to skip many rows; then the query itself must say so."""
     narrow = {
         "by a sender": Query(owner=NEX_ID, senders=(BOSS_ID,)),
         "by time": Query(owner=NEX_ID, created_before=0),

@@ -38,7 +38,7 @@ def with_two_accounts(connection: Connection, size: int) -> Tx:
 
 
 def with_a_lane(connection: Connection, size: int) -> None:
-    """Everything but the fresh is for the place, by our account; and so many posts and updates are known."""
+    """Address all but the fresh envelopes to the place, by our account; add as many posts and updates."""
     with_two_accounts(connection, size)
     connection.execute("UPDATE envelope SET recipient = ?, binding = ? WHERE id <= ?", (PLACE_ID, MINE, size))
     connection.execute("INSERT INTO participant (conversation, address) VALUES (1, ?)", (PLACE_ID,))
@@ -56,13 +56,13 @@ def with_a_lane(connection: Connection, size: int) -> None:
 
 
 def with_the_lane_of_another(connection: Connection, size: int) -> None:
-    """The same place, and the same that is due there; but by the other account."""
+    """Fill the same place with the same due envelopes, but by the other account."""
     with_a_lane(connection, size)
     connection.execute("UPDATE envelope SET binding = ? WHERE recipient = ?", (OTHERS, PLACE_ID))
 
 
 def with_the_fresh_in_hand(connection: Connection, size: int) -> None:
-    """As when a daemon died with ten in its hands."""
+    """Hold ten envelopes, as after the crash of a daemon."""
     with_a_lane(connection, size)
     connection.execute("UPDATE counter SET value = ? WHERE name = 'boot'", (BOOT,))
     connection.execute(
@@ -84,7 +84,7 @@ def settling(tx: Tx, size: int) -> None:
 def waiting(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
-        lanes.waits(tx, PLACE, claimed["id"], FAILURE, NOW + 5_000, NOW)
+        lanes.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW + 5_000, NOW)
         assert lanes.claim(tx, PLACE, NOW, BOOT) is None
 
 
@@ -117,7 +117,7 @@ HOT: dict[str, Hot] = {
     "settling": write(settling),
     "a lane that waits": write(waiting),
     "one that fails and is tried again": write(failing),
-    "freeing what was in hand": write(lambda tx, n: lanes.free_holds(tx)),
+    "releasing what was held": write(lambda tx, n: lanes.free_holds(tx)),
     "claiming": write(lambda tx, n: leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)),
     "releasing": write(releasing),
     "an update known": write(lambda tx, n: platform_updates.known(tx, OTHERS, f"u{n // 2}")),

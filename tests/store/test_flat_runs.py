@@ -38,7 +38,7 @@ TODAY = NOW - 3_600_000
 RUNS_TODAY = 100
 START = Start("hbr_for-the-flat-test", NOW, BOOT, Bounds(16, 50, TODAY, NOW + 3_600_000))
 FAILURE = Failure("exit_status", "it ended with exit status 1")
-PATIENCE = (5_000, 30_000, 120_000, 600_000, 3_600_000)
+DELAYS = (5_000, 30_000, 120_000, 600_000, 3_600_000)
 THOUGHT = Answer(text="done", tokens_in=10, tokens_out=10, cost=0.01)
 
 
@@ -63,7 +63,7 @@ def with_agents(connection: Connection) -> Tx:
 
 
 def with_runs(connection: Connection, size: int) -> None:
-    """A run for each of the old envelopes, a hundred of them today, and a word of nex's own from each."""
+    """Add a run for each old envelope, a hundred of them today, and a message from nex for each run."""
     tx = with_agents(connection)
     connection.execute(
         f"""
@@ -92,7 +92,7 @@ def with_runs(connection: Connection, size: int) -> None:
 
 
 def _say(tx: Tx, size: int, sender: int, recipient: int) -> None:
-    """So many messages, one from each run, long dealt with."""
+    """Add this many settled messages, one from each run."""
     conversation = tx.cache.conversation((sender, recipient), NOW)
     first = tx.execute("SELECT max(id) FROM message").fetchone()[0]
     arrived = tx.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()[0]
@@ -132,7 +132,7 @@ def _readdress(tx: Tx, which: str, sender: int, recipient: int) -> None:
 
 
 def with_notices(connection: Connection, size: int) -> None:
-    """All the old ones are notices, and lie before the mail."""
+    """Make all old messages notices, which come before the mail."""
     tx = with_agents(connection)
     system = tx.cache.live_address(SYSTEM)
     assert system is not None
@@ -142,7 +142,7 @@ def with_notices(connection: Connection, size: int) -> None:
 
 
 def with_tasks_of_one_who_is_paused(connection: Connection, size: int) -> None:
-    """They lie before those of nex."""
+    """Add tasks that come before those of nex."""
     tx = with_agents(connection)
     background = tx.cache.live_address(BACKGROUND)
     assert background is not None
@@ -181,11 +181,11 @@ def completing(tx: Tx, size: int) -> None:
 
 
 def failing(tx: Tx, size: int) -> None:
-    assert run_settlement.fail(tx, taken(tx), FAILURE, PATIENCE, NOW) == NOW + PATIENCE[0]
+    assert run_settlement.fail(tx, taken(tx), FAILURE, DELAYS, NOW) == NOW + DELAYS[0]
 
 
 def failing_for_good(connection: Connection, size: int) -> None:
-    """Tried long ago, taken up again by hand, and now it fails for the fifth time; others fail too."""
+    """An envelope that failed long ago and was retried by hand fails for the fifth time; others fail too."""
     tx = Tx(connection)
     number, last = turn_selection.preview(connection, nex(tx), NOW)[0], size + FRESH
     tx.execute(
@@ -205,16 +205,16 @@ def failing_for_good(connection: Connection, size: int) -> None:
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, tried))
     turn = taken(tx)
     assert turn.envelopes == (number,)
-    assert run_settlement.fail(tx, turn, FAILURE, PATIENCE, NOW) == NOW + PATIENCE[0]  # the lane waits
+    assert run_settlement.fail(tx, turn, FAILURE, DELAYS, NOW) == NOW + DELAYS[0]  # the lane waits
 
 
 def waking(tx: Tx, size: int) -> None:
     agent_pauses.pause(tx, NEX_ID, "budget", "enough", NOW - 10, until=NOW)
-    assert agent_pauses.wake(tx, NOW) == [NEX_ID]
+    assert agent_pauses.resume_due(tx, NOW) == [NEX_ID]
 
 
 def page(**words: Any) -> Hot:
-    """A page of runs; a function stands for a value that depends on the size."""
+    """Return a statement for a page of runs; a function gives a value that depends on the size."""
 
     def run(connection: Connection, size: int) -> None:
         given = {"agent": None, "status": None, "trace": None, "before": None, "limit": 21, **words}
@@ -255,16 +255,16 @@ HOT: dict[str, Hot] = {
     "runs of an agent": page(agent=NEX_ID),
     "runs of an agent, deep": page(agent=NEX_ID, before=middle),
     "runs of an agent that has none": page(agent=ADA_ID),
-    "runs of an errand": page(trace=lambda n: f"m{n // 2}"),
-    "runs of an agent for an errand": page(trace=lambda n: f"m{n // 2}", agent=NEX_ID),
+    "runs of a trace": page(trace=lambda n: f"m{n // 2}"),
+    "runs of an agent in a trace": page(trace=lambda n: f"m{n // 2}", agent=NEX_ID),
     "runs left over": lambda c, n: run_settlement.left_over(c, BOOT),
     "a conversation": lambda c, n: conversations.between(c, (NEX_ID, ADA_ID)),
     "a conversation that is none": lambda c, n: conversations.between(c, (BOSS_ID, ADA_ID)),
     "the last words": said(lambda c, n: conversations.before(c, 1, None, 20)),
     "words before": said(lambda c, n: conversations.before(c, 1, 500, 20)),
     "words after": said(lambda c, n: conversations.after(c, 1, n // 2, 20)),
-    "people": lambda c, n: users.listed(c),
-    "agents": lambda c, n: agents.listed(c),
+    "people": lambda c, n: users.list_all(c),
+    "agents": lambda c, n: agents.list_all(c),
     "tokens end": write(lambda tx, n: tokens.revoke(tx, NEX_ID, NOW)),
 }
 
@@ -278,8 +278,8 @@ def test_a_turn_is_found_behind_more_notices_than_are_looked_through(tmp_path: P
     def begun(connection: Connection, size: int) -> None:
         shown = turn_selection.preview(connection, nex(connection), NOW)
         turn = taken(Tx(connection))
-        assert (len(turn.envelopes), len(turn.riding)) == (10, 10)
-        assert shown == [*turn.envelopes, *turn.riding]
+        assert (len(turn.envelopes), len(turn.notices)) == (10, 10)
+        assert shown == [*turn.envelopes, *turn.notices]
 
     kept: dict[str, Hot] = {"begun": begun}
     assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_notices, large=1_001) == {}
@@ -301,7 +301,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert len(turn_selection.preview(connection, nex(connection), NOW)) == 10
         assert run_limits.spent(connection, nex(connection), TODAY).tokens == RUNS_TODAY
         assert len(run_history.already_sent(connection, range(1, 11))) == 10
-        assert len(users.listed(connection)) == 1
+        assert len(users.list_all(connection)) == 1
         last = run_history.last(connection, NEX_ID)
         assert last is not None and last["id"] == size
         assert run_history.oldest_unanswered(connection, NEX_ID, notices(connection)) is not None

@@ -35,7 +35,7 @@ DRAFT = json.dumps(
 
 
 def with_schedules(connection: Connection, size: int) -> None:
-    """So many that are not due, nex's; three that are, ada's; and so many slots and sessions of before."""
+    """Add this many schedules of nex that are not due, three of ada that are, and as many slots and sessions."""
     numbers = f"WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {size})"
     connection.execute(
         f"""
@@ -61,7 +61,7 @@ def with_schedules(connection: Connection, size: int) -> None:
 
 
 def waiting(after: int | None) -> Query:
-    """As envelope.wait and poll look."""
+    """Read as envelope.wait and poll do."""
     return Query(
         owner=NEX_ID,
         unread=True,
@@ -74,7 +74,7 @@ def waiting(after: int | None) -> Query:
 
 
 def polling(connection: Connection, size: int) -> None:
-    """An announcement: where it was, what came since, where it is now."""
+    """Poll: read the position, read what came since, advance the position."""
     tx = Tx(connection)
     position = poll_positions.get(tx, NEX_ID, f"s{size}")
     assert position == size
@@ -88,7 +88,7 @@ HOT: dict[str, Hot] = {
     "firing what is due": write(lambda tx, n: schedules.fire_due(tx, NOW)),
     "firing nothing": write(lambda tx, n: schedules.fire_due(tx, NOW - HOUR)),
     "one schedule": lambda c, n: schedules.get(c, n // 2, NEX_ID),
-    "the schedules of one who has few": lambda c, n: schedules.listed(c, ADA_ID),
+    "the schedules of one who has few": lambda c, n: schedules.list_all(c, ADA_ID),
     "the last slots": lambda c, n: schedules.slots(c, n + 1, 20),
     "changing one": write(lambda tx, n: schedules.change(tx, n // 2, {"every_ms": 2 * HOUR}, NOW)),
     "a cursor": lambda c, n: poll_positions.get(c, NEX_ID, f"s{n // 2}"),
@@ -120,7 +120,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
         assert wakeups.next_wake(tx) == NOW - 2
-        assert len(schedules.fire_due(tx, NOW)) == 3 and len(schedules.listed(connection, ADA_ID)) == 3
+        assert len(schedules.fire_due(tx, NOW)) == 3 and len(schedules.list_all(connection, ADA_ID)) == 3
         assert wakeups.next_wake(tx) == NOW + HOUR - 2
         assert len(schedules.slots(connection, size + 1, 20)) == 20
         assert len(paging.page(connection, waiting(size)).ids) == 10

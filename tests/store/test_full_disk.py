@@ -1,4 +1,4 @@
-"""No space left: a clear answer, nothing half-written, and service when there is space again."""
+"""A full disk: a clear error, nothing half-written, and normal service when there is space again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIB = 1024 * 1024
 
 
 class FileLimit:
-    """No file of the daemon's may grow: what any user can do to it."""
+    """Limit the file size of the daemon: any user can do that."""
 
     code = "store_error"  # the system says EFBIG, which is not the same as a full disk
 
@@ -98,7 +98,7 @@ def test_a_full_disk_is_named_and_nothing_answered_is_lost(disk: Any) -> None:
         with disk.full(daemon):
             first, refused = send_until_refused(daemon, stored)
             assert refused.stable_code == disk.code and daemon.home.database in refused.message
-            for _ in range(3):  # it goes on refusing, and goes on serving who only reads
+            for _ in range(3):  # it still refuses writes and still answers reads
                 with pytest.raises(Answered) as again:
                     send(daemon, first)
                 assert again.value.stable_code == disk.code

@@ -1,4 +1,4 @@
-"""Group commit: operations share a transaction, and none shares another's fate."""
+"""Group commit: operations share a transaction, and the failure of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.fixture
 def home(prepared: bytes, tmp_path: Path) -> Iterator[Home]:
-    """A home that is set up; whatever a test did to it, its invariants hold in the end."""
+    """Return a home that is set up; after the test its invariants are checked."""
     home = Home(str(tmp_path / "home"))
     home.create()
     Path(home.database).write_bytes(prepared)
@@ -59,7 +59,7 @@ def writing(home: Home, work: Callable[[Writer], Awaitable[Any]], settings: Sett
 
 
 def at_once(home: Home, operations: list[Callable[[Tx], Any]], settings: Settings = DEFAULTS) -> list[Any]:
-    """Results and errors of operations that all wait at the same moment, so that they share groups."""
+    """Return results and errors of operations that all wait at the same moment, so that they share groups."""
 
     async def work(writer: Writer) -> list[Any]:
         return await asyncio.gather(*(writer.submit(one) for one in operations), return_exceptions=True)
@@ -141,7 +141,9 @@ def test_a_statement_a_constraint_refuses_costs_its_own_operation_only(home: Hom
 
 def test_when_the_group_fails_every_caller_in_it_is_told_and_nothing_is_stored(home: Home) -> None:
     def broken(tx: Tx) -> None:
-        tx.execute("INSERT INTO no_such_table VALUES (1)")  # speaks of the file, not of this operation
+        tx.execute(
+            "INSERT INTO no_such_table VALUES (1)"
+        )  # an error about the file, not about this operation
 
     async def work(writer: Writer) -> list[Any]:
         before = await writer.submit(sending("before"))
@@ -156,7 +158,7 @@ def test_when_the_group_fails_every_caller_in_it_is_told_and_nothing_is_stored(h
 
 
 async def _held_group(writer: Writer, home: Home, operations: list[Callable[[Tx], Any]]) -> list[Any]:
-    """The outcomes of operations that are surely in one group: the writer is held up by one before."""
+    """Return the outcomes of operations in one group: an operation before them blocks the writer."""
     with closing(sqlite3.connect(home.database, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         first = writer.submit(lambda tx: None)

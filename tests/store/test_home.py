@@ -1,4 +1,4 @@
-"""The home: unusable ones are refused, and one daemon alone serves each."""
+"""The home: an unusable one is refused, and only one daemon serves each."""
 
 from __future__ import annotations
 

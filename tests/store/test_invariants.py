@@ -1,4 +1,4 @@
-"""Every invariant of the store is seen to fire when it is broken by hand, and only then."""
+"""Every invariant of the store is reported when it is broken by hand, and only then."""
 
 from __future__ import annotations
 
@@ -20,118 +20,120 @@ from tests.support.daemons import started, wait_until
 # Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
 HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = 4611686018427387904"
 BREAKS: dict[str, list[str]] = {
-    "the sequence of a conversation has no gap and no double": [
+    "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
         "UPDATE conversation SET last_seq = last_seq + 1 WHERE id = 1",
         "UPDATE conversation SET first_seq = 0 WHERE id = 1",
         "DELETE FROM message WHERE id = 1",
     ],
     "every message has an envelope": ["DELETE FROM envelope WHERE message = 4"],
-    "an envelope has arrived only if its message has": ["UPDATE envelope SET arrived = 0 WHERE id = 4"],
-    "of a message that has arrived no envelope is left behind": [
+    "an envelope has arrived only if its message has arrived": [
+        "UPDATE envelope SET arrived = 0 WHERE id = 4"
+    ],
+    "all pending or done envelopes of an arrived message have arrived": [
         "UPDATE envelope SET arrived = NULL, waits = 0, wake_at = 5 WHERE id = 1",
         "UPDATE envelope SET arrived = NULL WHERE id = 2",
     ],
-    "what has not arrived and is pending is deferred, with its time": [
+    "a pending envelope that has not arrived is deferred and has a time": [
         "UPDATE envelope SET waits = NULL, wake_at = NULL WHERE id = 4",
         "UPDATE envelope SET waits = 3 WHERE id = 4",
     ],
-    "what waits has a time to be looked at": ["UPDATE envelope SET waits = 1 WHERE id = 1"],
-    "only what is pending waits": ["UPDATE envelope SET waits = 1, wake_at = 5 WHERE id = 2"],
-    "arrival numbers are given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
-    "no arrival number lies beyond the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
-    "what is settled says when": [
+    "an envelope that waits has a wake time": ["UPDATE envelope SET waits = 1 WHERE id = 1"],
+    "only pending envelopes wait": ["UPDATE envelope SET waits = 1, wake_at = 5 WHERE id = 2"],
+    "every arrival number is given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
+    "no arrival number is larger than the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
+    "an envelope has a done time exactly if it is settled": [
         "UPDATE envelope SET done_at = NULL WHERE id = 2",
         "UPDATE envelope SET done_at = 5 WHERE id = 1",
     ],
-    "what is held is pending and held by this boot": [
+    "a held envelope is pending and held by this boot": [
         "UPDATE envelope SET held_by = 0 WHERE id = 1",
         "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 2",
     ],
-    "what is in hand is marked for the next start": [
+    "an envelope is marked for the next start exactly if it is held": [
         "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 1",
         "UPDATE envelope SET wake_at = 4611686018427387904 WHERE id = 1",
     ],
-    "what has arrived says when": [
+    "a message has an arrival time exactly if it has arrived": [
         "UPDATE message SET arrived_at = NULL WHERE id = 1",
         "UPDATE message SET arrived_at = 5 WHERE id = 3",
     ],
-    "a lane waits until a time, and only a waiting one": [
+    "a lane has a wake time exactly if it waits": [
         "UPDATE lane SET state = 'waiting'",
         "UPDATE lane SET wake_at = 5",
     ],
-    "nothing is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
-    "only a schedule in force is due": [
+    "no envelope is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
+    "only an enabled schedule has a next slot": [
         "UPDATE schedule SET enabled = 0 WHERE id = 1",
         "UPDATE schedule SET deleted_at = 5 WHERE id = 1",
         "UPDATE schedule SET next_at = 5 WHERE id = 2",
     ],
-    "a slot that fired has its message, and no other has": [
+    "a slot has a message exactly if it fired": [
         "UPDATE schedule_slot SET message = NULL",
         "UPDATE schedule_slot SET outcome = 'skipped'",
     ],
-    "what a schedule has sent is in its slots, once": [
+    "every message of a schedule belongs to one slot": [
         "INSERT INTO schedule_slot SELECT schedule, slot + 1, last_slot + 1, number, outcome, reason, message, at"
         " FROM schedule_slot",
     ],
-    "codes are known": [
+    "all status, priority, box and wait codes are known": [
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
         "UPDATE envelope SET priority = -1 WHERE id = 1",
         "UPDATE envelope SET box = 3 WHERE id = 1",
         "UPDATE envelope SET waits = 4, wake_at = 5 WHERE id = 1",
     ],
-    "a thread begins with a message that begins it": ["UPDATE message SET thread = 2 WHERE id = 4"],
-    "a reply lies in the thread of what it replies to": [
+    "the first message of a thread is in no other thread": ["UPDATE message SET thread = 2 WHERE id = 4"],
+    "a reply is in the thread of the message it replies to": [
         "UPDATE message SET thread = 4 WHERE id = 2",
         "UPDATE message SET reply_to = 4 WHERE id = 2",
     ],
-    "a private conversation is between two, or with oneself": [
+    "a private conversation has at most two participants": [
         "UPDATE conversation SET kind = 'private' WHERE kind = 'adhoc'",
     ],
-    "sender and recipients take part in the conversation": [
+    "sender and recipients are participants of the conversation": [
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT sender FROM message WHERE id = 1)",
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT recipient FROM envelope WHERE id = 1)",
     ],
-    "nobody who has left holds a token in force": ["UPDATE token SET revoked_at = NULL"],
-    "nothing is pending for somebody who has left": [
+    "no deleted agent or person has a valid token": ["UPDATE token SET revoked_at = NULL"],
+    "no envelope is pending for a deleted agent or person": [
         "UPDATE envelope SET status = 0, done_at = NULL WHERE id = 6",
     ],
-    "a run that goes on is of this boot": [
+    "an active run belongs to this boot": [
         "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, boot = boot - 1 WHERE id = 1",
     ],
-    "a run says when it ended, and only one that ended does": [
+    "a run has an end time exactly if it has ended": [
         "UPDATE run SET ended_at = NULL WHERE id = 1",
         "UPDATE run SET status = 'running' WHERE id = 1",
     ],
-    "a run that did not go well says why, and no other does": [
+    "a run has an error exactly if it was not successful": [
         "UPDATE run SET error = NULL WHERE id = 3",
         "UPDATE run SET status = 'failed' WHERE id = 1",
         "UPDATE run SET error = 'why' WHERE id = 1",
     ],
-    "only a run that goes on is halted": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
+    "only an active run is paused": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
     "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
-    "what an agent has in hand belongs to one run that goes on": [
+    "an envelope that an agent holds belongs to one active run": [
         f"UPDATE envelope SET {HELD} WHERE id = 3",
         f"UPDATE envelope SET {HELD}, status = 0, done_at = NULL WHERE id = 9",
     ],
-    "what a run that goes on is about is in hand, or settled": [
+    "the envelopes of an active run are held or settled": [
         "UPDATE run SET status = 'running', ended_at = NULL, error = NULL WHERE id = 3",
     ],
-    "every run is about something": ["DELETE FROM run_envelope WHERE run = 1"],
-    "no envelope was done by two runs": [
+    "every run has an envelope": ["DELETE FROM run_envelope WHERE run = 1"],
+    "no envelope belongs to two successful runs": [
         "INSERT INTO run_envelope (run, envelope) VALUES (2, 9)",
     ],
-    "the token of a run is in force while it goes on, and no longer": [
+    "the token of a run is valid only while the run is active": [
         "UPDATE token SET revoked_at = NULL WHERE kind = 'run' AND run = 1",
         "UPDATE token SET run = NULL WHERE kind = 'run'",
         "UPDATE token SET run = 1 WHERE kind = 'agent'",
     ],
-    "an answer was sent by the run that says so": [
+    "the answer of a run was sent by that run": [
         "UPDATE message SET run = NULL WHERE id = (SELECT answer FROM run WHERE id = 1)",
         "UPDATE message SET auto = 0 WHERE id = (SELECT answer FROM run WHERE id = 1)",
         "UPDATE run SET status = 'failed', error = 'why' WHERE id = 1",
     ],
-    "a live agent has a live address": [
+    "an agent is deleted exactly if its address is retired": [
         "UPDATE agent SET deleted_at = 5 WHERE deleted_at IS NULL",
         "UPDATE address SET retired_at = NULL, fold = 'agent:other' WHERE retired_at IS NOT NULL",
     ],
@@ -165,7 +167,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _take_turns(daemon: RunningDaemon) -> None:
-    """Two that go well, and between them one that cannot."""
+    """Make two successful runs, and between them one that fails."""
     boss, nex = daemon.token("boss"), daemon.token("nex")
 
     def runs() -> list[str]:
@@ -208,7 +210,7 @@ def test_an_invariant_fires_when_it_is_broken(
 ) -> None:
     assert database.execute(statement).rowcount > 0
     broken = violations(database)
-    assert [one for one in broken if one.startswith(f"not so: {sentence} ")], broken
+    assert [one for one in broken if one.startswith(f"broken: {sentence} ")], broken
 
 
 def test_a_dangling_reference_fires(database: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""The database held by another program: a clear answer, and service as soon as it lets go."""
+"""A database locked by another program: a clear error, and normal service as soon as it is unlocked."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_daemon_cannot_start_on_a_locked_database_and_says_so(tmp_path: Path) 
 
 
 def test_a_program_that_opens_and_closes_the_database_costs_no_mail(tmp_path: Path) -> None:
-    """Did the daemon not keep its lock, SQLite in that program would take away the log it writes to."""
+    """If the daemon lost its lock, SQLite in that program would delete the WAL that the daemon writes to."""
     with started(tmp_path) as daemon:
         token = daemon.token("nex")
         answered = []

@@ -1,4 +1,4 @@
-"""What the integration tests share: lines on the wire, bounded waits, a daemon with other settings."""
+"""Helpers for tests with a daemon: requests and answers, waiting with a limit, a daemon with other settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 
 
 def line(method: str, id_: Any = 1, **params: Any) -> bytes:
-    """One request as it goes over the wire."""
+    """Return one request as it is sent over the socket."""
     if "from_" in params:
         params["from"] = params.pop("from_")
     document = {"jsonrpc": "2.0", "method": method, "params": params, "id": id_}
@@ -36,14 +36,14 @@ def notification(method: str, **params: Any) -> dict[str, Any]:
 
 
 def answers(connection: socket.socket, number: int) -> list[Any]:
-    """The next so many answers on a connection; fewer when the daemon hangs up before."""
+    """Read so many answers; fewer when the daemon closes the connection."""
     with connection.makefile("rb") as stream:
         lines = [stream.readline() for _ in range(number)]
     return [json.loads(text) for text in lines if text]
 
 
 def all_answers(connection: socket.socket) -> list[Any]:
-    """Every answer until the daemon hangs up."""
+    """Read all answers until the daemon closes the connection."""
     with connection.makefile("rb") as stream:
         return [json.loads(text) for text in stream]
 
@@ -54,12 +54,12 @@ def ask(connection: socket.socket, method: str, id_: Any = 1, **params: Any) -> 
 
 
 def code(answer: dict[str, Any]) -> str:
-    """The stable code of an error answer; 'ok' when it is none."""
+    """Return the code of an error answer; 'ok' when it is not an error."""
     return str(answer["error"]["data"]["code"]) if "error" in answer else "ok"
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
-    """Poll until something is so; a test fails here when it never is."""
+    """Poll until a condition is true; the test fails here when it does not become true."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -69,7 +69,7 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
 
 @cache
 def _template() -> Home:
-    """A home that is set up, made once: a copy is cheaper than another process."""
+    """Set up a home once; a copy of it is cheaper than another process."""
     directory = tempfile.mkdtemp(prefix="hiboss-template-")
     atexit.register(shutil.rmtree, directory)
     home = Home(os.path.join(directory, "home"))
@@ -78,7 +78,7 @@ def _template() -> Home:
 
 
 def set_up(directory: Path) -> Home:
-    """A home that is set up with boss and agent nex, and has no daemon."""
+    """Make a home that is set up with boss and agent nex, without a daemon."""
     home = Home(os.path.join(directory, "home"))
     shutil.copytree(_template().path, home.path)
     return home
@@ -86,19 +86,19 @@ def set_up(directory: Path) -> Home:
 
 @contextmanager
 def started(directory: Path) -> Iterator[RunningDaemon]:
-    """A daemon in a home that is set up; stopped at the end."""
+    """Start a daemon in a home that is set up; stop it at the end."""
     set_up(directory)
     with running_daemon(directory, set_up=False) as daemon:
         yield daemon
 
 
 def variables(settings: dict[str, Any]) -> dict[str, str]:
-    """Settings as environment variables."""
+    """Return settings as environment variables."""
     return {one.variable: str(settings[one.name]) for one in TABLE if one.name in settings}
 
 
 def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """A daemon process with other settings, and its one word about how its start went."""
+    """Start a daemon process with other settings; return it and its report about the start."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
@@ -114,18 +114,18 @@ def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[s
 
 @contextmanager
 def daemon_with(directory: Path, **settings: Any) -> Iterator[RunningDaemon]:
-    """A real daemon like any other, but for some of its settings."""
+    """Start a daemon with other settings; stop it at the end."""
     daemon = RunningDaemon(set_up(directory))
-    daemon.process, word = launch(daemon.home, **settings)
+    daemon.process, report = launch(daemon.home, **settings)
     try:
-        assert word["ready"]
+        assert report["ready"]
         yield daemon
     finally:
         daemon.stop()
 
 
 def mount(directory: Path) -> bool:
-    """Put a file system of 8 MiB there, where the machine lets us; undo with `unmount`."""
+    """Mount a file system of 8 MiB there; return whether that was possible. Undo with `unmount`."""
     command = ["mount", "-t", "tmpfs", "-o", "size=8m", "hiboss-test", str(directory)]
     return os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
 

@@ -71,6 +71,11 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(self.lines)
 
+    @property
+    def flat(self) -> str:
+        """The screen as one line, whatever its width."""
+        return " ".join(self.text.split())
+
     def until(self, condition: Callable[[], Any], what: str = "") -> None:
         """Look until something is so; a test fails here when it never is."""
         end = time.monotonic() + SECONDS
@@ -98,8 +103,12 @@ class Terminal:
         assert self.process.returncode is not None
         return self.process.returncode
 
-    def resize(self, columns: int, rows: int) -> None:
+    def resize(self, columns: int, rows: int, *, wraps_again: bool = False) -> None:
+        """Change the size of the window. Some terminals cut rows that are too long, others wrap them again."""
+        kept = _wrapped_again(self._screen, columns)[-rows:] if wraps_again else None
         self._screen.resize(rows, columns)
+        if kept is not None:
+            _fill(self._screen, kept)
         _size(self._ours, columns, rows)
         self.process.send_signal(signal.SIGWINCH)
 
@@ -113,6 +122,28 @@ class Terminal:
         self.written += part
         self._stream.feed(part)
         return bool(part)
+
+
+CURSOR = "\0"  # marks where the cursor is, while rows are wrapped again
+
+
+def _wrapped_again(screen: pyte.Screen, columns: int) -> list[str]:
+    """The rows down to the cursor in pieces of the new width, as VTE, kitty, iTerm2 and tmux do it."""
+    rows = [row.rstrip() for row in screen.display[: screen.cursor.y + 1]]
+    x = screen.cursor.x
+    rows[-1] = rows[-1].ljust(x)
+    pieces = [row[at : at + columns] for row in rows[:-1] for at in range(0, max(len(row), 1), columns)]
+    last = rows[-1][:x] + CURSOR + rows[-1][x:]
+    return pieces + [last[at : at + columns + 1] for at in range(0, max(len(last), 1), columns + 1)]
+
+
+def _fill(screen: pyte.Screen, rows: list[str]) -> None:
+    screen.erase_in_display(2)
+    for y, row in enumerate(rows):
+        if CURSOR in row:
+            screen.cursor.y, screen.cursor.x = y, row.index(CURSOR)
+        for x, letter in enumerate(row.replace(CURSOR, "")):
+            screen.buffer[y][x] = screen.default_char._replace(data=letter)
 
 
 def _size(terminal: int, columns: int, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""What authors of adapters get to move the clock with: `hiboss.testing.frozen_clock`."""
+"""A daemon whose clock the test moves: `hiboss.testing.frozen_clock`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ I am {agent}. I use the demo provider, which has no AI model and no network. You
 I repeat every other message back to you."""
 STATUS = """\
 I am {agent}. It is {now} ({timezone}). {due} due when this turn began.
-I use the demo provider, which knows only a few commands (write help). To give me a program of yours:
+I use the demo provider, which knows only a few commands (say help). To give me a program of yours:
 {choose}"""
 CHOOSE = 'hiboss agent set {agent} --provider command --command "python agent.py"'
 EXAMPLE = "write, for example: remind me in 10m to stretch (90s, 2h and 1h30m work too)"
@@ -111,7 +111,7 @@ def _answer(one: Envelope, turn: TurnInput) -> Reply:
     if words == ["help"]:
         return Reply(HELP.format(agent=turn.agent))
     if 1 <= len(words) <= 3 and words[0].strip(",!.") in _GREETINGS:
-        return Reply(f"Hello {_who(one)}! I am {turn.agent}. Write help to see what I can do.")
+        return Reply(f"Hello {_who(one)}! I am {turn.agent}. Say help to see what I can do.")
     return Reply(_echo(one))
 
 
@@ -159,7 +159,7 @@ def _reminder(rest: str, turn: TurnInput) -> Reply:
     due = turn.now + length
     when = _moment(due, turn)
     return Reply(
-        f"OK, I will remind you {when}: {shorten(what, 200)}",
+        f"All right, I will remind you {when}: {shorten(what, 200)}",
         (Reminder(text=f"Reminder: {what}", deliver_at=due),),
     )
 
@@ -173,7 +173,7 @@ def _moment(due: int, turn: TurnInput) -> str:
 
 
 def when_and_what(rest: str) -> tuple[int | None, str]:
-    """Read ` in 10m to stretch` or ` to stretch in 10m`: return the milliseconds (None: no time) and the text."""
+    """Read ` in 10m to stretch` or ` to stretch in 10m`: return milliseconds (None: no time) and text."""
     if found := _IN.match(rest):
         length, end = span(rest, found.end())
         return length, _thing(rest[end:])

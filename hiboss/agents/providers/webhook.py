@@ -139,7 +139,11 @@ def _key(secret: Any) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not key:
-        raise LaneError("no_secret", "the secret to sign with is missing or damaged; set the provider again (hiboss agent set NAME --provider webhook --url URL)")
+        raise LaneError(
+            "no_secret",
+            "the secret to sign with is missing or damaged; set the provider again "
+            "(hiboss agent set NAME --provider webhook --url URL)",
+        )
     return key
 
 
@@ -281,7 +285,9 @@ def _parse_answer(body: bytes, is_json: bool) -> Answer:
 def _object(body: bytes) -> dict[str, Any] | None:
     """Parse an answer in JSON; None for anything else, which is then taken as plain text."""
     try:
-        found = json.loads(body)  # not orjson: this one also takes NaN and lone surrogates, which some frameworks write
+        found = json.loads(
+            body
+        )  # not orjson: this one also takes NaN and lone surrogates, which some frameworks write
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict) and "text" in found and isinstance(found["text"], str | None):
@@ -301,7 +307,9 @@ def _usage(given: Any) -> tuple[dict[str, Any], list[str]]:
         return {}, []
     if not isinstance(given, dict):
         return {}, ["usage"]
-    values = {name: given[name] for name in ("tokens_in", "tokens_out", "cost") if given.get(name) is not None}
+    values = {
+        name: given[name] for name in ("tokens_in", "tokens_out", "cost") if given.get(name) is not None
+    }
     usage = {name: value for name, value in values.items() if _is_amount(value, whole=name != "cost")}
     return usage, [name for name in values if name not in usage]
 

@@ -30,6 +30,7 @@ from ...core.errors import HibossError
 from .. import output
 from ..text_layout import cut, flat, wrapped
 from . import formatting
+from .above_prompt import AbovePrompt, columns_to_fill
 from .conversation import ConversationClient, Envelope, OtherMail, is_away
 from .typed_input import HELP, Asked, understand
 
@@ -72,7 +73,7 @@ class Screen:
         self._failure = ""
         self._jobs: queue.Queue[Callable[[], None] | Letter | None] = queue.Queue()
         self._session: PromptSession[str] = PromptSession(
-            self._above,
+            self._prompt,
             multiline=True,
             prompt_continuation=" " * len(PROMPT),
             key_bindings=self._keys(),
@@ -82,6 +83,7 @@ class Screen:
             enable_suspend=True,
         )
         self._session.default_buffer.accept_handler = self._entered
+        self._above = AbovePrompt(self._session)
 
     def run(self) -> None:
         said = self.talk.history()
@@ -108,19 +110,29 @@ class Screen:
     # --- what is shown ---------------------------------------------------------------
 
     def _show(self, one: Envelope) -> None:
-        own = one["from"] == self.talk.own
-        head = output.painted(formatting.header(one, self.talk), OWN if own else OTHER, sys.stdout)
-        lines = wrapped(formatting.content(one), output.columns(sys.stdout) - 1, whole_words=True)
-        output.line("\n".join([head, *lines, ""]))
+        style = OWN if one["from"] == self.talk.own else OTHER
+
+        def lines() -> list[str]:
+            head = output.painted(formatting.header(one, self.talk), style, sys.stdout)
+            return [head, *wrapped(formatting.content(one), columns_to_fill(), whole_words=True), ""]
+
+        self._above.print(lines)
 
     def _say(self, text: str) -> None:
         """Print a line of ours between the messages."""
-        lines = wrapped(text, output.columns(sys.stdout) - 1)
-        output.line("\n".join(output.painted(one, FAINT, sys.stdout) for one in lines) + "\n")
+        self._above.print(
+            lambda: [
+                *(output.painted(one, FAINT, sys.stdout) for one in wrapped(text, columns_to_fill())),
+                "",
+            ]
+        )
 
-    def _above(self) -> StyleAndTextTuples:
+    def _fail(self, error: HibossError) -> None:
+        self._above.print(lambda: [*output.error_lines(error), ""])
+
+    def _prompt(self) -> StyleAndTextTuples:
         """The present state, then the prompt; drawn again whenever something changes."""
-        cells = output.columns(sys.stdout) - 1
+        cells = columns_to_fill()
         lines = [cut(text, cells) for text in self._going_on(cells) if text]
         style = "dim" if output.painted("x", FAINT, sys.stdout) != "x" else ""
         return [*((style, f"{text}\n") for text in lines), ("", PROMPT)]
@@ -215,8 +227,7 @@ class Screen:
                 else:
                     job()
             except HibossError as error:
-                output.fail(error)
-                output.line()
+                self._fail(error)
                 if isinstance(job, Letter):
                     self._give_back(job)
 
@@ -250,13 +261,12 @@ class Screen:
 
     def _status(self) -> None:
         found = self.talk.call("agent.status", name=self.talk.other.address.removeprefix("agent:"))
-        output.record(formatting.status(found["agent"], found["timezone"]))
-        output.line()
+        facts = formatting.status(found["agent"], found["timezone"])
+        self._above.print(lambda: [*output.record_lines(facts), ""])
 
     def _agents(self) -> None:
-        found = self.talk.call("agent.team")["team"]
-        output.table(*formatting.team(found))
-        output.line()
+        headed, rows = formatting.team(self.talk.call("agent.team")["team"])
+        self._above.print(lambda: [*output.table_lines(headed, rows)[0], ""])
 
     def _cancel(self) -> None:
         live = self.talk.live

@@ -167,8 +167,7 @@ def _once(client: ConversationClient, text: str, paths: list[str], seconds: floa
             answer, failure = _listen(question, min(left, SLICE), waiting)
     result = {"sent": question.sent, "answer": answer, "timed_out": answer is None and failure is None}
     if failure is not None:
-        if not output.Mode.json:
-            output.error_line(failure)
+        output.error_message(failure)
         raise typer.Exit(output.ended(failure, EXIT_REFUSED))
     if answer is not None:
         client.mark_read([answer])

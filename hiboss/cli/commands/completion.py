@@ -47,9 +47,9 @@ def show(shell: Shell = None, json_: Json = False) -> None:
 
 @app.command()
 def install(shell: Shell = None, json_: Json = False) -> None:
-    """Install the completion script for your shell, and print what was changed.
+    """Install the completion script for your shell.
 
-    Run it again to update the script.
+    It prints what was changed. Run it again to update the script.
     """
     chosen = shell or _called_from()
     script, start, line = _places(chosen)

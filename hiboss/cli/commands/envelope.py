@@ -225,7 +225,7 @@ def ack(
 
 @app.command()
 def cancel(ids: EnvelopeIds, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Cancel envelopes that you sent and that are not being delivered yet."""
+    """Cancel envelopes that you sent, before they are delivered."""
     _act("envelope.cancel", {"ids": ids}, token, as_)
 
 

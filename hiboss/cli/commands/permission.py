@@ -18,9 +18,9 @@ app.add_typer(policy_app, name="policy")
 
 @policy_app.command("get")
 def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show the level that each operation needs: restricted, standard, privileged or boss.
+    """Show the level that each operation needs.
 
-    You can edit the output and give it to: hiboss permission policy set --file FILE
+    The levels are restricted, standard, privileged and boss. You can edit the output and give it to: hiboss permission policy set --file FILE
     """
     _show(call("permission.policy.get", {}, token=token, profile=as_))
 

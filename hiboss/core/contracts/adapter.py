@@ -31,7 +31,7 @@ class Letter:
     sender: str  # an address, like agent:nex
     sender_name: str | None
     files: tuple[File, ...]
-    reply_to: str | None  # the platform's id of the message it replies to; None if that is not on the platform
+    reply_to: str | None  # the platform's id of the message it replies to; None if it was never there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

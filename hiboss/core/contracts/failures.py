@@ -22,7 +22,7 @@ class LaneError(Exception):
 
 
 class EnvelopeError(Exception):
-    """This envelope can never be posted: too big, malformed, unknown chat. It fails; the next one is posted."""
+    """This envelope can never be posted: too big, malformed, unknown chat. It fails; the lane continues."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)

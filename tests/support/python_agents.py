@@ -1,11 +1,12 @@
-"""Agents for tests of turns: small programs that think what a test tells them to, and when all is at rest.
+"""Agents for tests of turns: each has a small Python program, written by the test. Also: wait until all are idle.
 
     team = Team(daemon, directory)
     kai = team.hire('print("hello")')
     boss.say(kai, "are you there?")
-    rest(daemon)
+    wait_until_idle(daemon)
 
-A program finds in TURN what it got, in TEXTS what the envelopes said, and has `call` and `send`.
+In a program, TURN is what it got on standard input, TEXTS are the texts of its envelopes, `call` calls
+an operation, `send` sends, `wait_for` waits for a file, `note` writes something down for the test.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clockwork import Office
 from tests.support.daemons import wait_until
-from tests.support.office import Envelope, Party
+from tests.support.in_process_daemon import InProcessDaemon
+from tests.support.parties import Envelope, Party
 
 Run = dict[str, Any]
 QUIET = 'print("NO_REPLY")'
@@ -67,22 +68,22 @@ def note(what):
 
 
 class Program:
-    """A program in a directory, what it was given, and what it noted."""
+    """A Python program in a directory, the turns it got, and what it wrote down."""
 
     def __init__(self, directory: Path, name: str, body: str, socket: str = "") -> None:
         self.path = directory / f"{name}.py"
         self.write(body, socket)
 
     def write(self, body: str, socket: str = "") -> None:
-        """Let it think something else from now on."""
+        """Replace the program; it is used from the next turn on."""
         self.path.write_text(PRELUDE.replace("SOCKET)", f"{socket!r})") + body + "\n")
 
     @property
     def command(self) -> str:
-        return f"{sys.executable} -I -S {self.path}"  # nothing of ours is needed, and it starts quicker
+        return f"{sys.executable} -I -S {self.path}"  # it needs no packages, and starts faster
 
     def turns(self) -> list[str]:
-        """What it got on standard input, one text for each turn."""
+        """Return what it got on standard input, one text for each turn."""
         return _lines(self.path.with_name(self.path.name + ".turns"))
 
     def notes(self) -> list[Any]:
@@ -93,8 +94,8 @@ def _lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-class Thinker(Party):
-    """An agent with a program, who also calls over the socket with a token of its own."""
+class PythonAgent(Party):
+    """An agent with a Python program. The test can also call as this agent, with its token."""
 
     def __init__(self, daemon: RunningDaemon, address: str, token: str, program: Program) -> None:
         super().__init__(daemon, address, token)
@@ -104,19 +105,19 @@ class Thinker(Party):
         return self.program.turns()
 
     def runs(self, **params: Any) -> list[Run]:
-        """Its runs, oldest first."""
+        """Return its runs, oldest first."""
         return list(reversed(self.call("run.list", page_size=100, **params)["runs"]))
 
 
 class Team:
-    """Hires agents into one daemon."""
+    """Registers agents with programs in one daemon."""
 
     def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
         self.daemon = daemon
         self.directory = directory
 
-    def hire(self, body: str, name: str | None = None, **fields: Any) -> Thinker:
-        name = name or f"thinker-{next(_numbers)}"
+    def hire(self, body: str, name: str | None = None, **fields: Any) -> PythonAgent:
+        name = name or f"agent-with-program-{next(_numbers)}"
         program = Program(self.directory, name, body, self.daemon.home.socket)
         answer = self.daemon.call(
             "agent.register",
@@ -126,15 +127,15 @@ class Team:
             command=program.command,
             **fields,
         )
-        return Thinker(self.daemon, f"agent:{name}", answer["token"], program)
+        return PythonAgent(self.daemon, f"agent:{name}", answer["token"], program)
 
     def place(self, name: str) -> Path:
-        """Where programs look for what they wait for."""
+        """Return the path of a file that a program waits for (`wait_for`)."""
         return self.directory / name
 
 
-class Chief(Party):
-    """The boss, who speaks as user:boss."""
+class Boss(Party):
+    """The boss, who sends as user:boss."""
 
     def __init__(self, daemon: RunningDaemon) -> None:
         super().__init__(daemon, "user:boss", daemon.token("boss"))
@@ -143,12 +144,12 @@ class Chief(Party):
         return self.send(*to, text=text, **{"from": "user:boss"}, **params)
 
     def heard(self, other: Party) -> list[Envelope]:
-        """What the other one said in the conversation of the two, in the order it was said."""
+        """Return what the other one sent in the conversation of the two, oldest first."""
         said = self.call("conversation.messages", **{"with": other.address}, page_size=100)["envelopes"]
         return [one for one in said if one["from"] == other.address]
 
     def told(self) -> list[str]:
-        """What agent:system told the boss."""
+        """Return the notices of agent:system to the boss, oldest first."""
         found = self.list(page_size=100, oldest_first=True)
         return [one["text"] for one in found if one["from"] == "agent:system"]
 
@@ -159,8 +160,8 @@ class Chief(Party):
         return self.call("agent.status", name=other.name)["agent"]
 
 
-# What would still be done without anybody doing anything: all of it by one look at one moment.
-_RESTLESS = """
+# Counts runs under way and envelopes that will start one, in one statement: one snapshot.
+_WORK_LEFT = """
 SELECT (SELECT count(*) FROM run WHERE status = 'running') + (
     SELECT count(*) FROM envelope e JOIN message m ON m.id = e.message
     JOIN address s ON s.id = m.sender JOIN address r ON r.id = e.recipient
@@ -172,50 +173,50 @@ SELECT (SELECT count(*) FROM run WHERE status = 'running') + (
 """
 
 
-def at_rest(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute(_RESTLESS).fetchone()[0] == 0)
+def is_idle(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute(_WORK_LEFT).fetchone()[0] == 0)
 
 
-def rest(daemon: RunningDaemon) -> None:
+def wait_until_idle(daemon: RunningDaemon) -> None:
     """Return when no run is under way and none will begin by itself."""
     with daemon.database() as connection:
-        wait_until(lambda: at_rest(connection), 60)
+        wait_until(lambda: is_idle(connection), 60)
 
 
 def texts(envelopes: list[Envelope]) -> list[str]:
     return [one["text"] for one in envelopes]
 
 
-# --- under a clock that stands still -----------------------------------------------------------
+# --- in a daemon whose clock the test moves ------------------------------------------------------
 
 
-async def hire(office: Office, name: str, body: str, **fields: Any) -> Program:
-    """An agent with a program in an office whose clock the test moves; no door is open to it there."""
-    program = Program(Path(office.home.path).parent, name, body)
+async def hire(daemon: InProcessDaemon, name: str, body: str, **fields: Any) -> Program:
+    """Register an agent with a program in an in-process daemon. The program cannot call it: no door is open."""
+    program = Program(Path(daemon.home.path).parent, name, body)
     command = fields.pop("command", program.command)
-    await office.ask("agent.register", name=name, profile=True, provider="command", command=command, **fields)
+    await daemon.ask("agent.register", name=name, profile=True, provider="command", command=command, **fields)
     return program
 
 
-async def calm(office: Office, **later: float) -> None:
-    """Let so much time pass, and return when all is at rest."""
+async def idle_after(daemon: InProcessDaemon, **later: float) -> None:
+    """Move the clock, and return when all agents are idle."""
     if later:
-        await office.move(**later)
-    with closing(sqlite3.connect(office.home.database)) as connection:
-        await office.until(lambda: at_rest(connection))
+        await daemon.move(**later)
+    with closing(sqlite3.connect(daemon.home.database)) as connection:
+        await daemon.until(lambda: is_idle(connection))
 
 
-async def runs_of(office: Office, name: str, **params: Any) -> list[Run]:
-    """An agent's runs, oldest first."""
-    found = await office.ask("run.list", agent=name, page_size=100, **params)
+async def runs_of(daemon: InProcessDaemon, name: str, **params: Any) -> list[Run]:
+    """Return an agent's runs, oldest first."""
+    found = await daemon.ask("run.list", agent=name, page_size=100, **params)
     return list(reversed(found["runs"]))
 
 
-async def standing(office: Office, name: str) -> Any:
-    return (await office.ask("agent.status", name=name))["agent"]
+async def status_of(daemon: InProcessDaemon, name: str) -> Any:
+    return (await daemon.ask("agent.status", name=name))["agent"]
 
 
-async def notices(office: Office, who: str = "boss") -> list[str]:
-    """What agent:system told somebody."""
-    page = await office.ask("envelope.list", who, oldest_first=True, page_size=100)
+async def notices(daemon: InProcessDaemon, who: str = "boss") -> list[str]:
+    """Return the notices of agent:system to somebody, oldest first."""
+    page = await daemon.ask("envelope.list", who, oldest_first=True, page_size=100)
     return [one["text"] for one in page["envelopes"] if one["from"] == "agent:system"]

@@ -1,4 +1,4 @@
-"""Those who write and get mail in the tests of operations: each a token and an address of its own."""
+"""Parties in the tests of operations: somebody with an address and a token, who calls, sends and reads."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _numbers = itertools.count(1)
 
 @functools.cache
 def _home_set_up() -> Path:
-    """Made once for all tests of this process: set-up costs a process of its own each time."""
-    directory = Path(tempfile.mkdtemp(prefix="hiboss-office-"))
+    """Set up a home once for all tests of this process: each set-up starts a process."""
+    directory = Path(tempfile.mkdtemp(prefix="hiboss-set-up-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return Path(set_up(directory).path)
 
 
 @contextmanager
-def open_office(directory: Path) -> Iterator[RunningDaemon]:
-    """A daemon with boss and agent nex, whose store is looked through at the end."""
+def checked_daemon(directory: Path) -> Iterator[RunningDaemon]:
+    """Start a daemon with boss and agent nex; check the invariants of its store at the end."""
     shutil.copytree(_home_set_up(), directory / "home")
     with running_daemon(directory, set_up=False) as daemon:
         yield daemon
@@ -41,7 +41,7 @@ def open_office(directory: Path) -> Iterator[RunningDaemon]:
 
 
 class Party:
-    """Somebody who calls over the socket with a token."""
+    """An address with a token, which calls over the socket."""
 
     def __init__(self, daemon: RunningDaemon, address: str, token: str) -> None:
         self.daemon = daemon
@@ -53,19 +53,19 @@ class Party:
         return self.daemon.call(method, token=self.token, **params)
 
     def refusal(self, method: str, **params: Any) -> str:
-        """The stable code this is refused with; when it is not refused, the test fails here."""
+        """Return the code of the error; the test fails here when there is none."""
         with pytest.raises(Answered) as caught:
             self.call(method, **params)
         return caught.value.stable_code
 
     def send(self, *to: Party | str, text: str = "hello", **params: Any) -> Any:
-        """Send to parties; without any, `reply_to` says to whom."""
+        """Send to parties or addresses; without any, give `reply_to`."""
         if to:
             params["to"] = [one.address if isinstance(one, Party) else one for one in to]
         return self.call("envelope.send", text=text, **params)
 
     def tell(self, *to: Party, **params: Any) -> str:
-        """Send to one, and the id of that envelope."""
+        """Send to one party and return the id of the envelope."""
         (number,) = self.send(*to, **params)["ids"]
         return str(number)
 
@@ -80,7 +80,7 @@ class Party:
         return envelope
 
     def flood(self, to: Party, number: int, **params: Any) -> list[str]:
-        """Many sends over one connection, many in flight; the ids in the order sent."""
+        """Send many over one connection, 200 at a time; return the ids in the order sent."""
         requests = [
             line("envelope.send", i, token=self.token, to=to.address, text=f"{i}", **params)
             for i in range(number)
@@ -94,7 +94,7 @@ class Party:
         return found
 
     def walk(self, **params: Any) -> list[list[str]]:
-        """The ids of every page of a list, from the first to the last."""
+        """Return the ids of every page of a list, from the first page to the last."""
         pages, after = [], None
         while True:
             page = self.call("envelope.list", **params, **({"after": after} if after else {}))
@@ -109,7 +109,7 @@ def boss(daemon: RunningDaemon) -> Party:
 
 
 def agent(daemon: RunningDaemon, name: str | None = None, **fields: Any) -> Party:
-    """A new agent, with a name nobody else has unless one is given."""
+    """Register a new agent, with a new name unless one is given."""
     name = name or f"agent-{next(_numbers)}"
     answer = daemon.call("agent.register", token=daemon.token("boss"), name=name, **fields)
     return Party(daemon, f"agent:{name}", answer["token"])
@@ -120,7 +120,7 @@ def agents(daemon: RunningDaemon, number: int) -> list[Party]:
 
 
 def stored(daemon: RunningDaemon) -> tuple[int, ...]:
-    """How many rows there are of all that a send writes."""
+    """Return how many rows each table has that a send writes to."""
     with daemon.database() as database:
         tables = ("message", "envelope", "conversation", "participant", "sent_key", "address")
         return tuple(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
@@ -130,20 +130,20 @@ def flat(pages: Iterable[list[str]]) -> list[str]:
     return list(itertools.chain.from_iterable(pages))
 
 
-def at_once(works: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Do all of this at the same time; what each gave back, or the error it was answered with."""
-    works = list(works)
-    results: list[Any] = [None] * len(works)
-    gate = threading.Barrier(len(works))
+def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Make all calls at the same time; return the result of each, or its error."""
+    calls = list(calls)
+    results: list[Any] = [None] * len(calls)
+    gate = threading.Barrier(len(calls))
 
-    def run(place: int, work: Callable[[], Any]) -> None:
+    def run(place: int, call: Callable[[], Any]) -> None:
         gate.wait(30)
         try:
-            results[place] = work()
+            results[place] = call()
         except Answered as error:
             results[place] = error
 
-    threads = [threading.Thread(target=run, args=one) for one in enumerate(works)]
+    threads = [threading.Thread(target=run, args=one) for one in enumerate(calls)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Waits under way in the tests: each on a connection of its own, known to have begun."""
+"""Calls that wait (envelope.wait, watch, poll), each on a connection of its own; known to have begun."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from hiboss.core import clock
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import code, line
-from tests.support.office import Party
+from tests.support.parties import Party
 
-WAIT = "30s"  # a bound for what must come; never a claim about speed
+WAIT = "30s"  # a limit for what must come; not an assertion about speed
 
 
 class Line:
-    """A connection on which answers come in any order."""
+    """A connection; its answers may come in any order."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -29,12 +29,12 @@ class Line:
         self.connection.sendall(line(method, id_, **params))
 
     def next(self) -> Any:
-        """The next answer; {} when the daemon has hung up."""
+        """Return the next answer; {} when the daemon has closed the connection."""
         text = self._stream.readline()
         return json.loads(text) if text else {}
 
     def settled(self) -> None:
-        """What was asked before has begun, and nothing of it was answered."""
+        """Assert that the calls made before have begun and none of them was answered."""
         self._pings += 1
         ping = f"ping-{self._pings}"
         self.ask("daemon.ping", ping)
@@ -47,15 +47,15 @@ class Line:
 
 
 class Wait(Line):
-    """One wait on a connection of its own."""
+    """One waiting call on a connection of its own."""
 
     def quiet(self) -> bool:
-        """Whether it goes on: a wake for what was committed before would be answered before this."""
+        """Return True if it still waits. A wake for an earlier COMMIT would have been answered before."""
         self.settled()
         return True
 
     def answer(self) -> Any:
-        """What it ends with; an error is raised as an assertion."""
+        """Return its result; an error fails the test."""
         found = self.next()
         assert "result" in found, found
         return found["result"]
@@ -79,7 +79,7 @@ def connected(daemon: RunningDaemon) -> Iterator[Line]:
 
 @contextmanager
 def begun(party: Party, method: str = "envelope.wait", **params: Any) -> Iterator[Wait]:
-    """A wait that has not been answered yet, but looked and found nothing."""
+    """Start a call that waits: it has looked, found nothing, and is not answered yet."""
     limit = {} if {"timeout", "wait"} & params.keys() else {_limit(method): WAIT}
     with party.daemon.connect() as connection:
         one = Wait(connection)
@@ -106,10 +106,10 @@ def texts(result: Any) -> list[str]:
 
 
 def waited(party: Party, **params: Any) -> Any:
-    """Wait and answer at once: for what must lie there, or must not."""
+    """Call envelope.wait with a timeout of 1 ms: for what must be there already, or must not."""
     return party.call("envelope.wait", **{"timeout": "0.001s", **params})
 
 
 def soon() -> str:
-    """A time a moment from now."""
+    """Return a time 50 ms from now."""
     return clock.iso(time.time_ns() // 1_000_000 + 50)

@@ -1,4 +1,4 @@
-"""Whatever agents say to each other, it comes to rest, and every answer has gone the right way."""
+"""Random conversations between agents end by themselves, and every answer goes to the right conversation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up
-from tests.support.office import Party, agent
-from tests.support.places import SCRIPTED
-from tests.support.thinkers import Chief, rest
+from tests.support.parties import Party, agent
+from tests.support.python_agents import Boss, wait_until_idle
+from tests.support.scripted_channels import SCRIPTED
 
 TALKERS = 8
 QUESTIONS = 20
 SETTINGS = {
     **SCRIPTED,
-    "HIBOSS_PROVIDERS_MODULES": "tests.support.odd_providers",
+    "HIBOSS_PROVIDERS_MODULES": "tests.support.extra_providers",
     "HIBOSS_RUNS_HOPS": "1000",
     "HIBOSS_RUNS_RUNS_PER_TRACE": "100000",
 }
 
 
 def talkers(daemon: RunningDaemon, directory: Path) -> list[Party]:
-    """Agents who answer and ask each other by chance; some one at a time, some by their own hand."""
+    """Register agents that answer and ask each other at random; some with busy followup, some with reply explicit."""
     found = []
     for number in range(TALKERS):
         room = directory / f"room-{number}"
@@ -36,17 +36,17 @@ def talkers(daemon: RunningDaemon, directory: Path) -> list[Party]:
     return found
 
 
-def test_everything_comes_to_rest_and_every_answer_went_the_right_way(tmp_path: Path) -> None:
+def test_random_conversations_end_and_every_answer_goes_to_the_right_conversation(tmp_path: Path) -> None:
     set_up(tmp_path)
     with running_daemon(tmp_path, set_up=False, **SETTINGS) as daemon:
-        team, ada, chance = talkers(daemon, tmp_path), Chief(daemon), random.Random(6)
+        team, ada, chance = talkers(daemon, tmp_path), Boss(daemon), random.Random(6)
         for _ in range(QUESTIONS):
             some = chance.sample(team, chance.choice([1, 1, 2, 3, 5]))
             if chance.random() < 0.5:
                 ada.say(*some)
             else:
                 some[0].send(*some[1:], *(["user:boss"] if chance.random() < 0.3 or len(some) == 1 else []))
-        rest(daemon)
+        wait_until_idle(daemon)
         daemon.check()
         with daemon.database() as database:
             database.row_factory = sqlite3.Row
@@ -60,13 +60,13 @@ def nothing_is_left(database: sqlite3.Connection) -> None:
     assert [row["status"] for row in rows] == ["completed"]
     [row] = database.execute("SELECT count(*) FROM envelope WHERE status <> 1").fetchall()
     assert row[0] == 0
-    # Each was in hand once: nothing was thought about twice.
+    # Each was handed over once: no turn was repeated.
     twice = database.execute("SELECT envelope FROM run_envelope GROUP BY envelope HAVING count(*) > 1")
     assert twice.fetchall() == []
 
 
 def every_answer_went_the_right_way(database: sqlite3.Connection) -> int:
-    """How many answers there were."""
+    """Return how many answers there were."""
     runs = database.execute("SELECT * FROM run").fetchall()
     taken: dict[int, list[sqlite3.Row]] = {}
     for row in database.execute(
@@ -97,7 +97,7 @@ def about(run: sqlite3.Row, taken: list[sqlite3.Row], messages: dict[int, sqlite
     if any(not one["auto"] for one in taken):
         assert answer["conversation"] == run["conversation"]
         assert answer["reply_to"] in {one["id"] for one in taken if not one["auto"]}
-    else:  # what machines made is never answered where it was said, and only something earlier is
+    else:  # an automatic message is never answered in its own conversation; only an earlier message is
         assert answer["conversation"] != run["conversation"]
         assert answer["reply_to"] < min(one["id"] for one in taken)
         assert answer["reply_to"] < min(one["reply_to"] for one in taken)

@@ -1,4 +1,4 @@
-"""Places to post to in the tests of delivery: a scripted platform in a directory of its own."""
+"""Channels for the tests of delivery: each is a directory with a scripted adapter in place of a platform."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up, wait_until
-from tests.support.office import Party, agent, boss
+from tests.support.parties import Party, agent, boss
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 SCRIPTED = {
-    "HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter,tests.support.odd_adapters",
+    "HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter,tests.support.faulty_adapters",
     "PYTHONPATH": str(Path(__file__).parents[2]),
-    "HIBOSS_DELIVERY_DRAIN_SECONDS": "0.2",  # what hangs on purpose need not be waited for
+    "HIBOSS_DELIVERY_DRAIN_SECONDS": "0.2",  # some posts hang on purpose: do not wait for them
 }
 _numbers = itertools.count(1)
 
@@ -30,7 +30,7 @@ CRASH: Step = {"do": "crash"}
 
 
 def lane_error(**facts: Any) -> Step:
-    """A step that makes the lane wait; an hour unless `retry_after` says otherwise."""
+    """Return a step that makes the lane wait, for an hour unless `retry_after` is given."""
     return {"do": "lane_error", "retry_after": 3600, **facts}
 
 
@@ -39,8 +39,8 @@ def envelope_error(**facts: Any) -> Step:
 
 
 @contextmanager
-def post_office(directory: Path, **env: str) -> Iterator[RunningDaemon]:
-    """A daemon that knows scripted platforms, whose store is looked through at the end."""
+def daemon_with_channels(directory: Path, **env: str) -> Iterator[RunningDaemon]:
+    """Start a daemon with the scripted adapters; check the invariants of its store at the end."""
     set_up(directory)
     with running_daemon(directory, set_up=False, **{**SCRIPTED, **env}) as daemon:
         yield daemon
@@ -48,7 +48,7 @@ def post_office(directory: Path, **env: str) -> Iterator[RunningDaemon]:
 
 
 class Place:
-    """A directory that stands for a platform account, with the agent that posts there."""
+    """A channel: a directory in place of a platform account, and the agent that posts there."""
 
     def __init__(self, root: Path, *, kind: str = "scripted", name: str | None = None) -> None:
         self.kind = kind
@@ -56,17 +56,17 @@ class Place:
         self.root = root / self.name
         self.root.mkdir(parents=True)
         self.address = f"channel:{kind}:{self.name}"
-        self.owner: Party  # who was bound last
+        self.owner: Party  # the agent that was bound last
         self.binding = 0
 
     def bound(self, daemon: RunningDaemon, owner: Party | None = None) -> Place:
-        """Bind it to an agent, a new one unless one is given, and wait until it runs."""
+        """Bind it to an agent (a new one unless given), and wait until its adapter runs."""
         self.bind(owner or agent(daemon))
         self.wait_for_state("running")
         return self
 
     def bind(self, owner: Party) -> Any:
-        """Let an agent post there; it is the one `send` speaks for."""
+        """Bind it to an agent; `send` then sends as this agent."""
         answer = boss(owner.daemon).call(
             "agent.bind", name=owner.name, adapter_type=self.kind, path=str(self.root)
         )
@@ -82,21 +82,21 @@ class Place:
     def daemon(self) -> RunningDaemon:
         return self.owner.daemon
 
-    # --- the platform's side ---------------------------------------------------------
+    # --- what the platform does ------------------------------------------------------
 
     def settings(self, **facts: Any) -> Place:
-        """What the adapter finds at its next start."""
+        """Write the settings that the adapter reads at its next start."""
         (self.root / "settings.json").write_text(json.dumps(facts))
         return self
 
     def script(self, *steps: Step) -> None:
-        """What the next posts meet; put in place whole, since the adapter reads it at any time."""
+        """Say what happens to the next posts. In one step, since the adapter may read it at any time."""
         new = self.root / "script.written"
         new.write_text("".join(json.dumps(step) + "\n" for step in steps))
         os.replace(new, self.root / "script.jsonl")
 
     def life(self) -> list[str]:
-        """The starts and stops an odd adapter wrote down."""
+        """Return the starts and stops that an adapter of faulty_adapters wrote down."""
         file = self.root / "life.txt"
         return file.read_text().split() if file.exists() else []
 
@@ -112,35 +112,35 @@ class Place:
         return [one["chunk"] for one in self.posts()]
 
     def wait_for(self, *texts: str) -> None:
-        """Wait until exactly this was posted, in this order."""
+        """Wait until exactly these texts were posted, in this order."""
         wait_until(lambda: len(self.texts()) >= len(texts))
         assert self.texts() == list(texts)
 
     def comes_in(self, update: str, **facts: Any) -> None:
-        """Somebody says something there; returns when it was taken."""
-        self.lies_there(update, **facts)
+        """Let a message come in; return when it was received."""
+        self.put_in_inbox(update, **facts)
         wait_until(lambda: not (self.root / "inbox" / f"{update}.json").exists())
 
-    def lies_there(self, update: str, **facts: Any) -> Path:
-        """Somebody says something, whether or not anybody listens."""
+    def put_in_inbox(self, update: str, **facts: Any) -> Path:
+        """Let a message come in, without waiting for anybody to receive it."""
         inbox = self.root / "inbox"
         inbox.mkdir(exist_ok=True)
         (inbox / f"{update}.part").write_text(json.dumps(facts))
         return (inbox / f"{update}.part").replace(inbox / f"{update}.json")
 
     def flood(self, number: int) -> list[str]:
-        """Many posts, numbered, sent over one connection."""
+        """Send many numbered posts over one connection; return their ids."""
         return self.owner.flood(self, number)  # type: ignore[arg-type] # it only needs an address
 
-    # --- our side --------------------------------------------------------------------
+    # --- what hiboss does ------------------------------------------------------------
 
     def send(self, text: str = "hello", **params: Any) -> str:
-        """Post as the agent it is bound to; the envelope's id."""
+        """Send as the agent it is bound to; return the envelope's id."""
         (number,) = self.owner.send(self.address, text=text, **params)["ids"]
         return str(number)
 
     def shown(self) -> dict[str, Any]:
-        """The binding, as the status shows it."""
+        """Return the binding as daemon.status shows it."""
         adapters = self.daemon.call("daemon.status")["adapters"]
         (found,) = [one for one in adapters if one["binding"] == f"b{self.binding}"]
         return dict(found)
@@ -149,7 +149,7 @@ class Place:
         wait_until(lambda: self.shown()["state"] == state)
 
     def lane(self) -> dict[str, Any]:
-        """The lane as the database has it; empty when it has nothing to say."""
+        """Return the row of its lane; empty when there is none."""
         with self.daemon.database() as database:
             row = database.execute(
                 """
@@ -161,7 +161,7 @@ class Place:
         return dict(row) if row else {}
 
     def wait_for_failures(self, number: int) -> dict[str, Any]:
-        """Wait until the lane has met so many errors and waits; the lane then."""
+        """Wait until the lane waits after so many failures; return its row."""
 
         def waits() -> bool:
             lane = self.lane()
@@ -181,8 +181,8 @@ class Place:
     # --- time ------------------------------------------------------------------------
 
     def lane_ages(self, ms: int) -> None:
-        """Let everything the lane has met lie further back."""
-        written(self.daemon)  # what was sent has looked at the lane as it was
+        """Move all times of the lane's failures back."""
+        written(self.daemon)  # sends before this must have seen the old times
         with self.daemon.database() as database:
             database.execute(
                 """
@@ -195,14 +195,14 @@ class Place:
 
 
 def row(daemon: RunningDaemon, number: str) -> dict[str, Any]:
-    """An envelope as the database has it."""
+    """Return the row of an envelope."""
     with daemon.database() as database:
         found = database.execute("SELECT * FROM envelope WHERE id = ?", (int(number[1:]),)).fetchone()
     return dict(found)
 
 
 def age(daemon: RunningDaemon, number: str, ms: int) -> None:
-    """Let an envelope have come, and failed first, so much earlier."""
+    """Move the arrival and the first failure of an envelope back."""
     with daemon.database() as database:
         database.execute(
             "UPDATE message SET arrived_at = arrived_at - ? WHERE id = (SELECT message FROM envelope WHERE id = ?)",
@@ -215,10 +215,10 @@ def age(daemon: RunningDaemon, number: str, ms: int) -> None:
 
 
 def notices(party: Party, **filters: Any) -> list[dict[str, Any]]:
-    """What agent:system wrote to somebody, oldest first."""
+    """Return the notices of agent:system to somebody, oldest first."""
     return party.list(**{"from": "agent:system", "oldest_first": True, "page_size": 100, **filters})
 
 
 def written(daemon: RunningDaemon) -> None:
-    """Return after everything asked for so far has been through the writer."""
+    """Return when the writer has written everything that was asked for before."""
     boss(daemon).call("agent.set", name="nex", role="barrier")

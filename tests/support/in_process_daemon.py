@@ -1,12 +1,12 @@
-"""A whole daemon inside the test, under a clock the test moves: real scheduler, store, router, delivery.
+"""A whole daemon inside the test, whose clock the test moves: real scheduler, store, router, delivery.
 
     @frozen()
-    async def test_it(office: Office) -> None:
+    async def test_it(daemon: InProcessDaemon) -> None:
         ...
-        await office.move(hours=2)
+        await daemon.move(hours=2)
 
-No door is open: operations are called at the desk. Waiting is bounded by the real clock, and
-no assertion is about it.
+No door is open: operations are called on the dispatcher. Waits are limited by the real clock; no
+assertion is about it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from tests.support.daemons import set_up, variables
 Envelope = dict[str, Any]
 
 
-class Office(FrozenDaemon):
-    """That daemon, with those who write and with a look into its store; or one by the real clock."""
+class InProcessDaemon(FrozenDaemon):
+    """Such a daemon, with helpers to send, to read its database and to bind a channel."""
 
     # --- the clock -------------------------------------------------------------------
 
     async def ring(self, **by: float) -> None:
-        """Set the clock and wake APScheduler alone: only the one job may tell the pump."""
+        """Move the clock and wake only APScheduler: the timer job alone must wake the scheduler's loop."""
         self.tick(**by)
         self.scheduler._jobs.wakeup()
-        for _ in range(10):  # the job runs two turns of the loop later
+        for _ in range(10):  # the job runs two iterations of the event loop later
             await asyncio.sleep(0)
 
     # --- operations ------------------------------------------------------------------
 
     async def ask(self, method: str, who: str = "boss", **params: Any) -> Any:
-        """Call an operation as somebody."""
+        """Call an operation with the token of a profile."""
         return await self.call(method, token=self.token(who), **params)
 
     async def register(self, *names: str) -> None:
@@ -52,12 +52,12 @@ class Office(FrozenDaemon):
             await self.ask("agent.register", name=name, profile=True)
 
     async def send(self, *to: str, who: str = "nex", text: str = "hello", **params: Any) -> list[str]:
-        """The ids of the envelopes."""
+        """Send a message and return the ids of its envelopes."""
         sent = await self.ask("envelope.send", who, to=list(to or ["agent:nex"]), text=text, **params)
         return list(sent["ids"])
 
     async def flood(self, times: list[str], *to: str, **params: Any) -> list[str]:
-        """A message for each of these times, many at once; their envelopes' ids in the order accepted."""
+        """Send a message for each of these times, 500 at once; return the ids in the order accepted."""
         found: list[str] = []
         for start in range(0, len(times), 500):
             some = times[start : start + 500]
@@ -66,7 +66,7 @@ class Office(FrozenDaemon):
         return found
 
     async def inbox(self, who: str = "nex", **params: Any) -> list[str]:
-        """The texts in somebody's box, in the order they came."""
+        """Return the texts in somebody's inbox, in the order they came."""
         page = await self.ask("envelope.list", who, oldest_first=True, page_size=100, **params)
         return [one["text"] for one in page["envelopes"]]
 
@@ -75,14 +75,14 @@ class Office(FrozenDaemon):
         envelope: Envelope = answer["envelope"]
         return envelope
 
-    # --- looking into the database, and reaching into it ------------------------------
+    # --- reading and changing the database --------------------------------------------
 
     def rows(self, query: str, *values: Any) -> list[sqlite3.Row]:
         with closing(self._connect()) as connection:
             return connection.execute(query, values).fetchall()
 
     def change(self, statement: str, *values: Any) -> int:
-        """Behind everybody's back."""
+        """Change the database without the daemon."""
         with closing(self._connect()) as connection:
             return connection.execute(statement, values).rowcount
 
@@ -93,13 +93,13 @@ class Office(FrozenDaemon):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Another program holds the database."""
+        """Hold the write lock of the database, as another program would."""
         with closing(self._connect()) as other:
             other.execute("BEGIN IMMEDIATE")
             yield  # closing rolls back
 
     def arrived(self) -> list[str]:
-        """The ids of all envelopes that have arrived, in that order."""
+        """Return the ids of all envelopes that have arrived, in that order."""
         found = self.rows("SELECT id FROM envelopes WHERE arrived IS NOT NULL ORDER BY arrived")
         return [row["id"] for row in found]
 
@@ -107,20 +107,20 @@ class Office(FrozenDaemon):
         (row,) = self.rows("SELECT count(*) FROM envelope WHERE arrived IS NOT NULL")
         return int(row[0])
 
-    def noise(self) -> list[str]:
-        """What the log says beyond the course of things, with tracebacks and what is not ours."""
+    def warnings(self) -> list[str]:
+        """Return the lines of the log above `info`, with tracebacks and lines of libraries."""
         lines = Path(self.home.log_file).read_text().splitlines()
         return [line for line in lines if line.split()[1:2] not in (["info"], ["debug"])]
 
     def check(self) -> None:
-        """Every invariant of the store holds."""
+        """Assert that every invariant of the store holds."""
         with closing(self._connect()) as connection:
             assert violations(connection) == []
 
-    # --- a channel whose posts a script decides ---------------------------------------
+    # --- a scripted channel -----------------------------------------------------------
 
     async def bind(self, directory: Path, *steps: str) -> str:
-        """Bind nex to a scripted place there; its address. The steps are what the posts meet."""
+        """Bind nex to a scripted channel and return its address. The steps say what happens to the posts."""
         directory.mkdir()
         (directory / "script.jsonl").write_text("".join(f"{step}\n" for step in steps))
         bound = await self.ask("agent.bind", name="nex", adapter_type="scripted", path=str(directory))
@@ -134,9 +134,9 @@ Story = Callable[..., Awaitable[None]]
 def frozen(
     *, at: datetime | None = NOON, quiet: bool = True, **settings: Any
 ) -> Callable[[Story], Callable[[Path], None]]:
-    """Make a test of a story told in an office: `async def test(office)`.
+    """Make a test of `async def test(daemon)`, which gets a daemon of its own.
 
-    at=None: with the real clock. quiet=False: something goes wrong in it, and the log may say so.
+    at=None: with the real clock. quiet=False: the log may contain warnings and errors.
     """
 
     def make(story: Story) -> Callable[[Path], None]:
@@ -144,7 +144,7 @@ def frozen(
             home = set_up(tmp_path)
             frost = nullcontext() if at is None else freeze_time(at, real_asyncio=True)
             with own_logs(), frost as clock:
-                asyncio.run(_tell(story, Office(home, clock, variables(settings)), quiet))
+                asyncio.run(_run(story, InProcessDaemon(home, clock, variables(settings)), quiet))
 
         test.__name__, test.__doc__ = story.__name__, story.__doc__
         test.__qualname__, test.__module__ = story.__qualname__, story.__module__
@@ -153,11 +153,11 @@ def frozen(
     return make
 
 
-async def _tell(story: Story, office: Office, quiet: bool) -> None:
-    await office.open()
+async def _run(story: Story, daemon: InProcessDaemon, quiet: bool) -> None:
+    await daemon.open()
     try:
-        await story(office)
-        office.check()
+        await story(daemon)
+        daemon.check()
     finally:
-        await office.close()
-    assert office.noise() == [] or not quiet
+        await daemon.close()
+    assert daemon.warnings() == [] or not quiet

@@ -1,4 +1,4 @@
-"""Providers that do what nobody should: named in `providers.modules` by the tests that need them."""
+"""Providers for single tests, which name this module in `providers.modules`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 
 
 class Late:
-    """Once a file `go` lies in its workspace, says nothing but reminders for in an hour: a line of `go` each."""
+    """Waits for a file `go` in its workspace; answers with one reminder in an hour for each line of it."""
 
     name: ClassVar[str] = "late"
     options: ClassVar[tuple[str, ...]] = ()
@@ -28,19 +28,19 @@ class Late:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def take_turn(self, task: TurnInput, hear: OnProgress, started: OnStart) -> Answer:
-        path = os.path.join(task.workspace, "go")
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        path = os.path.join(turn.workspace, "go")
         while not os.path.exists(path):
             await asyncio.sleep(0.005)
         with open(path) as file:
             lines = [line.encode().decode("unicode_escape") for line in file.read().splitlines()]
-        return Answer(later=tuple(Reminder(line, task.now + HOUR_MS) for line in lines))
+        return Answer(later=tuple(Reminder(line, turn.now + HOUR_MS) for line in lines))
 
 
 class Chatter:
-    """Answers by chance, and by chance writes to others: seldom enough that it ends of itself.
+    """Answers at random, and sends to others at random: rarely enough that the exchange ends by itself.
 
-    A file `team` in its workspace has the addresses of the others, a line each.
+    A file `team` in its workspace contains the addresses of the others, one per line.
     """
 
     name: ClassVar[str] = "chatter"
@@ -53,23 +53,23 @@ class Chatter:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
-    async def take_turn(self, task: TurnInput, hear: OnProgress, started: OnStart) -> Answer:
-        chance = random.Random(task.delivery)
-        said = any(not one["auto"] for one in task.envelopes)
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        chance = random.Random(turn.delivery)
+        said = any(not one["auto"] for one in turn.envelopes)
         if chance.random() < (0.3 if said else 0.05):
-            await self._write(task, chance)
+            await self._write(turn, chance)
         return Answer(text=chance.choice(["NO_REPLY", "", "yes", "no", "perhaps"]))
 
-    async def _write(self, task: TurnInput, chance: random.Random) -> None:
-        with open(os.path.join(task.workspace, "team")) as file:
-            team = [one for one in file.read().split() if one != f"agent:{task.agent}"]
+    async def _write(self, turn: TurnInput, chance: random.Random) -> None:
+        with open(os.path.join(turn.workspace, "team")) as file:
+            team = [one for one in file.read().split() if one != f"agent:{turn.agent}"]
         params = {
-            "token": task.environment["HIBOSS_TOKEN"],
+            "token": turn.environment["HIBOSS_TOKEN"],
             "to": chance.sample(team, chance.choice([1, 1, 1, 2, 3])),
-            "text": f"{task.run} asks",
+            "text": f"{turn.run} asks",
         }
         request = {"jsonrpc": "2.0", "id": 1, "method": "envelope.send", "params": params}
-        home = Home(task.environment["HIBOSS_HOME"])
+        home = Home(turn.environment["HIBOSS_HOME"])
         reader, writer = await asyncio.open_unix_connection(home.socket)
         writer.write(json.dumps(request).encode() + b"\n")
         assert "result" in json.loads(await reader.readline())

@@ -1,4 +1,4 @@
-"""Turns as they are taken: what is in one, what its program gets, and what is seen of runs meanwhile."""
+"""Turns: which envelopes they contain, what a program gets, who gets turns, and what others see of runs."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ import re
 from typing import Any
 
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent
-from tests.support.thinkers import QUIET, Chief, Team, Thinker, rest, texts
+from tests.support.parties import Party, agent
+from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, texts, wait_until_idle
 
 
-def collected(ada: Chief, who: Thinker, *sends: Any) -> list[list[str]]:
-    """What each of its runs had in hand, when it goes on after these were sent."""
+def collected(ada: Boss, who: PythonAgent, *sends: Any) -> list[list[str]]:
+    """Send these while it is paused; return the envelopes of each of its runs after it is resumed."""
     ada.call("agent.pause", name=who.name)
     for send in sends:
         send()
     ada.call("agent.resume", name=who.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     return [run["envelopes"] for run in who.runs()]
 
 
 def shown(turn: str) -> list[str]:
-    """The envelopes of a turn, in the order they are shown."""
+    """Return the envelopes of a turn, in the order shown."""
     return re.findall(r"(?m)^envelope-id: (e\d+)$", turn)
 
 
 # --- what is in a turn ---------------------------------------------------------------------------
 
 
-def test_a_turn_is_of_one_conversation(team: Team, ada: Chief) -> None:
+def test_a_turn_is_of_one_conversation(team: Team, ada: Boss) -> None:
     kai, zoe, bob = team.hire(QUIET), agent(ada.daemon), agent(ada.daemon)
     ids: list[str] = []
     runs = collected(
         ada,
         kai,
         *[lambda one=one: ids.append(one.tell(kai)) for one in (zoe, bob, zoe, bob)],
-        lambda: ids.append(zoe.send(kai, bob)["ids"][0]),  # the three of them are another
+        lambda: ids.append(zoe.send(kai, bob)["ids"][0]),  # another conversation, with three members
     )
     assert runs == [[ids[0], ids[2]], [ids[1], ids[3]], [ids[4]]]
 
 
-def test_a_turn_has_at_most_ten(team: Team, ada: Chief) -> None:
+def test_a_turn_has_at_most_ten(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(ada.daemon)
     numbers: list[str] = []
     collected(ada, kai, lambda: numbers.extend(zoe.flood(kai, 23)))
     assert [shown(turn) for turn in kai.turns()] == [numbers[:10], numbers[10:20], numbers[20:]]
 
 
-def test_who_follows_up_takes_one_at_a_time(team: Team, ada: Chief) -> None:
+def test_who_follows_up_takes_one_at_a_time(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET, busy="followup"), agent(ada.daemon)
     numbers: list[str] = []
     assert collected(ada, kai, lambda: numbers.extend(zoe.flood(kai, 4))) == [[one] for one in numbers]
@@ -55,18 +55,40 @@ def test_who_follows_up_takes_one_at_a_time(team: Team, ada: Chief) -> None:
     assert len(collected(ada, kai, lambda: zoe.flood(kai, 4))[-1]) == 4
 
 
-def test_what_comes_in_the_midst_of_a_turn_is_in_the_next(team: Team, ada: Chief) -> None:
-    kai, zoe = team.hire('wait_for("midst"); print("NO_REPLY")'), agent(ada.daemon)
+def test_what_arrives_during_a_turn_is_in_the_next_one(team: Team, ada: Boss) -> None:
+    kai, zoe = team.hire('wait_for("seen-due"); print("NO_REPLY")'), agent(ada.daemon)
     first = zoe.tell(kai)
     wait_until(kai.turns)
     more = [zoe.tell(kai), zoe.tell(kai)]
-    assert ada.status(kai)["due"] == 3
-    team.place("midst").touch()
-    rest(ada.daemon)
+    assert ada.status(kai)["due"] == 2  # without the one that is being delivered
+    team.place("seen-due").touch()
+    wait_until_idle(ada.daemon)
     assert [run["envelopes"] for run in kai.runs()] == [[first], more]
 
 
-def test_the_conversation_whose_best_ranks_first_goes_first(team: Team, ada: Chief) -> None:
+def test_the_text_of_a_turn_is_the_text_of_its_preview_and_what_it_holds_is_not_due(
+    team: Team, ada: Boss
+) -> None:
+    kai, zoe = team.hire('wait_for("counted"); print("NO_REPLY")'), agent(ada.daemon)
+    ada.call("agent.pause", name=kai.name)
+    numbers = [zoe.tell(kai), zoe.tell(kai)]
+    other = ada.say(kai)["ids"]
+    preview = ada.call("turn.preview", address=kai.address)
+    ada.call("agent.resume", name=kai.name)
+    wait_until(kai.turns)
+    [turn] = kai.turns()
+    assert shown(turn) == preview["envelopes"] == numbers
+    assert turn.partition("\n")[2].strip() == preview["text"].partition("\n")[2].strip()  # but for `now:`
+    assert "\npending: 3\n" in turn
+    found = {one["name"]: one for one in ada.call("agent.team")["team"]}[kai.name]
+    assert (found["due"], ada.status(kai)["due"]) == (1, 1)
+    assert "\npending: 1\n" not in turn and other[0] not in turn
+    team.place("counted").touch()
+    wait_until_idle(ada.daemon)
+    assert ada.status(kai)["due"] == 0
+
+
+def test_the_conversation_whose_best_ranks_first_goes_first(team: Team, ada: Boss) -> None:
     kai, zoe, bob = team.hire(QUIET), agent(ada.daemon), agent(ada.daemon)
     ids: dict[str, str] = {}
 
@@ -87,7 +109,7 @@ def test_the_conversation_whose_best_ranks_first_goes_first(team: Team, ada: Chi
     ]
 
 
-def test_a_preview_is_what_the_program_gets_but_for_the_time(team: Team, ada: Chief) -> None:
+def test_a_preview_is_what_the_program_gets_but_for_the_time(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(ada.daemon)
     ada.call("agent.pause", name=kai.name)
     asked = kai.send(zoe, text="what do you need?")
@@ -99,7 +121,7 @@ def test_a_preview_is_what_the_program_gets_but_for_the_time(team: Team, ada: Ch
         found = kai.call("turn.preview")
         previews.append(found["text"])
         assert found["due"] == 3 - 2 * number
-        # It takes one turn, and has itself paused in it.
+        # In its first turn it lets itself be paused.
         kai.program.write(
             f'call("agent.pause", token={ada.token!r}, name={kai.name!r})', ada.daemon.home.socket
         )
@@ -122,49 +144,49 @@ def _without_now(text: str) -> str:
 # --- who gets turns ------------------------------------------------------------------------------
 
 
-def test_a_provider_makes_an_agent_that_fetches_one_that_is_given_turns(team: Team, ada: Chief) -> None:
+def test_a_provider_makes_an_agent_that_fetches_one_that_is_given_turns(team: Team, ada: Boss) -> None:
     kai = team.hire(QUIET)
     ada.call("agent.set", name=kai.name, provider="none")
     fetches = ada.status(kai)
     assert (fetches["mode"], fetches["provider"], fetches["state"]) == ("pull", None, "fetches")
     number = ada.say(kai)["ids"][0]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert kai.turns() == [] and ada.get(number)["status"] == "pending"
     changed = ada.call("agent.set", name=kai.name, provider="command", command=kai.program.command)
     assert (changed["mode"], changed["command"]) == ("run", kai.program.command)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert ada.get(number)["status"] == "done" and ada.status(kai)["state"] == "idle"
 
 
-def test_an_agent_may_fetch_for_a_while_and_keep_its_provider(team: Team, ada: Chief) -> None:
+def test_an_agent_may_fetch_for_a_while_and_keep_its_provider(team: Team, ada: Boss) -> None:
     kai = team.hire(QUIET)
     changed = ada.call("agent.set", name=kai.name, mode="pull")
     assert (changed["mode"], changed["provider"]) == ("pull", "command")
     number = ada.say(kai)["ids"][0]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(kai.call("envelope.claim")["envelopes"]) == ["hello"] and kai.turns() == []
     kai.call("envelope.release", ids=[number])
     ada.call("agent.set", name=kai.name, mode="run")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert kai.runs()[0]["envelopes"] == [number]
 
 
-def test_another_program_is_asked_from_the_next_turn_on(team: Team, ada: Chief) -> None:
+def test_another_program_is_asked_from_the_next_turn_on(team: Team, ada: Boss) -> None:
     kai, other = team.hire('wait_for("old"); print("old")'), team.hire('print("new")')
     ada.say(kai)
     wait_until(kai.turns)
     ada.call("agent.set", name=kai.name, command=other.program.command)
     ada.say(kai)
     team.place("old").touch()
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(ada.heard(kai)) == ["old", "new"]
 
 
-def test_what_cannot_work_is_refused_and_changes_nothing(team: Team, ada: Chief) -> None:
+def test_what_cannot_work_is_refused_and_changes_nothing(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(ada.daemon)
     for who, fields, code in (
         (zoe, {"mode": "run"}, "no_provider"),
-        (zoe, {"command": "python x"}, "bad_provider"),
+        (zoe, {"command": "unclosed '"}, "bad_provider"),
         (zoe, {"provider": "command"}, "bad_provider"),
         (zoe, {"provider": "comand", "command": "x"}, "bad_provider"),
         (kai, {"provider": "demo", "command": "x"}, "bad_provider"),
@@ -180,29 +202,29 @@ def test_what_cannot_work_is_refused_and_changes_nothing(team: Team, ada: Chief)
         assert ada.call("agent.status", name=who.name) == before
 
 
-def test_only_the_boss_pauses_and_resumes(team: Team, ada: Chief) -> None:
+def test_only_the_boss_pauses_and_resumes(team: Team, ada: Boss) -> None:
     kai = team.hire(QUIET)
     for method in ("agent.pause", "agent.resume", "agent.set"):
         assert kai.refusal(method, name=kai.name) in ("forbidden", "boss_only")
 
 
-def test_a_paused_agent_gets_no_turn_and_loses_nothing(team: Team, ada: Chief) -> None:
+def test_a_paused_agent_gets_no_turn_and_loses_nothing(team: Team, ada: Boss) -> None:
     kai = team.hire(QUIET)
     assert ada.call("agent.pause", name=kai.name, reason="a day off") == {"name": kai.name, "changed": True}
     assert ada.call("agent.pause", name=kai.name, reason="another") == {"name": kai.name, "changed": False}
     number = ada.say(kai)["ids"][0]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     found = ada.status(kai)
     assert (found["state"], found["why"], found["due"], found["until"]) == ("paused", "a day off", 1, None)
     assert found["oldest_unanswered_at"] == ada.get(number)["created_at"] and kai.turns() == []
     assert ada.call("agent.resume", name=kai.name)["changed"]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert ada.get(number)["status"] == "done" and not ada.call("agent.resume", name=kai.name)["changed"]
     found = ada.status(kai)
     assert (found["state"], found["why"], found["oldest_unanswered_at"]) == ("idle", None, None)
 
 
-def test_a_pause_lets_a_run_under_way_go_on(team: Team, ada: Chief) -> None:
+def test_a_pause_lets_a_run_under_way_go_on(team: Team, ada: Boss) -> None:
     kai = team.hire('wait_for("paused"); print("finished")')
     ada.say(kai)
     wait_until(kai.turns)
@@ -213,10 +235,10 @@ def test_a_pause_lets_a_run_under_way_go_on(team: Team, ada: Chief) -> None:
     wait_until(lambda: ada.status(kai)["state"] == "paused")
 
 
-# --- how agents stand ----------------------------------------------------------------------------
+# --- the status of agents ------------------------------------------------------------------------
 
 
-def test_a_team_in_all_its_states(team: Team, ada: Chief) -> None:
+def test_a_team_in_all_its_states(team: Team, ada: Boss) -> None:
     idle, fetches = team.hire(QUIET), agent(ada.daemon)
     running, paused, waiting = team.hire('wait_for("seen")'), team.hire(QUIET), team.hire(QUIET)
     ada.call("agent.set", name=waiting.name, command="/no/such/program")
@@ -230,13 +252,14 @@ def test_a_team_in_all_its_states(team: Team, ada: Chief) -> None:
     assert list(states.values()) == ["idle", "fetches", "running", "paused", "waiting"]
     assert [run["status"] for run in found[running.name]["running"]] == ["running"]
     assert found[running.name]["running"][0]["pid"] and found[running.name]["last_run"] is None
-    assert found[waiting.name]["why"].startswith("the program /no/such/program is not there")
+    assert found[waiting.name]["why"].startswith("the program /no/such/program was not found")
     assert found[waiting.name]["until"] and found[waiting.name]["last_run"]["error_kind"] == "no_program"
     assert found[idle.name]["last_run"] is None and found[idle.name]["due"] == 0
     for one in (running, paused, waiting):
-        assert found[one.name] == ada.status(one) and found[one.name]["due"] == 1
+        assert found[one.name] == ada.status(one)
+        assert found[one.name]["due"] == (0 if one is running else 1)  # what is being delivered is not due
 
-    # Others see how one stands, and nothing of its runs.
+    # Others see its state, but not its runs.
     for other in (fetches, running):
         seen = {one["name"]: one for one in other.call("agent.team")["team"]}
         assert {name: seen[name]["state"] for name in states} == states
@@ -244,13 +267,13 @@ def test_a_team_in_all_its_states(team: Team, ada: Chief) -> None:
         assert seen[waiting.name]["last_run"] is None
     team.place("seen").touch()
     ada.call("agent.delete", name=waiting.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
 
-# --- what is seen of runs --------------------------------------------------------------------------
+# --- what can be seen of runs ----------------------------------------------------------------------
 
 
-def test_runs_are_listed_newest_first_in_pages(team: Team, ada: Chief) -> None:
+def test_runs_are_listed_newest_first_in_pages(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET, busy="followup"), agent(ada.daemon)
     collected(ada, kai, lambda: zoe.flood(kai, 5))
     every = [one["id"] for one in kai.call("run.list")["runs"]]
@@ -265,11 +288,11 @@ def test_runs_are_listed_newest_first_in_pages(team: Team, ada: Chief) -> None:
     assert pages == [every[:2], every[2:4], every[4:]]
 
 
-def test_runs_are_found_by_agent_status_and_errand(team: Team, ada: Chief) -> None:
+def test_runs_are_found_by_agent_status_and_trace(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("fine")')
     kai = team.hire(f'send("{zoe.address}", "you?") if "how" in TEXTS[0] else sys.exit(3)')
     trace = ada.say(kai, text="how?")["message"]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
     def found(**params: Any) -> list[tuple[str, str]]:
         return [(one["agent"], one["status"]) for one in ada.call("run.list", **params)["runs"]]
@@ -283,10 +306,10 @@ def test_runs_are_found_by_agent_status_and_errand(team: Team, ada: Chief) -> No
     ada.call("agent.delete", name=kai.name)
 
 
-def test_an_agent_sees_its_own_runs_and_no_others(team: Team, ada: Chief) -> None:
+def test_an_agent_sees_its_own_runs_and_no_others(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), team.hire(QUIET)
     ada.say(kai)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [run] = kai.runs()
     assert kai.call("run.get", id=run["id"])["run"] == run == ada.call("run.get", id=run["id"])["run"]
     assert zoe.runs() == [] and zoe.refusal("run.list", agent=kai.name) == "boss_only"
@@ -302,7 +325,7 @@ def test_an_agent_sees_its_own_runs_and_no_others(team: Team, ada: Chief) -> Non
     )
 
 
-def test_what_a_run_says_is_heard_while_it_goes_on(team: Team, ada: Chief) -> None:
+def test_what_a_run_says_is_heard_while_it_goes_on(team: Team, ada: Boss) -> None:
     kai = team.hire("""
 print(json.dumps({"hiboss": "tool", "name": "search", "text": "for words"}), flush=True)
 print(json.dumps({"hiboss": "delta", "text": "Once "}), flush=True)
@@ -327,4 +350,4 @@ print(json.dumps({"hiboss": "delta", "text": "upon a time"}), flush=True)
     assert told["run"]["text"] == "Once upon a time" and "".join(
         part["text"] for part in parts if part["kind"] == "delta"
     ) in ("Once ", "Once upon a time")
-    assert ada.call("run.tail", id=number)["parts"] == []  # nobody keeps it
+    assert ada.call("run.tail", id=number)["parts"] == []  # it is not stored

@@ -1,4 +1,4 @@
-"""The checks of the documentation find what they are there to find, and let the rest pass."""
+"""The checks of the documentation find mistakes, and accept what is right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def page(text: str, path: str = "docs/sample.md") -> Page:
     [
         (checks.commands, "`hiboss envelope list --unread`", "`hiboss envelope list --not-read`"),
         (checks.commands, "`hiboss envelope list -n 3`", "`hiboss envelope list -q 3`"),
-        (checks.commands, "`hiboss agent token rotate --name kai`", "`hiboss agent token renew --name kai`"),
+        (checks.commands, "`hiboss agent token rotate kai`", "`hiboss agent token renew kai`"),
         (checks.commands, "`hiboss envelope`", "`hiboss letter`"),
         (checks.commands, "`--deliver-at +2h`", "`--deliver-when +2h`"),
         (checks.commands, "`--priority high`", "`--priority higher`"),
@@ -83,13 +83,13 @@ def test_a_reference_without_a_setting_or_an_error_is_refused() -> None:
     ]
 
 
-def test_what_stands_in_blocks_or_comments_is_not_running_text() -> None:
+def test_code_in_blocks_or_comments_is_not_part_of_the_text() -> None:
     sample = page("```sh\n`hiboss letter`\n```\n<!-- `hiboss letter` -->\n`hiboss  \nenvelope` [a](b.md)")
     assert sample.inline() == ["hiboss envelope"] and sample.links() == ["b.md"]
 
 
-def test_anchors_are_those_of_the_usual_viewers() -> None:
-    assert slug("Who is kept out?") == "who-is-kept-out"
+def test_anchors_are_made_as_github_makes_them() -> None:
+    assert slug("Who may call what?") == "who-may-call-what"
     assert slug("envelope.send") == "envelopesend"
 
 
@@ -118,8 +118,8 @@ def sh(body: str) -> Block:
         ),
         ("echo note >&2", "echo warning: a token >&2", "ended with 0"),
         (
-            "hiboss envelope get --as nex --id e999  # refused: not_found",
-            "hiboss envelope get --as nex --id e1  # refused: not_found",
+            "hiboss envelope get --as nex e999  # refused: not_found",
+            "hiboss envelope get --as nex e1  # refused: not_found",
             "not refused as not_found",
         ),
         (
@@ -159,7 +159,7 @@ hiboss chat lin
 ```
 
 ```text
-Talking with lin. Enter sends; /help says the rest.
+Talking with lin. Enter sends; /help shows the commands.
 
 you  10:00
 hello there
@@ -170,10 +170,10 @@ Hello Ada! I am lin. Say help to see what I can do.
 """
 
 
-def test_a_conversation_that_goes_otherwise_is_found(
+def test_a_conversation_that_differs_from_the_page_is_found(
     reader: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader.type("hiboss agent register --as boss --name lin --provider demo")
+    reader.type("hiboss agent register lin --provider demo")
     reader.read(page(TALK))
     monkeypatch.setattr(talk, "SECONDS", 1)  # for what never comes
     with pytest.raises(Drifted, match=r"sample\.md:1: hiboss chat lin"):
@@ -182,11 +182,11 @@ def test_a_conversation_that_goes_otherwise_is_found(
         reader.read(page(TALK.replace("chat lin", "chat max")))
 
 
-def test_a_command_without_an_end_is_found_and_the_reader_goes_on(
+def test_a_command_that_does_not_end_is_found_and_the_reader_continues(
     reader: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "SECONDS", 0.5)
-    with pytest.raises(Drifted, match="has no end"):
+    with pytest.raises(Drifted, match="did not end"):
         reader.follow(sh("sleep 100"))
     monkeypatch.undo()
     reader.follow(sh("hiboss daemon ping"))
@@ -197,7 +197,7 @@ def test_a_drifted_page_is_named_with_the_line_of_its_block(reader: Terminal) ->
         reader.read(page("# Sample\n\n```sh\ntrue\nfalse\n```\n"))
 
 
-def test_commands_are_cut_where_they_end() -> None:
+def test_a_block_is_split_into_complete_commands() -> None:
     script = "a=1  # one\n\n# only words\ncat > x <<'END'\n[log]\nEND\necho \\\n  two 'three\nfour'\n"
     assert terminal.commands(script) == [
         "a=1  # one",
@@ -208,5 +208,5 @@ def test_commands_are_cut_where_they_end() -> None:
         terminal.commands("echo 'three\n")
 
 
-def test_a_refusal_is_held_against_the_exit_status_of_its_error() -> None:
+def test_a_refusal_must_have_the_exit_status_of_its_error() -> None:
     assert exit_status("unknown_setting") == 2 and exit_status("not_found") == 1

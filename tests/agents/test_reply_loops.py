@@ -1,4 +1,4 @@
-"""Agents that always answer come to rest; a loop made by hand is stopped, and the boss can let it go on."""
+"""Agents that always answer do not loop; a loop that they make themselves is stopped by a limit, and the boss can resume it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
-from tests.support.thinkers import Chief, Team, Thinker, rest, texts
+from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 
 ALWAYS = 'print("yes, " + os.environ["HIBOSS_AGENT"])'
 HOPS, RUNS = 6, 8
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     with daemon_with(tmp_path_factory.mktemp("d"), hops=HOPS, runs_per_trace=RUNS) as running:
         yield running
         running.check()
@@ -28,8 +28,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("programs")
 
 
-def statuses(daemon: RunningDaemon, *to: Thinker) -> Counter[str]:
-    """How many envelopes for these agents stand how, but for notices."""
+def statuses(daemon: RunningDaemon, *to: PythonAgent) -> Counter[str]:
+    """Count the envelopes of these agents by status, without notices."""
     with daemon.database() as database:
         rows = database.execute('SELECT "to", status FROM envelopes WHERE "from" <> ?', ("agent:system",))
         wanted = {one.address for one in to}
@@ -40,11 +40,11 @@ def statuses(daemon: RunningDaemon, *to: Thinker) -> Counter[str]:
 
 
 def test_two_agents_that_always_answer_come_to_rest(daemon: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(daemon, programs), Chief(daemon)
+    team, ada = Team(daemon, programs), Boss(daemon)
     kai, zoe = team.hire(ALWAYS), team.hire(ALWAYS)
     kai.send(zoe, text="hello")
     zoe.send(kai, text="hello you")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     said = ada.call("conversation.messages", **{"with": zoe.address}, address=kai.address)["envelopes"]
     assert sorted(texts(said)) == ["hello", "hello you", f"yes, {kai.name}", f"yes, {zoe.name}"]
     assert statuses(ada.daemon, kai, zoe) == {"done": 4} and ada.told_of(kai) == ada.told_of(zoe) == []
@@ -53,21 +53,21 @@ def test_two_agents_that_always_answer_come_to_rest(daemon: RunningDaemon, progr
 def test_two_agents_that_write_and_answer_for_the_boss_come_to_rest(
     daemon: RunningDaemon, programs: Path
 ) -> None:
-    """Each asks the other once for every question of a person, and answers everything."""
-    team, ada = Team(daemon, programs), Chief(daemon)
+    """Each asks the other once for every question of a person, and answers every message."""
+    team, ada = Team(daemon, programs), Boss(daemon)
     kai = team.hire('if "boss" in TEXTS[0]: send("agent:other", "what do you say?")\n' + ALWAYS)
     team.hire('if "boss" in TEXTS[0]: send("' + kai.address + '", "what do you say?")\n' + ALWAYS, "other")
     asked = ada.say(kai, text="a word of the boss")
-    rest(ada.daemon)
-    assert texts(ada.heard(kai)) == [f"yes, {kai.name}"] * 2  # at once, and when the other had answered
+    wait_until_idle(ada.daemon)
+    assert texts(ada.heard(kai)) == [f"yes, {kai.name}"] * 2  # one at once, one after the other had answered
     assert len(ada.call("run.list", trace=asked["message"])["runs"]) == 3
 
 
 def test_five_in_one_conversation_come_to_rest(daemon: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(daemon, programs), Chief(daemon)
+    team, ada = Team(daemon, programs), Boss(daemon)
     five = [team.hire(ALWAYS) for _ in range(5)]
     asked = ada.say(*five, text="who is there?")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     heard = [one for one in ada.list(page_size=100) if one["conversation"] == asked["conversation"]]
     assert sorted(texts(heard)) == sorted(f"yes, {one.name}" for one in five)
     assert statuses(ada.daemon, *five) == {"done": 5 + 5 * 4}
@@ -79,7 +79,7 @@ def test_five_in_one_conversation_come_to_rest(daemon: RunningDaemon, programs: 
 def test_five_whom_one_of_them_asked_come_to_rest_and_the_boss_hears_of_it(
     daemon: RunningDaemon, programs: Path
 ) -> None:
-    team, ada = Team(daemon, programs), Chief(daemon)
+    team, ada = Team(daemon, programs), Boss(daemon)
     four = [team.hire(ALWAYS) for _ in range(4)]
     names = [one.address for one in four]
     kai = team.hire(f"""
@@ -87,14 +87,14 @@ if "boss" in TEXTS[0]: send({names!r}, "who is there?")
 else: print(" & ".join(TEXTS))
 """)
     ada.say(kai, text="a word of the boss")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     heard = " & ".join(texts(ada.heard(kai))).split(" & ")
     assert sorted(heard) == sorted(f"yes, {one.name}" for one in four)
     # Each of the four sees what the others answered, and answers nothing to that.
     assert statuses(ada.daemon, *four) == {"done": 4 + 4 * 3}
 
 
-# --- by the guard --------------------------------------------------------------------------------
+# --- by the limits -------------------------------------------------------------------------------
 
 
 COMMAND = """
@@ -105,20 +105,18 @@ send("agent:OTHER", "on and on")
 """
 
 
-def loop(team: Team, name: str, how: str = CALL) -> tuple[Thinker, Thinker]:
-    """Two agents, each of whom writes to the other in every turn."""
+def loop(team: Team, name: str, how: str = CALL) -> tuple[PythonAgent, PythonAgent]:
+    """Two agents that each send to the other in every turn."""
     one, other = f"{name}-a", f"{name}-b"
     return team.hire(how.replace("OTHER", other), one), team.hire(how.replace("OTHER", one), other)
 
 
-def test_a_loop_stops_at_the_guard_and_the_boss_can_let_it_go_on(
-    guarded: RunningDaemon, programs: Path
-) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_loop_stops_at_the_limit_and_the_boss_can_resume_it(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai, zoe = loop(team, "round", COMMAND)
     asked = ada.say(kai, text="begin")
     trace = asked["message"]
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
 
     # Hops 0 to 5: kai has written the message that kai would get as the seventh.
     runs = ada.call("run.list", trace=trace, page_size=100)["runs"]
@@ -126,142 +124,144 @@ def test_a_loop_stops_at_the_guard_and_the_boss_can_let_it_go_on(
     assert {one["status"] for one in runs} == {"completed"}
     paused = ada.status(kai)
     assert paused["state"] == "paused" and ada.status(zoe)["state"] == "idle"
-    assert paused["why"] == f"the errand {trace} has gone through {HOPS} hands" and paused["until"] is None
+    assert paused["why"] == f"the trace {trace} has reached {HOPS} hops" and paused["until"] is None
     [told] = ada.told_of(kai)
-    assert paused["why"] in told and f"hiboss agent resume --as boss --name {kai.name}" in told
+    assert paused["why"] in told and f"hiboss agent resume {kai.name}" in told
     assert statuses(ada.daemon, kai, zoe) == {"done": HOPS, "pending": 1} and paused["due"] == 1
     [waiting] = kai.list(status="pending")
     assert (waiting["hops"], waiting["trace"]) == (HOPS, trace)
 
-    # Other mail waits with it, and nobody is told again.
+    # Other mail waits too, and no second notice is sent.
     ada.say(kai, text="wait")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert len(ada.told_of(kai)) == 1 and ada.status(kai)["due"] == 2
 
-    # As much again, and the boss's other word is read at last.
+    # As many runs again, and then the boss's other message is read.
     assert ada.call("agent.resume", name=kai.name) == {"name": kai.name, "changed": True}
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     runs = ada.call("run.list", trace=trace, page_size=100)["runs"]
     assert max(one["hops"] for one in runs) > HOPS and any("wait" in turn for turn in kai.turns())
     assert len(ada.told_of(kai)) + len(ada.told_of(zoe)) == 2
     assert "paused" in (ada.status(kai)["state"], ada.status(zoe)["state"])
 
 
-def test_a_loop_that_was_let_go_on_stops_again_further_on(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_loop_that_was_resumed_stops_again_at_the_next_limit(
+    limited: RunningDaemon, programs: Path
+) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai, zoe = loop(team, "further")
     trace = ada.say(kai, text="begin")["message"]
     for time in (1, 2, 3):
-        rest(ada.daemon)
+        wait_until_idle(ada.daemon)
         runs = ada.call("run.list", trace=trace, page_size=100)["runs"]
         assert [one["hops"] for one in reversed(runs)] == list(range(time * HOPS))
-        assert ada.status(kai)["why"] == f"the errand {trace} has gone through {time * HOPS} hands"
+        assert ada.status(kai)["why"] == f"the trace {trace} has reached {time * HOPS} hops"
         assert len(ada.told_of(kai)) == time and ada.told_of(zoe) == []
         assert statuses(ada.daemon, kai, zoe) == {"done": time * HOPS, "pending": 1}
         if time < 3:
             assert ada.call("agent.resume", name=kai.name)["changed"]
-    # A new errand is not held to the old one's way.
+    # A new trace starts with a new count.
     ada.call("agent.set", name=kai.name, mode="pull")
     ada.call("agent.resume", name=kai.name)
     zoe.program.write('print("fresh")')
     ada.say(zoe, text="and you?")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(ada.heard(zoe)) == ["fresh"]
 
 
-def test_an_errand_of_too_many_runs_is_stopped_too(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_trace_of_too_many_runs_is_stopped_too(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai = team.hire("", busy="followup")
     nex = team.hire(f'for i in range(12): send("{kai.address}", str(i))\nprint("sent")')
     trace = ada.say(nex, text="begin")["message"]
-    rest(ada.daemon)
-    assert ada.status(kai)["why"] == f"the errand {trace} has taken {RUNS} runs"
+    wait_until_idle(ada.daemon)
+    assert ada.status(kai)["why"] == f"the trace {trace} has reached {RUNS} runs"
     assert len(kai.turns()) == RUNS - 1 and len(ada.told_of(kai)) == 1
     assert statuses(ada.daemon, kai) == {"done": RUNS - 1, "pending": 12 - (RUNS - 1)}
-    assert texts(ada.heard(nex)) == ["sent"]  # who has done its part is not stopped
+    assert texts(ada.heard(nex)) == ["sent"]  # the agent that has finished is not paused
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert statuses(ada.daemon, kai) == {"done": 12} and ada.status(kai)["state"] == "idle"
     order = [run["envelopes"] for run in kai.runs()]
     assert order == sorted(order, key=lambda one: int(one[0][1:])) and len(ada.told_of(kai)) == 1
 
 
-def test_an_errand_that_has_come_far_and_a_fresh_one_in_one_turn_can_be_let_go_on(
-    guarded: RunningDaemon, programs: Path
+def test_a_trace_over_its_limit_and_a_new_one_in_one_turn_can_be_resumed(
+    limited: RunningDaemon, programs: Path
 ) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+    team, ada = Team(limited, programs), Boss(limited)
     kai, zoe = loop(team, "mixed")
     ada.say(kai, text="begin")
     for _ in range(2):
-        rest(ada.daemon)
+        wait_until_idle(ada.daemon)
         ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     [far] = kai.list(status="pending")
-    zoe.program.write(f'send("{kai.address}", "fresh", priority="critical")', guarded.home.socket)
-    ada.say(zoe, text="a new errand")
-    rest(ada.daemon)
+    zoe.program.write(f'send("{kai.address}", "fresh", priority="critical")', limited.home.socket)
+    ada.say(zoe, text="a new trace")
+    wait_until_idle(ada.daemon)
     kai.program.write('print("NO_REPLY")')
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert far["hops"] == 3 * HOPS and kai.get(far["id"])["status"] == "done"
     assert statuses(ada.daemon, kai)["pending"] == 0 and ada.status(kai)["state"] == "idle"
 
 
-def test_what_the_boss_sends_is_not_stopped_with_somebody_elses_errand(
-    guarded: RunningDaemon, programs: Path
+def test_what_the_boss_sends_is_not_stopped_with_the_trace_of_somebody_else(
+    limited: RunningDaemon, programs: Path
 ) -> None:
-    """Only who would go too far is paused; everybody else goes on."""
-    team, ada = Team(guarded, programs), Chief(guarded)
+    """Only the agent that would exceed the limit is paused."""
+    team, ada = Team(limited, programs), Boss(limited)
     kai, zoe = loop(team, "beside")
     ada.say(kai, text="begin")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     nex = team.hire(ALWAYS)
     ada.say(nex, text="and you?")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert texts(ada.heard(nex)) == [f"yes, {nex.name}"] and ada.status(zoe)["state"] == "idle"
 
 
-def test_an_agent_that_writes_to_itself_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_an_agent_that_writes_to_itself_stops_at_the_limit(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai = team.hire('send("agent:" + os.environ["HIBOSS_AGENT"], "and again")')
     ada.say(kai, text="begin")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert [one["hops"] for one in kai.runs()] == list(range(HOPS)) and len(ada.told_of(kai)) == 1
     assert statuses(ada.daemon, kai) == {"done": HOPS, "pending": 1}
 
 
-def test_a_task_that_gives_itself_tasks_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_task_that_gives_itself_tasks_stops_at_the_limit(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai = team.hire('call("agent.background", task="and another")')
     kai.call("agent.background", task="begin")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     runs = kai.runs()
     assert [(one["kind"], one["hops"]) for one in runs] == [("background", hops) for hops in range(HOPS)]
     assert ada.status(kai)["state"] == "paused" and len(ada.told_of(kai)) == 1
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert len(kai.runs()) == 2 * HOPS and len(ada.told_of(kai)) == 2
 
 
-def test_a_loop_by_way_of_later_stops_at_the_guard(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_loop_through_deferred_mail_stops_at_the_limit(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai = team.hire('send("agent:" + os.environ["HIBOSS_AGENT"], "and again", deliver_at="+0s")')
     trace = ada.say(kai, text="begin")["message"]
     wait_until(lambda: ada.status(kai)["state"] == "paused")
     assert [one["hops"] for one in kai.runs(trace=trace)] == list(range(HOPS))
 
 
-def test_a_paused_loop_survives_a_restart(guarded: RunningDaemon, programs: Path) -> None:
-    team, ada = Team(guarded, programs), Chief(guarded)
+def test_a_paused_loop_survives_a_restart(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
     kai, zoe = loop(team, "restart")
     ada.say(kai, text="begin")
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     before = statuses(ada.daemon, kai, zoe)
     ada.daemon.stop()
     ada.daemon.start(HIBOSS_RUNS_HOPS=str(HOPS), HIBOSS_RUNS_RUNS_PER_TRACE=str(RUNS))
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert statuses(ada.daemon, kai, zoe) == before and len(ada.told_of(kai)) == 1
     assert ada.status(kai)["state"] == "paused"
     ada.call("agent.resume", name=kai.name)
-    rest(ada.daemon)
+    wait_until_idle(ada.daemon)
     assert statuses(ada.daemon, kai, zoe) == before + Counter(done=HOPS)

@@ -1,10 +1,10 @@
-"""Little agent programs for the command provider, and what must be so when their runs are over.
+"""Agents with a shell script as program, for tests of processes; and what must be true when their runs are over.
 
     program = Program(tmp_path / "nex")
     boss.call("agent.set", name="nex", provider="command", command=program.command)
     program.hangs()
 
-What a program does can be changed between two turns; a turn under way goes on as it began.
+A program can be changed between two turns; a turn under way continues with the old one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import psutil
 from hiboss.store.invariants import violations
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.office import Party, agent
+from tests.support.parties import Party, agent
 
 Run = dict[str, Any]
 
@@ -31,7 +31,7 @@ STUBBORN = "(trap '' INT TERM; exec sleep 1000)"
 
 
 class Program:
-    """A program in a directory of its own, where it notes each turn it gets."""
+    """A script in a directory of its own, where it writes down each turn it gets."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -46,13 +46,13 @@ class Program:
     # --- what it does ----------------------------------------------------------------
 
     def does(self, script: str) -> None:
-        """Lines of shell, after it has noted its pid and read its turn. `$D` is its directory."""
+        """Lines of shell, run after it has written down its pid and read its turn. `$D` is its directory."""
         head = f"#!/bin/sh\nD={shlex.quote(str(self.directory))}\n"
         noting = 'cat > "$D/given.$$"\nmv "$D/given.$$" "$D/given"\necho $$ >> "$D/turns"\n'
         self.becomes(head + noting + script + "\n")
 
     def becomes(self, whole: str) -> None:
-        """The file itself. In one step: a shell that runs the old one goes on reading that."""
+        """Replace the whole file, in one step: a shell that runs the old file continues to read it."""
         fresh = self.directory / "agent.new"
         fresh.write_text(whole)
         fresh.chmod(0o700)
@@ -68,32 +68,32 @@ class Program:
         (self.directory / "raw").write_bytes(raw)
         self.does('cat "$D/raw"')
 
-    def exits(self, status: int, complaint: str = "") -> None:
-        self.does(f"printf '%s\\n' {shlex.quote(complaint)} >&2\nexit {status}")
+    def exits(self, status: int, stderr: str = "") -> None:
+        self.does(f"printf '%s\\n' {shlex.quote(stderr)} >&2\nexit {status}")
 
     def hangs(self) -> None:
         self.does(f"exec {SLEEP}")
 
     def ignores_signals(self) -> None:
-        """It ends by KILL alone."""
+        """Only KILL ends it."""
         self.does(f"trap '' INT TERM\nexec {SLEEP}")
 
     def hangs_with_children(self) -> None:
         self.does(f"{SLEEP} &\n{SLEEP} >/dev/null 2>&1 &\n{SLEEP}")
 
     def leaves_children(self, text: str = "done") -> None:
-        """One with our pipes, one without, and one that hears neither INT nor TERM."""
+        """Leave three children: one with the pipes, one without, and one that ignores INT and TERM."""
         self.does(f"{SLEEP} &\n{SLEEP} >/dev/null 2>&1 &\n{STUBBORN} &\necho {shlex.quote(text)}")
 
     def floods(self) -> None:
         self.does("exec yes 'something to say'")
 
     def waits(self, then: str = "echo done") -> None:
-        """Until it is let go."""
+        """Wait until `let_go` is called."""
         self.does(f'while [ ! -e "$D/go" ]; do sleep 0.02; done\n{then}')
 
     def sends(self, to: str, text: str, then: str) -> None:
-        """It writes itself, with the token and the `hiboss` it was given, and goes on."""
+        """Send a message with the `hiboss` and the token it was given, then continue."""
         send = f"hiboss envelope send --to {shlex.quote(to)} --text {shlex.quote(text)} >/dev/null || exit 9"
         self.does(f'{send}\ntouch "$D/sent"\n{then}')
 
@@ -103,17 +103,17 @@ class Program:
     def goes_away(self) -> None:
         self.path.unlink()
 
-    # --- what became of it -----------------------------------------------------------
+    # --- what it got and did ---------------------------------------------------------
 
     @property
     def pids(self) -> list[int]:
-        """Of each turn that came there, in order."""
+        """The pid of each turn, in order."""
         file = self.directory / "turns"
         return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     @property
     def given(self) -> str:
-        """The last turn that came there."""
+        """The last turn it got."""
         return (self.directory / "given").read_text()
 
     @property
@@ -121,12 +121,12 @@ class Program:
         return (self.directory / "sent").exists()
 
     def begins(self, turns: int = 1) -> None:
-        """Wait until so many turns have come there."""
+        """Wait until it got so many turns."""
         wait_until(lambda: len(self.pids) >= turns)
 
 
 class Boss(Party):
-    """Who gives the orders, and writes as user:boss."""
+    """The boss, who sends as user:boss."""
 
     def __init__(self, daemon: RunningDaemon) -> None:
         super().__init__(daemon, "user:boss", daemon.token("boss"))
@@ -135,14 +135,14 @@ class Boss(Party):
         return super().send(*to, text=text, from_=self.address, **params)
 
     def notices_of(self, party: Party) -> list[str]:
-        """What the system has told the boss of somebody."""
+        """Return the notices to the boss about somebody."""
         query = """SELECT text FROM envelopes WHERE "to" = ? AND "from" = 'agent:system' ORDER BY arrived"""
         texts = [str(row["text"]) for row in rows(self.daemon, query, self.address)]
         return [text for text in texts if party.address in text]
 
 
 class Worker(Party):
-    """An agent with a program, and those who look at its runs."""
+    """An agent with such a program, and helpers to look at its runs."""
 
     def __init__(self, daemon: RunningDaemon, directory: Path, **fields: Any) -> None:
         fresh = agent(daemon, provider="demo")
@@ -154,15 +154,15 @@ class Worker(Party):
         self.order("agent.set", name=self.name, **fields)
 
     def order(self, method: str, **params: Any) -> Any:
-        """As the boss."""
+        """Call an operation as the boss."""
         return self.daemon.call(method, token=self.daemon.token("boss"), **params)
 
     def runs(self) -> list[Run]:
-        """Oldest first."""
+        """Return its runs, oldest first."""
         return list(reversed(self.order("run.list", agent=self.name, page_size=100)["runs"]))
 
     def settled(self, number: int = 1) -> Run:
-        """The so-manieth run, once it is over."""
+        """Wait until its run of this number (from 1) has ended; return it."""
 
         def over() -> bool:
             found = self.runs()
@@ -172,17 +172,17 @@ class Worker(Party):
         return self.runs()[number - 1]
 
     def under_way(self, turns: int = 1) -> Run:
-        """The run whose program has its turn just now."""
+        """Wait until the program has its turn; return the run."""
         self.program.begins(turns)
         [run] = [one for one in self.runs() if one["status"] == "running"]
         return run
 
-    def standing(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         found: dict[str, Any] = self.order("agent.status", name=self.name)["agent"]
         return found
 
     def answers_to(self, number: str) -> list[str]:
-        """What came back for an envelope, in order; asked of the file, for it may be while no daemon runs."""
+        """Return the answers to an envelope, in order; read from the file, so it works without a daemon."""
         query = """
             SELECT a.text FROM envelope e JOIN message a ON a.reply_to = e.message AND a.sender = e.recipient
             WHERE e.id = ? ORDER BY a.id
@@ -190,11 +190,11 @@ class Worker(Party):
         return [str(row["text"]) for row in rows(self.daemon, query, int(number[1:]))]
 
 
-# --- what must be so ----------------------------------------------------------------------
+# --- what must be true when runs are over ---------------------------------------------------
 
 
 def left_behind(daemon: RunningDaemon, pids: list[int]) -> list[str]:
-    """Processes of runs that are still there: by their mark, by their session, and by their parent."""
+    """Return processes of runs that still exist: found by mark, by session and by parent."""
     ours = set(pids)
     if daemon.process is not None:
         ours |= {one.pid for one in psutil.Process(daemon.pid).children(recursive=True)}
@@ -231,7 +231,7 @@ def rows(daemon: RunningDaemon, query: str, *values: Any) -> list[sqlite3.Row]:
 
 
 def held(daemon: RunningDaemon) -> list[int]:
-    """The envelopes somebody has in hand."""
+    """Return the ids of envelopes that are held."""
     return [row["id"] for row in rows(daemon, "SELECT id FROM envelope WHERE held_by IS NOT NULL")]
 
 
@@ -239,18 +239,18 @@ def running(daemon: RunningDaemon) -> list[int]:
     return [row["id"] for row in rows(daemon, "SELECT id FROM run WHERE status = 'running'")]
 
 
-def at_rest(daemon: RunningDaemon, *programs: Program) -> None:
-    """Nothing is under way, and of what was, nothing remains: no process, no held row, no token in force."""
+def assert_idle(daemon: RunningDaemon, *programs: Program) -> None:
+    """Wait until no run is under way; assert that no process, held envelope or valid token is left."""
     pids = [pid for program in programs for pid in program.pids]
     found: list[Any] = []
 
-    def looked() -> bool:
+    def is_idle() -> bool:
         before = _runs(daemon)
         found[:] = remains(daemon, pids)
-        # One that waited to be tried again may have begun while we looked; then look again.
+        # A retry may have begun meanwhile; then look again.
         return not running(daemon) and _runs(daemon) == before
 
-    wait_until(looked)
+    wait_until(is_idle)
     assert found == []
 
 
@@ -259,7 +259,7 @@ def _runs(daemon: RunningDaemon) -> list[tuple[int, str]]:
 
 
 def remains(daemon: RunningDaemon, pids: list[int]) -> list[Any]:
-    """What must not be left when no run is under way."""
+    """Return what must not be left when no run is under way."""
     found: list[Any] = [*left_behind(daemon, pids), *(f"held: e{number}" for number in held(daemon))]
     for query in (
         "SELECT 'a token in force: r' || run FROM token WHERE kind = 'run' AND revoked_at IS NULL",
@@ -273,7 +273,7 @@ def remains(daemon: RunningDaemon, pids: list[int]) -> list[Any]:
 
 @contextmanager
 def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
-    """Runs that begin meanwhile are held to these."""
+    """Set limits for the runs that begin inside the block."""
     config = Path(daemon.home.config)
     config.write_text("[runs]\n" + "".join(f"{name} = {value}\n" for name, value in values.items()))
     Boss(daemon).call("config.reload")
@@ -285,7 +285,7 @@ def limits(daemon: RunningDaemon, **values: float) -> Iterator[None]:
 
 
 def end_all(daemon: RunningDaemon) -> None:
-    """Agents that think go, with their runs and what waits to be tried again: the next test has its own."""
+    """Delete all agents with a provider, and so their runs and retries: the next test has its own."""
     ada = Boss(daemon)
     for one in ada.call("agent.list")["agents"]:
         if one["provider"]:
@@ -294,7 +294,7 @@ def end_all(daemon: RunningDaemon) -> None:
 
 
 def eventually(found: Callable[[], Any], wanted: Any) -> None:
-    """Wait until something is what it must be; when it never is, say what it was."""
+    """Wait until a value is the wanted one; when it never is, the assertion shows it."""
     try:
         wait_until(lambda: found() == wanted)
     except AssertionError:

@@ -1,4 +1,4 @@
-"""Adapters that misbehave, each in one way; a daemon loads them with HIBOSS_ADAPTERS_MODULES."""
+"""Adapters with one fault each; a daemon loads them with HIBOSS_ADAPTERS_MODULES."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class Noted(ScriptedAdapter):
-    """A good one, that writes down its starts and stops."""
+    """Without a fault: it writes down its starts and stops."""
 
     type: ClassVar[str] = "noted"
 
@@ -31,7 +31,7 @@ class Noted(ScriptedAdapter):
 
 
 class Leaving(Noted):
-    """Its listening comes to an end, as if there were nothing more to hear."""
+    """Its `listen` returns."""
 
     type: ClassVar[str] = "leaving"
 
@@ -40,7 +40,7 @@ class Leaving(Noted):
 
 
 class Talkative(Noted):
-    """Says a secret in its errors."""
+    """Its errors contain a secret."""
 
     type: ClassVar[str] = "talkative"
 
@@ -50,7 +50,7 @@ class Talkative(Noted):
 
 
 class Clinging(Noted):
-    """Does not let go when it is told to."""
+    """Its `stop` raises."""
 
     type: ClassVar[str] = "clinging"
 
@@ -60,7 +60,7 @@ class Clinging(Noted):
 
 
 class Unborn(Noted):
-    """Cannot even be made."""
+    """Its constructor raises."""
 
     type: ClassVar[str] = "unborn"
 
@@ -69,7 +69,7 @@ class Unborn(Noted):
 
 
 class Endless(Noted):
-    """Never gets ready."""
+    """Its `start` never returns."""
 
     type: ClassVar[str] = "endless"
 

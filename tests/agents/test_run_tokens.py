@@ -1,0 +1,129 @@
+"""The token of a run: in its environment and in a file, valid while the run lasts, and deleted after it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import started, wait_until
+from tests.support.parties import agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, left_behind
+
+# Write down what it was given, and wait.
+SHOW = 'printf "%s\\n" "$HIBOSS_TOKEN_FILE" "$HIBOSS_TOKEN" > "$D/credentials.new"\nmv "$D/credentials.new" "$D/credentials"'
+WAIT = f'{SHOW}\nwhile [ ! -e "$D/go" ]; do sleep 0.02; done\n'
+
+
+@pytest.fixture
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    yield Worker(daemon, tmp_path)
+    end_all(daemon)
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+def credentials(worker: Worker) -> tuple[Path, str]:
+    """Wait until its program runs; return the path of its token file and the token of its environment."""
+    file = worker.program.directory / "credentials"
+    wait_until(file.exists)
+    path, token = file.read_text().splitlines()
+    file.unlink()
+    return Path(path), token
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_run_finds_its_token_also_in_a_file_that_only_its_owner_can_read(ada: Boss, worker: Worker) -> None:
+    worker.program.does(f"{WAIT}echo done")
+    ada.tell(worker)
+    path, token = credentials(worker)
+    assert path.read_text() == f"{token}\n" and token.startswith("hbr_")
+    assert (mode(path), mode(path.parent)) == (0o600, 0o700)
+    assert path.parent.parent == Path(worker.daemon.home.path)
+    worker.program.let_go()
+    worker.settled()
+
+
+def test_the_token_in_the_file_works_over_the_socket_while_the_run_lasts(ada: Boss, worker: Worker) -> None:
+    zoe = agent(worker.daemon)
+    worker.program.does(f"{WAIT}echo done")
+    ada.tell(worker)
+    path, _ = credentials(worker)
+    token = path.read_text().strip()
+    worker.daemon.call("envelope.send", token=token, to=zoe.address, text="from the run")
+    [sent] = zoe.list()
+    assert (sent["from"], sent["run"]) == (worker.address, worker.runs()[0]["id"])
+    worker.program.let_go()
+    worker.settled()
+    with pytest.raises(Answered) as refused:
+        worker.daemon.call("envelope.send", token=token, to=zoe.address, text="too late")
+    assert refused.value.stable_code == "bad_token"
+    assert len(zoe.list()) == 1
+
+
+def test_a_program_that_loses_the_variable_still_speaks_as_its_agent(ada: Boss, worker: Worker) -> None:
+    zoe = agent(worker.daemon)
+    worker.program.does(f"unset HIBOSS_TOKEN\nhiboss send {zoe.name} 'by the file' > /dev/null || exit 9\necho done")
+    ada.tell(worker)
+    assert worker.settled()["status"] == "completed"
+    [sent] = zoe.list()
+    assert (sent["from"], sent["text"]) == (worker.address, "by the file")
+
+
+@pytest.mark.parametrize("end", ["echo done", "exit 3", "cancel"])
+def test_the_token_file_is_gone_when_the_run_ends(ada: Boss, worker: Worker, end: str) -> None:
+    worker.program.does(WAIT + ("" if end == "cancel" else end))
+    ada.tell(worker)
+    path, _ = credentials(worker)
+    assert path.exists()
+    if end == "cancel":
+        ada.call("run.cancel", id=worker.runs()[0]["id"])
+    else:
+        worker.program.let_go()
+    worker.settled()
+    wait_until(lambda: not path.exists())
+    assert path.name not in os.listdir(path.parent)
+
+
+def test_runs_at_the_same_time_have_files_of_their_own(ada: Boss, worker: Worker, tmp_path: Path) -> None:
+    other = Worker(worker.daemon, tmp_path)
+    for one in (worker, other):
+        one.program.does(f"{WAIT}echo done")
+        ada.tell(one)
+    (path, token), (other_path, other_token) = credentials(worker), credentials(other)
+    worker.program.let_go()
+    worker.settled()
+    wait_until(lambda: not path.exists())
+    assert path != other_path and token != other_token
+    assert other_path.read_text() == f"{other_token}\n"
+    other.program.let_go()
+    other.settled()
+    wait_until(lambda: not other_path.exists())
+
+
+def test_after_a_crash_the_next_start_deletes_the_token_files(tmp_path: Path) -> None:
+    with started(tmp_path / "d") as own:
+        ada, worker = Boss(own), Worker(own, tmp_path)
+        worker.program.does(f"{WAIT}echo done")
+        number = ada.tell(worker)
+        path, token = credentials(worker)
+        own.kill()
+        assert path.read_text() == f"{token}\n"  # nobody could delete it
+        own.start()
+        next_path, next_token = credentials(worker)  # its envelope is redelivered to a new run
+        assert not path.exists() and next_path.exists() and next_token != token
+        worker.program.let_go()
+        eventually(lambda: worker.answers_to(number), ["done"])
+        wait_until(lambda: os.listdir(next_path.parent) == [])
+        assert left_behind(own, worker.program.pids) == []
+        assert_idle(own, worker.program)

@@ -1,0 +1,277 @@
+"""Names in requests: a bare name means the agent, person or group that has it, wherever an address is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.parties import Party, agent, agents, boss, checked_daemon, stored
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+def person(daemon: RunningDaemon, name: str) -> Party:
+    token = boss(daemon).call("user.register", name=name)["token"]
+    return Party(daemon, f"user:{name}", token)
+
+
+def delete(daemon: RunningDaemon, party: Party) -> None:
+    noun = party.address.partition(":")[0]
+    boss(daemon).call(f"{noun}.delete", name=party.name)
+
+
+# --- recipients and senders ----------------------------------------------------------
+
+
+def test_a_message_to_the_bare_name_of_an_agent_reaches_the_agent(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    sent = ada.send(bob.name)
+    assert bob.ids() == sent["ids"] and bob.get(sent["ids"][0])["to"] == bob.address
+
+
+def test_a_message_to_the_bare_name_of_a_person_reaches_the_person(daemon: RunningDaemon) -> None:
+    (ada,), zoe = agents(daemon, 1), person(daemon, "zoe")
+    sent = ada.send("zoe")
+    assert zoe.ids() == sent["ids"] and zoe.get(sent["ids"][0])["to"] == "user:zoe"
+
+
+def test_a_message_to_boss_reaches_the_boss(daemon: RunningDaemon) -> None:
+    (ada,) = agents(daemon, 1)
+    (number,) = ada.send("boss")["ids"]
+    assert boss(daemon).get(number)["to"] == "user:boss"
+
+
+def test_a_bare_name_is_found_whatever_its_case_and_shown_as_registered(daemon: RunningDaemon) -> None:
+    ada, bob = agent(daemon), agent(daemon, "Code-Review")
+    numbers = [ada.send(name)["ids"][0] for name in ("code-review", "CODE-REVIEW", "Code-Review", "BOSS")]
+    assert [ada.get(number)["to"] for number in numbers] == [*[bob.address] * 3, "user:boss"]
+
+
+def test_a_bare_name_and_a_whole_address_are_one_conversation(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    assert ada.send(bob.name)["conversation"] == ada.send(bob.address)["conversation"]
+
+
+def test_an_agent_and_a_person_in_one_message_are_both_found_by_name(daemon: RunningDaemon) -> None:
+    (ada, bob), kim = agents(daemon, 2), person(daemon, "kim")
+    sent = ada.send(bob.name, "kim", "boss")
+    assert [ada.get(number)["to"] for number in sent["ids"]] == [bob.address, kim.address, "user:boss"]
+
+
+def test_a_name_that_nobody_has_is_refused_with_the_nearest_name_and_stores_nothing(
+    daemon: RunningDaemon,
+) -> None:
+    ada, _ = agents(daemon, 1)[0], agent(daemon, "librarian")
+    before = stored(daemon)
+    with pytest.raises(Answered, match=r"librarain.*did you mean librarian\?") as caught:
+        ada.send("librarain")
+    assert caught.value.stable_code == "unknown_recipient"
+    assert stored(daemon) == before
+
+
+def test_a_message_to_a_name_whose_owner_was_deleted_is_refused(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    delete(daemon, bob)
+    before = stored(daemon)
+    assert ada.refusal("envelope.send", to=bob.name, text="x") == "unknown_recipient"
+    assert boss(daemon).refusal("envelope.send", to=ada.name, from_=bob.name, text="x") == "unknown_sender"
+    assert stored(daemon) == before
+
+
+def test_a_name_means_the_one_who_has_it_now_and_not_one_who_had_it(daemon: RunningDaemon) -> None:
+    ada, left = agent(daemon), agent(daemon, "robin")
+    delete(daemon, left)
+    robin = person(daemon, "robin")
+    (number,) = ada.send("robin")["ids"]
+    assert robin.ids() == [number]
+    delete(daemon, robin)
+    again = agent(daemon, "robin")
+    (number,) = ada.send("robin")["ids"]
+    assert again.ids() == [number]
+
+
+def test_a_malformed_name_is_still_a_bad_address(daemon: RunningDaemon) -> None:
+    (ada,) = agents(daemon, 1)
+    for text in ("", " ", "two words", "-x", "a--b", "x:y", "n" * 65, "ä"):
+        assert ada.refusal("envelope.send", to=text, text="x") == "bad_address"
+
+
+def test_reserved_names_mean_the_same_as_their_addresses(daemon: RunningDaemon) -> None:
+    (ada,) = agents(daemon, 1)
+    for name in ("system", "background"):
+        found = [ada.refusal("envelope.send", to=to, text="x") for to in (name, f"agent:{name}")]
+        assert found[0] == found[1]
+
+
+def test_the_boss_sends_as_anybody_by_bare_name(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    for name in (ada.name, ada.name.upper(), "boss"):
+        boss(daemon).send(bob, from_=name)
+    assert [one["from"] for one in bob.list(oldest_first=True)] == [ada.address, ada.address, "user:boss"]
+
+
+def test_the_boss_who_names_no_sender_sends_as_user_boss(daemon: RunningDaemon) -> None:
+    (ada,) = agents(daemon, 1)
+    (number,) = boss(daemon).send(ada)["ids"]
+    found = ada.get(number)
+    assert (found["from"], found["from_boss"]) == ("user:boss", True)
+
+
+def test_an_agent_may_give_its_own_bare_name_as_sender_and_no_other(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    (number,) = ada.send(bob, from_=ada.name.upper())["ids"]
+    assert bob.get(number)["from"] == ada.address
+    for name in (bob.name, "boss"):
+        assert ada.refusal("envelope.send", to=bob.address, text="x", from_=name) == "boss_only"
+
+
+# --- schedules -----------------------------------------------------------------------
+
+
+def test_the_boss_who_names_no_sender_schedules_as_user_boss(daemon: RunningDaemon) -> None:
+    (ada,) = agents(daemon, 1)
+    made = boss(daemon).call("cron.create", to=ada.name, text="x", every="2h")
+    assert (made["from"], made["to"]) == ("user:boss", [ada.address])
+    (number,) = boss(daemon).call("cron.run", id=made["id"])["ids"]
+    assert ada.get(number)["from"] == "user:boss"
+
+
+def test_a_schedule_keeps_the_address_that_a_name_meant_when_it_was_made(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    made = boss(daemon).call("cron.create", to=[bob.name, "boss"], from_=ada.name, text="x", every="2h")
+    assert (made["from"], made["to"]) == (ada.address, [bob.address, "user:boss"])
+    changed = boss(daemon).call("cron.set", id=made["id"], to=ada.name)
+    assert (changed["from"], changed["to"]) == (ada.address, [ada.address])
+
+
+# --- whose box, with whom, which lane ------------------------------------------------
+
+
+def test_the_boss_looks_into_a_box_by_bare_name(daemon: RunningDaemon) -> None:
+    (ada, bob), chief = agents(daemon, 2), boss(daemon)
+    number = ada.tell(bob)
+    assert chief.ids(address=bob.name) == [number]
+    assert chief.call("turn.preview", address=bob.name)["envelopes"] == [number]
+    assert chief.call("envelope.wait", address=bob.name, timeout="1s")["timed_out"] is False
+    assert chief.call("envelope.claim", address=bob.name)["envelopes"][0]["id"] == number
+    assert chief.call("envelope.ack", ids=[number], address=bob.name)["changed"] == 1
+
+
+def test_an_agent_may_name_itself_as_the_owner_of_a_box_and_nobody_else(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    number = bob.tell(ada)
+    assert ada.ids(address=ada.name.upper()) == [number]
+    assert ada.refusal("envelope.list", address=bob.name) == "boss_only"
+
+
+def test_mail_is_filtered_by_bare_names_also_of_those_who_left(daemon: RunningDaemon) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    number = bob.tell(ada)
+    eve.tell(ada)
+    delete(daemon, bob)
+    for sender in (bob.name, bob.address):
+        assert [one["id"] for one in ada.list(from_=sender)] == [number]
+    assert not ada.list(box="outbox", to=eve.name)
+
+
+def test_a_conversation_is_shown_by_the_bare_name_of_the_other(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    number = ada.tell(bob)
+    for name in (bob.name, bob.name.upper(), bob.address):
+        found = ada.call("conversation.messages", **{"with": name})
+        assert [one["id"] for one in found["envelopes"]] == [number]
+    delete(daemon, bob)
+    assert ada.call("conversation.messages", **{"with": bob.name})["last"] == 1
+
+
+# --- names of agents -----------------------------------------------------------------
+
+
+def test_the_whole_address_is_taken_where_the_name_of_an_agent_is_wanted(daemon: RunningDaemon) -> None:
+    (ada,), chief = agents(daemon, 1), boss(daemon)
+    for method, params in (
+        ("agent.status", {}),
+        ("agent.set", {"role": "reviewer"}),
+        ("agent.pause", {}),
+        ("agent.resume", {}),
+        ("agent.permission.get", {}),
+        ("agent.permission.set", {"level": "privileged"}),
+    ):
+        found = chief.call(method, name=ada.address, **params)
+        assert found.get("agent", found)["name"] == ada.name, method
+    assert chief.call("run.list", agent=ada.address)["runs"] == []
+
+
+def test_a_token_rotated_and_an_agent_deleted_by_whole_address_leave_no_old_profile(
+    daemon: RunningDaemon,
+) -> None:
+    chief = boss(daemon)
+    ada = agent(daemon, profile=True)
+    found = chief.call("agent.token.rotate", name=ada.address)
+    assert (found["name"], found["profile"]) == (ada.name, daemon.home.profile(ada.name))
+    assert daemon.token(ada.name) == found["token"]
+    assert (
+        chief.call("agent.delete", name=ada.address.replace(ada.name, ada.name.upper()))["name"] == ada.name
+    )
+    assert not daemon.home.has_profile(ada.name)
+
+
+def test_an_agent_allowed_to_change_itself_may_write_its_name_in_any_form(daemon: RunningDaemon) -> None:
+    (ada, bob), chief = agents(daemon, 2), boss(daemon)
+    chief.call("permission.policy.set", policy={"agent.set": "standard"})
+    try:
+        for name in (ada.name, ada.name.upper(), ada.address):
+            assert ada.call("agent.set", name=name, role="r")["name"] == ada.name
+        for name in (bob.name, bob.address):
+            assert ada.refusal("agent.set", name=name, role="r") == "boss_only"
+    finally:
+        chief.call("permission.policy.set", policy={})
+
+
+def test_a_mistyped_whole_address_of_an_agent_is_told_with_the_nearest_name(daemon: RunningDaemon) -> None:
+    agent(daemon, "moe")
+    with pytest.raises(Answered, match=r"did you mean moe\?") as caught:
+        boss(daemon).call("agent.status", name="agent:mo")
+    assert caught.value.stable_code == "unknown_agent"
+
+
+# --- the provider that an option implies ---------------------------------------------
+
+
+def test_a_command_or_url_alone_implies_its_provider(daemon: RunningDaemon) -> None:
+    chief = boss(daemon)
+    for given, provider in (
+        ({"command": "true"}, "command"),
+        ({"url": "http://127.0.0.1:1/"}, "webhook"),
+    ):
+        made = chief.call("agent.register", name=f"made-by-{provider}", **given)
+        assert (made["agent"]["provider"], made["agent"]["mode"]) == (provider, "run")
+        (ada,) = agents(daemon, 1)
+        changed = chief.call("agent.set", name=ada.name, **given)
+        assert (changed["provider"], changed["mode"]) == (provider, "run")
+        assert ("webhook_secret" in made) == ("webhook_secret" in changed) == (provider == "webhook")
+
+
+def test_an_option_of_the_provider_an_agent_has_changes_nothing_else(daemon: RunningDaemon) -> None:
+    chief = boss(daemon)
+    ada = agent(daemon, command="true")
+    assert chief.call("agent.set", name=ada.name, command="false")["command"] == "false"
+    assert chief.refusal("agent.set", name=ada.name, url="http://127.0.0.1:1/") == "bad_provider"
+
+
+# --- the daemon that does not answer -------------------------------------------------
+
+
+def test_an_unreachable_daemon_is_told_with_the_command_that_starts_it() -> None:
+    error = DaemonUnreachable(socket="/home/x/daemon.sock", why="no such file")
+    assert error.payload()["start"] == "hiboss daemon start"
+    assert error.message.endswith("hiboss daemon start")
+    fresh = DaemonUnreachable(socket="/home/x/daemon.sock", why="no such file", start="hiboss up")
+    assert fresh.payload()["start"] == "hiboss up" and fresh.message.endswith("hiboss up")
