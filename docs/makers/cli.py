@@ -19,8 +19,9 @@ INTRO = """
 `hiboss COMMAND --help` shows the same for one command. Every command takes `--json`. Results go to
 standard output, errors and notes to standard error.
 
-Who speaks: `--token`, else `--as`, else `HIBOSS_TOKEN`, else `HIBOSS_TOKEN_FILE`, else the boss. Where an agent
-runs the command (in a run, or in the shell of a known harness), it never speaks as the boss: it must be named.
+A command acts as the one that `--token` names, else `--as`, else `HIBOSS_TOKEN`, else `HIBOSS_TOKEN_FILE`,
+else as the boss. In a run, and in the shell of a known harness, it never acts as the boss by default: there
+the agent must be named.
 """
 STATUSES = {
     errors.EXIT_REFUSED: "refused, not found, or not possible now",

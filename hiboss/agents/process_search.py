@@ -112,6 +112,8 @@ def started_at(pid: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Stat:
+    """What is used of /proc/PID/stat."""
+
     state: str
     session: int
     started: str  # clock ticks since the boot of the machine

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
+    """The limits of one run."""
+
     idle_seconds: float  # without any output
     total_seconds: float
     text_bytes: int  # of the answer

@@ -52,6 +52,8 @@ class Job(NamedTuple):
 
 
 class Runner:
+    """Runs turns and background tasks, at most `runs.parallel_runs` at once."""
+
     def __init__(self, store: Store, home: Home, settings: Settings, bus: Bus) -> None:
         self._store = store
         self._home = home

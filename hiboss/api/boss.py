@@ -8,13 +8,13 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.address import BOSS
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import schedules, tokens, wakeups
+from ..store import schedules, wakeups
 from ..store.boss import change_boss, find_boss
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
-from .tokens import ROTATING
+from .tokens import give_new_token
 
 
 class Boss(TypedDict):
@@ -78,22 +78,16 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
 )
 async def rotate(context: Context, caller: Caller, params: Nothing) -> RotatedBossToken:
     """Give the boss a new token, shown only in this answer; the old ones end at the same moment."""
-    token, now = tokens.new("boss"), clock.now()
 
-    def write(tx: Tx) -> int:
+    def holder(tx: Tx) -> int:
         boss = find_boss(tx)
         if boss is None:
             raise NotSetUp(home=str(context.home))
-        context.auth.recheck_holder(boss["address"])
-        revoked = tokens.revoke(tx, boss["address"], now, kinds=("boss",))
-        tokens.insert(tx, token, "boss", boss["address"], now)
-        return revoked
+        return int(boss["address"])
 
-    async with ROTATING:
-        with context.home.keeping("boss", token) as profile:
-            revoked = await context.write(caller, write)
-        context.auth.forget()
-    return {"token": token, "profile": profile, "revoked": revoked}
+    found = await give_new_token(context, caller, "boss", BOSS.name, holder, profile=True)
+    assert found["profile"] is not None
+    return {"token": found["token"], "profile": found["profile"], "revoked": found["revoked"]}
 
 
 def check_boss_name(context: Context, given: str) -> str:

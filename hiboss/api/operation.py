@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
@@ -51,7 +51,6 @@ class ChangedCount(TypedDict):
     changed: int  # how many were not in this state before
 
 
-P = TypeVar("P", bound=Params)
 Handler = Callable[[Any, Any, Any], Awaitable[Any]]
 
 

@@ -48,9 +48,7 @@ def choose(context: Context, given: dict[str, Any], before: Row | None) -> Provi
     if name is None and not options:
         return ProviderChoice(context, {})
     if name is None:
-        name = before["provider"] if before is not None else None
-    if name is None:
-        name = IMPLIED[next(iter(options))]
+        name = _implied(context, options, before)
     kind = context.runner.providers.kind(name)
     settings = _settings(kind, name, options)
     choice = ProviderChoice(context, {"provider": name, "mode": "run"})
@@ -59,6 +57,14 @@ def choose(context: Context, given: dict[str, Any], before: Row | None) -> Provi
         choice.add_secret(settings, secret_of(before) if same else None)
     choice.columns["provider_config"] = json.dumps(settings) if settings else None
     return choice
+
+
+def _implied(context: Context, options: dict[str, Any], before: Row | None) -> str:
+    """Return the provider that options alone mean: the agent's own if it takes them, else ours that does."""
+    own = before["provider"] if before is not None else None
+    if own is not None and set(options) <= set(context.runner.providers.kind(own).options):
+        return str(own)
+    return IMPLIED[next(iter(options))]
 
 
 def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ async def give_new_token(
     holder: Callable[[Tx], int],
     profile: bool | None,
 ) -> RotatedToken:
-    """Replace the tokens of this kind that an agent or a person has by a new one."""
+    """Replace the tokens of this kind that somebody has by a new one. `profile` None: as before."""
     async with ROTATING:
         keeps = context.home.has_profile(name) if profile is None else profile
         token, now = tokens.new(kind), clock.now()

@@ -14,6 +14,8 @@ BUILT_IN: dict[str, Any] = {FolderAdapter.type: FolderAdapter}
 
 
 class Registry:
+    """The known adapter classes, by type."""
+
     def __init__(self, modules: Sequence[str]) -> None:
         self.kinds = dict(BUILT_IN)
         for name in modules:

@@ -52,6 +52,8 @@ class Slot:
 
 
 class Supervisor:
+    """Starts, restarts and stops adapters; `slots` shows their states."""
+
     def __init__(
         self,
         registry: Registry,

@@ -1,4 +1,4 @@
-"""Calling an operation of the daemon, with the token of whoever speaks."""
+"""Calling an operation of the daemon, with the token of the one who speaks."""
 
 from __future__ import annotations
 

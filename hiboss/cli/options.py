@@ -46,9 +46,9 @@ Texts = list[str] | None
 
 Token = Annotated[
     Text,
-    flag("--token", "TOKEN", "Speak with this token: @FILE, or - for standard input. Or set HIBOSS_TOKEN."),
+    flag("--token", "TOKEN", "Use this token: @FILE reads a file, - standard input. Or set HIBOSS_TOKEN."),
 ]
-As = Annotated[Text, flag("--as", "NAME", "Speak as NAME, with the token stored here; by default boss.")]
+As = Annotated[Text, flag("--as", "NAME", "Act as NAME, with the token stored here; by default boss.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_switch_json)]
 Yes = Annotated[bool, flag("--yes", None, "Do not ask.", "-y")]
 Profile = Annotated[
@@ -56,9 +56,11 @@ Profile = Annotated[
     flag("--profile/--no-profile", None, "Store the token for --as NAME, or not; by default as before."),
 ]
 NoProfile = Annotated[bool, flag("--no-profile", None, "Do not store the token for --as NAME.")]
-Address = Annotated[Text, flag("--address", "ADDRESS", "Whose box, for the boss: kai, user:ann, …")]
+Address = Annotated[Text, flag("--address", "ADDRESS", "Whose box (boss only): kai, user:ann, …")]
 Number = Annotated[int | None, flag("-n", "N", "How many, 1 to 100; by default 10.", "--number")]
 After = Annotated[Text, flag("--after", "CURSOR", "Continue after the page with this next-cursor.")]
+CameAfter = Annotated[Text, flag("--after", "CURSOR", "Only mail that came after this next-cursor.")]
+Timeout = Annotated[str, flag("--timeout", "TIME", "How long to wait, like 55s or 1h.")]
 Reason = Annotated[Text, flag("--reason", "TEXT", "Why, for the record.")]
 Display = Annotated[Text, flag("--display", "NAME", "The name people see.")]
 

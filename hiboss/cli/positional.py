@@ -30,6 +30,10 @@ class Command(TyperCommand):
         found = {OLD_FLAGS.get(one.name or ""): one for one in _arguments(self)}
         return {flag: one for flag, one in found.items() if flag is not None and flag not in options}
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """`[OPTIONS] ID [TEXT]`; Typer would write `{ID}`."""
+        return ["[OPTIONS]", *(str(one.metavar) for one in _arguments(self))]
+
     def make_parser(self, ctx: Any) -> _OptionParser:
         parser = _Parser(ctx)
         for param in self.get_params(ctx):
@@ -40,7 +44,7 @@ class Command(TyperCommand):
 
 
 class _Parser(_OptionParser):
-    """Puts the values of old flags where the positional ones stand, before these are counted."""
+    """Puts the values of old flags in the place of the positional ones, before these are counted."""
 
     def _process_args_for_args(self, state: _ParsingState) -> None:
         assert self.ctx is not None and isinstance(self.ctx.command, Command)

@@ -1,4 +1,4 @@
-"""Text that a person gives in other ways than as a word: a file, standard input, an answer to a question."""
+"""Text from a file or standard input, paths, and the question before something that cannot be undone."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ..core.quoting import nearest
 
 
 def asks_for_help(error: Any) -> bool:
-    """Whether a noun stands without its verb: then the help is more useful than an error."""
+    """Whether the verb after a noun is missing: then the help is more useful than an error."""
     return isinstance(error, NoArgsIsHelpError)
 
 

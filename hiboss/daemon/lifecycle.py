@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 
 class Daemon:
+    """All parts of one daemon. Call `build`, `begin`, `open_doors`, and `close` at the end."""
+
     def __init__(self, home: Home, configuration: Configuration) -> None:
         self.home = home
         self.configuration = configuration
@@ -93,6 +95,7 @@ class Daemon:
         await self.wiring.start()
 
     async def open_doors(self) -> None:
+        """Listen on the socket. From here on the daemon answers calls."""
         _allow_many_files()
         await self.server.listen(self.home.socket)
         self._cleanup.callback(_remove, self.home.socket)
@@ -122,6 +125,7 @@ class Daemon:
             log.error("The settings were not changed: %s", error, extra={"action": "reload"})
 
     async def close(self) -> None:
+        """Stop and close everything that was built or started, in reverse order."""
         await self._cleanup.aclose()
         if self._served:
             log.info("Daemon stopped.", extra={"action": "stop"})

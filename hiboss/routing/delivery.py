@@ -57,6 +57,8 @@ class Settle(NamedTuple):
 
 
 class Delivery:
+    """Serves the lanes of channels, at most `delivery.parallel_lanes` at once."""
+
     def __init__(
         self, store: Store, home: Home, settings: Settings, supervisor: Supervisor, bus: Bus
     ) -> None:

@@ -9,6 +9,8 @@ from ..store.store import Store
 
 
 class Presence:
+    """Notes when callers were seen, and writes it with `flush`."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._seen: dict[int, int] = {}  # by address id: when, milliseconds UTC; not written yet
@@ -17,6 +19,7 @@ class Presence:
         self._seen[address] = clock.now()
 
     def last_seen(self, address: int, stored: int | None) -> int | None:
+        """Return when an address was last seen; `stored` is what the store has."""
         return self._seen.get(address, stored)
 
     async def flush(self) -> None:

@@ -35,6 +35,8 @@ from . import attachments
 
 
 class Router:
+    """Accepts drafts of doors (`accept`, `prepare`) and messages of platforms (`receive`)."""
+
     def __init__(self, store: Store, home: Home, settings: Settings) -> None:
         self._store = store
         self._home = home

@@ -30,6 +30,8 @@ STEP_MS = 1_000  # a clock that goes back by more was set, not adjusted
 
 
 class Scheduler:
+    """Wakes rows of the store at their `wake_at`, and runs a task at every heartbeat."""
+
     def __init__(
         self,
         store: Store,

@@ -29,6 +29,7 @@ def register(tx: Tx, name: str, display: str, now: int) -> int:
 
 def get(connection: Connection | Tx, name: str, *, but_boss: bool = False) -> Row:
     """Return the person with this name; raise UnknownUser if there is none (`but_boss`: or for the boss)."""
+    name = name.removeprefix("user:")
     row: Row | None = connection.execute(
         f"{_SELECT} AND a.fold = ? AND NOT (? AND u.boss)", (f"user:{name}".lower(), but_boss)
     ).fetchone()

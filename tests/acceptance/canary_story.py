@@ -409,7 +409,7 @@ class Story:
 
     def _refused_settings(self, times: int) -> bool:
         try:
-            return self.logged().count("The settings stay as they were") >= times
+            return self.logged().count("The settings were not changed") >= times
         except FileNotFoundError:  # a log was put aside just now
             return False
 

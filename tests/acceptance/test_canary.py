@@ -61,7 +61,7 @@ def test_the_story_left_logs_of_every_kind(story: Story) -> None:
     assert {"hiboss.db", "hiboss.db-wal", "hiboss.db-shm", "tokens/boss", "logs/daemon.log.1"} <= names
     assert any(name.startswith("backups/") for name in names)
     log = story.logged()
-    assert " debug " in log and "The settings stay as they were" in log
+    assert " debug " in log and "The settings were not changed" in log
 
 
 # --- and leaves no token behind ------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from hiboss.agents import process_search
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
-from tests.support.parties import agent
+from tests.support.parties import Party, agent
 from tests.support.shell_agents import (
     Boss,
     Worker,

@@ -73,7 +73,9 @@ def test_the_token_in_the_file_works_over_the_socket_while_the_run_lasts(ada: Bo
 
 def test_a_program_that_loses_the_variable_still_speaks_as_its_agent(ada: Boss, worker: Worker) -> None:
     zoe = agent(worker.daemon)
-    worker.program.does(f"unset HIBOSS_TOKEN\nhiboss send {zoe.name} 'by the file' > /dev/null || exit 9\necho done")
+    worker.program.does(
+        f"unset HIBOSS_TOKEN\nhiboss send {zoe.name} 'by the file' > /dev/null || exit 9\necho done"
+    )
     ada.tell(worker)
     assert worker.settled()["status"] == "completed"
     [sent] = zoe.list()

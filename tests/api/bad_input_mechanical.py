@@ -192,7 +192,7 @@ def before_set_up(name: str) -> list[Row]:
     """Of a home where no token can be right yet."""
     right = RIGHT.get(name, {})
     callers = ["wrong"] if REGISTRY[name].level is Level.OPEN else ["wrong", "nobody"]
-    return [_row(name, right, "not_set_up", "hiboss setup", by=by) for by in callers]
+    return [_row(name, right, "not_set_up", "hiboss up", by=by) for by in callers]
 
 
 def _branches(shape: dict[str, Any]) -> list[dict[str, Any]]:

@@ -263,7 +263,25 @@ def test_an_option_of_the_provider_an_agent_has_changes_nothing_else(daemon: Run
     chief = boss(daemon)
     ada = agent(daemon, command="true")
     assert chief.call("agent.set", name=ada.name, command="false")["command"] == "false"
-    assert chief.refusal("agent.set", name=ada.name, url="http://127.0.0.1:1/") == "bad_provider"
+
+
+def test_an_option_the_agents_provider_does_not_take_chooses_the_provider_that_does(
+    daemon: RunningDaemon,
+) -> None:
+    chief = boss(daemon)
+    ada = agent(daemon, provider="demo")
+    assert chief.call("agent.set", name=ada.name, command="true")["provider"] == "command"
+    changed = chief.call("agent.set", name=ada.name, url="http://127.0.0.1:1/")
+    assert (changed["provider"], changed["command"]) == ("webhook", None)
+    both = {"command": "true", "url": "http://127.0.0.1:1/"}
+    assert chief.refusal("agent.set", name=ada.name, **both) == "bad_provider"
+
+
+def test_a_person_is_found_by_name_and_by_address(daemon: RunningDaemon) -> None:
+    chief = boss(daemon)
+    chief.call("user.register", name="pat")
+    assert chief.call("user.token.rotate", name="user:Pat")["name"] == "pat"
+    assert chief.call("user.delete", name="user:pat") == {"name": "pat", "deleted": True}
 
 
 # --- the daemon that does not answer -------------------------------------------------

@@ -142,7 +142,7 @@ def test_unbinding_fails_what_waits_visibly(daemon: RunningDaemon, tmp_path: Pat
 def test_a_post_in_hand_when_its_place_is_unbound_is_no_outage(daemon: RunningDaemon, tmp_path: Path) -> None:
     place, other = Place(tmp_path).bound(daemon), Place(tmp_path).bound(daemon)
     place.script(HANG)
-    number = place.send("in hand")
+    number = place.send("being delivered")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.unbind()
     assert boss(daemon).get(number)["status"] == "failed"
@@ -151,7 +151,9 @@ def test_a_post_in_hand_when_its_place_is_unbound_is_no_outage(daemon: RunningDa
     other.wait_for_failures(1)
     written(daemon)
     assert place.lane() == {}
-    assert [one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]] == []
+    assert [
+        one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]
+    ] == []
     assert boss(daemon).get(number)["attempts"] == 0
     daemon.check()
 

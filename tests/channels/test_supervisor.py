@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.channels import supervisor as crew_module
+from hiboss.channels import supervisor as supervisor_module
 from hiboss.channels.registry import Registry
 from hiboss.channels.supervisor import PAUSES, STABLE_MS, Slot, Supervisor
 from hiboss.core.contracts.adapter import Inbound
@@ -161,16 +161,16 @@ class Watched:
         self.told: list[str] = []
         self.received: list[Inbound] = []
         registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
-        self.supervisor = Supervisor(registry, self.bus, self._receive, self._runs, self._fails)
+        self.supervisor = Supervisor(registry, self.bus, self._receive, self._running, self._failing)
 
     async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
         self.received.append(arrival)
         return True
 
-    async def _runs(self, slot: Slot) -> None:
+    async def _running(self, slot: Slot) -> None:
         self.told.append(f"{slot.name} runs")
 
-    async def _fails(self, slot: Slot) -> None:
+    async def _failing(self, slot: Slot) -> None:
         self.told.append(f"{slot.name} fails")
 
     def add(self, place: Place) -> Slot:
@@ -193,7 +193,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def pauses(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
-    monkeypatch.setattr(crew_module, "PAUSES", seconds)
+    monkeypatch.setattr(supervisor_module, "PAUSES", seconds)
 
 
 def test_pauses_grow_from_a_second_to_minutes() -> None:

@@ -65,7 +65,7 @@ def _usage() -> Iterator[Row]:
         ("envelope list -n many", "-n|whole number|many"),
         ("daemon logs -n -1", "-n|whole number from 0|-1"),
         ("envelope list '--bo\ngus\x1b[31m'", r"--bo\ngus\x1b[31m"),
-        ("envelope get", "--id|missing"),
+        ("envelope get", "ID is missing|envelope get ID"),
         ("envelope get --id", "--id"),
         ("envelope list extra", "extra"),
         ("agent permission set --name spare --level bos", "--level|bos|restricted"),
@@ -113,8 +113,8 @@ def _usage() -> Iterator[Row]:
 def _usage_of_schedules() -> Iterator[Row]:
     for cli, says in (
         ("cron crate", "crate|create?"),
-        ("cron show", "--id|missing"),
-        ("cron explain", "--cron|missing"),
+        ("cron show", "ID is missing|cron show ID"),
+        ("cron explain", "EXPR is missing|cron explain EXPR"),
         ("cron explain --cron @daily --count many", "--count|whole number|many"),
         ("cron create --every 1h --to agent:ada --text x --overlap wait", "--overlap|wait|queue"),
         ("cron create --every 1h --to agent:ada --text x --catch-up never", "--catch-up|never|once"),
@@ -130,7 +130,7 @@ def _usage_of_schedules() -> Iterator[Row]:
 def _usage_of_runs() -> Iterator[Row]:
     for cli, says in (
         ("run tial", "tial|tail?"),
-        ("run get", "--id|missing"),
+        ("run get", "ID is missing|run get ID"),
         ("run list --status done", "--status|done|completed"),
         ("run list -n many", "-n|whole number|many"),
         ("agent set --name spare --reply always", "--reply|always|explicit"),
@@ -142,7 +142,7 @@ def _usage_of_runs() -> Iterator[Row]:
         ("agent puase --name spare", "puase|pause?"),
         ("user tokn rotate --name ann", "tokn|token?"),
         ("user delete --name ann", "--yes"),
-        ("user register", "--name|missing"),
+        ("user register", "NAME is missing|user register NAME"),
         ("taem", "taem|team?"),
     ):
         yield _wrong("run.list", cli, "usage", says)
@@ -160,23 +160,23 @@ def _everyday() -> Iterator[Row]:
     ):
         yield _wrong("envelope.send", cli, "usage", says)
     for operation, cli, code, says in (
-        ("envelope.send", "send spar x", "unknown_recipient", "agent:spar |agent:spare?"),
-        ("envelope.send", "send spare,spar x", "unknown_recipient", "agent:spare?"),
+        ("envelope.send", "send spar x", "unknown_recipient", "spar |did you mean spare?"),
+        ("envelope.send", "send spare,spar x", "unknown_recipient", "did you mean spare?"),
         ("envelope.send", "send spare,,ada x", "bad_address", "agent:"),
-        ("envelope.send", "send spare", "invalid_params", "a text"),
+        ("envelope.send", "send spare", "invalid_params", "the text is missing"),
         ("envelope.send", "send spare ' '", "empty_message", "--text"),
         ("envelope.send", "send spare x --attachment missing", "attachment_missing", "/missing"),
         ("envelope.send", "send spare x --deliver-at soon", "bad_time", "soon|+2h"),
-        ("envelope.send", "reply %pending", "invalid_params", "a text"),
+        ("envelope.send", "reply %pending", "invalid_params", "the text is missing"),
         ("envelope.send", "reply x1 x", "bad_id", "x1|e81"),
         ("envelope.send", "reply %others x", "not_found", "%others"),
         ("envelope.read", "read x1", "bad_id", "x1|e81"),
         ("envelope.read", "read %pending %others", "not_found", "%others"),
         ("envelope.list", "inbox -n 1000", "invalid_params", "page_size|1000|1 to 100"),
-        ("envelope.list", "inbox --from spar", "unknown_address", "agent:spare?"),
+        ("envelope.list", "inbox --from spar", "unknown_address", "did you mean spare?"),
         ("envelope.list", "inbox --after x", "bad_cursor", "x is not a valid cursor"),
         ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
-        ("conversation.messages", "chat spar --once x", "unknown_address", "agent:spare?"),
+        ("conversation.messages", "chat spar --once x", "unknown_address", "did you mean spare?"),
         ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),
         ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
         ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
@@ -195,7 +195,6 @@ def _everyday() -> Iterator[Row]:
 
 def _callers() -> Iterator[Row]:
     for by, code, says in (
-        ("nobody", "no_token", "--as"),
         ("wrong", "bad_token", "not valid"),
         ("ended", "bad_token", "revoked"),
         ("turned", "bad_token", "revoked"),

@@ -169,7 +169,7 @@ def test_what_comes_while_one_types_leaves_it_as_it_is(office: Office) -> None:
     assert texts(office, name)[-1] == "half a sentence"
 
 
-def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_path: Path) -> None:
+def test_a_run_can_be_cancelled_and_the_way_to_retry_is_shown(office: Office, tmp_path: Path) -> None:
     with gated(office, tmp_path) as (name, _), talking(office, name) as terminal:
         terminal.ready()
         terminal.press("/cancel\r")
@@ -177,7 +177,7 @@ def test_a_run_can_be_cancelled_and_a_notice_tells_of_it(office: Office, tmp_pat
         terminal.press("too much\r")
         terminal.see("is working")
         terminal.press("/cancel\r")
-        terminal.see("notice: Not delivered: ", "hiboss envelope retry e")
+        terminal.see("Cancelled. To retry: hiboss envelope retry e")
         terminal.until(lambda: "is working" not in terminal.text)
     assert said(office, name)[0]["status"] == "failed"
 
@@ -210,7 +210,7 @@ def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
     with talking(office, name, columns=200) as terminal:
         terminal.ready()
         terminal.press("hello\r")
-        terminal.see(f"{name} cannot answer now: the program /nowhere/agent is not there")
+        terminal.see(f"{name} cannot answer now: the program /nowhere/agent was not found")
 
 
 # --- what is typed -------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hiboss.cli.chat.conversation import Other, choose
 from hiboss.cli.chat.formatting import content, tail
-from hiboss.cli.chat.typed_input import COMMANDS, understand
+from hiboss.cli.chat.typed_input import COMMANDS, parse_input
 from hiboss.cli.text_layout import width, wrapped
 from hiboss.core.errors import InvalidParams
 
@@ -53,27 +53,27 @@ def test_other_times_stay_as_they_are() -> None:
 
 
 def test_a_text_is_sent_and_nothing_is_not() -> None:
-    assert understand("  hello \n", []).text == "  hello"
-    assert understand("hello", ["/a"]).files == ["/a"]
-    assert understand("//usr is a path", []).text == "/usr is a path"
-    assert [understand(typed, []).sends for typed in ("", " \n ", "hello", "//x")] == [
+    assert parse_input("  hello \n", []).text == "  hello"
+    assert parse_input("hello", ["/a"]).files == ["/a"]
+    assert parse_input("//usr is a path", []).text == "/usr is a path"
+    assert [parse_input(typed, []).sends for typed in ("", " \n ", "hello", "//x")] == [
         False,
         False,
         True,
         True,
     ]
-    assert understand("", ["/a"]).sends  # files are something to send
+    assert parse_input("", ["/a"]).sends  # files are something to send
 
 
 def test_every_command_is_understood_and_no_other() -> None:
-    assert [understand(f" /{name} ", []).command for name in COMMANDS if name != "file"] == [
+    assert [parse_input(f" /{name} ", []).command for name in COMMANDS if name != "file"] == [
         name for name in COMMANDS if name != "file"
     ]
     for typed in ("/", "/hlep", "/status now", "/Quit", "/file", "/file 'open", "/file /nowhere/at/all"):
-        asked = understand(typed, ["/a"])
+        asked = parse_input(typed, ["/a"])
         assert asked.error and not asked.sends and not asked.command
         assert asked.files == ["/a"]
-    assert "(did you mean /help?)" in understand("/hlep", []).error
+    assert "(did you mean /help?)" in parse_input("/hlep", []).error
 
 
 def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,9 +82,9 @@ def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "a b.txt").write_text("")
     path = str(tmp_path / "a b.txt")
     for typed in ("/file 'a b.txt'", "/file ~/a\\ b.txt", f'/file "{path}"'):
-        asked = understand(typed, [])
+        asked = parse_input(typed, [])
         assert (asked.files, asked.sends, asked.error) == ([path], False, "")
-    asked = understand("/file 'a b.txt' look, it's #1\nand more", ["/z"])
+    asked = parse_input("/file 'a b.txt' look, it's #1\nand more", ["/z"])
     assert (asked.files, asked.text, asked.sends) == (["/z", path], "look, it's #1\nand more", True)
 
 

@@ -67,7 +67,7 @@ def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
         "subject": "Re: it",
         "priority": "high",
         "type": "markdown",
-        "trace": "errand-7",
+        "trace": "trace-7",
         "reply_to": office.envelope(asked)["message"],
         "thread": office.envelope(asked)["thread"],
         "deliver_at": "2099-01-27T16:30:00.000Z",
@@ -249,10 +249,10 @@ def test_acknowledging_settles_what_is_named_or_everything_or_everything_up_to_o
 def test_acknowledging_nothing_or_both_is_wrong_usage_in_words_of_the_command_line(office: Office) -> None:
     writer, reader = pair(office)
     id_ = office.send(writer, reader)
-    for words in ((), ("--all", "--id", id_), ("--up-to", id_)):
+    for words in ((), ("--all", id_), ("--up-to", id_)):
         done = office("envelope", "ack", "--as", reader, *words)
         assert done.rc == 2
-        assert "--id" in done.stderr and "--all" in done.stderr
+        assert "ids" in done.stderr and "--all" in done.stderr
     assert office.envelope(id_)["status"] == "pending"
 
 

@@ -202,6 +202,8 @@ def test_a_paused_agent_says_why_and_goes_on_when_it_may(office: Office) -> None
     assert office("agent", "pause", *words, "--reason", "holidays").record["changed"] == "true"
     status = office("agent", "status", *words).record
     assert (status["state"], status["why"]) == ("paused", "holidays")
+    for command in (("agent", "status", "nex"), ("team",)):
+        assert on_terminal(office, *command).stderr == "To resume nex: hiboss agent resume nex\n"
     sent = office("send", "nex", "when you are back")
     assert office("team").blocks[1]["due"] == "1"
     assert office("agent", "resume", *words).record == {"name": "nex", "changed": "true"}

@@ -139,7 +139,7 @@ def test_a_turn_goes_with_no_other_filter(office: Office, words: tuple[str, ...]
         (("--as", "boss"), "invalid_params"),
         (("--as", "boss", "--address", "user:boss"), "invalid_params"),
         (("--as", "boss", "--address", "agent:nobody-here"), "unknown_address"),
-        (("--as", "boss", "--address", "nex"), "bad_address"),
+        (("--as", "boss", "--address", "nobody-here"), "unknown_address"),
         (("--as", "nex", "--address", "user:boss"), "boss_only"),
     ],
     ids=str,
@@ -147,7 +147,6 @@ def test_a_turn_goes_with_no_other_filter(office: Office, words: tuple[str, ...]
 def test_whose_turn_it_is_must_be_clear(office: Office, words: tuple[str, ...], code: str) -> None:
     done = as_turn(office, *words)
     assert done.rc != 0 and done.stdout == "" and f"\ncode: {code}\n" in done.stderr
-    assert "agent:" in done.stderr or code == "boss_only"
 
 
 # --- lists -----------------------------------------------------------------------------

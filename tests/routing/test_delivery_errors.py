@@ -41,7 +41,9 @@ def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
 
 def told_about(daemon: RunningDaemon, place: Place) -> list[str]:
     """Return the notices to the boss about an outage there."""
-    return [one["text"] for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]]
+    return [
+        one["text"] for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]
+    ]
 
 
 # --- what an error stops -------------------------------------------------------------

@@ -140,15 +140,15 @@ def test_a_lane_that_waits_can_be_paused_and_goes_on_at_once_when_resumed(place:
 
 def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, place: Place) -> None:
     place.script({"do": "hang", "seconds": 0.5})
-    first, second = place.send("in hand"), place.send("behind")
+    first, second = place.send("being delivered"), place.send("behind")
     wait_until(lambda: row(daemon, first)["held_by"] is not None)
     place.steer("pause")
     place.wait_for_status(first, "done")
     written(daemon)
     assert row(daemon, second)["handovers"] == 0
-    assert place.texts() == ["in hand"]
+    assert place.texts() == ["being delivered"]
     place.steer("resume")
-    place.wait_for("in hand", "behind")
+    place.wait_for("being delivered", "behind")
 
 
 def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
@@ -170,7 +170,8 @@ def test_steering_a_lane_that_is_not_there_is_refused(daemon: RunningDaemon) -> 
     for verb in ("retry", "pause", "resume"):
         assert boss(daemon).refusal(f"lane.{verb}", address="channel:scripted:nowhere") == "unknown_address"
         assert boss(daemon).refusal(f"lane.{verb}", address="agent:nex") == "not_found"
-        assert boss(daemon).refusal(f"lane.{verb}", address="nowhere") == "bad_address"
+        assert boss(daemon).refusal(f"lane.{verb}", address="nowhere") == "unknown_address"
+        assert boss(daemon).refusal(f"lane.{verb}", address="no:where") == "bad_address"
 
 
 def test_agents_may_not_steer_lanes_and_only_privileged_ones_see_them(

@@ -193,7 +193,7 @@ def test_the_boss_sees_and_changes_all_and_says_in_whose_name(two: tuple[Party, 
     made = create(ada, bob)
     assert made in chief.call("cron.list")["schedules"]
     assert chief.call("cron.set", id=made["id"], text="better")["owner"] == ada.address
-    assert chief.refusal("cron.create", cron=NEW_YEAR, to=bob.address, text="x") == "sender_missing"
+    assert create(chief, bob)["from"] == "user:boss"
     own = create(chief, bob, from_=ada.address)
     assert (own["owner"], own["from"]) == ("user:boss", ada.address)
     assert ada.refusal("cron.show", id=own["id"]) == "not_found"
@@ -234,7 +234,7 @@ REFUSED = [
     ({"cron": "61 * * * *"}, "bad_cron", "minute"),
     ({"cron": ""}, "bad_cron", "0 fields"),
     ({"every": "0s"}, "bad_duration", "0s"),
-    ({"every": "0.5s"}, "bad_duration", "at least 1s"),
+    ({"every": "0.5s"}, "bad_duration", "the shortest is 1s"),
     ({"every": "-5s"}, "bad_duration", "-5s"),
     ({"every": "9000h"}, "bad_duration", "at most"),
     ({"every": "soon"}, "bad_duration", "soon"),
@@ -246,7 +246,8 @@ REFUSED = [
     ({"cron": NEW_YEAR, "priority": "urgent"}, "invalid_params", "priority"),
     ({"cron": NEW_YEAR, "name": "x" * 5_000}, "too_large", "name"),
     ({"cron": NEW_YEAR, "to": "agent:nobody"}, "unknown_recipient", "agent:nobody"),
-    ({"cron": NEW_YEAR, "to": "nowhere"}, "bad_address", "nowhere"),
+    ({"cron": NEW_YEAR, "to": "nowhere"}, "unknown_recipient", "nowhere"),
+    ({"cron": NEW_YEAR, "to": "no:where"}, "bad_address", "no:where"),
     ({"cron": NEW_YEAR, "to": []}, "no_recipient", ""),
     ({"cron": NEW_YEAR, "to": "channel:folder:none"}, "not_bound", "channel:folder:none"),
     ({"cron": NEW_YEAR, "text": ""}, "empty_message", ""),

@@ -16,6 +16,8 @@ BUILT_IN: dict[str, Any] = {one.name: one for one in (Command, Webhook, Demo)}
 
 
 class Providers:
+    """The known provider classes, by name."""
+
     def __init__(self, modules: Sequence[str]) -> None:
         self.known = dict(BUILT_IN)
         for name in modules:

@@ -106,9 +106,13 @@ class ConversationClient:
 
     def history(self, number: int = HISTORY) -> list[Envelope]:
         """Return the last messages; `follow` continues after them."""
-        said = self.call("conversation.messages", with_=self.other.address, page_size=number)
-        self.conversation, self.after, self.timezone = said["conversation"], said["last"], said["timezone"]
-        found: list[Envelope] = said["envelopes"]
+        messages = self.call("conversation.messages", with_=self.other.address, page_size=number)
+        self.conversation, self.after, self.timezone = (
+            messages["conversation"],
+            messages["last"],
+            messages["timezone"],
+        )
+        found: list[Envelope] = messages["envelopes"]
         return found
 
     def follow(self, seconds: float, waiting: Any = None) -> list[Envelope]:
@@ -129,24 +133,24 @@ class ConversationClient:
         same = self.conversation in (None, found["conversation"])  # else the name belongs to a new agent
         self.conversation, self.after = found["conversation"], found["last"] if same else 0
         self.timezone, self.state, self.why = found["timezone"], found["state"], found["why"]
-        said: list[Envelope] = found["envelopes"] if same else []
-        self._update_live(found["run"], said)
+        messages: list[Envelope] = found["envelopes"] if same else []
+        self._update_live(found["run"], messages)
         elsewhere = self.state == "running" and self.live is None
         self._elsewhere_since = (self._elsewhere_since or time.monotonic()) if elsewhere else None
-        return said
+        return messages
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether the other side works on something else; a run that is just starting looks the same."""
         return self._elsewhere_since is not None and time.monotonic() - self._elsewhere_since > STARTING
 
-    def _update_live(self, run: dict[str, Any] | None, said: list[Envelope]) -> None:
+    def _update_live(self, run: dict[str, Any] | None, messages: list[Envelope]) -> None:
         if run is None:
             self.live = None
             return
         live = self.live if self.live is not None and self.live.id == run["id"] else LiveRun(run)
         live.update(run)
-        if any(one["run"] == live.id and one["from"] != self.own for one in said):
+        if any(one["run"] == live.id and one["from"] != self.own for one in messages):
             live.text = ""  # it is a message now
         self.live = live
 
@@ -211,8 +215,10 @@ class OtherMail:
         if one["from"] != self._client.other.address:
             return False
         if self._client.conversation is None:  # its first message
-            said = self._client.call("conversation.messages", with_=self._client.other.address, page_size=1)
-            return bool(one["conversation"] == said["conversation"])
+            messages = self._client.call(
+                "conversation.messages", with_=self._client.other.address, page_size=1
+            )
+            return bool(one["conversation"] == messages["conversation"])
         return bool(one["conversation"] == self._client.conversation)
 
 

@@ -23,17 +23,17 @@ _HEADER = re.compile(
 )
 
 
-def header(one: Envelope, talk: ConversationClient) -> str:
+def header(one: Envelope, client: ConversationClient) -> str:
     """`nex  14:03`: the sender and the time, in the boss's zone."""
-    zone = clock.zone(talk.timezone)
+    zone = clock.zone(client.timezone)
     written, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
     when = written[11:16] if written[:10] == today[:10] else written[:16].replace("T", " ")
     subject = f"  {rendering.line(one['subject'])}" if one["subject"] else ""
-    return tame(f"{who(one['from'], talk)}  {when}{subject}")
+    return tame(f"{who(one['from'], client)}  {when}{subject}")
 
 
-def who(address: str, talk: ConversationClient) -> str:
-    if address == talk.own:
+def who(address: str, client: ConversationClient) -> str:
+    if address == client.own:
         return "you"
     return address.removeprefix("agent:")
 
@@ -53,10 +53,10 @@ def files(one: Envelope) -> list[str]:
     return rendering.content(one, clock.zone("UTC"))[-number:] if number else []
 
 
-def elsewhere(one: Envelope, talk: ConversationClient) -> str:
+def elsewhere(one: Envelope, client: ConversationClient) -> str:
     """One line about mail of another conversation."""
     sender, text = one["from"], flat(one["subject"] or one["text"])
-    name = flat(who(sender, talk))
+    name = flat(who(sender, client))
     if sender == "agent:system":
         whole = told_in_full(one)
         return f"notice: {one['text'].rstrip()}" if whole else f"notice: {text}… (hiboss read {one['id']})"
@@ -70,21 +70,21 @@ def told_in_full(one: Envelope) -> bool:
     return bool(one["from"] == "agent:system" and len(one["text"]) <= LONGEST and not one["attachments"])
 
 
-def state(talk: ConversationClient) -> str:
+def state(client: ConversationClient) -> str:
     """Why the other side does not answer now, and the command that helps; empty when nothing is wrong."""
-    name, resume = talk.other.name, f"hiboss agent resume {talk.other.name}"
-    why = f": {flat(talk.why)}" if talk.why else ""
-    if talk.live is not None:
+    name, resume = client.other.name, f"hiboss agent resume {client.other.name}"
+    why = f": {flat(client.why)}" if client.why else ""
+    if client.live is not None:
         return ""
-    if talk.state == "paused":
+    if client.state == "paused":
         return f"{name} is paused{why} ({resume})"
-    if talk.state == "waiting":
+    if client.state == "waiting":
         return f"{name} cannot answer now{why}; hiboss tries again (at once: {resume})"
-    return f"{name} is working on something else" if talk.is_elsewhere else ""
+    return f"{name} is working on something else" if client.is_elsewhere else ""
 
 
-def fetches(talk: ConversationClient) -> str:
-    return f"{talk.other.name} gets no turns; it answers when it fetches its mail"
+def fetches(client: ConversationClient) -> str:
+    return f"{client.other.name} gets no turns; it answers when it fetches its mail"
 
 
 def working(live: LiveRun, name: str, cells: int) -> list[str]:

@@ -32,7 +32,7 @@ from ..text_layout import cut, flat, wrapped
 from . import formatting
 from .above_prompt import AbovePrompt, columns_to_fill
 from .conversation import ConversationClient, Envelope, OtherMail, is_away
-from .typed_input import HELP, Asked, understand
+from .typed_input import HELP, TypedInput, parse_input
 
 FOLLOW = 10.0  # seconds of one request; the state that is shown is at most this old
 AT_ONCE = 0.001  # seconds: return the present state, also when nothing is new
@@ -65,7 +65,7 @@ class Screen:
     """The prompt and its threads."""
 
     def __init__(self, client: ConversationClient) -> None:
-        self.talk = client
+        self.client = client
         self.away = False
         self._gathered: list[str] = []
         self._unsent: Letter | None = None  # put back into the prompt, to be edited
@@ -86,13 +86,13 @@ class Screen:
         self._above = AbovePrompt(self._session)
 
     def run(self) -> None:
-        said = self.talk.history()
-        for one in said:
+        messages = self.client.history()
+        for one in messages:
             self._show(one)
-        if self.talk.other.fetches:
-            self._say(formatting.fetches(self.talk))
-        self._say(f"Talking with {self.talk.other.name}. Enter sends; /help shows the commands.")
-        self.talk.mark_read(said)
+        if self.client.other.fetches:
+            self._say(formatting.fetches(self.client))
+        self._say(f"Talking with {self.client.other.name}. Enter sends; /help shows the commands.")
+        self.client.mark_read(messages)
         worker = threading.Thread(target=self._work, daemon=True)
         with patch_stdout(raw=True):
             try:
@@ -104,16 +104,16 @@ class Screen:
 
     def _begin(self, worker: threading.Thread) -> None:
         worker.start()
-        for loop in (self._follow, self._look_elsewhere):
+        for loop in (self._follow, self._watch_other_mail):
             threading.Thread(target=loop, daemon=True).start()
 
     # --- what is shown ---------------------------------------------------------------
 
     def _show(self, one: Envelope) -> None:
-        style = OWN if one["from"] == self.talk.own else OTHER
+        style = OWN if one["from"] == self.client.own else OTHER
 
         def lines() -> list[str]:
-            head = output.painted(formatting.header(one, self.talk), style, sys.stdout)
+            head = output.painted(formatting.header(one, self.client), style, sys.stdout)
             return [head, *wrapped(formatting.content(one), columns_to_fill(), whole_words=True), ""]
 
         self._above.print(lines)
@@ -138,7 +138,7 @@ class Screen:
         return [*((style, f"{text}\n") for text in lines), ("", PROMPT)]
 
     def _going_on(self, cells: int) -> list[str]:
-        talk, live, lines = self.talk, self.talk.live, []
+        talk, live, lines = self.client, self.client.live, []
         if self.away:
             lines.append(
                 "no daemon answers; hiboss tries again every second (to start it: hiboss daemon start)"
@@ -187,7 +187,7 @@ class Screen:
 
     def _entered(self, buffer: Buffer) -> bool:
         """Handle Enter; returns whether the typed text stays."""
-        asked = understand(buffer.text, self._gathered)
+        asked = parse_input(buffer.text, self._gathered)
         if asked.error:
             self._say(f"error: {asked.error}")
             return True
@@ -206,7 +206,7 @@ class Screen:
             return before
         return Letter(text, files)
 
-    def _run_command(self, asked: Asked) -> None:
+    def _run_command(self, asked: TypedInput) -> None:
         if asked.command == "quit":
             self._session.app.exit()
         elif asked.command == "help":
@@ -232,7 +232,7 @@ class Screen:
                     self._give_back(job)
 
     def _send(self, letter: Letter) -> None:
-        if self.talk.send(letter.text, letter.files, letter.key)["duplicate"]:
+        if self.client.send(letter.text, letter.files, letter.key)["duplicate"]:
             self._say("It had already arrived, and was not sent again.")
 
     def _give_back(self, letter: Letter) -> None:
@@ -260,20 +260,22 @@ class Screen:
         buffer.document = Document(f"/{text}" if text.startswith("/") else text)
 
     def _status(self) -> None:
-        found = self.talk.call("agent.status", name=self.talk.other.address.removeprefix("agent:"))
+        found = self.client.call("agent.status", name=self.client.other.address.removeprefix("agent:"))
         facts = formatting.status(found["agent"], found["timezone"])
         self._above.print(lambda: [*output.record_lines(facts), ""])
 
     def _agents(self) -> None:
-        headed, rows = formatting.team(self.talk.call("agent.team")["team"])
+        headed, rows = formatting.team(self.client.call("agent.team")["team"])
         self._above.print(lambda: [*output.table_lines(headed, rows)[0], ""])
 
     def _cancel(self) -> None:
-        live = self.talk.live
+        live = self.client.live
         if live is None:
-            self._say(f"{self.talk.other.name} is not working on anything in this conversation.")
+            self._say(f"{self.client.other.name} is not working on anything in this conversation.")
             return
-        self.talk.call("run.cancel", id=live.id)
+        self.client.call("run.cancel", id=live.id)
+        ids = " ".join(self.client.call("run.get", id=live.id)["run"]["envelopes"])
+        self._say(f"Cancelled. To retry: hiboss envelope retry {ids}")
 
     # --- what arrives ----------------------------------------------------------------
 
@@ -282,15 +284,15 @@ class Screen:
         seconds = AT_ONCE
         while True:
             try:
-                said = self.talk.follow(seconds)
+                messages = self.client.follow(seconds)
                 if self.away:
                     self.away = False
                     self._say("The daemon is back.")
-                for one in said:
+                for one in messages:
                     self._show(one)
                 self._session.app.invalidate()
-                self.talk.mark_read(said)
-                self._look_after(said)
+                self.client.mark_read(messages)
+                self._check_own_messages(messages)
                 seconds = SOON if self._is_open() else FOLLOW
             except HibossError as error:
                 if not is_away(error):
@@ -302,41 +304,43 @@ class Screen:
     def _is_open(self) -> bool:
         """Whether a message waits for an outcome that `follow` does not report."""
         return (
-            bool(self._open) and self.talk.live is None and self.talk.state in ("idle", "retrying", "running")
+            bool(self._open)
+            and self.client.live is None
+            and self.client.state in ("idle", "retrying", "running")
         )
 
     def _wait_for_daemon(self) -> None:
         if not self.away:
-            self.away, self.talk.live = True, None
+            self.away, self.client.live = True, None
             self._say("The daemon is away; the conversation continues when it is back.")
         time.sleep(RETRY)
 
-    def _look_after(self, said: list[Envelope]) -> None:
+    def _check_own_messages(self, messages: list[Envelope]) -> None:
         """Check our own messages when no run works on them any more."""
-        if not self.talk.other.is_agent or self.talk.other.fetches:
+        if not self.client.other.is_agent or self.client.other.fetches:
             return
-        self._open += [one["id"] for one in said if one["from"] == self.talk.own]
-        if self.talk.live is not None:
+        self._open += [one["id"] for one in messages if one["from"] == self.client.own]
+        if self.client.live is not None:
             return
         failure = ""
         for number in self._open[:CHECKED]:
-            one = self.talk.envelope(number)
+            one = self.client.envelope(number)
             if one["status"] != "pending":
                 self._open.remove(number)  # a notice reports one that failed
             elif error := one["last_error"]:
                 why = flat(error["text"] or error["kind"])
-                failure = f"{self.talk.other.name} failed: {why}; hiboss tries again"
+                failure = f"{self.client.other.name} failed: {why}; hiboss tries again"
         self._failure = failure
 
-    def _look_elsewhere(self) -> None:
+    def _watch_other_mail(self) -> None:
         """In a thread of its own: print a line about each envelope of another conversation."""
-        mail = OtherMail(self.talk)
+        mail = OtherMail(self.client)
         while True:
             try:
                 found = mail.wait(OTHER_MAIL)
                 for one in found:
-                    self._say(formatting.elsewhere(one, self.talk))
-                self.talk.mark_read([one for one in found if formatting.told_in_full(one)])
+                    self._say(formatting.elsewhere(one, self.client))
+                self.client.mark_read([one for one in found if formatting.told_in_full(one)])
             except HibossError as error:
                 if not is_away(error):
                     return  # _follow gets the same error, and reports it

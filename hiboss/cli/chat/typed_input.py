@@ -27,7 +27,7 @@ HELP = "\n".join(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class TypedInput:
     """What to do: send `text` with `files`, run a command, or only keep the files."""
 
     files: list[str]
@@ -37,43 +37,43 @@ class Asked:
     error: str = ""
 
 
-def understand(typed: str, gathered: list[str]) -> Asked:
+def parse_input(typed: str, gathered: list[str]) -> TypedInput:
     """`gathered`: the files for the next message. With files, an empty text is a message too."""
     text = typed.strip()
     if not text.startswith("/"):
-        return Asked(text=typed.rstrip(), files=gathered, sends=bool(text or gathered))
+        return TypedInput(text=typed.rstrip(), files=gathered, sends=bool(text or gathered))
     if text.startswith("//"):
-        return Asked(text=text[1:], files=gathered, sends=True)
+        return TypedInput(text=text[1:], files=gathered, sends=True)
     name, *rest = text[1:].split(None, 1) or [""]
     if name not in COMMANDS:
         known = ", ".join(f"/{one}" for one in COMMANDS)
         hint = nearest(name, list(COMMANDS), before="/")
-        return Asked(
+        return TypedInput(
             files=gathered,
             error=f"there is no command /{name}{hint}; there are {known}. Write // to send a text that starts with /",
         )
     if name == "file":
         return _file("".join(rest), gathered)
     if rest:
-        return Asked(
+        return TypedInput(
             files=gathered,
             error=f"/{name} takes no text; write only /{name}, or // to send a text that starts with /",
         )
-    return Asked(command=name, files=gathered)
+    return TypedInput(command=name, files=gathered)
 
 
-def _file(rest: str, gathered: list[str]) -> Asked:
+def _file(rest: str, gathered: list[str]) -> TypedInput:
     stream = io.StringIO(rest)
     words = shlex.shlex(stream, posix=True)
     words.whitespace_split, words.commenters = True, ""
     try:
         word = words.get_token()
     except ValueError:
-        return Asked(files=gathered, error="/file: a quote is not closed")
+        return TypedInput(files=gathered, error="/file: a quote is not closed")
     if not word:
-        return Asked(files=gathered, error="/file: the path is missing; write /file PATH [text]")
+        return TypedInput(files=gathered, error="/file: the path is missing; write /file PATH [text]")
     path = os.path.abspath(os.path.expanduser(word))
     if not os.path.isfile(path):
-        return Asked(files=gathered, error=f"/file: there is no file {path}")
+        return TypedInput(files=gathered, error=f"/file: there is no file {path}")
     text = stream.read().strip()
-    return Asked(text=text, files=[*gathered, path], sends=bool(text))
+    return TypedInput(text=text, files=[*gathered, path], sends=bool(text))

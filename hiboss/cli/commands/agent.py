@@ -79,7 +79,11 @@ def _explain_secret(result: dict[str, Any]) -> None:
 
 @app.command("list")
 def list_(
-    role: Role = None, module: Module = None, token: Token = None, as_: As = None, json_: Json = False
+    role: Annotated[Text, flag("--role", "TEXT", "Only agents with this role.")] = None,
+    module: Annotated[Text, flag("--module", "TEXT", "Only agents with this module.")] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
 ) -> None:
     """List the agents and their settings."""
     views.agents(call("agent.list", {"role": role, "module": module}, token=token, profile=as_))
@@ -168,7 +172,7 @@ def resume(name: Name, token: Token = None, as_: As = None, json_: Json = False)
 def background(
     task: Annotated[str, flag("--task", "TEXT", "What to do; - reads standard input.")],
     name: Annotated[
-        Text, argument("[NAME]", "The agent that does it, for the boss; by default yourself.")
+        Text, argument("[NAME]", "The agent that does it (boss only); by default yourself.")
     ] = None,
     subject: Annotated[Text, flag("--subject", "TEXT", "A line above the text.")] = None,
     token: Token = None,

@@ -109,8 +109,8 @@ class Question:
         self.trace: str | None = None
         self._told: set[str] = set()
 
-    def answer_in(self, said: list[Envelope]) -> Envelope | None:
-        for one in said:
+    def answer_in(self, messages: list[Envelope]) -> Envelope | None:
+        for one in messages:
             if one["message"] == self.sent["message"]:
                 self.trace = one["trace"]
             elif one["from"] == self.client.other.address and self._answers(one):

@@ -15,7 +15,7 @@ app = noun("Send messages by a schedule.")
 
 Id = Annotated[str, argument("ID", "The schedule, like s3; hiboss cron list shows them.")]
 Cron = Annotated[Text, flag("--cron", "EXPR", "Five fields as in cron(5), or @hourly, @daily, @weekly …")]
-Every = Annotated[Text, flag("--every", "TIME", "Again and again after this time: 90s, 2h.")]
+Every = Annotated[Text, flag("--every", "TIME", "Repeat after this time: 90s, 2h.")]
 At = Annotated[Text, flag("--at", "TIME", "Once: +2h, an ISO time, or 2026-01-27 16:30.")]
 Files = Annotated[Texts, flag("--attachment", "FILE", "A file to send with it, copied now; may be repeated.")]
 Zone = Annotated[Text, flag("--timezone", "ZONE", "Zone of the cron expression; by default the boss's.")]
@@ -26,7 +26,7 @@ CatchUp = Annotated[
     flag(
         "--catch-up",
         None,
-        "After a downtime, send missed messages: skip, once (the default), all (max. 100).",
+        "Missed in a downtime: skip them, send once (the default), or send all (at most 100).",
     ),
 ]
 Overlap = Annotated[
@@ -57,7 +57,7 @@ def create(
 ) -> None:
     """Create a schedule that sends a message.
 
-    Example: hiboss cron create --cron "0 9 * * MON-FRI" --to nex --text "stand-up"
+    Example: hiboss cron create --cron "0 9 * * MON-FRI" --to nex --text "Good morning"
     """
     params = _content(locals()) | {"from": from_}
     views.changed(call("cron.create", params, token=token, profile=as_))

@@ -13,12 +13,14 @@ from ..options import (
     Address,
     After,
     As,
+    CameAfter,
     EnvelopeId,
     EnvelopeIds,
     Json,
     Number,
     Text,
     Texts,
+    Timeout,
     Token,
     argument,
     flag,
@@ -57,12 +59,8 @@ def send(
         Text, flag("--key", "KEY", "A name for this request; the same key never sends twice.")
     ] = None,
     from_: From = None,
-    from_boss: Annotated[
-        bool, flag("--from-boss", None, "Mark as written by the boss, for the boss.")
-    ] = False,
-    from_name: Annotated[
-        Text, flag("--from-name", "NAME", "The sender's name to show, for the boss.")
-    ] = None,
+    from_boss: Annotated[bool, flag("--from-boss", None, "Mark as written by the boss (boss only).")] = False,
+    from_name: Annotated[Text, flag("--from-name", "NAME", "The sender's name to show (boss only).")] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -136,7 +134,9 @@ def list_(
     ] = None,
     number: Number = None,
     after: After = None,
-    oldest_first: Annotated[bool, flag("--oldest-first", None, "In the order of arrival.")] = False,
+    oldest_first: Annotated[
+        bool, flag("--oldest-first", None, "Oldest first, in the order of arrival.")
+    ] = False,
     count: Annotated[bool, flag("--count", None, "Also print the total.")] = False,
     as_turn: Annotated[
         bool,
@@ -232,13 +232,13 @@ def cancel(ids: EnvelopeIds, token: Token = None, as_: As = None, json_: Json = 
 @app.command()
 def claim(
     number: Annotated[int | None, flag("-n", "N", "How many at most; by default 10.", "--number")] = None,
-    lease: Annotated[str, flag("--lease", "TIME", "How long they are yours alone.")] = "10m",
+    lease: Annotated[str, flag("--lease", "TIME", "For how long nobody else gets them.")] = "10m",
     address: Address = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Claim the next due envelopes: nobody else gets them.
+    """Claim the next due envelopes, so that nobody else gets them.
 
     Acknowledge or release them before the lease ends. After that they are due again.
     """
@@ -252,8 +252,8 @@ def claim(
 
 @app.command()
 def wait(
-    timeout: Annotated[str, flag("--timeout", "TIME", "How long to wait, like 55s.")] = "55s",
-    after: Annotated[Text, flag("--after", "CURSOR", "Only mail that came after this next-cursor.")] = None,
+    timeout: Timeout = "55s",
+    after: CameAfter = None,
     address: Address = None,
     token: Token = None,
     as_: As = None,

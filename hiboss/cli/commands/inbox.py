@@ -20,7 +20,7 @@ def inbox(
     number: Number = None,
     after: After = None,
     address: Annotated[
-        Text, flag("--address", "ADDRESS", "Whose box, for the boss; nothing is marked as read.")
+        Text, flag("--address", "ADDRESS", "Whose box (boss only); nothing is marked as read.")
     ] = None,
     token: Token = None,
     as_: As = None,

@@ -27,7 +27,7 @@ def poll(
         Literal["text", "json", "hook"], flag("--format", None, "hook: the format of a harness's Stop hook.")
     ] = "text",
     always_block: Annotated[
-        bool, flag("--always-block", None, "With --format hook: continue also without mail.")
+        bool, flag("--always-block", None, "With --format hook: make the agent continue also without mail.")
     ] = False,
     token: Token = None,
     as_: As = None,

@@ -21,9 +21,9 @@ def send(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Send a message.
+    """Send a message. For more options: hiboss envelope send --help.
 
-    Example: hiboss send nex "hello". For more options: hiboss envelope send --help
+    Example: hiboss send nex "hello"
     """
     names = [name.strip() for name in to.split(",")]
     views.sent(send_message({"to": names}, text, attachment, deliver_at, token, as_))

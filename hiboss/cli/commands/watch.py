@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from ...core.errors import EXIT_STOPPED, EXIT_TIMEOUT, HungUp
 from .. import output
 from ..call import call, timeout_for
-from ..options import Address, As, Json, Text, Token, flag, single_command
+from ..options import Address, As, CameAfter, Json, Timeout, Token, single_command
 
 app = single_command()
 
 
 @app.command()
 def watch(
-    timeout: Annotated[str, flag("--timeout", "TIME", "How long to wait, like 55s or 1h.")] = "55s",
-    after: Annotated[Text, flag("--after", "CURSOR", "Only mail that came after this next-cursor.")] = None,
+    timeout: Timeout = "55s",
+    after: CameAfter = None,
     address: Address = None,
     token: Token = None,
     as_: As = None,

@@ -66,6 +66,7 @@ def status(result: dict[str, Any]) -> None:
         output.document(result)
     else:
         output.record(_status(result["agent"], result["timezone"]))
+        _show_cure([result["agent"]])
 
 
 def team(result: dict[str, Any]) -> None:
@@ -88,6 +89,15 @@ def team(result: dict[str, Any]) -> None:
         Column(title="why", least=8, most=60, leaves=3),
     ]
     output.table(headed, [_row(one, zone) for one in found])
+    _show_cure(found)
+
+
+def _show_cure(found: list[dict[str, Any]]) -> None:
+    """Tell a person at a terminal how to resume paused agents."""
+    if output.on_terminal(sys.stdout):
+        for one in found:
+            if one["state"] == "paused":
+                output.note(f"To resume {one['name']}: hiboss agent resume {one['name']}")
 
 
 def _row(one: dict[str, Any], zone: str) -> list[str]:

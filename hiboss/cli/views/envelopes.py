@@ -77,7 +77,7 @@ def _fits_a_row(one: dict[str, Any]) -> bool:
 
 
 def _state(one: dict[str, Any]) -> str:
-    """What is worth a column: pending mail that is due says nothing new."""
+    """The status for the table; empty for pending mail that is due, which is the usual case."""
     return str(one["waits"] or "") if one["status"] == "pending" else str(one["status"])
 
 

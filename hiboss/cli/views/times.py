@@ -26,7 +26,7 @@ def short_moment(utc: str | None, timezone: str, narrow: int = NARROW) -> str:
 
 
 def lasted(start: str, end: str | None) -> str:
-    """How long something took; `…` while it goes on."""
+    """How long something took; `…` while it has not ended."""
     if end is None:
         return "…"
     from datetime import datetime
