@@ -142,3 +142,23 @@ def test_what_cannot_be_is_refused_with_its_code(
     assert done.stderr.startswith("error: ") and done.stderr.endswith(f"\ncode: {code}\n")
     before = {"boss", "nex"}
     assert before <= set(office.home.profiles()) and not {"runner", "mine"} & set(office.home.profiles())
+
+
+@pytest.mark.parametrize("verb", ["status", "pause", "resume"])
+def test_the_name_is_positional_and_the_old_flag_still_works(office: Office, verb: str) -> None:
+    name = office.agent()
+    for words in ((name,), ("--name", name), (f"--name={name}",)):
+        done = office("agent", verb, *words)
+        assert (done.rc, done.stderr) == (0, "") and done.record["name"] == name
+
+
+def test_ids_may_be_given_one_after_the_other_and_by_the_old_flag(office: Office) -> None:
+    name = office.agent()
+    ids = [office.send("nex", name) for _ in range(4)]
+    done = office("envelope", "ack", ids[0], "--id", ids[1], "--as", name, ids[2], f"--id={ids[3]}")
+    assert (done.rc, done.record["changed"]) == (0, "4")
+
+
+def test_a_positional_text_may_look_like_an_old_flag(office: Office) -> None:
+    sent = office("send", "--", "nex", "--id")
+    assert sent.rc == 0 and office.envelope(sent.record["id"])["text"] == "--id"
