@@ -13,9 +13,10 @@ from .text_input import read_file
 BOSS = "boss"
 TOKEN_VARIABLE = "HIBOSS_TOKEN"
 FILE_VARIABLE = "HIBOSS_TOKEN_FILE"
+RUN_VARIABLE = "HIBOSS_RUN"
 # Set in the environment of a run (the first two) and of commands that a known harness starts.
 AGENT_VARIABLES = (
-    "HIBOSS_RUN",
+    RUN_VARIABLE,
     "HIBOSS_AGENT",
     "AI_AGENT",
     "AUGMENT_AGENT",
@@ -30,7 +31,7 @@ AGENT_PREFIXES = ("CLAUDE_CODE_", "CODEX_SANDBOX")
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
-    """--token, else --as, else HIBOSS_TOKEN, else HIBOSS_TOKEN_FILE, else the boss's token.
+    """--token, else --as, else HIBOSS_TOKEN, else the run's token file, else the boss's token.
 
     None when no boss token is stored here: then the daemon says what is missing.
     """
@@ -51,7 +52,8 @@ def named_token(home: Home, token: str | None, profile: str | None) -> str | Non
         return _from_option(token)
     if given := os.environ.get(TOKEN_VARIABLE, "").strip():
         return given
-    file = os.environ.get(FILE_VARIABLE)
+    # A harness may keep every variable called *TOKEN* from its tools, but not the name of the run.
+    file = os.environ.get(FILE_VARIABLE) or home.run_token_file(os.environ.get(RUN_VARIABLE, ""))
     return _from_file(file) if file else None
 
 

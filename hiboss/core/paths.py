@@ -185,6 +185,11 @@ class Home:
             file.write(token + "\n")
         return path
 
+    def run_token_file(self, run: str) -> str | None:
+        """The file that holds the token of this run, if it is under way."""
+        path = self._in("run-tokens", os.path.basename(run))
+        return path if os.path.isfile(path) else None
+
     def forget_run_token(self, run: str) -> None:
         _unlink(self._in("run-tokens", run))
 

@@ -71,15 +71,32 @@ def test_the_token_in_the_file_works_over_the_socket_while_the_run_lasts(ada: Bo
     assert len(zoe.list()) == 1
 
 
-def test_a_program_that_loses_the_variable_still_speaks_as_its_agent(ada: Boss, worker: Worker) -> None:
+@pytest.mark.parametrize("lost", ["HIBOSS_TOKEN", "HIBOSS_TOKEN HIBOSS_TOKEN_FILE"])
+def test_a_program_that_loses_its_variables_still_speaks_as_its_agent(
+    ada: Boss, worker: Worker, lost: str
+) -> None:
+    """Some harnesses keep every variable called *TOKEN* from their tools."""
     zoe = agent(worker.daemon)
     worker.program.does(
-        f"unset HIBOSS_TOKEN\nhiboss send {zoe.name} 'by the file' > /dev/null || exit 9\necho done"
+        f"unset {lost}\nhiboss send {zoe.name} 'by the file' > /dev/null || exit 9\necho done"
     )
     ada.tell(worker)
     assert worker.settled()["status"] == "completed"
     [sent] = zoe.list()
     assert (sent["from"], sent["text"]) == (worker.address, "by the file")
+
+
+def test_a_program_that_lost_everything_but_its_name_never_speaks_as_the_boss(
+    ada: Boss, worker: Worker
+) -> None:
+    zoe = agent(worker.daemon)
+    worker.program.does(
+        "unset HIBOSS_TOKEN HIBOSS_TOKEN_FILE HIBOSS_RUN\n"
+        f"hiboss send {zoe.name} 'as whom?' 2>&1 | grep 'code:' && echo done"
+    )
+    ada.tell(worker)
+    assert worker.settled()["text"] == "code: agent_not_named\ndone"
+    assert zoe.list() == []
 
 
 @pytest.mark.parametrize("end", ["echo done", "exit 3", "cancel"])

@@ -96,10 +96,6 @@ def _providers() -> Iterator[Row]:
             {"provider": "none", "url": "https://example.org/"},
         ):
             yield row(name, {"name": agent, **given}, "invalid_params", "without a provider")
-    # One that is taken away: what was said beside it is not kept either.
-    yield row(
-        "agent.set", {"name": "thinker", "url": "https://example.org/"}, "bad_provider", "--url|--command"
-    )
 
 
 def _options() -> Iterator[Row]:
@@ -289,7 +285,18 @@ def _users() -> Iterator[Row]:
         ("token.rotate", "user token rotate --name"),
     ):
         name = f"user.{verb}"
-        for value in ("", "parted", "user:ann", "nex", "boss", "Boss", NUL, "' OR 1=1 --", ENDLESS):
+        for value in (
+            "",
+            "parted",
+            "user:parted",
+            "agent:ann",
+            "nex",
+            "boss",
+            "Boss",
+            NUL,
+            "' OR 1=1 --",
+            ENDLESS,
+        ):
             yield row(name, {"name": value}, "unknown_user", f"{shown(value)}|user list")
         yield row(name, {"name": "an"}, "unknown_user", "an |ann?", f"{command} an")
         yield row(name, {"name": "boss"}, "unknown_user", "boss", f"{command} boss")
