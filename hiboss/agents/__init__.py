@@ -5,7 +5,7 @@
 - `turn_input`: what a run is given: the text of the turn, the environment, the workspace
 - `live_output`: what a run has reported so far, in memory, for those who follow it
 - `child_process`: one program: start it, feed it, read it, end it
-- `process_search`: find, stop and end all processes of a run
+- `process_control`: find, stop and end all processes of a run
 - `providers/`: how an agent thinks: a program, a webhook, the built-in demo
 
 Not here: the rules of a run in the database (hiboss/store/run_*.py) and the operations `run.*` and

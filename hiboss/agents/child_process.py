@@ -11,7 +11,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from . import process_search
+from . import process_control
 
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
@@ -101,8 +101,8 @@ class Process:
         """
         child = self._child
         assert child is not None
-        mark = None if by_itself else self._env.get(process_search.MARK)
-        await process_search.end_session(
+        mark = None if by_itself else self._env.get(process_control.MARK)
+        await process_control.end_session(
             child.pid, mark=mark, leader_gone=lambda: child.returncode is not None
         )
 
@@ -146,7 +146,7 @@ async def _shielded(ending: Awaitable[object]) -> None:
 
 async def _read_rest(child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]]) -> None:
     """Read what is still in the pipes, for a limited time: a process that left may keep them open."""
-    _, left = await asyncio.wait(pipes, timeout=process_search.STEP_SECONDS)
+    _, left = await asyncio.wait(pipes, timeout=process_control.STEP_SECONDS)
     for one in left:
         one.cancel()
     await asyncio.gather(*pipes, return_exceptions=True)

@@ -18,7 +18,7 @@ from ..core.envelope import measure
 from ..core.errors import HibossError
 from ..core.quoting import redact
 from ..store.run_start import Turn
-from . import process_search
+from . import process_control
 from .live_output import LiveOutput
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Execution:
         if pauses and self.pid is not None:
             self.paused, self._paused_at = True, self._clock()
             self._resumed.clear()
-            process_search.stop_all(self.pid)
+            process_control.stop_all(self.pid)
         return pauses
 
     def resume(self) -> bool:
@@ -111,7 +111,7 @@ class Execution:
             self._began_at += lasted
             self._alive_at += lasted
             self.paused = False
-            process_search.signal_all(process_search.members(self.pid), signal.SIGCONT)
+            process_control.signal_all(process_control.members(self.pid), signal.SIGCONT)
             self._resumed.set()
         return resumes
 

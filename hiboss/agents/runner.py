@@ -35,7 +35,7 @@ from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import process_search, turn_input
+from . import process_control, turn_input
 from .providers.registry import Providers
 from .run_execution import Execution, Limits, Outcome
 
@@ -225,7 +225,7 @@ class Runner:
 
     async def _store_pid(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
-        started = process_search.started_at(pid)
+        started = process_control.started_at(pid)
         await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
 
     def bounds(self) -> Bounds:
@@ -304,14 +304,14 @@ class Runner:
 async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
     """End the processes of runs whose daemon died. They are found by pid and start time, and by mark."""
     sessions = {
-        pid for pid, started in pids if started is not None and process_search.started_at(pid) == started
+        pid for pid, started in pids if started is not None and process_control.started_at(pid) == started
     }
-    for pid in await asyncio.to_thread(process_search.marked, marks):
+    for pid in await asyncio.to_thread(process_control.marked, marks):
         try:
             sessions.add(os.getsid(pid))
         except ProcessLookupError:
             pass
     sessions.discard(os.getsid(0))
     await asyncio.gather(
-        *(process_search.end_session(session, leader_gone=lambda: False) for session in sessions)
+        *(process_control.end_session(session, leader_gone=lambda: False) for session in sessions)
     )

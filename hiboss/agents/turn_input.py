@@ -13,7 +13,7 @@ from ..core import clock, envelope_json, rendering
 from ..core.paths import Home
 from ..store import due_envelopes, envelopes, run_history
 from ..store.connection import Connection
-from .process_search import MARK
+from .process_control import MARK
 
 # Variables of the daemon itself. They are not passed on: a run gets its own.
 _DAEMON_PREFIX = "HIBOSS_"

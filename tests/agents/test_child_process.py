@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from hiboss.agents import child_process, process_search
+from hiboss.agents import child_process, process_control
 from hiboss.agents.child_process import Process, ProcessResult
-from hiboss.agents.process_search import MARK
+from hiboss.agents.process_control import MARK
 from tests.support.shell_agents import SLEEP, STUBBORN, Program
 
 SECONDS = 30.0  # a limit for what must end; not an assertion about speed
@@ -23,13 +23,13 @@ SECONDS = 30.0  # a limit for what must end; not an assertion about speed
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough time to handle a signal, also on a busy machine."""
-    monkeypatch.setattr(process_search, "STEP_SECONDS", 1.0)
+    monkeypatch.setattr(process_control, "STEP_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def program(tmp_path: Path) -> Iterator[Program]:
     made = Program(tmp_path / "program")
     yield made
     for pid in made.pids:  # of a test that failed
-        process_search.signal_all(process_search.members(pid), signal.SIGKILL)
-    process_search.signal_all(carriers(made), signal.SIGKILL)
+        process_control.signal_all(process_control.members(pid), signal.SIGKILL)
+    process_control.signal_all(carriers(made), signal.SIGKILL)
 
 
 class Hand:
@@ -69,7 +69,7 @@ class Hand:
 
 def carriers(program: Program) -> list[int]:
     """Return the processes that carry the mark of a program."""
-    return process_search.marked(frozenset({f"mark of {program.directory}"}))
+    return process_control.marked(frozenset({f"mark of {program.directory}"}))
 
 
 def tell(story: Coroutine[Any, Any, None]) -> None:
@@ -116,13 +116,13 @@ def test_when_a_process_was_started_tells_it_from_another(program: Program) -> N
         hand = Hand(program)
         under_way = await hand.begin()
         await until(lambda: program.pids)
-        began = process_search.started_at(hand.pid)
+        began = process_control.started_at(hand.pid)
         assert began
-        assert began == process_search.started_at(hand.pid)
-        assert began != process_search.started_at(os.getpid())
+        assert began == process_control.started_at(hand.pid)
+        assert began != process_control.started_at(os.getpid())
         under_way.cancel()
         await asyncio.wait([under_way])
-        await until(lambda: process_search.started_at(hand.pid) is None)
+        await until(lambda: process_control.started_at(hand.pid) is None)
 
     tell(story())
 
@@ -135,9 +135,9 @@ def test_a_name_with_brackets_and_blanks_is_read_rightly(tmp_path: Path) -> None
         odd.symlink_to("/bin/sleep")
         hand = Process([str(odd), "1000"], str(tmp_path), {}, 1000)
         pid = await hand.start()
-        assert process_search.members(pid) == [pid]
+        assert process_control.members(pid) == [pid]
         await hand.end()
-        assert process_search.members(pid) == []
+        assert process_control.members(pid) == []
 
     tell(story())
 
@@ -150,7 +150,7 @@ def test_the_dead_whom_nobody_has_buried_are_no_members() -> None:
     try:
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed
         assert psutil.Process(child).status() == psutil.STATUS_ZOMBIE
-        assert process_search.members(child) == []
+        assert process_control.members(child) == []
     finally:
         os.waitpid(child, 0)
 
@@ -162,7 +162,7 @@ def test_processes_are_found_by_the_mark_they_carry(program: Program) -> None:
         under_way = await hand.begin()
         await until(lambda: len(carriers(program)) == 3)
         assert hand.pid in carriers(program)
-        assert process_search.marked(frozenset({"of nobody", f"mark of {program.directory}0"})) == []
+        assert process_control.marked(frozenset({"of nobody", f"mark of {program.directory}0"})) == []
         under_way.cancel()
         await asyncio.wait([under_way])
 
@@ -203,7 +203,7 @@ def test_one_that_will_not_hear_is_asked_twice_and_then_ended(program: Program, 
         ended = await under_way
         assert lines(program, "signals") == ["INT", "TERM"]
         assert ended.status == -signal.SIGKILL
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -215,11 +215,11 @@ def test_one_that_is_stopped_can_be_ended(program: Program, script: str) -> None
         hand = Hand(program)
         under_way = await hand.begin()
         await until(lambda: (program.directory / "ready").exists())
-        await until(lambda: len(process_search.members(hand.pid)) > 1)
-        process_search.signal_all(process_search.members(hand.pid), signal.SIGSTOP)
+        await until(lambda: len(process_control.members(hand.pid)) > 1)
+        process_control.signal_all(process_control.members(hand.pid), signal.SIGSTOP)
         under_way.cancel()
         await asyncio.wait([under_way])
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -244,11 +244,11 @@ def test_whatever_it_has_started_ends_with_it(program: Program, script: str) -> 
         hand = Hand(program)
         under_way = await hand.begin()
         await until(lambda: (program.directory / "ready").exists())
-        await until(lambda: len(process_search.members(hand.pid)) > 1)
+        await until(lambda: len(process_control.members(hand.pid)) > 1)
         under_way.cancel()
         await asyncio.wait([under_way])
         assert under_way.cancelled()
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -258,10 +258,10 @@ def test_one_that_starts_others_without_an_end_is_ended_with_the_last_of_them(pr
         program.does(f"trap '' INT TERM\nwhile :; do {SLEEP} & sleep 0.003; done")
         hand = Hand(program)
         under_way = await hand.begin()
-        await until(lambda: len(process_search.members(hand.pid)) > 20)
+        await until(lambda: len(process_control.members(hand.pid)) > 20)
         under_way.cancel()
         await asyncio.wait([under_way])
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -300,12 +300,12 @@ def test_cancelled_again_and_again_it_still_ends_all(program: Program) -> None:
         program.does(f"trap '' INT TERM\n{SLEEP} &\n{SLEEP}")
         hand = Hand(program)
         under_way = await hand.begin()
-        await until(lambda: len(process_search.members(hand.pid)) == 3)
+        await until(lambda: len(process_control.members(hand.pid)) == 3)
         while not under_way.done():
             under_way.cancel()
             await asyncio.sleep(0.01)
         assert under_way.cancelled()
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -375,7 +375,7 @@ def test_a_flood_is_heard_to_its_limit_and_ended(program: Program, script: str) 
         assert ended.too_much_output
         assert ended.status != 0
         assert hand.output == b"flood\n" * 8333 + b"fl"
-        assert process_search.members(hand.pid) == []
+        assert process_control.members(hand.pid) == []
 
     tell(story())
 
@@ -406,15 +406,15 @@ def test_where_there_is_no_proc_a_group_ends_as_a_whole(
         await until(lambda: b"began" in hand.output)
         born = psutil.Process(hand.pid).children()
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(process_search, "PROC", str(tmp_path / "none"))
-            assert process_search.members(hand.pid) == [-hand.pid]
-            assert process_search.started_at(hand.pid) is None
-            process_search.stop_all(hand.pid)
+            elsewhere.setattr(process_control, "PROC", str(tmp_path / "none"))
+            assert process_control.members(hand.pid) == [-hand.pid]
+            assert process_control.started_at(hand.pid) is None
+            process_control.stop_all(hand.pid)
             under_way.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await under_way
             await until(
-                lambda: process_search.members(hand.pid) == []
+                lambda: process_control.members(hand.pid) == []
             )  # a process that ended stays until somebody waits for it
         assert len(born) == 2
         assert [one for one in born if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiboss.agents import process_search
+from hiboss.agents import process_control
 from hiboss.agents.providers.command import Command, OutputReader
 from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import Answer, OnProgress, Progress, TurnInput, Usage
@@ -23,7 +23,7 @@ SECONDS = 30.0  # a limit for what must end; not an assertion about speed
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def take_turn(
     progress: list[Progress] = []
 
     async def started(pid: int) -> None:
-        assert process_search.members(pid)
+        assert process_control.members(pid)
 
     async def story() -> Answer:
         task: TurnInput = plain_task(program.directory, **facts)

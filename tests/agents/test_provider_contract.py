@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.agents import process_search
+from hiboss.agents import process_control
 from hiboss.agents.providers.registry import BUILT_IN
 from hiboss.core.contracts.failures import LaneError, Refused, TurnError
 from hiboss.core.contracts.provider import Answer, Progress, TurnInput
@@ -25,7 +25,7 @@ def _named(rig: type[Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_search, "STEP_SECONDS", 0.2)  # no program here needs time to end
+    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)  # no program here needs time to end
 
 
 @pytest.fixture(params=RIGS, ids=_named)
@@ -369,7 +369,7 @@ def test_one_who_left_on_purpose_holds_up_nobody(tmp_path: Path) -> None:
         async with CommandRig(tmp_path) as rig:
             rig.program("setsid sleep 30 &\nsleep 0.1\necho done\n")
             assert (await Turn(rig).ends()).text == "done"
-            process_search.signal_all(rig.left_behind(), 9)
+            process_control.signal_all(rig.left_behind(), 9)
 
     asyncio.run(story())
 

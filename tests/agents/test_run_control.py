@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hiboss.agents import process_search
+from hiboss.agents import process_control
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
 from tests.support.parties import Party, agent
@@ -54,7 +54,7 @@ def states(worker: Worker, run: str) -> list[str]:
     """Return the states of the processes of a run: sleeping, stopped, …"""
     [row] = rows(worker.daemon, "SELECT pid FROM run WHERE id = ?", int(run[1:]))
     found = []
-    for pid in process_search.members(row["pid"]):
+    for pid in process_control.members(row["pid"]):
         try:
             found.append(psutil.Process(pid).status())
         except psutil.NoSuchProcess:
@@ -71,7 +71,7 @@ def test_the_process_of_a_run_is_recorded_with_its_start(ada: Boss, worker: Work
     run = worker.under_way()
     [pid] = worker.program.pids
     [row] = rows(worker.daemon, "SELECT pid, pid_started FROM run WHERE id = ?", int(run["id"][1:]))
-    assert (run["pid"], row["pid"], row["pid_started"]) == (pid, pid, process_search.started_at(pid))
+    assert (run["pid"], row["pid"], row["pid_started"]) == (pid, pid, process_control.started_at(pid))
     assert (run["envelopes"], run["ended_at"], run["provider"]) == ([number], None, "command")
     assert worker.status()["state"] == "running"
     assert psutil.Process(pid).ppid() == worker.daemon.pid

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.agents import process_search
+from hiboss.agents import process_control
 from hiboss.cli.daemon_process import holder
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, set_up, wait_until
@@ -135,7 +135,7 @@ def test_a_stranger_with_the_number_of_a_former_process_is_left_alone(
     number = ada.tell(worker)
     run = worker.under_way()
     own.kill()
-    process_search.signal_all(worker.program.pids, signal.SIGKILL)
+    process_control.signal_all(worker.program.pids, signal.SIGKILL)
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
         try:
             with own.database() as database:  # as if the system had used the pid again

@@ -288,7 +288,6 @@ def _users() -> Iterator[Row]:
         for value in (
             "",
             "parted",
-            "user:parted",
             "agent:ann",
             "nex",
             "boss",
