@@ -20,7 +20,7 @@ import psutil
 from hiboss.core.settings import DEFAULTS
 from hiboss.daemon.lock import Lock
 from hiboss.routing.scheduler import Scheduler
-from hiboss.store import wakeups
+from hiboss.store import overdue
 from hiboss.store.store import Store
 from hiboss.testing.running_daemon import RunningDaemon
 
@@ -79,7 +79,7 @@ class _Wake:
 
 
 async def _look(store: Store, scheduler: Scheduler) -> None:
-    store.read(wakeups.next_wake)
+    store.read(overdue.next_wake)
 
 
 async def _catch_up(store: Store, scheduler: Scheduler) -> None:

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.address import BOSS
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import schedules, wakeups
+from ..store import overdue, schedules
 from ..store.boss import change_boss, find_boss
 from ..store.group_commit import Tx
 from .auth import Caller
@@ -60,7 +60,7 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
         change_boss(tx, name, zone)
         if zone is not None:
             schedules.follow_boss(tx, now)
-        return wakeups.next_wake(tx)
+        return overdue.next_wake(tx)
 
     nearest = await context.write(caller, write)
     if nearest is not None:

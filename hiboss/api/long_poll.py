@@ -19,7 +19,7 @@ from .envelopes import envelopes_json
 from .operation import Level, Nothing, Params, operation
 from .request_limits import deadline
 
-DIGEST_MESSAGES = 10  # at most in one answer; its cursor skips none that it does not show
+MESSAGES_PER_ANSWER = 10  # at most in one answer; its cursor skips none that it does not show
 
 
 class Wait(Params):
@@ -134,7 +134,7 @@ async def _wait(
         due=True,
         statuses=(Status.PENDING, Status.DONE),
         oldest_first=True,
-        limit=min(context.settings.page_size, DIGEST_MESSAGES),
+        limit=min(context.settings.page_size, MESSAGES_PER_ANSWER),
         after=after,
     )
     with context.waiters.waiting(owner) as bell:

@@ -25,8 +25,8 @@ from ..routing.router import Router
 from ..routing.scheduler import Scheduler
 from ..routing.waiters import Waiters
 from ..store import bindings, notices
+from ..store.overdue import Woken
 from ..store.store import Store
-from ..store.wakeups import Woken
 
 log = logging.getLogger(__name__)
 

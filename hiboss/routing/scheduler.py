@@ -20,9 +20,9 @@ from ..core import clock
 from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import lanes, wakeups
+from ..store import lanes, overdue
+from ..store.overdue import Woken
 from ..store.store import Store
-from ..store.wakeups import Woken
 
 log = logging.getLogger(__name__)
 RETRY_MS = 1_000  # after the store could not be used
@@ -106,7 +106,7 @@ class Scheduler:
             await asyncio.sleep(0.001)
 
     def _overdue(self) -> bool:
-        nearest = self._store.read(wakeups.next_wake)
+        nearest = self._store.read(overdue.next_wake)
         return nearest is not None and nearest <= clock.now()
 
     async def _timer(self) -> None:
@@ -144,11 +144,11 @@ class Scheduler:
         await self._reopen_after_step(clock.now())
         while True:
             now = clock.now()
-            nearest = self._store.read(wakeups.next_wake)
+            nearest = self._store.read(overdue.next_wake)
             if nearest is None or nearest > now:
                 break
             crashpoint(ARRIVING)
-            woken = await self._store.write(lambda tx: wakeups.wake(tx, now))  # noqa: B023 - awaited here
+            woken = await self._store.write(lambda tx: overdue.wake(tx, now))  # noqa: B023 - awaited here
             crashpoint(ARRIVED)
             self._on_wake(woken)
         if nearest is not None:

@@ -4,7 +4,7 @@
 - `group_commit`: the one writer thread; `writer_cache`: what it keeps in memory between groups
 - `migrations`, `schema/`: the schema and its versions; `invariants`: what must be true of every database
 - `messages`: writes drafts; `envelopes`: reads, acknowledges, moves, cancels and retries envelopes
-- `due_envelopes`: what is due, in order; `wakeups`: the next time to act, and arrivals of deferred mail
+- `due_envelopes`: what is due, in order; `overdue`: the next time to act, and arrivals of deferred mail
 - `lanes`, `posts`, `leases`: delivery to channels, and claims of pull agents
 - `turn_selection`, `run_start`, `run_settlement`, `run_history`, `run_limits`: turns and runs of agents
 - `agents`, `agent_pauses`, `users`, `boss`, `tokens`, `policy`, `addresses`: who exists and who may do what

@@ -42,7 +42,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     recipients = _recipients(tx, draft, sender, parent)
     bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
     conversation = tx.cache.conversation((sender.id, *[r.id for r in recipients]), now)
-    # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (wakeups.py).
+    # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
     envelopes = tuple(

@@ -12,7 +12,7 @@ import pytest
 from hiboss.core import clock, rendering
 from hiboss.core.errors import NotFound, TooLate
 from hiboss.core.events import EnvelopesArrived
-from hiboss.store.wakeups import CHUNK
+from hiboss.store.overdue import CHUNK
 from hiboss.testing.frozen_clock import NOON
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import started, wait_until

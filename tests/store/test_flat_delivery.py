@@ -13,7 +13,7 @@ import pytest
 from hiboss.core.contracts.adapter import Inbound
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.envelope import Lane
-from hiboss.store import bindings, due_envelopes, envelopes, lanes, leases, platform_updates, posts, wakeups
+from hiboss.store import bindings, due_envelopes, envelopes, lanes, leases, overdue, platform_updates, posts
 from hiboss.store.connection import Connection
 from hiboss.store.envelopes import NEXT_START
 from hiboss.store.group_commit import Tx
@@ -106,9 +106,9 @@ def receiving(answers: str | None) -> Hot:
 
 
 HOT: dict[str, Hot] = {
-    "the next wake": lambda c, n: wakeups.next_wake(c),
-    "waking nothing": write(lambda tx, n: wakeups.wake(tx, NOW - 1)),
-    "waking ten": write(lambda tx, n: wakeups.wake(tx, NOW + DAY, 10)),
+    "the next wake": lambda c, n: overdue.next_wake(c),
+    "waking nothing": write(lambda tx, n: overdue.wake(tx, NOW - 1)),
+    "waking ten": write(lambda tx, n: overdue.wake(tx, NOW + DAY, 10)),
     "the oldest due": lambda c, n: due_envelopes.oldest(c),
     "due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 1, binding=MINE),
     "ten due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 10, binding=MINE),
@@ -140,7 +140,7 @@ def test_a_lane_does_not_walk_over_that_of_another_account_in_the_same_place(tmp
 def test_freeing_looks_only_at_what_was_in_hand(tmp_path: Path) -> None:
     free: dict[str, Hot] = {
         "free": write(lambda tx, n: lanes.free_holds(tx)),
-        "next wake": lambda c, n: wakeups.next_wake(c),
+        "next wake": lambda c, n: overdue.next_wake(c),
     }
     for population in ("pending", "deferred"):
         directory = tmp_path / population
@@ -156,8 +156,8 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
 
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
-        assert wakeups.next_wake(tx) == NOW + 1 and wakeups.wake(tx, NOW - 1).envelopes == []
-        assert len(wakeups.wake(tx, NOW + DAY, 10).envelopes) == 10
+        assert overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1).envelopes == []
+        assert len(overdue.wake(tx, NOW + DAY, 10).envelopes) == 10
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
         assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)) == 10
         assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.core.envelope import Status
-from hiboss.store import paging, poll_positions, schedules, wakeups
+from hiboss.store import overdue, paging, poll_positions, schedules
 from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
 from hiboss.store.paging import Position, Query
@@ -84,7 +84,7 @@ def polling(connection: Connection, size: int) -> None:
 
 
 HOT: dict[str, Hot] = {
-    "the next wake": lambda c, n: wakeups.next_wake(c),
+    "the next wake": lambda c, n: overdue.next_wake(c),
     "firing what is due": write(lambda tx, n: schedules.fire_due(tx, NOW)),
     "firing nothing": write(lambda tx, n: schedules.fire_due(tx, NOW - HOUR)),
     "one schedule": lambda c, n: schedules.get(c, n // 2, NEX_ID),
@@ -119,9 +119,9 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
 
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
-        assert wakeups.next_wake(tx) == NOW - 2
+        assert overdue.next_wake(tx) == NOW - 2
         assert len(schedules.fire_due(tx, NOW)) == 3 and len(schedules.list_all(connection, ADA_ID)) == 3
-        assert wakeups.next_wake(tx) == NOW + HOUR - 2
+        assert overdue.next_wake(tx) == NOW + HOUR - 2
         assert len(schedules.slots(connection, size + 1, 20)) == 20
         assert len(paging.page(connection, waiting(size)).ids) == 10
         tx.cache.flush()

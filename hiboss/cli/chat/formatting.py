@@ -6,10 +6,8 @@ The texts come from others: none may control the terminal or look like a header 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ...core import clock, rendering
-from ..table_layout import Column
 from ..text_layout import LONGEST, cut, flat, tame, wrapped
 from .conversation import ConversationClient, Envelope, LiveRun
 
@@ -98,47 +96,3 @@ def working(live: LiveRun, name: str, cells: int) -> list[str]:
 def tail(text: str, cells: int, number: int = LIVE_LINES) -> list[str]:
     """The last lines of a text on a terminal of this width."""
     return wrapped("\n".join(text.rstrip().splitlines()[-number:]), cells)[-number:]
-
-
-def status(found: dict[str, Any], timezone: str) -> dict[str, Any]:
-    """The state of an agent, as a record."""
-    zone = clock.zone(timezone)
-    times = {
-        name: found[name] and rendering.moment(found[name], zone)
-        for name in ("until", "oldest_unanswered_at")
-    }
-    return {
-        "agent": found["address"],
-        "state": found["state"],
-        "why": found["why"],
-        "until": times["until"],
-        "provider": found["provider"] or "none",
-        "due": found["due"],
-        "oldest-unanswered-at": times["oldest_unanswered_at"],
-        "running": ", ".join(one["id"] for one in found["running"]) or None,
-        "last-run": None if found["running"] else _ended(found["last_run"]),
-        "tokens-today": found["tokens_today"] or None,
-        "cost-today": found["cost_today"] or None,
-    }
-
-
-def _ended(run: dict[str, Any] | None) -> str | None:
-    if run is None:
-        return None
-    return f"{run['id']} {run['status']}" + (f": {run['error']}" if run["error"] else "")
-
-
-def team(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str]]]:
-    """All agents, as a table."""
-    headed = [
-        Column(title="agent", least=8),
-        Column(title="state", least=7),
-        Column(title="due", least=3, leaves=2),
-        Column(title="provider", least=7, leaves=3),
-        Column(title="why", least=8, leaves=1),
-    ]
-    rows = [
-        [one["name"], one["state"], str(one["due"] or ""), one["provider"] or "", one["why"] or ""]
-        for one in found
-    ]
-    return headed, rows

@@ -29,6 +29,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from ...core.errors import HibossError
 from .. import output
 from ..text_layout import cut, flat, wrapped
+from ..views import agents as views
 from . import formatting
 from .above_prompt import AbovePrompt, columns_to_fill
 from .conversation import ConversationClient, Envelope, OtherMail, is_away
@@ -261,11 +262,12 @@ class Screen:
 
     def _status(self) -> None:
         found = self.client.call("agent.status", name=self.client.other.address.removeprefix("agent:"))
-        facts = formatting.status(found["agent"], found["timezone"])
+        facts = views.status_record(found["agent"], found["timezone"])
         self._above.print(lambda: [*output.record_lines(facts), ""])
 
     def _agents(self) -> None:
-        headed, rows = formatting.team(self.client.call("agent.team")["team"])
+        found = self.client.call("agent.team")
+        headed, rows = views.team_table(found["team"], found["timezone"])
         self._above.print(lambda: [*output.table_lines(headed, rows)[0], ""])
 
     def _cancel(self) -> None:

@@ -65,7 +65,7 @@ def status(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
     else:
-        output.record(_status(result["agent"], result["timezone"]))
+        output.record(status_record(result["agent"], result["timezone"]))
         _show_cure([result["agent"]])
 
 
@@ -76,8 +76,14 @@ def team(result: dict[str, Any]) -> None:
         return
     zone, found = result["timezone"], result["team"]
     if not found or not output.on_terminal(sys.stdout):
-        output.records((_status(one, zone) for one in found), empty="no-agents")
+        output.records((status_record(one, zone) for one in found), empty="no-agents")
         return
+    output.table(*team_table(found, zone))
+    _show_cure(found)
+
+
+def team_table(found: list[dict[str, Any]], zone: str) -> tuple[list[Any], list[list[str]]]:
+    """The columns and rows of the team."""
     from ..table_layout import Column
 
     headed = [
@@ -88,8 +94,7 @@ def team(result: dict[str, Any]) -> None:
         Column(title="last run", least=8, leaves=1),
         Column(title="why", least=8, most=60, leaves=3),
     ]
-    output.table(headed, [_row(one, zone) for one in found])
-    _show_cure(found)
+    return headed, [_row(one, zone) for one in found]
 
 
 def _show_cure(found: list[dict[str, Any]]) -> None:
@@ -115,7 +120,8 @@ def _last_run(one: dict[str, Any] | None) -> str | None:
     return None if one is None else f"{one['id']} {one['status']}"
 
 
-def _status(one: dict[str, Any], zone: str) -> dict[str, Any]:
+def status_record(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    """The state of an agent, by key; None where there is nothing to say."""
     known = {name: one[name] for name in ("name", "address", "mode", "provider", "state", "why")}
     known_times = ("until", "oldest_unanswered_at", "last_seen_at", "counted_since")
     times = {name: moment(one[name], zone) for name in known_times}
