@@ -176,7 +176,13 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
     if not fields:
-        known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
+        known = (
+            *agents.FIELDS,
+            "provider",
+            "command",
+            "url",
+            *(limit.replace("_", "-") for limit in agents.LIMITS),
+        )
         detail = f"nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
         raise InvalidParams(detail=detail)
 
@@ -281,7 +287,7 @@ def _choose(
     provider = fields["provider"] if "provider" in fields else before and before["provider"]
     if fields.get("mode") == "run" and provider is None:
         choice.undo()
-        raise NoProvider(name=params.name)
+        raise NoProvider(name=params.name, verb="register" if before is None else "set")
     return choice
 
 

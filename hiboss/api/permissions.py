@@ -117,5 +117,6 @@ def _permission(context: Context, name: str, word: str) -> AgentPermission:
     return {
         "name": name,
         "level": word,
-        "may": sorted(name for name, needed in context.policy.levels.items() if needed <= level),
+        # Without those that need no token: they say nothing about this agent.
+        "may": sorted(name for name, needed in context.policy.levels.items() if Level.OPEN < needed <= level),
     }

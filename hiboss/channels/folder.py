@@ -52,7 +52,7 @@ class FolderAdapter:
         """Return the account, its settings and the places it may post to."""
         path = given.get("path")
         if not path or not os.path.isabs(path):
-            raise Refused("a folder needs an absolute path (--path DIR)")
+            raise Refused("a folder needs the absolute path of a directory (--path DIR)")
         root = os.path.realpath(path)
         home = os.path.realpath(given["home"])
         if os.path.commonpath([root, home]) in (root, home):

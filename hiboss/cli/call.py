@@ -38,7 +38,7 @@ def _call(home: Home, method: str, params: dict[str, Any], token: str | None, ti
         wanted["token"] = token
     _check_utf8(wanted)
     notice_other_version(home)
-    with output.ProgressBar(f"waiting for {method}") as waiting:
+    with output.ProgressBar("waiting for the daemon") as waiting:
         return client.call(home, method, wanted, timeout=timeout, waiting=waiting)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _socket  # `socket` wraps it in enums that take 4 ms to make
 import json
-import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -66,8 +65,8 @@ def call(
 
 
 def start_command(home: Home) -> str:
-    """The command that starts a daemon in this home; a new home is set up by the same command."""
-    return "hiboss daemon start" if os.path.exists(home.database) else "hiboss up"
+    """The command that starts a daemon in this home; `hiboss up` also sets it up."""
+    return "hiboss daemon start" if home.has_profile("boss") else "hiboss up"
 
 
 def unwrap(response: dict[str, Any]) -> Any:

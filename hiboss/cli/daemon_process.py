@@ -83,8 +83,11 @@ def _read_report(reader: int, process: subprocess.Popen[bytes]) -> dict[str, Any
     return report
 
 
-def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
-    """Call an operation while no daemon runs, in a process that lives for this one call."""
+def call_once(home: Home, method: str, params: dict[str, Any], doing: str) -> Any:
+    """Call an operation while no daemon runs, in a process that lives for this one call.
+
+    `doing` is what the progress bar says.
+    """
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
     process = subprocess.Popen(
         [sys.executable, "-m", "hiboss.daemon", "--once"],
@@ -96,7 +99,7 @@ def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
     )
     with process:
         try:
-            answer, complaint = _outputs(process, request.encode(), method)
+            answer, complaint = _outputs(process, request.encode(), doing)
         finally:
             if process.poll() is None:  # interrupted
                 process.kill()
@@ -106,10 +109,10 @@ def call_once(home: Home, method: str, params: dict[str, Any]) -> Any:
     return unwrap(json.loads(answer))
 
 
-def _outputs(process: subprocess.Popen[bytes], given: bytes, method: str) -> tuple[bytes, bytes]:
+def _outputs(process: subprocess.Popen[bytes], given: bytes, doing: str) -> tuple[bytes, bytes]:
     """What the process wrote to standard output and standard error, once it has ended."""
     words: bytes | None = given
-    with output.ProgressBar(f"waiting for {method}, without a daemon") as waiting:
+    with output.ProgressBar(doing) as waiting:
         while True:
             try:
                 return process.communicate(words, timeout=SLICE)

@@ -48,7 +48,8 @@ Token = Annotated[
     Text,
     flag("--token", "TOKEN", "Use this token: @FILE reads a file, - standard input. Or set HIBOSS_TOKEN."),
 ]
-As = Annotated[Text, flag("--as", "NAME", "Act as NAME, with the token stored here; by default boss.")]
+SPEAK_AS = "Speak as NAME, with the token stored here; by default the boss (in an agent's shell, name one)."
+As = Annotated[Text, flag("--as", "NAME", SPEAK_AS)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_switch_json)]
 Yes = Annotated[bool, flag("--yes", None, "Do not ask.", "-y")]
 Profile = Annotated[

@@ -251,12 +251,13 @@ def get(connection: Tx | Connection, lane: Lane) -> Row | None:
 
 
 def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
-    """Return the lanes of a place: one for each binding that may, or might, post there."""
+    """Return the lanes of an address: an agent's own, or one for each binding that may post there."""
     rows = connection.execute(
         """
         SELECT binding FROM lane WHERE address = ?1
         UNION SELECT c.binding FROM contact c JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL
         WHERE c.address = ?1
+        UNION SELECT NULL FROM agent WHERE address = ?1 AND deleted_at IS NULL
         """,
         (address,),
     ).fetchall()
@@ -310,7 +311,7 @@ def list_all(connection: Connection) -> list[Row]:
         FROM (SELECT c.address AS id, c.binding FROM contact c
               JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL WHERE c.address IS NOT NULL
               UNION SELECT address, binding FROM lane) p
-        JOIN address a ON a.id = p.id
+        JOIN address a ON a.id = p.id AND a.retired_at IS NULL
         LEFT JOIN lane l ON l.address = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
         ORDER BY a.fold, p.binding
         """

@@ -110,7 +110,7 @@ def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
     entry = tx.cache.live_address(sender)
     if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
         entry = None  # the name now belongs to another agent, registered during the run
-    to = _others(tx, turn.reply_conversation, entry.id) if entry else []
+    to = _recipients(tx, turn, entry.id) if entry else []
     if entry is None or not to:
         return None
     draft = Draft(
@@ -126,6 +126,21 @@ def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
         hops=turn.hops + 1,
     )
     return messages.insert(tx, draft, now)
+
+
+def _recipients(tx: Tx, turn: Turn, sender: int) -> list[Address]:
+    """Return who gets the answer: the conversation; or who gave a background task in an agent's name."""
+    if turn.kind == "background":
+        row = tx.execute(
+            """
+            SELECT a.kind, a.name FROM message m JOIN address a ON a.id = m.caller
+            WHERE m.id = ? AND m.caller <> m.sender AND a.retired_at IS NULL
+            """,
+            (turn.reply_message,),
+        ).fetchone()
+        if row is not None:
+            return [Address(row["kind"], row["name"])]
+    return _others(tx, turn.reply_conversation, sender)
 
 
 def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:

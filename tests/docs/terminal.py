@@ -15,6 +15,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -33,7 +34,8 @@ _TYPED = re.compile(r"^you  \S+\n(.+)$", re.MULTILINE)
 _DIFFERS = re.compile(r"\d\d:\d\d(?::\d\d \([\w/]+\))?|(?<=Hello )\w+(?=!)")
 _REFUSED = re.compile(r"# refused: (\w+)$")
 _WARNED = re.compile(r"^(error|warning|Usage|Traceback)\b", re.MULTILINE)
-LAST_STEP = "--provider command"  # in the last line that `hiboss up` prints
+LAST_STEP = '--command "'  # in the last line that `hiboss up` prints
+_HOME = re.compile(r"(export HIBOSS_HOME=|unset HIBOSS_HOME)")
 _EMPTY = re.compile(r"no-[a-z]+: true\n")
 
 
@@ -46,6 +48,9 @@ class Terminal:
 
     def __init__(self, directory: Path, *, installed: bool) -> None:
         self.home = Home(str(directory / ".hiboss"))
+        self._homes = [self.home]  # a page may choose another one
+        # Not below `directory`: the path of a socket must be short.
+        self._temporary = tempfile.TemporaryDirectory(prefix="reader_")
         self.place = directory / "repository"
         self.place.mkdir()
         for entry in ROOT.iterdir():
@@ -62,6 +67,7 @@ class Terminal:
             "PATH": f"{BIN}:{os.environ['PATH']}" if installed else os.environ["PATH"],
             "HOME": str(directory),
             "HIBOSS_HOME": str(self.home),
+            "TMPDIR": self._temporary.name,
             "LANG": "C.UTF-8",
             "PIP_NO_INDEX": "1",  # tests install nothing
         }
@@ -89,16 +95,9 @@ class Terminal:
                 os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
                 process.communicate(timeout=SECONDS)
         finally:
-            self.stop_daemon()
-
-    def stop_daemon(self) -> None:
-        try:
-            pid = int(Path(self.home.pid_file).read_text().split()[0])
-        except (FileNotFoundError, IndexError):
-            return
-        if not gone(pid):
-            os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: gone(pid))
+            for home in self._homes:
+                stop_daemon(home)
+            self._temporary.cleanup()
 
     # --- blocks --------------------------------------------------------------------------
 
@@ -141,6 +140,15 @@ class Terminal:
             raise Drifted(f"{command}\nended with {status}:\n{said or self.printed}")
         elif _EMPTY.fullmatch(self.printed):
             raise Drifted(f"{command}\nshows the reader nothing: {self.printed}")
+        if _HOME.match(command):
+            self._change_home()
+
+    def _change_home(self) -> None:
+        """Use the home that the shell now uses, also for programs, queries and conversations."""
+        _, path, _ = self._run('printf %s "${HIBOSS_HOME:-$HOME/.hiboss}"')
+        self.home = Home(path)
+        self._homes.append(self.home)
+        self.environment["HIBOSS_HOME"] = path
 
     def _run(self, command: str) -> tuple[int, str, str]:
         assert self._shell.stdin and self._shell.stdout
@@ -219,6 +227,16 @@ class Terminal:
         if status:
             raise Drifted(f"{command}\nended with {status}:\n{screen.text}")
         self.printed = self._expected
+
+
+def stop_daemon(home: Home) -> None:
+    try:
+        pid = int(Path(home.pid_file).read_text().split()[0])
+    except (FileNotFoundError, IndexError):
+        return
+    if not gone(pid):
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: gone(pid))
 
 
 def _answers(lines: list[str]) -> list[str]:

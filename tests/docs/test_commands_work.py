@@ -30,11 +30,18 @@ def test_the_pages_with_commands_are_those_expected() -> None:
 @pytest.mark.parametrize("path", WITH_BLOCKS)
 def test_a_reader_can_follow_the_page(path: str, tmp_path: Path) -> None:
     page = Page.read(path)
-    starts = any("make up" in block.body for block in page.blocks("sh"))
-    with Terminal(tmp_path, installed=not starts) as terminal:
-        if not starts:  # such a page says that it needs a running daemon
-            terminal.type("hiboss up --detach")
+    installs = any("make up" in block.body for block in page.blocks("sh"))
+    with Terminal(tmp_path, installed=not installs) as terminal:
         terminal.read(page)
+
+
+@pytest.mark.parametrize("path", [path for path in WITH_BLOCKS if path != "README.md"])
+def test_a_page_uses_a_home_of_its_own_and_stops_its_daemon(path: str) -> None:
+    lines = [line for block in Page.read(path).blocks("sh") for line in block.body.splitlines()]
+    assert lines[0].startswith('export HIBOSS_HOME="$(mktemp -d)"')
+    assert lines[1].startswith(("hiboss up --detach", "make up ARGS=--detach"))
+    assert lines[-2] == "hiboss daemon stop"
+    assert lines[-1].startswith("unset HIBOSS_HOME")
 
 
 def test_make_up_prints_the_second_command_of_the_readme(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
 def test_steering_a_lane_that_is_not_there_is_refused(daemon: RunningDaemon) -> None:
     for verb in ("retry", "pause", "resume"):
         assert boss(daemon).refusal(f"lane.{verb}", address="channel:scripted:nowhere") == "unknown_address"
-        assert boss(daemon).refusal(f"lane.{verb}", address="agent:nex") == "not_found"
+        assert boss(daemon).refusal(f"lane.{verb}", address="user:boss") == "not_found"
         assert boss(daemon).refusal(f"lane.{verb}", address="nowhere") == "unknown_address"
         assert boss(daemon).refusal(f"lane.{verb}", address="no:where") == "bad_address"
 

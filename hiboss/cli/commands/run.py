@@ -10,7 +10,7 @@ from ..call import call, timeout_for
 from ..options import After, As, Json, Number, Reason, Text, Token, argument, flag, noun
 from ..views import runs as views
 
-app = noun("List, show, follow and stop the runs of agents.")
+app = noun("List, show, follow, pause and cancel the runs of agents.")
 
 Id = Annotated[str, argument("ID", "The run, like r9; hiboss run list shows them.")]
 STATUS = Literal["running", "completed", "failed", "cancelled", "interrupted"]
@@ -79,7 +79,7 @@ def _newest_running(token: str | None, profile: str | None) -> str:
 
 @app.command()
 def cancel(id_: Id, reason: Reason = None, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Cancel a run: stop its program. Its envelopes fail and can be retried."""
+    """Cancel a run: end its program. Its envelopes fail and can be retried."""
     output.answer(call("run.cancel", {"id": id_, "reason": reason}, token=token, profile=as_))
 
 

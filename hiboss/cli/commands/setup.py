@@ -17,6 +17,8 @@ from ..daemon_process import call_once
 from ..options import Json, Text, flag, single_command
 
 app = single_command()
+DEMO = "demo"  # answers without a program, so that a new home works at once
+SETTING_UP = "setting up"
 
 BossName = Annotated[Text, flag("--boss-name", "NAME", "Your name; by default your login name.")]
 Timezone = Annotated[
@@ -25,7 +27,7 @@ Timezone = Annotated[
 AgentName = Annotated[Text, flag("--agent-name", "NAME", "Your first agent; by default nex.")]
 Provider = Annotated[
     Text,
-    flag("--provider", "NAME", "What gives that agent's answers, like demo; by default it fetches its mail."),
+    flag("--provider", "NAME", "What gives that agent's answers; by default demo. none: it fetches its mail."),
 ]
 
 
@@ -34,7 +36,7 @@ def setup(
     boss_name: BossName = None,
     timezone: Timezone = None,
     agent_name: AgentName = None,
-    provider: Provider = None,
+    provider: Provider = DEMO,
     json_: Json = False,
 ) -> None:
     """Set up this home: the boss, a first agent, and their tokens, which are shown only now.
@@ -51,7 +53,7 @@ def execute(
     timezone: str | None,
     agent_name: str | None,
     *,
-    provider: str | None = None,
+    provider: str | None = DEMO,
 ) -> dict[str, Any]:
     """Set up, through the daemon if one runs; ask for what was not given."""
     asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json
@@ -77,14 +79,14 @@ def _ask_zone(default: str) -> str:
 
 
 def call(home: Home, method: str, params: dict[str, Any]) -> Any:
-    with output.ProgressBar("setting up") as waiting:
+    with output.ProgressBar(SETTING_UP) as waiting:
         for tries_left in range(100, -1, -1):
             try:
                 return client.call(home, method, params, waiting=waiting)
             except DaemonUnreachable:
                 pass
             try:
-                return call_once(home, method, params)
+                return call_once(home, method, params, SETTING_UP)
             except Answered as error:  # another set-up is under way, or a daemon is starting
                 if error.stable_code != DaemonRunning.code or not tries_left:
                     raise

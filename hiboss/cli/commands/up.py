@@ -10,16 +10,15 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from ...core.errors import DaemonRunning
+from ...core.errors import DaemonRunning, HibossError
 from ...core.paths import Home
 from .. import output
-from ..call import notice_other_version
+from ..call import call, notice_other_version
+from ..chat.conversation import first_answering
 from ..daemon_process import spawn
 from ..options import Json, flag, single_command
 from . import setup
-from .setup import AgentName, BossName, Timezone
-
-DEMO = "demo"  # answers without a program, so that a new home works at once
+from .setup import DEMO, AgentName, BossName, Timezone
 
 app = single_command()
 
@@ -36,9 +35,10 @@ def up(
 ) -> None:
     """Set up this home if needed, and run the daemon here until Ctrl-C. Prints what to try next."""
     home = Home()
-    done = setup.execute(home, boss_name, timezone, agent_name, provider=DEMO)
+    done = setup.execute(home, boss_name, timezone, agent_name)
     if done["changed"] and not output.Mode.json:
         setup.show(done)
+    _note_unused(done, {"--boss-name": boss_name, "--timezone": timezone, "--agent-name": agent_name})
     if not detach:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler)
@@ -57,18 +57,16 @@ def up(
     sys.exit(_wait(process, lambda: _tell(home, done, facts)))
 
 
+def _note_unused(done: dict[str, Any], given: dict[str, str | None]) -> None:
+    """Print a note about options that only a first set-up uses."""
+    unused = [name for name, value in given.items() if value is not None]
+    if unused and not done["changed"]:
+        verb = "was" if len(unused) == 1 else "were"
+        output.note(f"This home is already set up; {' and '.join(unused)} {verb} not used.")
+
+
 def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
-    known = home.profiles()
-    agents = [done["agent_name"] or "", "nex", *known]
-    agent = next((name for name in agents if name != "boss" and name.lower() in known), "nex")
-    command = _this_command(home)
-    steps = {
-        f"Talk with {agent}:": f"{command} chat {agent}",
-        "Show the state of your agents:": f"{command} team",
-        f"Let a program of yours answer for {agent}, instead of the built-in demo:": (
-            f'{command} agent set {agent} --provider command --command "python agent.py"'
-        ),
-    }
+    steps = _steps(home, _this_command(home))
     if output.Mode.json:
         output.document((done if done["changed"] else {}) | facts | {"next": list(steps.values())})
         return
@@ -77,6 +75,33 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     for what, step in steps.items():
         output.line(f"  # {what}\n  {step}")
     sys.stdout.flush()  # the daemon keeps running: a reader of a pipe must get this now
+
+
+def _steps(home: Home, command: str) -> dict[str, str]:
+    """What to try next: what it does, and the command."""
+    found = _agents(home)
+    look = {"Show the state of your agents:": f"{command} team"}
+    if not found:
+        return {"Register an agent:": f"{command} agent register nex --provider {DEMO}"} | look
+    agent = first_answering(found)
+    name = agent["name"]
+    steps = {f"Talk with {name}:": f"{command} chat {name}"} | look
+    if agent["provider"] == DEMO:
+        steps[f"Let a program of yours answer for {name}, instead of the built-in demo:"] = (
+            f'{command} agent set {name} --workspace "$PWD" --command "python3 agent.py"'
+        )
+    return steps
+
+
+def _agents(home: Home) -> list[dict[str, Any]]:
+    """The agents; without a token that may list them, those whose tokens are stored here."""
+    try:
+        agents: list[dict[str, Any]] = call("agent.list", {})["agents"]
+    except HibossError:  # as in the shell of an agent: the daemon runs all the same
+        agents = [
+            {"name": name, "provider": None, "created_at": ""} for name in home.profiles() if name != "boss"
+        ]
+    return agents
 
 
 def _this_command(home: Home) -> str:

@@ -73,19 +73,19 @@ class OtherBox(NotFound):
 
 
 class UnknownRecipient(NotFound):
-    """nobody has the address {address}{hint}; nothing was sent. hiboss agent list shows who is here"""
+    """there is no agent, person or group {address}{hint}; nothing was sent. hiboss agent list and hiboss user list show who is here"""
 
     code = "unknown_recipient"
 
 
 class UnknownSender(NotFound):
-    """nobody has the address {address}{hint}; nothing was sent. hiboss agent list shows who can send"""
+    """there is no agent or person {address}{hint} that could send this; nothing was sent. hiboss agent list and hiboss user list show who is here"""
 
     code = "unknown_sender"
 
 
 class UnknownAddress(NotFound):
-    """nobody has the address {address}{hint}; hiboss agent list shows who is here"""
+    """there is no agent, person or group {address}{hint}; hiboss agent list and hiboss user list show who is here"""
 
     code = "unknown_address"
 
@@ -115,7 +115,7 @@ class UnknownOperation(NotFound):
 
 
 class NotBound(HibossError):
-    """{sender} cannot post to {address}: it has no {adapter} account that may post there; bind one with: hiboss agent bind"""
+    """{sender} cannot post to {address}: no {adapter} binding that it may use posts there; hiboss agent bindings shows them all, and hiboss agent bind NAME adds one"""
 
     code, rpc, http = "not_bound", -32005, 403
 
@@ -142,7 +142,7 @@ class NotSetUp(HibossError):
 
 
 class NameTaken(HibossError):
-    """the name {name} is taken (upper and lower case are the same name); choose another, or delete that agent first"""
+    """the name {name} is taken (upper and lower case are the same name); choose another, or delete the one that has it"""
 
     code, rpc, http = "name_taken", -32009, 409
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .base import EXIT_USAGE, HibossError
 
 # --- the errors of the protocol (JSON-RPC 2.0, section 5.1) --------------------------
@@ -59,15 +61,18 @@ class BadTime(InvalidParams):
 
 
 class BadDuration(InvalidParams):
-    """{value} is not a valid duration{why}; write for example 90s, 10m or 1h"""
+    """{value} is not a valid duration{why}; write for example 90s, 10m or 1h30m (units: h, m, s)"""
 
     code = "bad_duration"
 
 
 class NoProvider(InvalidParams):
-    """{name} has no provider; set one with: hiboss agent set {name} --provider command --command "python agent.py" (or webhook, or demo)"""
+    """{name} has no provider; choose one with: hiboss agent {verb} {name} --provider demo (or --command "python3 agent.py", or --url URL)"""
 
     code = "no_provider"
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(**{"verb": "set", **facts})
 
 
 class BadProvider(InvalidParams):
