@@ -19,8 +19,8 @@ INTRO = """
 `hiboss COMMAND --help` shows the same for one command. Every command takes `--json`. Results go to
 standard output, errors and notes to standard error.
 
-A command acts as the one that `--token` names, else `--as`, else `HIBOSS_TOKEN`, else `HIBOSS_TOKEN_FILE`,
-else as the boss. In a run, and in the shell of a known harness, it never acts as the boss by default: there
+A command speaks as the one that `--token` names, else `--as`, else `HIBOSS_TOKEN`, else `HIBOSS_TOKEN_FILE`,
+else as the boss. In a run, and in the shell of a known harness, it never speaks as the boss by default: there
 the agent must be named.
 """
 STATUSES = {

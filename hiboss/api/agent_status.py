@@ -96,6 +96,7 @@ async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     params=Pause,
     result=AgentChange,
     errors=(errors.UnknownAgent, errors.TooLarge, errors.BadText),
+    changes="agent",
 )
 async def pause(context: Context, caller: Caller, params: Pause) -> AgentChange:
     """Pause an agent: it gets no more turns and its mail waits. A run under way continues."""
@@ -110,7 +111,14 @@ async def pause(context: Context, caller: Caller, params: Pause) -> AgentChange:
     return {"name": name, "changed": changed}
 
 
-@operation("agent.resume", level=Level.BOSS, params=ByName, result=AgentChange, errors=(errors.UnknownAgent,))
+@operation(
+    "agent.resume",
+    level=Level.BOSS,
+    params=ByName,
+    result=AgentChange,
+    errors=(errors.UnknownAgent,),
+    changes="agent",
+)
 async def resume(context: Context, caller: Caller, params: ByName) -> AgentChange:
     """Resume a paused agent. If a limit paused it, it may use the same amount again."""
     now, bounds = clock.now(), context.runner.bounds()

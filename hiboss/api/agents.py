@@ -17,7 +17,6 @@ from ..core.errors import (
     BadName,
     BadProvider,
     BadText,
-    BossOnly,
     InvalidParams,
     NameTaken,
     NoProvider,
@@ -28,7 +27,7 @@ from ..store import agent_pauses, agents, bindings, lanes, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import provider_settings
-from .auth import Caller, check_own_or_boss
+from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, operation
 
@@ -167,11 +166,11 @@ def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
     level=Level.BOSS,
     params=AgentFields,
     result=ChangedAgent,
-    errors=(UnknownAgent, BossOnly, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
+    errors=(UnknownAgent, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
+    changes="agent",
 )
 async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
     """Change an agent; an empty text removes what was set."""
-    check_own_or_boss(caller, params.name, "changing another agent")
     before = context.store.read(lambda c: agents.get(c, params.name))
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
@@ -222,11 +221,15 @@ async def _write_choice(
 
 
 @operation(
-    "agent.delete", level=Level.BOSS, params=ByName, result=DeletedAgent, errors=(UnknownAgent, BossOnly)
+    "agent.delete",
+    level=Level.BOSS,
+    params=ByName,
+    result=DeletedAgent,
+    errors=(UnknownAgent,),
+    changes="agent",
 )
 async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAgent:
     """Delete an agent: its tokens end, and mail still waiting for it fails. All mail is kept."""
-    check_own_or_boss(caller, params.name, "deleting another agent")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:

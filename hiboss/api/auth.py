@@ -132,8 +132,8 @@ def check_level(caller: Caller, needed: Level) -> None:
     raise Forbidden(operation=caller.right, needed=needed.word, caller=caller.name, level=caller.level.word)
 
 
-def check_own_or_boss(caller: Caller, name: str, what: str) -> None:
-    """Raise unless the caller has this name or is the boss. No policy lets an agent change another one."""
-    own = caller.address is not None and caller.address.fold in (name.lower(), f"agent:{name}".lower())
+def check_may_change(caller: Caller, changed: Address, operation: str) -> None:
+    """Raise unless the caller changes itself or is the boss. No policy lets anybody change another one."""
+    own = caller.address is not None and caller.address.fold == changed.fold
     if not (caller.is_boss or own):
-        raise BossOnly(what=what, caller=caller.name)
+        raise BossOnly(what=f"{operation} for {changed}", caller=caller.name)

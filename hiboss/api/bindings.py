@@ -63,6 +63,7 @@ class BindingList(TypedDict):
     params=Bind,
     result=BindResult,
     errors=(UnknownAgent, UnknownAdapter, BindingTaken, InvalidParams),
+    changes="agent",
 )
 async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
     """Bind an agent to a place on a platform: it posts there, and receives what comes from there."""
@@ -95,6 +96,7 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
     params=Unbind,
     result=UnbindResult,
     errors=(UnknownAgent, UnknownAdapter, UnknownBinding, InvalidParams),
+    changes="agent",
 )
 async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResult:
     """Unbind an agent from a place. Without agents the binding ends, and what waits for it fails."""

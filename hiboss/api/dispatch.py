@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ..core.address import Address
 from ..core.errors import (
     BadToken,
     DaemonUnreachable,
@@ -42,7 +43,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     turn_preview,
     users,
 )
-from .auth import OWNER, Caller
+from .auth import OWNER, Caller, check_may_change
 from .context import Context
 from .operation import REGISTRY, Operation, Params
 from .param_errors import explain
@@ -72,7 +73,11 @@ class Dispatcher:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
             caller = caller or self._authorize(operation, proof)
-            return await operation.run(self._context, caller, _check(operation, given))
+            checked = _check(operation, given)
+            if operation.changes is not None:
+                name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
+                check_may_change(caller, Address(operation.changes, name), operation.name)
+            return await operation.run(self._context, caller, checked)
         except HibossError:
             raise
         except Exception as error:

@@ -7,12 +7,12 @@ from typing_extensions import TypedDict
 
 from ..core import clock
 from ..core.envelope import Lane
-from ..core.errors import BadAddress, NotFound, UnknownAddress
+from ..core.errors import BadAddress, BossOnly, NotFound, UnknownAddress
 from ..store import lanes
 from ..store.connection import Row
 from ..store.group_commit import Tx
-from .addresses import address_id
-from .auth import Caller
+from .addresses import address_id, resolve
+from .auth import Caller, check_may_change
 from .context import Context
 from .operation import ChangedCount, Level, Nothing, Params, operation
 
@@ -38,7 +38,7 @@ class LaneList(TypedDict):
     timezone: str
 
 
-_ERRORS = (BadAddress, UnknownAddress, NotFound)
+_ERRORS = (BadAddress, UnknownAddress, NotFound, BossOnly)
 
 
 @operation("lane.list", level=Level.PRIVILEGED, result=LaneList)
@@ -51,7 +51,7 @@ async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
 @operation("lane.retry", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Retry a waiting lane now instead of at its next time."""
-    found = _lanes(context, params.address)
+    found = _lanes(context, caller, params.address)
 
     def write(tx: Tx) -> int:
         return sum(lanes.reopen(tx, lane, ("waiting",)) for lane in found)
@@ -64,7 +64,7 @@ async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedC
 @operation("lane.pause", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Pause a lane; its envelopes wait, in order, until it is resumed."""
-    found = _lanes(context, params.address)
+    found = _lanes(context, caller, params.address)
     now = clock.now()
 
     def write(tx: Tx) -> int:
@@ -76,7 +76,7 @@ async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedC
 @operation("lane.resume", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Resume a paused lane at once."""
-    found = _lanes(context, params.address)
+    found = _lanes(context, caller, params.address)
 
     def write(tx: Tx) -> int:
         return sum(lanes.reopen(tx, lane, ("paused",)) for lane in found)
@@ -91,8 +91,11 @@ def _wake(context: Context, found: list[Lane]) -> None:
     context.runner.wake([lane.address for lane in found if lane.binding is None])
 
 
-def _lanes(context: Context, text: str) -> list[Lane]:
-    """Return the lanes of an address; raises NotFound when it has none."""
+def _lanes(context: Context, caller: Caller, text: str) -> list[Lane]:
+    """Return the lanes of an address that the caller may change; raises NotFound when it has none."""
+    address = resolve(context.store, text)
+    if address.kind != "channel":
+        check_may_change(caller, address, caller.right)
     number = address_id(context.store, text)
     found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from ..core.errors import HibossError
+from ..core.errors import BossOnly, HibossError
 
 
 class Level(IntEnum):
@@ -65,6 +65,7 @@ class Operation:
     fixed: bool  # no policy can change its level
     waits: bool  # it may take long; later requests of the connection are answered before it
     offline: bool  # the owner of the home may call it while no daemon runs
+    changes: str | None  # it changes the agent or person that its parameter `name` names
     run: Handler
 
     @property
@@ -85,8 +86,14 @@ def operation(
     fixed: bool = False,
     offline: bool = False,
     waits: bool = False,
+    changes: Literal["agent", "user"] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Declare an operation. The handler's docstring is its summary in the reference."""
+    """Declare an operation. The handler's docstring is its summary in the reference.
+
+    `changes`: it changes the agent or person named by `name`; only the boss may do that to others.
+    """
+    if changes is not None:
+        errors = (*errors, BossOnly)
 
     def declare(handler: Handler) -> Handler:
         assert name not in REGISTRY, name
@@ -100,6 +107,7 @@ def operation(
             fixed=fixed or level is Level.OPEN,
             offline=offline,
             waits=waits,
+            changes=changes,
             run=handler,
         )
         return handler

@@ -10,11 +10,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock
-from ..core.errors import BossOnly, UnknownAgent
+from ..core.errors import UnknownAgent
 from ..store import agent_pauses, agents, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
-from .auth import Caller, check_own_or_boss
+from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, operation
 
@@ -47,11 +47,11 @@ class RevokedTokens(TypedDict):
     level=Level.BOSS,
     params=Rotate,
     result=RotatedToken,
-    errors=(UnknownAgent, BossOnly),
+    errors=(UnknownAgent,),
+    changes="agent",
 )
 async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedToken:
     """Give an agent a new token, shown only in this answer; its old ones end at the same moment."""
-    check_own_or_boss(caller, params.name, "a new token for another agent")
     name = context.store.read(lambda c: agents.get(c, params.name))["name"]
 
     def holder(tx: Tx) -> int:
@@ -94,11 +94,11 @@ async def give_new_token(
     level=Level.BOSS,
     params=ByName,
     result=RevokedTokens,
-    errors=(UnknownAgent, BossOnly),
+    errors=(UnknownAgent,),
+    changes="agent",
 )
 async def revoke(context: Context, caller: Caller, params: ByName) -> RevokedTokens:
     """Revoke all tokens of an agent. It is paused and keeps its mail until it gets a new token."""
-    check_own_or_boss(caller, params.name, "revoking another agent's tokens")
     now = clock.now()
 
     def write(tx: Tx) -> tuple[Row, int]:

@@ -80,7 +80,14 @@ async def listed(context: Context, caller: Caller, params: Nothing) -> UserList:
     return {"users": [_user(context, row) for row in rows], "timezone": context.timezone}
 
 
-@operation("user.token.rotate", level=Level.BOSS, params=Rotate, result=RotatedToken, errors=(UnknownUser,))
+@operation(
+    "user.token.rotate",
+    level=Level.BOSS,
+    params=Rotate,
+    result=RotatedToken,
+    errors=(UnknownUser,),
+    changes="user",
+)
 async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedToken:
     """Give a person a new token, shown only in this answer; the old one ends at the same moment."""
     name = str(context.store.read(lambda c: users.get(c, params.name, but_boss=True))["login"])
@@ -91,7 +98,9 @@ async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedTok
     return await give_new_token(context, caller, "user", name, holder, params.profile)
 
 
-@operation("user.delete", level=Level.BOSS, params=ByName, result=DeletedUser, errors=(UnknownUser,))
+@operation(
+    "user.delete", level=Level.BOSS, params=ByName, result=DeletedUser, errors=(UnknownUser,), changes="user"
+)
 async def delete(context: Context, caller: Caller, params: ByName) -> DeletedUser:
     """Delete a person: the token ends, and mail still waiting fails. All mail is kept."""
     now = clock.now()

@@ -83,7 +83,7 @@ def _read_report(reader: int, process: subprocess.Popen[bytes]) -> dict[str, Any
     return report
 
 
-def call_once(home: Home, method: str, params: dict[str, Any], doing: str) -> Any:
+def call_once(home: Home, method: str, params: dict[str, Any], doing: str = "setting up") -> Any:
     """Call an operation while no daemon runs, in a process that lives for this one call.
 
     `doing` is what the progress bar says.

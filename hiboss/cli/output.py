@@ -113,8 +113,8 @@ def record_lines(facts: dict[str, Any]) -> list[str]:
     ]
 
 
-def records(blocks: Iterable[dict[str, Any]], *, empty: str) -> None:
-    """Print blocks with a blank line between them, or `no-things: true`."""
+def records(blocks: Iterable[dict[str, Any]], *, empty: str, sentence: str) -> None:
+    """Print blocks with a blank line between them; without any, what `nothing` prints."""
     first = True
     for block in blocks:
         if not first:
@@ -122,6 +122,14 @@ def records(blocks: Iterable[dict[str, Any]], *, empty: str) -> None:
         first = False
         record(block)
     if first:
+        nothing(empty, sentence)
+
+
+def nothing(empty: str, sentence: str) -> None:
+    """Print that a list is empty: a sentence on a terminal, else `no-things: true`."""
+    if on_terminal(sys.stdout):
+        print(sentence)
+    else:
         record({empty: True})
 
 

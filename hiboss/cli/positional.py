@@ -19,6 +19,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 # The parameter of a command, and the flag it was before.
 OLD_FLAGS = {"id_": "--id", "ids": "--id", "name": "--name", "address": "--address", "cron": "--cron"}
 _VALUES = "old_flag_values"
+EXTRA = "hiboss.extra_words"  # in the context: the words that no argument takes
 
 
 class Command(TyperCommand):
@@ -59,6 +60,7 @@ class _Parser(_OptionParser):
             place = arguments.index(argument)
             state.largs[place:place] = values
         super()._process_args_for_args(state)
+        self.ctx.meta[EXTRA] = list(state.largs)
 
 
 def _arguments(command: Any) -> list[Any]:

@@ -106,7 +106,7 @@ def _lanes() -> Iterator[Row]:
             yield row(name, {"address": value}, "unknown_address", value)
         none = "channel:folder:none"
         yield row(name, {"address": none}, "unknown_address", none, f"{command} {none}")
-        for value in ("user:boss", "nex", "boss"):  # they have boxes
+        for value in ("user:boss", "boss"):  # they have boxes
             yield row(name, {"address": value}, "not_found", f"no lane|{value}", f"{command} {value}")
 
 

@@ -91,9 +91,9 @@ class ConversationClient:
         """Find out who talks with whom; returns whether the other side was chosen for you."""
         me = self.call("agent.self")
         self.own, self.timezone = me["address"], me["timezone"]
-        team = [one for one in self.call("agent.team")["team"] if one["address"] != self.own]
-        self.other = choose(named, team) or self._person(named or "")
-        return named is None and len(team) > 1
+        agents = [one for one in self.call("agent.list")["agents"] if one["address"] != self.own]
+        self.other = choose(named, agents) or self._person(named or "")
+        return named is None and len(agents) > 1
 
     def _person(self, named: str) -> Other:
         """A person by name or address; what nobody has is for the daemon to refuse."""
@@ -222,23 +222,28 @@ class OtherMail:
         return bool(one["conversation"] == self._client.conversation)
 
 
-def choose(named: str | None, team: list[dict[str, Any]]) -> Other | None:
-    """The agent that was named, None if no agent has that name; without a name the first that gets turns."""
+def choose(named: str | None, agents: list[dict[str, Any]]) -> Other | None:
+    """The agent that was named, None if no agent has that name; without a name the oldest that gets turns."""
     if named is not None:
         wanted = (named.lower(), f"agent:{named}".lower())
-        return next((_agent(one) for one in team if one["address"].lower() in wanted), None)
-    if not team:
+        return next((_agent(one) for one in agents if one["address"].lower() in wanted), None)
+    if not agents:
         raise InvalidParams(
             detail="there is no agent yet; create one: hiboss agent register nex --provider demo"
         )
-    answering = [one for one in team if one["provider"] is not None]
-    if len(team) == 1 or answering:
-        return _agent((answering or team)[0])
-    names = ", ".join(one["name"] for one in team)
+    first = first_answering(agents)
+    if len(agents) == 1 or first["provider"] is not None:
+        return _agent(first)
+    names = ", ".join(one["name"] for one in agents)
     detail = (
         f"name one of {names}; none of them has a provider, so each answers only when it fetches its mail"
     )
     raise InvalidParams(detail=detail)
+
+
+def first_answering(agents: list[dict[str, Any]]) -> dict[str, Any]:
+    """The oldest agent that has a provider, else the oldest; there must be one."""
+    return min(agents, key=lambda one: (one["provider"] is None, one["created_at"]))
 
 
 def _agent(one: dict[str, Any]) -> Other:

@@ -15,12 +15,13 @@ COMMANDS = {
     "agents": "show the state of every agent",
     "file": "PATH [text]: send a file; without a text it goes with the next message",
     "cancel": "cancel what the agent is doing for this conversation",
-    "quit": "end the conversation (also Ctrl-D, Ctrl-C)",
+    "quit": "end the conversation (also Ctrl-D)",
 }
 HELP = "\n".join(
     [
         "Enter sends. Alt-Enter, Ctrl-J, or \\ at the end of the line starts a new line.",
-        "Ctrl-C clears what you typed. //text sends a text that starts with /.",
+        "Ctrl-C clears the line; on an empty line it ends the chat.",
+        "//text sends a text that starts with /.",
         *(f"/{name:<7} {what}" for name, what in COMMANDS.items()),
     ]
 )
@@ -50,7 +51,7 @@ def parse_input(typed: str, gathered: list[str]) -> TypedInput:
         hint = nearest(name, list(COMMANDS), before="/")
         return TypedInput(
             files=gathered,
-            error=f"there is no command /{name}{hint}; there are {known}. Write // to send a text that starts with /",
+            error=f"there is no command /{name}{hint}; there are {known}. Edit it, or Ctrl-C; write // to send a text that starts with /",
         )
     if name == "file":
         return _file("".join(rest), gathered)

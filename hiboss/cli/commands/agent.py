@@ -21,6 +21,7 @@ from .agent_options import (
     Module,
     Name,
     NewName,
+    NewProvider,
     Provider,
     Reply,
     Role,
@@ -42,7 +43,7 @@ Platform = Annotated[str, flag("--adapter-type", "TYPE", "The kind of platform, 
 @app.command()
 def register(
     name: NewName,
-    provider: Provider = None,
+    provider: NewProvider = None,
     command: Command = None,
     url: Url = None,
     mode: Mode = None,
@@ -63,7 +64,7 @@ def register(
 ) -> None:
     """Register a new agent. It gets an address and a token; the token is shown only now.
 
-    Example: hiboss agent register kai --command "python agent.py"
+    Example: hiboss agent register kai --workspace "$PWD" --command "python3 agent.py"
     """
     params = settings_given(locals()) | {"name": name, "profile": not no_profile}
     result = call("agent.register", params, token=token, profile=as_)
@@ -112,7 +113,7 @@ def set_(
 ) -> None:
     """Change the settings of an agent. An empty text ('') removes a setting.
 
-    Example: hiboss agent set nex --provider command --command "python agent.py"
+    Example: hiboss agent set nex --workspace "$PWD" --command "python3 agent.py"
     """
     params = settings_given(locals()) | {"name": name}
     result = call("agent.set", params, token=token, profile=as_)
@@ -132,6 +133,8 @@ def delete(
 
     Its tokens are revoked, and mail that waits for it fails. No mail is deleted.
     """
+    if not yes:
+        call("agent.status", {"name": name}, token=token, profile=as_)  # refused if there is none
     question = f"Delete agent {name}? Its tokens are revoked and mail that waits for it fails"
     confirm(yes, f"delete agent {name}", question, "hiboss agent delete --help")
     output.answer(call("agent.delete", {"name": name}, token=token, profile=as_))
@@ -239,7 +242,8 @@ def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
     if output.Mode.json:
         output.document(result)
     else:
-        output.records(result["bindings"], empty="no-bindings")
+        sentence = "No agent is connected to a platform."
+        output.records(result["bindings"], empty="no-bindings", sentence=sentence)
 
 
 @permission_app.command("get")

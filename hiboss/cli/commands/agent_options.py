@@ -11,19 +11,27 @@ NewName = Annotated[str, argument("NAME", "Letters, digits and single dashes, li
 Name = Annotated[str, argument("NAME", "The agent's name; hiboss agent list shows them.")]
 Kind = Annotated[
     Literal["agent", "service", "bot"] | None,
-    flag("--kind", None, "What it is: agent (the default), service or bot."),
+    flag("--kind", None, "agent (the default), service or bot: only shown in lists; changes nothing else."),
 ]
 Mode = Annotated[
     Literal["run", "pull"] | None,
     flag("--mode", None, "run: the daemon gives it turns; needs a provider. pull: it fetches its mail."),
 ]
-Provider = Annotated[
+IMPLIED = "--command and --url choose it for you."
+NewProvider = Annotated[
     Text,
-    flag("--provider", "NAME", "What gives its answers: command, webhook or demo; none removes it."),
+    flag(
+        "--provider",
+        "NAME",
+        f"command, webhook or demo; by default none: the agent fetches its mail. {IMPLIED}",
+    ),
+]
+Provider = Annotated[
+    Text, flag("--provider", "NAME", f"command, webhook or demo; none removes it. {IMPLIED}")
 ]
 Command = Annotated[
     Text,
-    flag("--command", "WORDS", 'The program that answers, like "python agent.py"; it runs without a shell.'),
+    flag("--command", "WORDS", 'The program that answers, like "python3 agent.py"; it runs without a shell.'),
 ]
 Url = Annotated[Text, flag("--url", "URL", "The webhook that answers: https, or http on this machine.")]
 Reply = Annotated[
@@ -32,18 +40,25 @@ Reply = Annotated[
 ]
 Busy = Annotated[
     Literal["collect", "followup"] | None,
-    flag("--busy", None, "Mail that comes during a turn: collect it into one turn, or followup one by one."),
+    flag("--busy", None, "collect: all new mail in one turn; followup: one turn for each message."),
 ]
 DailyTokens = Annotated[
-    int | None, flag("--daily-tokens", "N", "Pause it after this many tokens in a day; 0: no limit.")
+    int | None, flag("--daily-tokens", "N", "Model tokens a day; after that many it is paused. 0: no limit.")
 ]
 DailyCost = Annotated[
-    float | None, flag("--daily-cost", "DOLLARS", "Pause it after this cost in a day; 0: no limit.")
+    float | None, flag("--daily-cost", "DOLLARS", "Dollars a day; after that cost it is paused. 0: no limit.")
 ]
 Description = Annotated[Text, flag("--description", "TEXT", "What it is for.")]
-Role = Annotated[Text, flag("--role", "TEXT", "Its role, like reviewer.")]
-Module = Annotated[Text, flag("--module", "TEXT", "The part it is responsible for, like auth.")]
-Workspace = Annotated[Text, flag("--workspace", "DIR", "The directory it works in.")]
+Role = Annotated[
+    Text, flag("--role", "TEXT", "Its role, like reviewer: shown to others, and a filter of agent list.")
+]
+Module = Annotated[
+    Text,
+    flag("--module", "TEXT", "The part it works on, like auth: shown to others, and a filter of agent list."),
+]
+Workspace = Annotated[
+    Text, flag("--workspace", "DIR", "The directory it works in; by default ~/.hiboss/workspaces/NAME.")
+]
 
 SETTINGS = [
     "kind",

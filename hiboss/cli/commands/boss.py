@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+from typing import Annotated, Any
 
-from ...core.errors import InvalidParams
+from ...core.errors import InvalidParams, NotSetUp
 from ...core.paths import Home
 from .. import output
 from ..call import call
-from ..credentials import named_token, refuse_agents
+from ..credentials import BOSS, named_token, refuse_agents
 from ..daemon_process import call_once, holder
 from ..options import As, Json, Text, Token, flag, noun
 
@@ -43,7 +44,7 @@ def set_(
 @token_app.command()
 def rotate(
     offline: Annotated[
-        bool, flag("--offline", None, "Without a token, as the owner of the home; stop the daemon first.")
+        bool, flag("--offline", None, "Without a token, as the owner of the home; only while no daemon runs.")
     ] = False,
     token: Token = None,
     as_: As = None,
@@ -52,17 +53,24 @@ def rotate(
     """Get a new boss token, shown only now. The old one is revoked.
 
     It is also stored for --as boss. If you have lost the token: hiboss daemon stop, then
-    hiboss boss token rotate --offline, then hiboss daemon start.
+    hiboss boss token rotate, then hiboss daemon start. While no daemon runs, no token is
+    needed, with --offline and without.
     """
     home = Home()
-    if offline and (token is not None or as_ is not None):
+    if offline and (token is not None or as_ not in (None, BOSS)):
         raise InvalidParams(detail="--offline takes no token: it is for the owner of the home")
     # A token that is given must be checked, and without a daemon nothing checks it.
     unnamed = not offline and holder(home) is None and named_token(home, token, as_) is None
-    if unnamed:
-        refuse_agents()
     if offline or unnamed:
-        result = call_once(home, "boss.token.rotate", {})
+        result = _rotate_offline(home, as_)
     else:
         result = call("boss.token.rotate", {}, token=token, profile=as_)
     output.answer(result)
+
+
+def _rotate_offline(home: Home, as_: str | None) -> Any:
+    if as_ is None:
+        refuse_agents()
+    if not os.path.exists(home.database):  # the call would create one
+        raise NotSetUp(home=str(home))
+    return call_once(home, "boss.token.rotate", {}, "replacing the token")

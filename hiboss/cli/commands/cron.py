@@ -9,7 +9,7 @@ from ..call import call, call_without_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, noun
 from ..text_input import attachments, refuse_input_twice, text_or_input
 from ..views import schedules as views
-from .message_options import PRIORITY, From, Subject, TextOption, To
+from .message_options import PRIORITY, From, Subject, TextOption, To, recipients
 
 app = noun("Send messages by a schedule.")
 
@@ -21,19 +21,16 @@ Files = Annotated[Texts, flag("--attachment", "FILE", "A file to send with it, c
 Zone = Annotated[Text, flag("--timezone", "ZONE", "Zone of the cron expression; by default the boss's.")]
 Label = Annotated[Text, flag("--name", "NAME", "A name for the schedule.")]
 Priority = Annotated[PRIORITY | None, flag("--priority", None, "How urgent.")]
-CatchUp = Annotated[
-    Literal["skip", "once", "all"] | None,
-    flag(
-        "--catch-up",
-        None,
-        "Missed in a downtime: skip them, send once (the default), or send all (at most 100).",
-    ),
-]
-Overlap = Annotated[
-    Literal["skip", "queue"] | None,
-    flag("--overlap", None, "While the previous message is not done: skip (the default) or queue."),
-]
-CONTENT = ["cron", "every", "at", "to", "subject", "priority", "timezone", "catch_up", "overlap", "name"]
+MISSED = "Times missed while no daemon ran: skip them, send one message{default}, or send all (at most 100)."
+BUSY = "While the previous message is not done: skip{default} or queue."
+DEFAULT = " (the default)"
+_CatchUp = Literal["skip", "once", "all"] | None
+_Overlap = Literal["skip", "queue"] | None
+CatchUp = Annotated[_CatchUp, flag("--catch-up", None, MISSED.format(default=DEFAULT))]
+NewCatchUp = Annotated[_CatchUp, flag("--catch-up", None, MISSED.format(default=""))]
+Overlap = Annotated[_Overlap, flag("--overlap", None, BUSY.format(default=DEFAULT))]
+NewOverlap = Annotated[_Overlap, flag("--overlap", None, BUSY.format(default=""))]
+CONTENT = ["cron", "every", "at", "subject", "priority", "timezone", "catch_up", "overlap", "name"]
 
 
 @app.command()
@@ -75,8 +72,8 @@ def set_(
     subject: Subject = None,
     priority: Priority = None,
     timezone: Zone = None,
-    catch_up: CatchUp = None,
-    overlap: Overlap = None,
+    catch_up: NewCatchUp = None,
+    overlap: NewOverlap = None,
     name: Label = None,
     token: Token = None,
     as_: As = None,
@@ -93,8 +90,9 @@ def set_(
 def _content(values: dict[str, Any]) -> dict[str, Any]:
     """Of a command's local variables, those that say what is sent and when."""
     refuse_input_twice(values["token"], values["text"])
-    text, files = values["text"], values["attachment"]
+    text, files, to = values["text"], values["attachment"], values["to"]
     return {name: values[name] for name in CONTENT} | {
+        "to": None if to is None else recipients(to),
         "text": None if text is None else text_or_input(text),
         "attachments": None if files is None else attachments(files),
     }
@@ -133,14 +131,14 @@ def _switch(method: str, id_: str, token: str | None, as_: str | None) -> None:
 def delete(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Delete a schedule. Messages that it sent stay."""
     result = call("cron.delete", {"id": id_}, token=token, profile=as_)
-    output.answer(result, {"cron-id": result["id"], "deleted": True})
+    output.answer(result, {"schedule-id": result["id"], "deleted": True})
 
 
 @app.command()
 def run(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Send the message of a schedule now. Its next run does not change."""
+    """Send the message of a schedule now. Its next time does not change."""
     result = call("cron.run", {"id": id_}, token=token, profile=as_)
-    output.answer(result, {"cron-id": result["id"], "fired": result["fired"], "id": result["ids"] or None})
+    output.answer(result, {"schedule-id": result["id"], "sent": result["fired"], "id": result["ids"] or None})
 
 
 @app.command()
@@ -156,4 +154,4 @@ def explain(
     """
     result = call_without_token("cron.explain", {"cron": cron, "timezone": timezone, "count": count})
     facts = {"cron": result["cron"], "timezone": result["timezone"]}
-    output.answer(result, facts | {f"next-run-{n}": one for n, one in enumerate(result["local"], 1)})
+    output.answer(result, facts | {f"next-time-{n}": one for n, one in enumerate(result["local"], 1)})

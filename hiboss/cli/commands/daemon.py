@@ -8,9 +8,7 @@ import time
 from collections import deque
 from typing import Annotated
 
-import typer
-
-from ...core.errors import DaemonUnreachable, TimedOut
+from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
 from ...core.paths import Home
 from .. import client, output
 from ..call import call_without_token
@@ -20,6 +18,7 @@ from ..views import daemon as views
 
 app = noun("Start, stop and inspect the daemon.")
 STOP_SECONDS = 30.0
+LOG_LINES = 50
 
 
 @app.command()
@@ -68,18 +67,22 @@ def time_(json_: Json = False) -> None:
 
 @app.command()
 def logs(
-    number: Annotated[int, typer.Option("-n", "--number", metavar="N", min=0, help="How many lines.")] = 50,
+    number: Annotated[int | None, flag("-n", "N", "How many lines; by default 50.", "--number")] = None,
     follow: Annotated[bool, flag("-f", None, "Keep printing new lines.", "--follow")] = False,
     json_: Json = False,
 ) -> None:
     """Print the end of the daemon's log."""
+    wanted = LOG_LINES if number is None else number
+    if wanted < 0:
+        detail = f"-n/--number must be a whole number from 0, not {wanted}"
+        raise WrongUsage(detail=detail, help="hiboss daemon logs --help")
     path = Home().log_file
     try:
         file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
     except (FileNotFoundError, NotADirectoryError):
         output.note(f"There is no log yet ({path}).")
         return
-    lines = [line.rstrip("\n") for line in deque(file, maxlen=number)]
+    lines = [line.rstrip("\n") for line in deque(file, maxlen=wanted)]
     if output.Mode.json:
         output.document({"lines": lines})
         return
@@ -99,6 +102,12 @@ def _start(home: Home) -> None:
     process = spawn(home, detach=True)
     output.answer({"started": True, "pid": process.pid, "home": str(home), "log": home.log_file})
     process.returncode = 0  # it keeps running without us; do not warn about that
+    try:
+        set_up = client.call(home, "daemon.status", {})["set_up"]
+    except HibossError:  # it has started; whether it still runs is for the next command to find out
+        return
+    if not set_up:
+        output.note("This home is not set up yet; run: hiboss up")
 
 
 def _stop(home: Home) -> int | None:

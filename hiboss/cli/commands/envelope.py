@@ -25,18 +25,21 @@ from ..options import (
     argument,
     flag,
     noun,
+    unrepeated,
 )
 from ..text_input import SEND_AS_FILE, attachments, read_file, refuse_input_twice, text_or_input
 from ..views import envelopes as views
 from ..views.times import moment
-from .message_options import PRIORITY, Attachments, DeliverAt, From, Subject, TextOption, To
+from .message_options import PRIORITY, Attachments, DeliverAt, From, Subject, TextOption, To, recipients
 
-app = noun("Send, list, read and settle envelopes.")
+app = noun("Send, list, read and finish envelopes.")
 
 TYPE = Literal["text", "markdown", "json", "html"]
 BOX = Literal["inbox", "outbox", "archived", "trash"]
 STATUS = Literal["pending", "done", "failed", "cancelled"]
 ANSWERS = "The envelope or message to answer; without --to the answer goes to its sender."
+TRACE = "Continue this trace, like m57: its limits count this message too. By default a new trace."
+FROM_BOSS = "With --from: show the agent that the boss wrote it, as [boss] (boss only)."
 OWN_DATA = "Your own data; a value that is JSON is stored as JSON. May be repeated."
 
 
@@ -53,13 +56,13 @@ def send(
         PRIORITY, flag("--priority", None, "How urgent; more urgent mail is delivered first.")
     ] = "normal",
     type_: Annotated[TYPE, flag("--type", None, "The format of the text.")] = "text",
-    trace_id: Annotated[Text, flag("--trace-id", "ID", "The trace that the message belongs to.")] = None,
+    trace_id: Annotated[Text, flag("--trace-id", "ID", TRACE)] = None,
     meta: Annotated[Texts, flag("--meta", "KEY=VALUE", OWN_DATA)] = None,
     key: Annotated[
         Text, flag("--key", "KEY", "A name for this request; the same key never sends twice.")
     ] = None,
     from_: From = None,
-    from_boss: Annotated[bool, flag("--from-boss", None, "Mark as written by the boss (boss only).")] = False,
+    from_boss: Annotated[bool, flag("--from-boss", None, FROM_BOSS)] = False,
     from_name: Annotated[Text, flag("--from-name", "NAME", "The sender's name to show (boss only).")] = None,
     token: Token = None,
     as_: As = None,
@@ -71,7 +74,7 @@ def send(
     """
     refuse_input_twice(token, text, text_file)
     params: dict[str, Any] = {
-        "to": to or [],
+        "to": recipients(to or []),
         "text": _text(text, text_file),
         "attachments": attachments(attachment),
         "deliver_at": deliver_at,
@@ -102,7 +105,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
     key, sign, value = text.partition("=")
     if not sign or not key:
-        raise InvalidParams(detail=f"--meta {text} is no KEY=VALUE")
+        raise InvalidParams(detail=f"--meta {text} is not KEY=VALUE")
     try:
         found = json.loads(value)
         json.dumps(found, allow_nan=False)  # NaN and Infinity are JSON only for Python
@@ -140,7 +143,11 @@ def list_(
     count: Annotated[bool, flag("--count", None, "Also print the total.")] = False,
     as_turn: Annotated[
         bool,
-        flag("--as-turn", None, "Show exactly what the agent's next turn contains; only with --address."),
+        flag(
+            "--as-turn",
+            None,
+            "Show the agent's next turn, exactly as it gets it; as the boss, also give --address.",
+        ),
     ] = False,
     address: Address = None,
     token: Token = None,
@@ -183,7 +190,7 @@ def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> No
         return
     output.line(output.shown(result["text"]))
     if not result["envelopes"]:
-        output.record({"no-envelopes": True})
+        output.nothing("no-envelopes", "No mail is due for this agent.")
 
 
 @app.command()
@@ -203,7 +210,9 @@ def read(
     ids: EnvelopeIds, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
 ) -> None:
     """Show envelopes of your box in full and mark them as read."""
-    views.envelopes(call("envelope.read", {"ids": ids, "address": address}, token=token, profile=as_))
+    views.envelopes(
+        call("envelope.read", {"ids": unrepeated(ids), "address": address}, token=token, profile=as_)
+    )
 
 
 @app.command()
@@ -219,6 +228,8 @@ def ack(
     json_: Json = False,
 ) -> None:
     """Acknowledge envelopes: mark them as done."""
+    if not ids and not all_:
+        raise InvalidParams(detail="give envelope ids, like e81, or --all")
     params = {"ids": ids or [], "all": all_, "up_to": up_to, "address": address}
     output.answer(call("envelope.ack", params, token=token, profile=as_))
 
@@ -259,7 +270,10 @@ def wait(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Wait for unread mail that is due, and show it. Nothing is marked as read.
+    """Show unread mail that is due, in full; without any, wait for it. Nothing is marked as read.
+
+    The next wait shows the same mail again, unless you give --after. hiboss poll remembers what it
+    has shown; hiboss watch prints a digest instead.
 
     Exit status: 0 mail came, 4 no mail in time.
     """

@@ -10,15 +10,23 @@ from ..options import Text, Texts, argument, flag
 from ..text_input import SEND_AS_FILE, attachments, refuse_input_twice, text_or_input
 
 PRIORITY = Literal["critical", "high", "normal", "low"]
-WHEN = "Deliver not before: +2h, +1Y2M3D, 2026-01-27T16:30:00+08:00, or 2026-01-27 16:30 in the boss's zone."
+WHEN = (
+    "Do not deliver before this time: +2h, +1D (D days, M months, m minutes), 2026-01-27T16:30:00+08:00, "
+    "or 2026-01-27 16:30 in the boss's zone."
+)
 
 MessageText = Annotated[Text, argument("[TEXT]", "The text; - reads standard input.")]
-To = Annotated[Texts, flag("--to", "ADDRESS", "To whom: nex, user:ann, …; may be repeated.")]
+To = Annotated[Texts, flag("--to", "ADDRESS", "To whom: nex, user:ann; several: nex,kai. May be repeated.")]
 TextOption = Annotated[Text, flag("--text", "TEXT", "The text; - reads standard input.")]
 Subject = Annotated[Text, flag("--subject", "TEXT", "A line above the text.")]
 Attachments = Annotated[Texts, flag("--attachment", "FILE", "A file to send with it; may be repeated.")]
 DeliverAt = Annotated[Text, flag("--deliver-at", "TIME", WHEN)]
 From = Annotated[Text, flag("--from", "ADDRESS", "In whose name (boss only); by default user:boss.")]
+
+
+def recipients(given: list[str]) -> list[str]:
+    """The names and addresses of --to, each split at its commas."""
+    return [name.strip() for one in given for name in one.split(",")]
 
 
 def send_message(

@@ -15,20 +15,24 @@ from ..views import envelopes as views
 
 app = single_command()
 SESSION_VARIABLE = "HIBOSS_SESSION"
+SESSION = (
+    "A name for one of several sessions of yours; each is shown every envelope. "
+    "By default HIBOSS_SESSION, else a session without a name."
+)
+ALWAYS_BLOCK = (
+    "With --format hook: without new mail, tell the agent to poll again instead of letting it stop."
+)
 
 
 @app.command()
 def poll(
     wait: Annotated[Text, flag("--wait", "TIME", "Wait for mail this long, like 55s.")] = None,
-    session: Annotated[
-        Text, flag("--session", "NAME", "Which of your sessions. Or set HIBOSS_SESSION.")
-    ] = None,
+    session: Annotated[Text, flag("--session", "NAME", SESSION)] = None,
     format_: Annotated[
-        Literal["text", "json", "hook"], flag("--format", None, "hook: the format of a harness's Stop hook.")
+        Literal["text", "json", "hook"],
+        flag("--format", None, "hook: for the Stop hook of a coding agent like Claude Code."),
     ] = "text",
-    always_block: Annotated[
-        bool, flag("--always-block", None, "With --format hook: make the agent continue also without mail.")
-    ] = False,
+    always_block: Annotated[bool, flag("--always-block", None, ALWAYS_BLOCK)] = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -36,7 +40,7 @@ def poll(
     """Get the mail that this session has not been shown yet, and report that you are there.
 
     Each envelope is shown once per session. It stays in your inbox until you read or
-    acknowledge it.
+    acknowledge it. hiboss envelope wait and hiboss watch do not remember what they have shown.
     """
     if always_block and format_ != "hook":
         raise InvalidParams(detail="--always-block needs --format hook")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.errors import OtherBox
 from ..call import call
 from ..client import Answered
-from ..options import As, EnvelopeIds, Json, Token, single_command
+from ..options import As, EnvelopeIds, Json, Token, single_command, unrepeated
 from ..views import envelopes as views
 
 app = single_command()
@@ -17,11 +17,12 @@ def read(ids: EnvelopeIds, token: Token = None, as_: As = None, json_: Json = Fa
 
     The boss can also read the mail of others; it is not marked as read.
     """
+    wanted = unrepeated(ids)
     try:
-        views.envelopes(call("envelope.read", {"ids": ids}, token=token, profile=as_))
+        views.envelopes(call("envelope.read", {"ids": wanted}, token=token, profile=as_))
     except Answered as error:
         if error.stable_code != OtherBox.code:
             raise
-        found = [call("envelope.get", {"id": one}, token=token, profile=as_) for one in ids]
+        found = [call("envelope.get", {"id": one}, token=token, profile=as_) for one in wanted]
         shown = [one["envelope"] for one in found]
         views.envelopes({"changed": 0, "envelopes": shown, "timezone": found[0]["timezone"]})

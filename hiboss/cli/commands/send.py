@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ..options import As, Json, Token, argument, single_command
 from ..views import envelopes as views
-from .message_options import Attachments, DeliverAt, MessageText, send_message
+from .message_options import Attachments, DeliverAt, MessageText, recipients, send_message
 
 app = single_command()
 
@@ -25,5 +25,4 @@ def send(
 
     Example: hiboss send nex "hello"
     """
-    names = [name.strip() for name in to.split(",")]
-    views.sent(send_message({"to": names}, text, attachment, deliver_at, token, as_))
+    views.sent(send_message({"to": recipients([to])}, text, attachment, deliver_at, token, as_))

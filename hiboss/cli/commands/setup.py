@@ -27,7 +27,9 @@ Timezone = Annotated[
 AgentName = Annotated[Text, flag("--agent-name", "NAME", "Your first agent; by default nex.")]
 Provider = Annotated[
     Text,
-    flag("--provider", "NAME", "What gives that agent's answers; by default demo. none: it fetches its mail."),
+    flag(
+        "--provider", "NAME", "What gives that agent's answers; by default demo. none: it fetches its mail."
+    ),
 ]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ...core.errors import UnknownUser
+from ...core.quoting import nearest
 from .. import output
 from ..call import call
 from ..options import As, Display, Json, NoProfile, Profile, Token, Yes, argument, noun
@@ -52,9 +54,19 @@ def delete(
     json_: Json = False,
 ) -> None:
     """Delete a person's box. The token is revoked; no mail is deleted."""
+    if not yes:
+        _check_known(name, token, as_)
     question = f"Delete user {name}? The token is revoked"
     confirm(yes, f"delete user {name}", question, "hiboss user delete --help")
     output.answer(call("user.delete", {"name": name}, token=token, profile=as_))
+
+
+def _check_known(name: str, token: str | None, profile: str | None) -> None:
+    """Raise before the question is asked, if nobody has this name."""
+    users = call("user.list", {}, token=token, profile=profile)["users"]
+    known = [one["name"] for one in users if not one["boss"]]
+    if name.lower().removeprefix("user:") not in [one.lower() for one in known]:
+        raise UnknownUser(name=name, hint=nearest(name, known))
 
 
 @token_app.command()

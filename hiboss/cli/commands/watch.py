@@ -21,7 +21,10 @@ def watch(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Wait for mail, print a digest of it, and end. Made to wake an idle agent.
+    """Wait for mail, print it, and end.
+
+    It prints unread mail as a short digest, and only one watch for a box can run: made to wake an
+    idle agent. hiboss envelope wait shows mail in full; hiboss poll shows each envelope once.
 
     Exit status: 0 mail came, 4 no mail in time, 5 another watch runs already, 6 the daemon stopped.
     """

@@ -8,6 +8,7 @@ from typing import Any
 from .. import output
 from .times import moment, short_moment
 
+NO_AGENTS = "No agents found."
 LIST_NARROW = 70  # columns; the list of agents has room for the year from here on
 
 
@@ -18,7 +19,7 @@ def agents(result: dict[str, Any]) -> None:
         return
     zone, found = result["timezone"], result["agents"]
     if not found or not output.on_terminal(sys.stdout):
-        output.records((_local(one, zone) for one in found), empty="no-agents")
+        output.records((_local(one, zone) for one in found), empty="no-agents", sentence=NO_AGENTS)
         return
     from ..table_layout import Column
 
@@ -50,7 +51,11 @@ def users(result: dict[str, Any]) -> None:
         output.document(result)
     else:
         zone = result["timezone"]
-        output.records((_local(one, zone) for one in result["users"]), empty="no-users")
+        output.records(
+            (_local(one, zone) for one in result["users"]),
+            empty="no-users",
+            sentence="Nobody else has a box here.",
+        )
 
 
 def _local(one: dict[str, Any], zone: str) -> dict[str, Any]:
@@ -76,7 +81,7 @@ def team(result: dict[str, Any]) -> None:
         return
     zone, found = result["timezone"], result["team"]
     if not found or not output.on_terminal(sys.stdout):
-        output.records((status_record(one, zone) for one in found), empty="no-agents")
+        output.records((status_record(one, zone) for one in found), empty="no-agents", sentence=NO_AGENTS)
         return
     output.table(*team_table(found, zone))
     _show_cure(found)

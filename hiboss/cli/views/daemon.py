@@ -34,7 +34,7 @@ def lanes(result: dict[str, Any]) -> None:
         output.document(result)
         return
     blocks = ({"address": one["address"]} | _lane(one, result["timezone"]) for one in result["lanes"])
-    output.records(blocks, empty="no-lanes")
+    output.records(blocks, empty="no-lanes", sentence="No lanes found.")
 
 
 def _lane(one: dict[str, Any], zone: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def settings(result: dict[str, Any]) -> None:
     else:
         shown = ("setting", "value", "source", "variable")
         blocks = ({name: one[name] for name in shown} | _next_start(one) for one in result["settings"])
-        output.records(blocks, empty="no-settings")
+        output.records(blocks, empty="no-settings", sentence="Every setting has its default.")
 
 
 def _settings_table(found: list[dict[str, Any]]) -> None:

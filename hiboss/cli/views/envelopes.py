@@ -36,7 +36,7 @@ def listed(result: dict[str, Any], *, sent: bool = False) -> list[str]:
 
 def _page_end(result: dict[str, Any]) -> None:
     if not result["envelopes"]:
-        output.record({"no-envelopes": True})
+        output.nothing("no-envelopes", "No mail found.")
     if result.get("next") or "total" in result:
         output.line()
         output.record({"next-cursor": result.get("next"), "total": result.get("total")})

@@ -22,7 +22,7 @@ def runs(result: dict[str, Any]) -> None:
     if found and output.on_terminal(sys.stdout):
         _table(found, zone)
     else:
-        output.records((_facts(one, zone) for one in found), empty="no-runs")
+        output.records((_facts(one, zone) for one in found), empty="no-runs", sentence="No runs found.")
     if result["next"]:
         output.line()
         output.record({"next-cursor": result["next"]})

@@ -13,7 +13,8 @@ def schedules(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
     else:
-        output.records((_facts(one) for one in result["schedules"]), empty="no-schedules")
+        blocks = (_facts(one) for one in result["schedules"])
+        output.records(blocks, empty="no-schedules", sentence="No schedules found.")
 
 
 def schedule(result: dict[str, Any]) -> None:
@@ -28,8 +29,8 @@ def schedule(result: dict[str, Any]) -> None:
 
 
 def changed(result: dict[str, Any], **facts: Any) -> None:
-    """Print the id of a schedule that was changed, some facts, and when it runs next."""
-    output.answer(result, {"cron-id": result["id"]} | facts | {"next-run": _next(result)})
+    """Print the id of a schedule that was changed, some facts, and its next time."""
+    output.answer(result, {"schedule-id": result["id"]} | facts | {"next-time": _next(result)})
 
 
 def _next(one: dict[str, Any]) -> str | None:
@@ -39,7 +40,7 @@ def _next(one: dict[str, Any]) -> str | None:
 def _facts(one: dict[str, Any]) -> dict[str, Any]:
     every = one["every_seconds"]
     return {
-        "cron-id": one["id"],
+        "schedule-id": one["id"],
         "name": one["name"],
         "owner": one["owner"],
         "from": None if one["from"] == one["owner"] else one["from"],
@@ -49,7 +50,7 @@ def _facts(one: dict[str, Any]) -> dict[str, Any]:
         "at": moment(one["at"], one["timezone"]),
         "timezone": one["timezone"],
         "enabled": one["enabled"],
-        "next-run": _next(one),
+        "next-time": _next(one),
         "catch-up": one["catch_up"],
         "overlap": one["overlap"],
         "subject": one["subject"],
@@ -65,7 +66,7 @@ def _slot(slot: dict[str, Any], timezone: str) -> dict[str, Any]:
         "slot": moment(slot["slot"], timezone),
         "until": moment(slot["last_slot"], timezone) if several else None,
         "slots": slot["number"] if several else None,
-        "outcome": slot["outcome"],
+        "outcome": "sent" if slot["outcome"] == "fired" else slot["outcome"],
         "reason": slot["reason"],
         "message": slot["message"],
     }
