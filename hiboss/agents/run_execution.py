@@ -9,7 +9,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..core.contracts.failures import Failure, LaneError, TurnError
@@ -124,9 +124,9 @@ class Execution:
     def _on_progress(self, part: Progress) -> None:
         self._alive_at = self._clock()
         if part.usage is not None:
-            self.usage = part.usage
+            self.usage = valid_usage(part.usage)
         if part.kind in ("delta", "tool") and part.text:
-            self.live_output.add(part)
+            self.live_output.add(part._replace(text=_encodable(part.text)))
 
     async def _started(self, pid: int) -> None:
         self.pid = pid
@@ -176,11 +176,41 @@ class Execution:
         return Outcome(failure=Failure("provider_failed", f"the provider failed: {what}"))
 
     def _checked(self, answer: Answer) -> Outcome:
-        """Return the answer, or a failure when it is too long to be stored."""
+        """Return the answer, or a failure when it cannot be stored; numbers that make no sense are left out."""
+        if not isinstance(answer, Answer) or not isinstance(answer.text, str):
+            return Outcome(
+                failure=Failure("provider_failed", "the provider returned something else than an answer")
+            )
         try:
             measure("its answer", answer.text, self._limits.text_bytes)
             for one in answer.later:
                 measure("its reminder", one.text, self._limits.text_bytes)
         except HibossError as error:
             return Outcome(failure=Failure(error.code, error.message))
+        reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost)
+        usage = valid_usage(reported)
+        if usage != reported:
+            note = "; ".join(
+                filter(None, (answer.note, "some of its usage was not a number and was left out"))
+            )
+            answer = replace(answer, note=note, **usage._asdict())
         return Outcome(answer=answer)
+
+
+def valid_usage(usage: Usage) -> Usage:
+    """Return what can be stored of a provider's numbers; None stands for what cannot."""
+    return Usage(
+        usage.tokens_in if _is_amount(usage.tokens_in, int) else None,
+        usage.tokens_out if _is_amount(usage.tokens_out, int) else None,
+        float(usage.cost) if usage.cost is not None and _is_amount(usage.cost, int, float) else None,
+    )
+
+
+def _is_amount(value: object, *types: type) -> bool:
+    # Above 2**53 a float is not exact, and a sum of budgets would overflow; NaN compares false.
+    return isinstance(value, types) and not isinstance(value, bool) and 0 <= value < 2**53  # type: ignore[operator]
+
+
+def _encodable(text: str) -> str:
+    """Return the text without halves of surrogate pairs, which no answer can be written with."""
+    return text.encode("utf-8", "replace").decode()

@@ -141,7 +141,8 @@ def _read_update(
         "last": arrived[-1][0] if arrived else params.after,
         "run": live,
         "state": state,
-        "why": why,
+        # It may quote what a run is about, so it is only for the agent itself and the boss.
+        "why": why if caller.is_boss or caller.id == other else None,
         "timezone": context.timezone,
     }
 

@@ -15,8 +15,8 @@ from .quoting import nearest
 
 DEFERRAL_YEARS = 100
 _SURELY_NEAR_MS = (DEFERRAL_YEARS - 1) * 365 * 24 * 3600 * 1000
-_RELATIVE = re.compile(r"([+-])((?:\d{1,9}[YMDhms])+)")
-_PART = re.compile(r"(\d+)([YMDhms])")
+_RELATIVE = re.compile(r"([+-])((?:[0-9]{1,9}[YMDhms])+)")
+_PART = re.compile(r"([0-9]+)([YMDhms])")
 _CALENDAR = {"Y": "years", "M": "months", "D": "days"}
 _ELAPSED = {"h": "hours", "m": "minutes", "s": "seconds"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -110,9 +110,8 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _answer(self, outcomes: list[_Outcome], arrived_for: list[int]) -> None:
+        """Tell the callers first: what follows from their writes must not keep an answer from them."""
         self._expected = len(outcomes)
-        if arrived_for:
-            self.arrived(arrived_for)
         for future, result, error in outcomes:
             if future.done():  # the caller is gone; its operation is written all the same
                 continue
@@ -120,6 +119,8 @@ class Writer:
                 future.set_result(result)
             else:
                 future.set_exception(error)
+        if arrived_for:
+            self.arrived(arrived_for)
 
     # --- on the writer's thread ----------------------------------------------------
 

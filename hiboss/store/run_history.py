@@ -67,11 +67,11 @@ def running(connection: Connection, agent: int) -> list[Row]:
 
 
 def in_conversation(connection: Connection, agent: int, conversation: int) -> Row | None:
-    """Return the active turn of an agent that belongs to a conversation or will be answered there."""
+    """Return the active turn of an agent whose answer goes to this conversation."""
     rows = [
         row
         for row in running(connection, agent)
-        if conversation in (row["conversation"], row["reply_conversation"]) and row["kind"] == "turn"
+        if row["reply_conversation"] == conversation and row["kind"] == "turn"
     ]
     return rows[0] if rows else None
 

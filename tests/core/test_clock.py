@@ -94,7 +94,7 @@ def test_the_same_relative_time_depends_on_the_bosss_zone_only_by_its_clock_chan
     assert means("+1D", now, "UTC") == "2026-03-29T11:00:00.000Z"
 
 
-@pytest.mark.parametrize("text", ["+1d", "+1y", "+1H", "+1S", "+1h1H", "+1w", "+1Dh"])
+@pytest.mark.parametrize("text", ["+1d", "+1y", "+1H", "+1S", "+1h1H", "+1w", "+1Dh", "+٣h", "+１h", "+²h"])
 def test_units_are_taken_in_their_own_case_only(text: str) -> None:
     with pytest.raises(BadTime) as refused:
         means(text)

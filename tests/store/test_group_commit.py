@@ -208,3 +208,25 @@ def test_closing_writes_what_is_queued_first(home: Home) -> None:
 
     writing(home, work)
     assert [text for text, _, _ in stored(home)] == [f"{n}" for n in range(500)]
+
+
+def test_callers_get_their_answers_even_if_what_follows_a_write_fails(home: Home) -> None:
+    def fail(recipients: list[int]) -> None:
+        raise RuntimeError(f"told of {recipients}")
+
+    async def work(writer: Writer) -> list[str]:
+        told: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(str(context["exception"])))
+        writer.arrived = fail
+
+        def write(tx: Tx) -> str:
+            tx.arrived_for.append(1)
+            return "written"
+
+        async with asyncio.timeout(30):
+            assert [await writer.submit(write), await writer.submit(write)] == ["written", "written"]
+        await asyncio.sleep(0)
+        return told
+
+    assert writing(home, work)[0] == "told of [1]"

@@ -1,0 +1,47 @@
+"""What `conversation.follow` shows to others: live output only where the answer goes, and no error texts."""
+
+from __future__ import annotations
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import wait_until
+from tests.support.parties import agent
+from tests.support.python_agents import Boss, Team, wait_until_idle
+
+
+def test_live_output_is_shown_only_where_the_answer_goes(team: Team, ada: Boss) -> None:
+    lin = team.hire('print("my opinion")')
+    kai = team.hire(f"""
+if "ask" in TURN: send("{lin.address}", "your opinion?"); print("I will ask.")
+else: print("Dear boss, lin is wrong.", flush=True); wait_for("go-on")
+""")
+    ada.say(kai, text="ask lin")
+    wait_until(lambda: len(kai.turns()) == 2)  # the second is about the answer of lin, and goes to the boss
+    try:
+        heard: list[str] = []
+
+        def live() -> bool:
+            found = ada.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")[
+                "run"
+            ]
+            heard.extend(part["text"] for part in (found or {"parts": []})["parts"])
+            return "Dear boss" in "".join(heard)
+
+        wait_until(live)
+        seen = lin.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")
+        assert seen["run"] is None
+    finally:
+        team.place("go-on").touch()
+    wait_until_idle(team.daemon)
+
+
+def test_why_an_agent_waits_is_told_to_the_boss_and_the_agent_alone(daemon: RunningDaemon, ada: Boss) -> None:
+    kai, lin = agent(daemon, command="/nowhere/secret-program"), agent(daemon)
+    ada.tell(kai, text="hello")
+
+    def state(who: object) -> tuple[str | None, str | None]:
+        found = who.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")  # type: ignore[attr-defined]
+        return found["state"], found["why"]
+
+    wait_until(lambda: state(ada)[0] == "waiting")
+    assert "secret-program" in (state(ada)[1] or "")
+    assert state(lin) == ("waiting", None)
