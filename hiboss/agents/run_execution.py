@@ -176,7 +176,7 @@ class Execution:
         return Outcome(failure=Failure("provider_failed", f"the provider failed: {what}"))
 
     def _checked(self, answer: Answer) -> Outcome:
-        """Return the answer, or a failure when it cannot be stored; numbers that make no sense are left out."""
+        """Return the answer, or a failure when it cannot be stored. Nonsense as usage is left out."""
         if not isinstance(answer, Answer) or not isinstance(answer.text, str):
             return Outcome(
                 failure=Failure("provider_failed", "the provider returned something else than an answer")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -40,7 +39,6 @@ from .providers.registry import Providers
 from .run_execution import Execution, Limits, Outcome
 
 log = logging.getLogger(__name__)
-LONGEST_WAIT_SECONDS = 24 * 3600.0
 TASKS_AT_ONCE = 100
 
 
@@ -255,8 +253,10 @@ class Runner:
                 why, ending = outcome.failure.text, (outcome.gives_up, outcome.ended_by)
                 run_settlement.cancel(tx, turn, outcome.ended, why, now, ending)
             elif outcome.of_lane and turn.kind == "turn":
-                wake_at = now + self._delay(tx, turn, outcome.retry_after)
-                run_settlement.wait(tx, turn, outcome.failure, wake_at, now)
+                failing = lanes.failing_seconds(tx, turn.lane, now)
+                delay, told = backoff.next_wait(failing, outcome.retry_after)
+                wake_at = now + int(delay * 1000)
+                run_settlement.wait(tx, turn, outcome.failure, wake_at, now, told=told)
             else:
                 wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.delays_ms(), now)
 
@@ -270,13 +270,6 @@ class Runner:
             self.accepted(one)
         if wake_at is not None:
             self.nudge(wake_at)
-
-    def _delay(self, tx: Tx, turn: Turn, retry_after: float | None) -> int:
-        """Return how long the lane waits, in milliseconds. `retry_after` is in seconds and wins."""
-        delay = backoff.delay_seconds(lanes.failures(tx, turn.lane))
-        if retry_after is not None and math.isfinite(retry_after):
-            delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
-        return int(delay * 1000)
 
     def _publish_end(self, turn: Turn, outcome: Outcome, now: int) -> None:
         failure = outcome.failure

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then every hour
+LONGEST_SECONDS = 24 * 3600.0  # whatever a platform asks for
+SHORTEST_SECONDS = 0.05
+JITTER = 0.1  # of a delay, so that not everybody tries at the same moment
 
 
-def delay_seconds(failures: int) -> float:
-    """Return the seconds to wait before the next attempt, after `failures` earlier failures (with jitter)."""
-    return SECONDS[min(failures, len(SECONDS) - 1)] * random.uniform(0.9, 1.1)
+def step(failing_seconds: float) -> int:
+    """Return which delay comes next, for something that has failed for so long.
+
+    It depends on the time and not on the number of attempts: new mail may cause many attempts
+    within a minute, and a minute's outage must not cost an hour.
+    """
+    passed = 0.0
+    for number, seconds in enumerate(SECONDS[:-1]):
+        passed += seconds * (1 - JITTER)
+        if failing_seconds < passed:
+            return number
+    return len(SECONDS) - 1
+
+
+def delay_seconds(failing_seconds: float) -> float:
+    """Return the seconds to wait before the next attempt (with jitter)."""
+    return _jittered(SECONDS[step(failing_seconds)])
+
+
+def next_wait(failing_seconds: float, retry_after: float | None) -> tuple[float, bool]:
+    """Return the seconds to wait, and whether the other side named that time (`retry_after`)."""
+    if retry_after is not None and math.isfinite(retry_after):
+        return min(max(retry_after, SHORTEST_SECONDS), LONGEST_SECONDS), True
+    return delay_seconds(failing_seconds), False
 
 
 def delays_ms() -> tuple[int, ...]:
-    """Return the delays after the first failure, the second and so on, in milliseconds."""
-    return tuple(int(delay_seconds(failures) * 1000) for failures in range(len(SECONDS)))
+    """Return all delays in order, in milliseconds (with jitter)."""
+    return tuple(int(_jittered(seconds) * 1000) for seconds in SECONDS)
+
+
+def _jittered(seconds: float) -> float:
+    return seconds * random.uniform(1 - JITTER, 1 + JITTER)

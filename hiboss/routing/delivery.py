@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -34,7 +33,6 @@ from ..store.group_commit import Tx
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
-LONGEST_WAIT_SECONDS = 24 * 3600.0  # a longer retry_after of a platform is cut to this
 LONGEST_ID = 500  # characters of a platform's message id
 BURST = 50  # envelopes of one lane before another lane gets its place
 T = TypeVar("T")
@@ -80,7 +78,8 @@ class Delivery:
 
     async def resume(self, binding: int) -> None:
         """Wake all lanes of a binding. Called when its adapter runs, for the first time or again."""
-        await self._store.write(lambda tx: lanes.reopen_binding(tx, binding))
+        now = clock.now()
+        await self._store.write(lambda tx: lanes.reopen_binding(tx, binding, now))
         self.wake(await self._store.read_in_thread(lambda c: lanes.with_work(c, binding)))
 
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
@@ -118,7 +117,7 @@ class Delivery:
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """Free what the lane holds and let the lane wait, as after any other error."""
         now = clock.now()
-        until = now + int(backoff.delay_seconds(1) * 1000)
+        until = now + backoff.delays_ms()[1]
 
         def write(tx: Tx) -> None:
             lanes.retry_held_later(tx, lane, failure, until, now)
@@ -232,14 +231,16 @@ class Delivery:
 
     def _waits(self, lane: Lane, claimed: EnvelopeRow, failure: Failure, retry_after: float | None) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
-        failures = self._store.read(lambda connection: lanes.failures(connection, lane))
-        delay = backoff.delay_seconds(failures)
-        if retry_after is not None and math.isfinite(retry_after):
-            delay = min(max(retry_after, 0.05), LONGEST_WAIT_SECONDS)
+        failing = self._store.read(lambda connection: lanes.failing_seconds(connection, lane, now))
+        delay, told = backoff.next_wait(failing, retry_after)
         log.warning("%s waits %.0f s: %s", address, delay, failure.text, extra={"action": "deliver"})
         until = now + int(delay * 1000)
         event = LaneWaits(at=now, address=address, error=failure.text, until=until)
-        return Settle(lambda tx: lanes.retry_later(tx, lane, number, failure, until, now), event, until)
+
+        def write(tx: Tx) -> None:
+            lanes.retry_later(tx, lane, number, failure, until, now, told=told)
+
+        return Settle(write, event, until)
 
 
 def _letter(claimed: EnvelopeRow, home: Home) -> Letter:

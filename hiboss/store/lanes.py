@@ -78,6 +78,8 @@ def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
     if state is None:
         return True
     if state["state"] == "waiting":
+        if state["not_before"] is not None and now < state["not_before"]:
+            return False
         return eager and abs(now - (state["tried_at"] or 0)) >= EAGER_MS  # abs: a clock set back
     return bool(state["state"] == "open")
 
@@ -85,7 +87,8 @@ def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
 def mark_tried(tx: Tx, state: Row, now: int) -> None:
     """Open a lane that has a row, and store that it was tried now."""
     tx.execute(
-        "UPDATE lane SET state = 'open', wake_at = NULL, tried_at = ? WHERE id = ?", (now, state["id"])
+        "UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = ? WHERE id = ?",
+        (now, state["id"]),
     )
 
 
@@ -105,15 +108,17 @@ def recovered(tx: Tx, lane: Lane) -> None:
     """Clear the failures of a lane: the platform answered, even if only to refuse one envelope."""
     tx.execute(
         """
-        UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
-               error_at = NULL, boss_told_at = NULL
+        UPDATE lane SET failures = 0, first_failed_at = NULL, not_before = NULL, error_kind = NULL,
+               error_text = NULL, error_at = NULL, boss_told_at = NULL
         WHERE address = ? AND ifnull(binding, 0) = ? AND failures > 0
         """,
         (lane.address, lane.binding or 0),
     )
 
 
-def retry_later(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int) -> None:
+def retry_later(
+    tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int, *, told: bool = False
+) -> None:
     """Release a held envelope after a lane failure: the lane waits in its order, the boss is told once."""
     held = tx.execute("SELECT held_by FROM envelope WHERE id = ?", (envelope,)).fetchone()[0]
     if held is None:
@@ -126,27 +131,30 @@ def retry_later(tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int,
         """,
         (failure.kind, failure.text, now, envelope),
     )
-    row = record_failure(tx, lane, failure, until, now)
+    row = record_failure(tx, lane, failure, until, now, told=told)
     # After a day of retries, not after one failure and a day without a running daemon.
     if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
         _give_up(tx, lane, failure, now)
 
 
-def record_failure(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> Row:
-    """Store a failure of a lane: it waits until a time, and the boss is told once. Return its row."""
+def record_failure(tx: Tx, lane: Lane, failure: Failure, until: int, now: int, *, told: bool = False) -> Row:
+    """Store a failure of a lane: it waits until a time, and the boss is told once. Return its row.
+
+    `told`: the platform named that time, so nothing is tried before it.
+    """
     row: Row = tx.execute(
         """
         INSERT INTO lane (address, binding, state, wake_at, failures, first_failed_at, error_kind,
-                          error_text, error_at, tried_at)
-        VALUES (?1, ?2, 'waiting', ?3, 1, ?4, ?5, ?6, ?4, ?4)
+                          error_text, error_at, tried_at, not_before)
+        VALUES (?1, ?2, 'waiting', ?3, 1, ?4, ?5, ?6, ?4, ?4, ?7)
         ON CONFLICT (address, ifnull(binding, 0)) DO UPDATE SET
             state = CASE state WHEN 'paused' THEN 'paused' ELSE 'waiting' END,
             wake_at = CASE state WHEN 'paused' THEN NULL ELSE ?3 END,
             failures = failures + 1, first_failed_at = ifnull(first_failed_at, ?4),
-            error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4
+            error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4, not_before = ?7
         RETURNING id, failures, first_failed_at, boss_told_at
         """,
-        (lane.address, lane.binding, until, now, failure.kind, failure.text),
+        (lane.address, lane.binding, until, now, failure.kind, failure.text, until if told else None),
     ).fetchone()
     if row["boss_told_at"] is None:
         notices.tell_boss_of_lane(tx, lane.address, failure.text, now)
@@ -154,10 +162,12 @@ def record_failure(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -
     return row
 
 
-def failures(tx: Tx | Connection, lane: Lane) -> int:
-    """Return how many failures a lane had in a row."""
+def failing_seconds(tx: Tx | Connection, lane: Lane, now: int) -> float:
+    """Return for how long a lane has failed; 0 if it has not."""
     state = get(tx, lane)
-    return int(state["failures"]) if state is not None else 0
+    if state is None or state["first_failed_at"] is None:
+        return 0.0
+    return max(0.0, (now - int(state["first_failed_at"])) / 1000)
 
 
 def _give_up(tx: Tx, lane: Lane, failure: Failure, now: int) -> None:
@@ -268,7 +278,7 @@ def reopen_after_clock_change(tx: Tx, now: int) -> list[Lane]:
     """Open and return the lanes that were tried in the future: the clock was set back since."""
     rows = tx.execute(
         """
-        UPDATE lane SET state = 'open', wake_at = NULL, tried_at = NULL
+        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
         WHERE state = 'waiting' AND tried_at > ? RETURNING address, binding
         """,
         (now,),
@@ -276,10 +286,14 @@ def reopen_after_clock_change(tx: Tx, now: int) -> list[Lane]:
     return [Lane(row["address"], row["binding"]) for row in rows]
 
 
-def reopen_binding(tx: Tx, binding: int) -> None:
-    """Open the waiting lanes of a binding, because its adapter runs again."""
+def reopen_binding(tx: Tx, binding: int, now: int) -> None:
+    """Open the waiting lanes of a binding, because its adapter runs again; not those told to wait."""
     tx.execute(
-        "UPDATE lane SET state = 'open', wake_at = NULL WHERE binding = ? AND state = 'waiting'", (binding,)
+        """
+        UPDATE lane SET state = 'open', wake_at = NULL
+        WHERE binding = ? AND state = 'waiting' AND ifnull(not_before, 0) <= ?
+        """,
+        (binding, now),
     )
 
 
@@ -338,7 +352,7 @@ def reopen(tx: Tx, lane: Lane, states: tuple[str, ...]) -> bool:
     return bool(
         tx.execute(
             f"""
-            UPDATE lane SET state = 'open', wake_at = NULL, tried_at = NULL
+            UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
             WHERE address = ? AND ifnull(binding, 0) = ? AND state IN ({marks})
             """,
             (lane.address, lane.binding or 0, *states),

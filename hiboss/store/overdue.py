@@ -132,7 +132,7 @@ def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
     """Open the lanes whose wait is over; their failures stay counted until a delivery succeeds."""
     rows = tx.execute(
         """
-        UPDATE lane SET state = 'open', wake_at = NULL
+        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL
         WHERE wake_at IS NOT NULL AND wake_at <= ? RETURNING address, binding
         """,
         (now,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core import backoff
 from ..core.address import BACKGROUND, BOSS, Address
 from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
@@ -179,8 +180,7 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
     if turn.kind == "background" or not _fails_for_others_too(tx, turn, number):
         lanes.fail(tx, [number], failure, now)
         return None
-    failures = lanes.failures(tx, turn.lane)
-    until = now + delays[min(failures, len(delays) - 1)]
+    until = now + delays[backoff.step(lanes.failing_seconds(tx, turn.lane, now))]
     lanes.record_failure(tx, turn.lane, failure, until, now)
     # A little after the lane, so that another envelope can show whether the provider is the cause.
     tx.execute("UPDATE envelope SET wake_at = ? WHERE id = ?", (until + 1, number))
@@ -238,13 +238,16 @@ def _fails_for_others_too(tx: Tx, turn: Turn, number: int) -> bool:
     return any(not row["own"] for row in rows)
 
 
-def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> None:
-    """Settle a run that failed by a LaneError: its envelopes are due again, and the lane waits."""
+def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bool = False) -> None:
+    """Settle a run that failed by a LaneError: its envelopes are due again, and the lane waits.
+
+    `told`: the provider named the time, so nothing is tried before it.
+    """
     if not _still_running(tx, turn):
         return
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
     _free(tx, turn.envelopes + turn.notices)
-    lanes.record_failure(tx, turn.lane, failure, until, now)
+    lanes.record_failure(tx, turn.lane, failure, until, now, told=told)
 
 
 def cancel(

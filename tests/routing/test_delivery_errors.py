@@ -127,6 +127,7 @@ def test_a_lane_waits_longer_after_each_error_and_in_the_end_an_hour(place: Plac
         lane = place.wait_for_failures(failures)
         waits = lane["wake_at"] - lane["tried_at"]
         assert 0.9 * patience - 1 <= waits <= 1.1 * patience + 1
+        place.lane_ages(patience)
         place.steer("retry")
     place.wait_for("x")
     assert place.wait_for_status(number, "done")["attempts"] == len(PATIENCE_MS)
@@ -205,7 +206,7 @@ def test_an_envelope_error_shows_that_the_platform_answers_and_ends_an_outage(pl
 def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(lane_error(), lane_error())
+    place.script(*[lane_error(retry_after=None)] * 2)
     first = place.send("first")
     place.wait_for_failures(1)
     for text in ("second", "third"):
@@ -317,7 +318,7 @@ def test_chunks_are_stored_before_the_first_is_posted_and_stay_the_same(
 ) -> None:
     place = Place(tmp_path).settings(chunk=4)
     place.bound(daemon)
-    place.script(lane_error())
+    place.script(lane_error(retry_after=None))
     number = place.send("abcdefgh")
     place.wait_for_failures(1)
     assert chunks(daemon, number) == [("abcd", False), ("efgh", False)]

@@ -207,7 +207,7 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
     paused, waiting = Place(tmp_path).bound(daemon), Place(tmp_path).bound(daemon)
     paused.steer("pause")
     paused.send("kept")
-    waiting.script(lane_error())
+    waiting.script(lane_error(retry_after=None))
     waiting.send("first")
     waiting.send("second")
     waiting.wait_for_failures(1)

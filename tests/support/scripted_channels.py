@@ -216,7 +216,8 @@ def age(daemon: RunningDaemon, number: str, ms: int) -> None:
 
 def notices(party: Party, **filters: Any) -> list[dict[str, Any]]:
     """Return the notices of agent:system to somebody, oldest first."""
-    return party.list(**{"from": "agent:system", "oldest_first": True, "page_size": 100, **filters})
+    found = party.list(**{"oldest_first": True, "page_size": 100, **filters})
+    return [one for one in found if one["from"] == "agent:system"]  # it has no address before its first notice
 
 
 def written(daemon: RunningDaemon) -> None:

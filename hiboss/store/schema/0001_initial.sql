@@ -283,6 +283,7 @@ CREATE TABLE lane (
     binding         INTEGER REFERENCES binding (id),
     state           TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'waiting', 'paused')),
     wake_at         INTEGER,            -- when a waiting lane is tried again
+    not_before      INTEGER,            -- the platform named this time: nothing is tried before it
     tried_at        INTEGER,            -- when it was last tried: new mail tries a waiting lane, but not all the time
     failures        INTEGER NOT NULL DEFAULT 0,  -- in a row
     first_failed_at INTEGER,
