@@ -162,9 +162,7 @@ class Delivery:
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
-            letter = _letter(claimed, self._home)
-            async with asyncio.timeout(self._settings.post_seconds):
-                return await self._post(adapter, lane, letter, claimed)
+            return await self._post(adapter, lane, _letter(claimed, self._home), claimed)
         except EnvelopeError as error:
             return self._failed(lane, number, Failure(error.kind, redact(error.text)))
         except LaneError as error:
@@ -172,7 +170,7 @@ class Delivery:
         except TimeoutError:
             text = f"no answer within {self._settings.post_seconds:g} seconds"
             return self._waits(lane, claimed, Failure("timed_out", text), None)
-        except HibossError as error:  # a posted chunk could not be recorded
+        except HibossError as error:  # the chunks could not be planned; nothing was posted
             return self._waits(lane, claimed, Failure(error.code, error.message), None)
         except BaseException as error:  # a defect of an adapter, also SystemExit, stops its own lane only
             if is_our_cancellation(error):
@@ -193,7 +191,10 @@ class Delivery:
         for index, chunk in enumerate(chunks):
             if index in sent:
                 continue
-            platform_id = await adapter.post(letter, index, chunk)
+            async with asyncio.timeout(
+                self._settings.post_seconds
+            ):  # each chunk: one that gets through is progress
+                platform_id = await adapter.post(letter, index, chunk)
             crashpoint(POSTED)
             # The chunk is posted: an odd id of an adapter must not make the recording fail.
             id_ = str(platform_id).encode("utf-8", "replace").decode()[:LONGEST_ID]
@@ -203,8 +204,9 @@ class Delivery:
         return self._done(lane, number, posted)
 
     async def _record(self, number: int, chunk: Posted) -> None:
+        """Record a posted chunk, however long the store cannot be used: else it would be posted again."""
         now = clock.now()
-        await self._store.write(lambda tx: posts.note_post(tx, number, *chunk, now))
+        await self._store.write_until_done(lambda tx: posts.note_post(tx, number, *chunk, now))
 
     # --- what is written afterwards --------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ..core.errors import Busy, HibossError, StoreError
+from ..core.errors import Busy, HibossError, HomeUnusable, StoreError
 from ..core.paths import Home
 from ..core.settings import Settings
 from . import counters
@@ -73,7 +73,7 @@ class Store:
         while True:
             try:
                 return await self.write(operation)
-            except (Busy, StoreError) as error:
+            except (Busy, StoreError, HomeUnusable) as error:  # HomeUnusable: read-only for a moment
                 log.error("A change waits for the store: %s", error, extra={"action": "write"})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 10.0)

@@ -162,3 +162,10 @@ def test_ids_may_be_given_one_after_the_other_and_by_the_old_flag(office: Office
 def test_a_positional_text_may_look_like_an_old_flag(office: Office) -> None:
     sent = office("send", "--", "nex", "--id")
     assert sent.rc == 0 and office.envelope(sent.record["id"])["text"] == "--id"
+
+
+def test_what_does_not_exist_is_not_asked_about(office: Office) -> None:
+    for words, code in ((("agent", "delete"), "unknown_agent"), (("user", "delete"), "unknown_user")):
+        done = office(*words, "nobody")
+        assert done.rc == 1 and f"code: {code}" in done.stderr
+    assert "give --yes if you are sure" in office("agent", "delete", "nex").stderr

@@ -89,8 +89,9 @@ def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_whom_one_talks_with() -> None:
-    kai = {"name": "kai", "address": "agent:kai", "mode": "pull", "provider": None}
-    nex = {"name": "nex", "address": "agent:nex", "mode": "run", "provider": "demo"}
+    kai = {"name": "kai", "address": "agent:kai", "mode": "pull", "provider": None, "created_at": "2"}
+    nex = {"name": "nex", "address": "agent:nex", "mode": "run", "provider": "demo", "created_at": "3"}
+    old = {**nex, "name": "zed", "address": "agent:zed", "created_at": "1"}
 
     def chosen(named: str | None, *team: dict[str, Any]) -> Other:
         found = choose(named, list(team))
@@ -99,6 +100,7 @@ def test_whom_one_talks_with() -> None:
 
     assert chosen(None, kai).name == "kai"
     assert chosen(None, kai, nex).name == "nex"
+    assert chosen(None, kai, nex, old).name == "zed"  # the oldest that answers
     assert chosen("NEX", kai, nex).address == chosen("agent:Nex", kai, nex).address == "agent:nex"
     assert chosen("kai", kai, nex).fetches and not chosen("nex", kai, nex).fetches
     assert choose("user:ana", [kai]) is choose("ana", [kai]) is None

@@ -30,6 +30,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 
 def test_start_returns_when_the_daemon_answers_and_stop_when_it_is_gone(shell: Shell) -> None:
+    shell.set_up()
     started = shell("daemon", "start")
     assert (started.rc, started.stderr) == (0, "")
     pid = int(started.record["pid"])
@@ -42,6 +43,14 @@ def test_start_returns_when_the_daemon_answers_and_stop_when_it_is_gone(shell: S
     again = shell("daemon", "stop")
     assert again.rc == 0 and again.record == {"stopped": "false"}
     assert shell("daemon", "ping").rc == 3
+
+
+def test_a_daemon_in_a_home_that_is_not_set_up_says_what_is_missing(shell: Shell) -> None:
+    for verb in ("start", "restart"):
+        done = shell("daemon", verb)
+        assert (done.rc, done.stderr) == (0, "This home is not set up yet; run: hiboss up\n")
+    assert shell("daemon", "stop").rc == 0
+    assert "Start it with: hiboss up\n" in shell("daemon", "ping").stderr  # though there is a database now
 
 
 def test_a_second_daemon_is_refused_with_the_first_one_s_pid(office: Office) -> None:

@@ -278,3 +278,20 @@ def test_an_envelope_is_put_away_and_back(office: Office, verb: str, box: str) -
     assert there.values("envelope-id") == [id_] and there.values("box") == [box]
     assert office("envelope", "restore", "--as", reader, "--id", id_).stdout == "changed: 1\n"
     assert office("envelope", "list", "--as", reader).values("envelope-id") == [id_]
+
+
+def test_recipients_are_split_at_commas_and_an_id_given_twice_is_shown_once(office: Office) -> None:
+    one, two = office.agent(), office.agent()
+    sent = office("envelope", "send", "--to", f"{one}, {two}", "--text", "x")
+    assert len(sent.values("id")) == 2
+    first = sent.values("id")[0]
+    for words in (("read",), ("envelope", "read")):
+        assert office(*words, first, first, "--as", one).values("envelope-id") == [first]
+    made = office("cron", "create", "--to", f"{one},{two}", "--every", "2h", "--text", "x")
+    shown = office("cron", "show", made.record["schedule-id"])
+    assert shown.record["to"] == f"agent:{one}, agent:{two}"
+
+
+def test_acknowledging_nothing_names_the_flags(office: Office) -> None:
+    done = office("envelope", "ack")
+    assert done.rc == 2 and done.stderr.startswith("error: give envelope ids, like e81, or --all\n")

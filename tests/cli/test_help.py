@@ -153,12 +153,12 @@ WRONG = [
     (("--verson",), "there is no option --verson (did you mean --version?)", "hiboss"),
     (
         ("envelope", "list", "--status", "don"),
-        "--status cannot be don (did you mean done?); right would be pending, done, failed, cancelled",
+        "--status cannot be don (did you mean done?); use one of: pending, done, failed, cancelled",
         "hiboss envelope list",
     ),
     (
         ("envelope", "send", "--priority", "urgent"),
-        "--priority cannot be urgent; right would be critical, high, normal, low",
+        "--priority cannot be urgent; use one of: critical, high, normal, low",
         "hiboss envelope send",
     ),
     (("envelope", "get"), "ID is missing: hiboss envelope get ID", "hiboss envelope get"),
@@ -182,11 +182,65 @@ WRONG = [
     (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
     (
         ("agent", "set", "x", "--busy", "colect"),
-        "--busy cannot be colect (did you mean collect?); right would be collect, followup",
+        "--busy cannot be colect (did you mean collect?); use one of: collect, followup",
         "hiboss agent set",
     ),
-    (("envelope", "list", "e1"), "got unexpected extra argument(s) (e1)", "hiboss envelope list"),
+    (
+        ("envelope", "list", "e1"),
+        "there is one word too many: e1; to show envelopes: hiboss read e1",
+        "hiboss envelope list",
+    ),
 ]
+
+
+MISPLACED = [
+    (("--as", "lin", "inbox"), "put --as after the command, like: hiboss inbox --as lin"),
+    (("agent", "--as", "lin", "list"), "put --as after the command, like: hiboss agent register --as lin"),
+    (("daemon", "stop", "--as", "boss"), "hiboss daemon stop takes no --as: it needs no token"),
+    (("team", "--yes"), "there is no option --yes"),
+]
+TOO_MANY = [
+    (("send", "nex", "hi", "there"), "there", 'put the text in quotes: hiboss send nex "hi there"'),
+    (("send", "nex", "a", "$b"), "$b", "put the text in quotes: hiboss send nex 'a $b'"),
+    (("reply", "e1", "yes", "do"), "do", 'put the text in quotes: hiboss reply e1 "yes do"'),
+    (("inbox", "e2"), "e2", "to show envelopes: hiboss read e2"),
+    (("inbox", "nex"), "nex", "for the mail of one sender: hiboss inbox --from nex"),
+    (("team", "nex"), "nex", "for one agent: hiboss agent status nex"),
+    (("chat", "nex", "hi"), "hi", 'to send one message: hiboss chat nex --once "hi"'),
+    (("chat", "nex", "--once", "hi", "you"), "you", 'put the text in quotes: --once "hi you"'),
+    (("envelope", "send", "nex"), "nex", 'give --to and --text, or: hiboss send nex "hello"'),
+    (("envelope", "send", "--text", "hi", "you"), "you", 'put the text in quotes: --text "hi you"'),
+    (("envelope", "get", "e2", "e3"), "e3", "to show several: hiboss read e2 e3"),
+    (
+        ("cron", "explain", "0", "9"),
+        "9",
+        'put the expression in quotes, like: hiboss cron explain "0 9 * * *"',
+    ),
+    (("cron", "create", "--cron", "0", "9"), "9", 'put the expression in quotes, like: --cron "0 9 * * *"'),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), MISPLACED, ids=lambda value: " ".join(value)[:40])
+def test_an_option_of_other_commands_is_no_typing_error(
+    shell: Shell, words: tuple[str, ...], says: str
+) -> None:
+    done = shell(*words)
+    assert done.rc == 2 and done.stderr.startswith(f"error: {says}\ncode: usage\n")
+
+
+@pytest.mark.parametrize(("words", "extra", "advice"), TOO_MANY, ids=lambda value: " ".join(value)[:40])
+def test_a_word_too_many_is_named_with_the_command_that_was_meant(
+    shell: Shell, words: tuple[str, ...], extra: str, advice: str
+) -> None:
+    done = shell(*words)
+    assert (done.rc, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: there is one word too many: {extra}; {advice}\ncode: usage\n")
+
+
+def test_several_words_too_many_are_counted_and_help_still_helps(shell: Shell) -> None:
+    done = shell("envelope", "send", "nex", "hi")
+    assert 'there are 2 words too many: nex hi; give --to and --text, or: hiboss send nex "hi"' in done.stderr
+    assert shell("inbox", "e2", "--help") == shell("inbox", "--help")
 
 
 OLD_FLAGS = [
@@ -216,7 +270,7 @@ def test_the_flags_of_older_versions_are_not_in_the_help(
         (("cron", "explain", "--cron", "@daily", "@hourly"), "EXPR is given twice (--cron); give it once"),
         (("reply", "--id", "e1", "e1", "text"), "ID is given twice (--id); give it once"),
         (("run", "tail", "r1", "--id", "r2"), "ID is given twice (--id); give it once"),
-        (("run", "get", "r1", "r2"), "got unexpected extra argument(s) (r2)"),
+        (("run", "get", "r1", "r2"), "there is one word too many: r2; usage: hiboss run get [OPTIONS] ID"),
     ],
 )
 def test_what_is_given_twice_is_wrong_usage(shell: Shell, words: tuple[str, ...], says: str) -> None:

@@ -84,7 +84,7 @@ def test_without_a_terminal_setup_takes_the_defaults(shell: Shell) -> None:
     check(shell, done)
     assert done.record["boss-name"] == getpass.getuser()
     assert (done.record["timezone"], done.record["agent-name"]) == ("Asia/Shanghai", "nex")
-    assert shell("agent", "list", "--as", "boss").record["mode"] == "pull"
+    assert shell("agent", "list", "--as", "boss").record["provider"] == "demo"
     assert "shown only now" in done.stderr and shell.home.profile("nex") in done.stderr
     for path in (shell.home.profile("boss"), shell.home.profile("nex"), shell.home.database):
         assert os.stat(path).st_mode & 0o777 == 0o600
@@ -102,11 +102,15 @@ def test_setup_takes_what_it_is_given(shell: Shell) -> None:
     ]
 
 
-def test_the_first_agent_fetches_unless_it_is_given_a_provider(shell: Shell) -> None:
-    done = shell("setup", "--provider", "demo")
-    check(shell, done)
-    assert shell("agent", "list", "--as", "boss").record["provider"] == "demo"
+def test_the_first_agent_answers_at_once(shell: Shell) -> None:
+    check(shell, shell("setup"))
     assert shell("chat", "nex", "--once", "say it back").stdout == "You said: say it back\n"
+
+
+def test_the_first_agent_fetches_its_mail_when_it_gets_no_provider(shell: Shell) -> None:
+    check(shell, shell("setup", "--provider", "none"))
+    nex = shell("agent", "list").record
+    assert nex["mode"] == "pull" and "provider" not in nex
 
 
 def test_setup_again_changes_nothing_and_says_so(shell: Shell) -> None:

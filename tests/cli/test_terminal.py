@@ -121,7 +121,9 @@ def unseen(text: str) -> str:
 
 def test_an_empty_list_says_so(office: Office) -> None:
     done = on_terminal(office, "envelope", "list", "--as", "kai", "--box", "trash", env=PLAIN)
-    assert done.stdout == "no-envelopes: true\n"
+    assert done.stdout == "No mail found.\n"
+    done = on_terminal(office, "config", "show", "--changed", "--defaults", env=PLAIN)
+    assert done.stdout == "Every setting has its default.\n"
 
 
 def test_a_terminal_that_knows_only_ascii_gets_rows_that_fit_too(office: Office) -> None:
@@ -209,7 +211,7 @@ def test_while_the_daemon_keeps_a_person_waiting_a_bar_moves_and_is_wiped_away(o
     *drawn, last = done.stderr.split("\r")[1:]
     assert last == "\x1b[K"
     bars = [text.removesuffix("\x1b[K") for text in drawn]
-    assert all(re.fullmatch(r"\[ *=== *\] waiting for da", bar) for bar in bars)
+    assert all(re.fullmatch(r"\[ *=== *\] waiting for th", bar) for bar in bars)
     assert {len(bar) for bar in bars} == {29} and len(set(bars)) > 1
 
 
@@ -227,14 +229,14 @@ def test_ctrl_c_wipes_the_bar_away_too(office: Office) -> None:
     finally:
         os.kill(office.daemon.pid, signal.SIGCONT)
     assert done.rc == 130 and done.stdout == ""
-    assert "waiting for daemon.ping, 0 s" in done.stderr and done.stderr.endswith(WIPE)
+    assert "waiting for the daemon, 0 s" in done.stderr and done.stderr.endswith(WIPE)
 
 
 def test_starting_stopping_and_setting_up_show_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "home")
     try:
         setup = on_terminal(shell, "setup", command=HASTY)
-        assert "waiting for setup.execute, without a daemon, 0 s" in setup.stderr and setup.rc == 0
+        assert "setting up, 0 s" in setup.stderr and setup.rc == 0
         started = on_terminal(shell, "daemon", "start", command=HASTY)
         assert "starting the daemon, 0 s" in started.stderr and started.stderr.endswith(WIPE)
         again = on_terminal(shell, "daemon", "restart", command=HASTY)

@@ -144,8 +144,19 @@ def test_an_agent_cannot_rotate_the_boss_token_of_a_stopped_daemon_by_saying_no_
     shell = Shell(tmp_path / "home")
     shell.set_up()
     before = shell.token("boss")
-    done = shell("boss", "token", "rotate", env={"HIBOSS_RUN": "1"})
-    assert done.rc == 1 and "code: agent_not_named" in done.stderr and shell.token("boss") == before
+    for words in ((), ("--offline",)):
+        done = shell("boss", "token", "rotate", *words, env={"HIBOSS_RUN": "1"})
+        assert done.rc == 1 and "code: agent_not_named" in done.stderr and shell.token("boss") == before
+    done = shell("boss", "token", "rotate", "--offline", "--as", "boss", env={"HIBOSS_RUN": "1"})
+    assert done.rc == 0 and shell.token("boss") != before
+
+
+def test_rotating_in_a_new_home_creates_nothing(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "home")
+    for words in ((), ("--offline",)):
+        done = shell("boss", "token", "rotate", *words)
+        assert done.rc == 1 and "run: hiboss up\ncode: not_set_up\n" in done.stderr
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.parametrize("words", [("team",), ("chat", "nex", "--once", "hi"), ("team", "--as", "nex")])

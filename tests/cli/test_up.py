@@ -131,8 +131,26 @@ def test_up_detached_returns_and_the_daemon_goes_on(shell: Shell) -> None:
     for again in (shell("up"), shell("up", "--detach")):
         assert again.rc == 0 and again.values("pid") == [str(pid)] and "token" not in again.stdout
         assert "already" in again.stdout + again.stderr
-        assert steps(again.stdout) == steps(done.stdout)
+        assert steps(again.stdout) == steps(done.stdout)[:2]  # it has a program now
     assert shell.pid == pid
+
+
+def test_up_again_names_the_oldest_agent_and_the_options_it_did_not_use(shell: Shell) -> None:
+    shell("up", "--detach", "--agent-name", "nex")
+    shell("agent", "register", "abe", "--provider", "demo")
+    again = shell("up", "--detach", "--agent-name", "bob", "--timezone", "UTC")
+    assert "This home is already set up; --timezone and --agent-name were not used.\n" in again.stderr
+    assert steps(again.stdout)[0].endswith(" chat nex") and len(steps(again.stdout)) == STEPS
+    shell("agent", "delete", "abe", "--yes")
+    shell("agent", "delete", "nex", "--yes")
+    alone = shell("up", "--detach", "--agent-name", "bob")
+    assert "--agent-name was not used.\n" in alone.stderr
+    assert steps(alone.stdout)[0].endswith(" agent register nex --provider demo")
+
+
+def test_up_works_in_the_shell_of_an_agent(shell: Shell) -> None:
+    done = shell("up", "--detach", env={"CLAUDECODE": "1"})
+    assert done.rc == 0 and [step.split()[-1] for step in steps(done.stdout)] == ["nex", "team"]
 
 
 def test_up_with_json_prints_one_document_with_tokens_and_next_commands(shell: Shell) -> None:

@@ -370,26 +370,26 @@ def test_every_command_works_by_hand(daemon: RunningDaemon, tmp_path: Path) -> N
         stdin="happy",
         cwd=tmp_path,
     )
-    number = made.record["cron-id"]
-    assert made.record["next-run"].endswith("-01-01T00:00:00+09:00")
-    assert shell("cron", "list", "--as", "cli").record["cron-id"] == number
+    number = made.record["schedule-id"]
+    assert made.record["next-time"].endswith("-01-01T00:00:00+09:00")
+    assert shell("cron", "list", "--as", "cli").record["schedule-id"] == number
     changed = shell("cron", "set", "--as", "cli", "--id", number, "--every", "2h", "--text", "new")
-    assert changed.record["cron-id"] == number
+    assert changed.record["schedule-id"] == number
     assert shell("cron", "disable", "--as", "cli", "--id", number).record["enabled"] == "false"
     assert shell("cron", "enable", "--as", "cli", "--id", number).record["enabled"] == "true"
     ran = shell("cron", "run", "--as", "cli", "--id", number)
-    assert (ran.record["fired"], ran.record["id"][0]) == ("true", "e")
+    assert (ran.record["sent"], ran.record["id"][0]) == ("true", "e")
     facts, slot = shell("cron", "show", "--as", "cli", "--id", number).blocks
     expected = {"every": "7200s", "text": "new", "name": "new year", "attachments": "a.txt"}
     assert {key: facts[key] for key in expected} == expected
-    assert slot["outcome"] == "fired" and slot["slot"].endswith("+09:00")
+    assert slot["outcome"] == "sent" and slot["slot"].endswith("+09:00")
     as_json = shell("cron", "show", "--as", "cli", "--id", number, "--json").json
     assert as_json["id"] == number and as_json["slots"][0]["outcome"] == "fired"
     assert shell("cron", "delete", "--as", "cli", "--id", number).record["deleted"] == "true"
     assert shell("cron", "list", "--as", "cli").stdout == "no-schedules: true\n"
     told = shell("cron", "explain", "--cron", "0 9 * * 7", "--timezone", "Asia/Tokyo", "--count", "2")
-    assert [*told.record] == ["cron", "timezone", "next-run-1", "next-run-2"]
-    assert told.record["next-run-1"].endswith("T09:00:00+09:00")
+    assert [*told.record] == ["cron", "timezone", "next-time-1", "next-time-2"]
+    assert told.record["next-time-1"].endswith("T09:00:00+09:00")
 
 
 def test_the_command_line_refuses_with_a_reason(daemon: RunningDaemon) -> None:

@@ -118,7 +118,7 @@ class Adapter(Protocol):
 
         `number` is the index of the chunk, from 0. Raise LaneError if nothing can be posted
         there now, or EnvelopeError if this letter can never be posted; any other exception
-        counts as a LaneError. All chunks of one letter together have `delivery.post_seconds`.
+        counts as a LaneError. Each chunk has `delivery.post_seconds`.
 
         The same chunk can come again: when the daemon died after the platform's confirmation
         and before it was stored. `letter.id` and `number` together identify the chunk; give
