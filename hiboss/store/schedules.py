@@ -136,8 +136,33 @@ def fire_due(tx: Tx, now: int) -> list[Accepted]:
     ).fetchall()
     fired: list[Accepted] = []
     for row in rows:
-        fired += _fire_overdue(tx, row, now)
+        broken = _broken(tx, row)
+        if broken is None:
+            fired += _fire_overdue(tx, row, now)
+        else:  # it must not keep the others, and deferred mail, from being woken
+            _disable(tx, row, row["next_at"], broken, now)
     return fired
+
+
+def _broken(tx: Tx, row: Row) -> str | None:
+    """Return why a stored schedule cannot be used any more, like a time zone that the machine lost."""
+    try:
+        timing(tx, row).after(row["next_at"])
+        draft(tx, row, row["next_at"])
+    except HibossError as error:
+        return error.message
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # damaged from outside
+        return f"its row cannot be read ({type(error).__name__})"
+    return None
+
+
+def _disable(tx: Tx, row: Row, slot: int, why: str, now: int) -> None:
+    """Disable a schedule that cannot send, record the slot as failed, and tell its owner."""
+    if not _settled(tx, row["id"], slot):
+        _record(tx, row["id"], slot, "failed", now, reason=why)
+    tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
+    text = f"Schedule s{row['id']} could not send and is disabled: {why}"
+    notices.notify(tx, parse_address(row["owner_address"]), text, now)
 
 
 def _fire_overdue(tx: Tx, row: Row, now: int) -> list[Accepted]:
@@ -216,10 +241,7 @@ def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
     try:
         accepted = messages.insert(tx, draft(tx, row, slot), now)
     except HibossError as error:
-        _record(tx, row["id"], slot, "failed", now, reason=error.message)
-        tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
-        text = f"Schedule s{row['id']} could not send and is disabled: {error.message}"
-        notices.notify(tx, parse_address(row["owner_address"]), text, now)
+        _disable(tx, row, slot, error.message, now)
         return None
     if now - slot >= 1_000:  # then it is shown as late
         tx.execute("UPDATE message SET deliver_at = ? WHERE id = ?", (slot, accepted.message))
