@@ -167,7 +167,7 @@ def pause(
 
 @app.command()
 def resume(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Resume a paused agent, also one that a limit has paused. Limits are counted from zero again."""
+    """Resume a paused agent. What a limit stopped gets the same limit once more."""
     output.answer(call("agent.resume", {"name": name}, token=token, profile=as_))
 
 
