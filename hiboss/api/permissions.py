@@ -89,7 +89,6 @@ async def get_permission(context: Context, caller: Caller, params: ByName) -> Ag
     params=SetLevel,
     result=AgentPermission,
     errors=(UnknownAgent,),
-    changes="agent",
 )
 async def set_permission(context: Context, caller: Caller, params: SetLevel) -> AgentPermission:
     """Set an agent's level; it is in force at once."""

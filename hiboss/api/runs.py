@@ -187,7 +187,7 @@ async def _wait_for_output(context: Context, row: Row, after: int, end: float) -
     errors=(NotFound, errors.BadId, NotRunning, errors.TooLarge, errors.BadText),
 )
 async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
-    """Cancel a run: its program is stopped, and its envelopes fail and can be retried."""
+    """Cancel a run: its program is ended, and its envelopes fail and can be retried."""
     reason = context.settings.check_word("reason", params.reason or "").strip()
     execution, row = await _running(context, caller, params.id)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
@@ -199,7 +199,7 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     "run.pause", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
 )
 async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
-    """Pause a run: its program is stopped where it is, and its time limits do not count."""
+    """Pause a run: its program is ended where it is, and its time limits do not count."""
     execution, row = await _running(context, caller, params.id)
     if execution.pid is None:
         raise NotRunning(

@@ -136,7 +136,7 @@ def test_the_status_shows_name_time_and_how_to_set_another_provider() -> None:
     assert "2026-01-28T20:08:45+08:00 (Asia/Shanghai)" in text
     assert "3 messages were due" in text
     assert "demo provider" in text
-    assert 'hiboss agent set nex --provider command --command "python agent.py"' in text
+    assert 'hiboss agent set nex --workspace "$PWD" --command "python3 agent.py"' in text
     assert "1 message was due" in demo.answer(turn_of(letter(text="status"))).text
     assert "1000+ messages were due" in demo.answer(turn_of(letter(text="/status"), due="1000+")).text
 

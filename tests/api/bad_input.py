@@ -302,6 +302,19 @@ def _agents() -> Iterator[Row]:
         name, allowed = f"agent.{verb}", {f"agent.{verb}": "standard"}
         command = f"agent {verb.replace('.', ' ')} --name spare{more.get(verb, '')}"
         yield row(name, RIGHT[name], "boss_only", "agent:nex", command, by="nex", policy=allowed)
+    for name in (
+        "agent.pause",
+        "agent.resume",
+        "agent.bind",
+        "agent.unbind",
+        "user.delete",
+        "user.token.rotate",
+    ):
+        allowed = {name: "standard"}
+        yield row(name, RIGHT[name], "boss_only", "agent:nex", by="nex", policy=allowed)
+    for name in ("lane.retry", "lane.pause", "lane.resume"):
+        allowed = {name: "standard"}
+        yield row(name, {"address": "agent:ada"}, "boss_only", "agent:ada", by="nex", policy=allowed)
 
 
 def _boss() -> Iterator[Row]:

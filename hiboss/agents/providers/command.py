@@ -33,7 +33,7 @@ class Command:
     def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         command = str(given.get("command") or "").strip()
         if not command:
-            raise Refused('the command provider needs a program (--command "python agent.py")')
+            raise Refused('the command provider needs a program (--command "python3 agent.py")')
         if len(command) > LONGEST_COMMAND or "\x00" in command:
             raise Refused(f"the command is longer than {LONGEST_COMMAND} characters, or contains a NUL")
         try:
@@ -41,7 +41,7 @@ class Command:
         except ValueError as error:
             raise Refused(f"the command cannot be split into words: {error}") from None
         if not arguments or not arguments[0]:
-            raise Refused('the command provider needs a program (--command "python agent.py")')
+            raise Refused('the command provider needs a program (--command "python3 agent.py")')
         return {"command": command}
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ STATUS = """\
 I am {agent}. It is {now} ({timezone}). {due} due when this turn began.
 I use the demo provider, which knows only a few commands (say help). To give me a program of yours:
 {choose}"""
-CHOOSE = 'hiboss agent set {agent} --provider command --command "python agent.py"'
+CHOOSE = 'hiboss agent set {agent} --workspace "$PWD" --command "python3 agent.py"'
 EXAMPLE = "write, for example: remind me in 10m to stretch (90s, 2h and 1h30m work too)"
 
 _UNIT_MS = {"s": SECOND_MS, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}

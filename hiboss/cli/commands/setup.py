@@ -38,7 +38,7 @@ def setup(
     boss_name: BossName = None,
     timezone: Timezone = None,
     agent_name: AgentName = None,
-    provider: Provider = DEMO,
+    provider: Provider = None,
     json_: Json = False,
 ) -> None:
     """Set up this home: the boss, a first agent, and their tokens, which are shown only now.
@@ -46,7 +46,8 @@ def setup(
     On a terminal it asks for what is not given; else it takes the defaults. A second setup
     changes nothing.
     """
-    show(execute(Home(), boss_name, timezone, agent_name, provider=provider))
+    chosen = DEMO if provider is None else provider
+    show(execute(Home(), boss_name, timezone, agent_name, provider=chosen))
 
 
 def execute(
@@ -55,7 +56,7 @@ def execute(
     timezone: str | None,
     agent_name: str | None,
     *,
-    provider: str | None = DEMO,
+    provider: str = DEMO,
 ) -> dict[str, Any]:
     """Set up, through the daemon if one runs; ask for what was not given."""
     asks = sys.stdin is not None and sys.stdin.isatty() and not output.Mode.json

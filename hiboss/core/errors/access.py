@@ -18,7 +18,7 @@ class NoToken(HibossError):
 class AgentNotNamed(HibossError):
     """{variable} is set, so an agent seems to run this command, but the command does not name it; give --as NAME, --token @FILE or HIBOSS_TOKEN (if you are the boss: --as boss)"""
 
-    # Only the command line raises this: without a name it would act as the boss.
+    # Only the command line raises this: without a name it would speak as the boss.
     code, rpc, http = "agent_not_named", -32001, 401
 
 
