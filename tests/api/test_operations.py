@@ -171,7 +171,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
             ("x:y", "bad_address"),
             ("nobody-here", "unknown_address"),
             ("channel:folder:nobody-here", "unknown_address"),
-            ("agent:nex", "not_found"),
+            ("user:boss", "not_found"),
         )
     ],
     ("turn.preview", {"address": "x:y"}, "bad_address"),
