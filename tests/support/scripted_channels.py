@@ -217,7 +217,8 @@ def age(daemon: RunningDaemon, number: str, ms: int) -> None:
 def notices(party: Party, **filters: Any) -> list[dict[str, Any]]:
     """Return the notices of agent:system to somebody, oldest first."""
     found = party.list(**{"oldest_first": True, "page_size": 100, **filters})
-    return [one for one in found if one["from"] == "agent:system"]  # it has no address before its first notice
+    # Not by a filter of the list: it has no address before its first notice.
+    return [one for one in found if one["from"] == "agent:system"]
 
 
 def written(daemon: RunningDaemon) -> None:
