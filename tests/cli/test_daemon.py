@@ -63,6 +63,13 @@ def test_a_second_daemon_is_refused_with_the_first_one_s_pid(office: Office) -> 
     assert office("daemon", "ping").rc == 0
 
 
+def test_a_run_cannot_end_its_daemon_by_restarting_it(office: Office) -> None:
+    pid = office("daemon", "ping").record["pid"]
+    refused = office("daemon", "restart", env={"HIBOSS_RUN": "epoch-r1"})
+    assert refused.rc == 2 and "a run cannot restart the daemon" in refused.stderr
+    assert office("daemon", "ping").record["pid"] == pid
+
+
 def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -> None:
     first = shell("daemon", "restart")
     second = shell("daemon", "restart")

@@ -12,6 +12,7 @@ from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
 from ...core.paths import Home
 from .. import client, output
 from ..call import call_without_token
+from ..credentials import RUN_VARIABLE
 from ..daemon_process import holder, spawn
 from ..options import Json, flag, noun
 from ..views import daemon as views
@@ -38,7 +39,15 @@ def stop(json_: Json = False) -> None:
 
 @app.command()
 def restart(json_: Json = False) -> None:
-    """Stop the daemon if one runs, then start it."""
+    """Stop the daemon if one runs, then start it.
+
+    Not inside a run: the stop would end the run, and this command with it, before the start.
+    """
+    if os.environ.get(RUN_VARIABLE):
+        detail = (
+            "a run cannot restart the daemon: the stop would end the run, and nobody would start it again"
+        )
+        raise WrongUsage(detail=f"{detail}; ask the boss to restart it", help="hiboss daemon restart --help")
     home = Home()
     from ...core.settings import Configuration
 
