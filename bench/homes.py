@@ -115,7 +115,7 @@ def _write(daemon: RunningDaemon, *fills: tuple[str, int, str]) -> None:
     say(f"wrote {total:,} envelopes in {perf_counter() - begin:.1f} s")
 
 
-# Each gives, for row number i: seq, deliver_at of the message; status, arrived, waits, wake_at,
+# Each gives, for row number i: seq, deliver_at of the message; status, arrived, waits, wait_until,
 # read_at, done_at of its envelope. ?base is the last number given out before, ?now the time.
 _settled = """
     ?seq + i, NULL, CASE i % 20 WHEN 0 THEN 2 WHEN 1 THEN 3 ELSE 1 END, ?base + i, NULL, NULL, ?now, ?now
@@ -170,7 +170,7 @@ def _fill_chunk(connection: Connection, facts: tuple[int, int, int, int, int], c
     )
     one(
         """
-        INSERT INTO envelope (message, recipient, status, arrived, waits, wake_at, read_at, done_at)
+        INSERT INTO envelope (message, recipient, status, arrived, waits, wait_until, read_at, done_at)
         SELECT ?1 + i, ?2, status, arrived, waits, wake, read, done FROM fresh ORDER BY i
         """,
         (message, recipient),

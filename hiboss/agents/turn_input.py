@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core import clock, envelope_json, rendering
 from ..core.paths import Home
-from ..store import due_envelopes, envelopes, run_history
+from ..store import due_envelopes, envelope_rows, run_history
 from ..store.connection import Connection
 from .process_control import MARK
 
@@ -37,8 +37,8 @@ def content(
     exact_to: int,
 ) -> Content:
     """Render envelopes for an agent (address id, name). It can take long: call it in a thread."""
-    rows = envelopes.fetch(connection, list(numbers))
-    quotes = envelopes.quotes(connection, rows, agent[0])
+    rows = envelope_rows.fetch(connection, list(numbers))
+    quotes = envelope_rows.quotes(connection, rows, agent[0])
     shown = [envelope_json.envelope(row, home, quotes) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)

@@ -27,8 +27,8 @@ from ..core.paths import Home
 from ..core.quoting import redact
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import lanes, posts
-from ..store.envelopes import EnvelopeRow
+from ..store import envelopes, lanes, posts
+from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.store import Store
 
@@ -55,7 +55,7 @@ class Settle(NamedTuple):
 
 
 class Delivery:
-    """Serves the lanes of channels, at most `delivery.parallel_lanes` at once."""
+    """Serves the lanes of channels, at most `delivery.parallel_lanes` of one binding at once."""
 
     def __init__(
         self, store: Store, home: Home, settings: Settings, supervisor: Supervisor, bus: Bus
@@ -65,12 +65,15 @@ class Delivery:
         self._settings = settings
         self._supervisor = supervisor
         self._bus = bus
-        self._queue: WorkQueue[Lane] = WorkQueue(lambda: settings.parallel_lanes, self._serve)
+        self._queue: WorkQueue[Lane] = WorkQueue(
+            lambda: settings.parallel_lanes, self._serve, group=lambda lane: lane.binding
+        )
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
 
     async def start(self) -> None:
         """Free what an earlier daemon held. Lanes are woken later, when their adapters run."""
-        freed = await self._store.write(lanes.free_holds)
+        now = clock.now()
+        freed = await self._store.write(lambda tx: lanes.free_after_crash(tx, now))
         if freed:
             log.warning(
                 "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
@@ -97,7 +100,7 @@ class Delivery:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         try:
-            freed = await self._store.write(lanes.free_holds)
+            freed = await self._store.write(envelopes.free_all)
         except HibossError as error:  # the next start does it
             log.error("Envelopes being delivered could not be freed: %s", error, extra={"action": "stop"})
             return

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.address import BACKGROUND, Address
+from ..core.contracts.failures import Failure
 from ..core.errors import NameTaken, UnknownAgent
 from ..core.quoting import nearest
-from . import bindings, schedules, tokens
+from . import bindings, envelopes, schedules, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -63,14 +64,9 @@ def delete(tx: Tx, name: str, now: int) -> int:
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
     tokens.revoke(tx, row["id"], now)
-    waiting = tx.execute(
-        """
-        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
-               error_kind = 'recipient_deleted', error_text = 'the agent was deleted', error_at = ?1
-        WHERE recipient = ?2 AND status = 0
-        """,
-        (now, row["id"]),
-    ).rowcount
+    waiting = envelopes.fail_for_deleted(
+        tx, row["id"], Failure("recipient_deleted", "the agent was deleted"), now
+    )
     _end_tasks(tx, row["id"], now)
     entry = tx.cache.live_address(Address("agent", row["name"]))
     assert entry is not None
@@ -85,15 +81,8 @@ def _end_tasks(tx: Tx, agent: int, now: int) -> None:
     background = tx.cache.live_address(BACKGROUND)
     if background is None:
         return
-    tx.execute(
-        """
-        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
-               error_kind = 'sender_deleted', error_text = 'the agent was deleted', error_at = ?1
-        WHERE recipient = ?2 AND status = 0 AND message IN (
-            SELECT m.id FROM envelope e JOIN message m ON m.id = e.message
-            WHERE e.recipient = ?2 AND e.status = 0 AND m.sender = ?3)
-        """,
-        (now, background.id, agent),
+    envelopes.fail_for_deleted(
+        tx, background.id, Failure("sender_deleted", "the agent was deleted"), now, sender=agent
     )
 
 

@@ -1,95 +1,226 @@
-"""Single envelopes: read one; acknowledge or move it for its recipient; cancel or retry it for its sender."""
+"""Every change of an envelope's state: insert, arrive, hold, lease, free, settle, fail, cancel, retry.
+
+No other module writes to the table. `waits` and `wait_until` say what an envelope waits for;
+`wake_at`, when the daemon must look at the row again, is computed from them by the table itself
+(store/schema), so it is always right. What takes a Tx runs inside the writer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from ..core.envelope import Box, Lane, Status, Waits
+from ..core.contracts.failures import Failure
+from ..core.envelope import Box, Lane, Priority, Status, Waits
 from ..core.errors import NotFound, TooLate
-from .connection import Connection, Row
+from .connection import Row
+from .envelope_rows import EnvelopeRow, visible
 from .group_commit import Tx
+from .writer_cache import LiveAddress
 
-COLUMNS = """
-SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
-       e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at,
-       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
-       m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
-       m.created_at, m.arrived_at,
-       s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
-       coalesce(m.from_name, u.name, g.display) AS from_name,
-       CASE c.kind WHEN 'group' THEN c.name END AS group_name
-FROM envelope e
-JOIN message m ON m.id = e.message
-JOIN address s ON s.id = m.sender
-JOIN address r ON r.id = e.recipient
-JOIN conversation c ON c.id = m.conversation
-LEFT JOIN user u ON u.address = m.sender
-LEFT JOIN agent g ON g.address = m.sender
-"""
-QUOTED = 400  # characters to read of a message replied to; less is ever shown
+NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them
+CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
 
-EnvelopeRow = dict[str, Any]  # not a Row, which searches its forty columns for each name
+# --- coming in -----------------------------------------------------------------------
 
 
-def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
-    """Return the envelopes with these ids, in this order; unknown ids are left out."""
-    marks = ",".join("?" * len(ids))
-    cursor = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids)
-    names = [column[0] for column in cursor.description]
-    found = [dict(zip(names, row, strict=True)) for row in cursor]
-    by_id = {facts["id"]: facts for facts in found}
-    return [by_id[number] for number in ids if number in by_id]
-
-
-def visible(connection: Connection | Tx, number: int, viewer: int | None) -> EnvelopeRow:
-    """Return an envelope that the viewer sent or received (None sees all); else raise NotFound."""
-    rows = fetch(connection, [number])
-    if not rows or not (viewer is None or _sees(rows[0], viewer)):
-        raise NotFound(what="envelope", value=f"e{number}")
-    return rows[0]
-
-
-def _sees(row: EnvelopeRow, viewer: int) -> bool:
-    received = row["recipient"] == viewer and row["arrived"] is not None
-    return received or row["sender"] == viewer
-
-
-def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
-    """Return the beginnings of the messages replied to, by id; only of those that the viewer may see."""
-    parents = {row["reply_to"] for row in rows} - {None}
-    if not parents:
-        return {}
-    found = connection.execute(
-        f"""
-        SELECT p.id, substr(p.text, 1, {QUOTED}) AS text FROM message p
-        WHERE p.id IN ({",".join("?" * len(parents))}) AND p.deleted_at IS NULL
-          AND (? IS NULL OR p.sender = ? OR EXISTS (
-              SELECT 1 FROM envelope e WHERE e.message = p.id AND e.recipient = ? AND e.arrived IS NOT NULL))
-        """,
-        (*parents, viewer, viewer, viewer),
-    )
-    return {row["id"]: row["text"] for row in found}
-
-
-def recipients(connection: Connection, message: int) -> list[str]:
-    """Return the addresses of all recipients of a message."""
-    rows = connection.execute(
+def insert(
+    tx: Tx,
+    message: int,
+    recipient: LiveAddress,
+    binding: int | None,
+    priority: Priority,
+    deliver_at: int | None,
+    now: int,
+) -> int:
+    """Insert the envelope of a message for one recipient; without a delivery time it has arrived."""
+    deferred = deliver_at is not None
+    done = not deferred and _done_on_arrival(recipient.address.kind)
+    cursor = tx.execute(
         """
-        SELECT a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
-        WHERE e.message = ? ORDER BY e.id
+        INSERT INTO envelope
+               (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (message,),
+        (
+            message,
+            recipient.id,
+            binding,
+            int(Status.DONE if done else Status.PENDING),
+            int(priority),
+            None if deferred else tx.cache.next_arrived(),
+            int(Waits.DEFERRED) if deferred else None,
+            deliver_at,
+            now if done else None,
+        ),
     )
-    return [row["address"] for row in rows]
+    return int(cursor.lastrowid or 0)
 
 
-def thread_of(connection: Connection, message: int) -> int:
-    """Return the thread of a message; for an unknown message its own id, which is an empty thread."""
-    row = connection.execute("SELECT ifnull(thread, id) FROM message WHERE id = ?", (message,)).fetchone()
-    return int(row[0]) if row else message
+def arrive(tx: Tx, number: int, recipient_kind: str, now: int) -> None:
+    """Let a deferred envelope arrive."""
+    done = _done_on_arrival(recipient_kind)
+    tx.execute(
+        """
+        UPDATE envelope SET arrived = ?, waits = NULL, wait_until = NULL, status = ?, done_at = ?
+        WHERE id = ?
+        """,
+        (
+            tx.cache.next_arrived(),
+            int(Status.DONE if done else Status.PENDING),
+            now if done else None,
+            number,
+        ),
+    )
+
+
+def _done_on_arrival(kind: str) -> bool:
+    return kind == "user"  # a person gets it as a whole: nothing is processed one by one
+
+
+# --- in hand, and waiting ------------------------------------------------------------
+
+
+def hold(tx: Tx, number: int, boot: int) -> None:
+    """Mark an envelope as in the hands of this daemon.
+
+    Count the handover before it happens: after a crash it is known that it may have happened.
+    """
+    tx.execute("UPDATE envelope SET held_by = ?, handovers = handovers + 1 WHERE id = ?", (boot, number))
+
+
+def free(tx: Tx, number: int) -> None:
+    """Make a held envelope due again."""
+    tx.execute(
+        "UPDATE envelope SET held_by = NULL, crashes = 0 WHERE id = ? AND held_by IS NOT NULL", (number,)
+    )
+
+
+def free_all(tx: Tx) -> int:
+    """Make everything due again that this daemon holds, because it stops; return how much."""
+    return tx.execute(
+        f"""
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0
+        WHERE wake_at = {NEXT_START}
+        """
+    ).rowcount
+
+
+def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
+    """Make everything due again that a daemon held when it crashed.
+
+    Return how much, and those that were in hand at CRASHES crashes in a row: they may be the cause.
+    """
+    rows = tx.execute(
+        f"""
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = crashes + 1
+        WHERE wake_at = {NEXT_START} RETURNING id, crashes
+        """
+    ).fetchall()
+    return len(rows), [row["id"] for row in rows if row["crashes"] >= CRASHES]
+
+
+def held(tx: Tx, lane: Lane) -> list[int]:
+    """Return the envelopes of a lane that this daemon holds."""
+    rows = tx.execute(
+        f"""
+        SELECT id FROM envelope INDEXED BY envelope_wake
+        WHERE wake_at = {NEXT_START} AND recipient = ? AND binding IS ?
+        """,
+        (lane.address, lane.binding),
+    ).fetchall()
+    return [row["id"] for row in rows]
+
+
+def lease(tx: Tx, number: int, claimer: int, until: int) -> None:
+    """Give an envelope to an outside claimer until a time."""
+    tx.execute(
+        """
+        UPDATE envelope SET waits = ?, wait_until = ?, claimed_by = ?, handovers = handovers + 1 WHERE id = ?
+        """,
+        (int(Waits.LEASE), until, claimer, number),
+    )
+
+
+def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
+    """Make an envelope due that waited: a retry, or the end of a lease or a snooze."""
+    tx.execute(
+        """
+        UPDATE envelope SET waits = NULL, wait_until = NULL, claimed_by = NULL, snoozed_until = NULL,
+               arrived = ifnull(?, arrived)
+        WHERE id = ?
+        """,
+        (tx.cache.next_arrived() if arrives_again else None, number),
+    )
+
+
+# --- after a hand-over ---------------------------------------------------------------
+
+
+def done(tx: Tx, number: int, now: int, *, read: bool = False) -> None:
+    """Settle a held envelope as done; `read`: its recipient has seen it."""
+    tx.execute(
+        """
+        UPDATE envelope SET status = 1, done_at = ?1, held_by = NULL,
+               read_at = CASE WHEN ?3 THEN ifnull(read_at, ?1) ELSE read_at END
+        WHERE id = ?2 AND status = 0
+        """,
+        (now, number, read),
+    )
+
+
+def failed_once(tx: Tx, number: int, failure: Failure, now: int, *, retry_at: int | None = None) -> bool:
+    """Free a held envelope after a failure: due again, or at `retry_at`. False if it was not held."""
+    return bool(
+        tx.execute(
+            """
+            UPDATE envelope SET held_by = NULL, crashes = 0, attempts = attempts + 1,
+                   waits = ?1, wait_until = ?2, error_kind = ?3, error_text = ?4, error_at = ?5,
+                   first_failed_at = ifnull(first_failed_at, ?5)
+            WHERE id = ?6 AND status = 0 AND held_by IS NOT NULL
+            """,
+            (None if retry_at is None else int(Waits.RETRY), retry_at, *failure, now, number),
+        ).rowcount
+    )
+
+
+def retry_at(tx: Tx, number: int, until: int) -> None:
+    """Let an envelope that waits for its retry wait until another time."""
+    tx.execute(
+        "UPDATE envelope SET wait_until = ? WHERE id = ? AND waits = ?", (until, number, int(Waits.RETRY))
+    )
+
+
+def fail(tx: Tx, number: int, failure: Failure, now: int, *, tried: bool = False) -> bool:
+    """Give up a pending envelope; it stays stored. False if it was settled. `tried`: count an attempt."""
+    return bool(
+        tx.execute(
+            """
+            UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL,
+                   claimed_by = NULL, attempts = attempts + ?5, error_kind = ?2, error_text = ?3,
+                   error_at = ?1, first_failed_at = ifnull(first_failed_at, ?1)
+            WHERE id = ?4 AND status = 0
+            """,
+            (now, failure.kind, failure.text, number, int(tried)),
+        ).rowcount
+    )
+
+
+def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, sender: int | None = None) -> int:
+    """Give up what is pending for a recipient, of one sender or of all, because one of them was deleted.
+
+    Return how many.
+    """
+    return tx.execute(
+        """
+        UPDATE envelope INDEXED BY envelope_box
+        SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL, claimed_by = NULL,
+            error_kind = ?2, error_text = ?3, error_at = ?1
+        WHERE recipient = ?4 AND box = 0 AND status = 0
+          AND (?5 IS NULL OR ?5 = (SELECT m.sender FROM message m WHERE m.id = envelope.message))
+        """,
+        (now, failure.kind, failure.text, recipient, sender),
+    ).rowcount
 
 
 # --- changes by the recipient --------------------------------------------------------
@@ -134,7 +265,7 @@ def _acknowledge(tx: Tx, number: int, now: int) -> int:
     return tx.execute(
         """
         UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
-               status = 1, waits = NULL, wake_at = NULL, claimed_by = NULL
+               status = 1, waits = NULL, wait_until = NULL, claimed_by = NULL
         WHERE id = ?2 AND acked_at IS NULL
         """,
         (now, number),
@@ -159,7 +290,8 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
         if settles:
             tx.execute(
                 """
-                UPDATE envelope SET status = 1, done_at = ?, waits = NULL, wake_at = NULL, claimed_by = NULL
+                UPDATE envelope SET status = 1, done_at = ?, waits = NULL, wait_until = NULL,
+                       claimed_by = NULL
                 WHERE id = ?
                 """,
                 (now, row["id"]),
@@ -198,7 +330,7 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
         if row["held_by"] is not None or row["waits"] == Waits.LEASE:
             raise TooLate(id=f"e{number}", action="cancelled", state="being delivered")
         tx.execute(
-            "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wake_at = NULL WHERE id = ?",
+            "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wait_until = NULL WHERE id = ?",
             (now, number),
         )
         changed += 1
@@ -218,10 +350,10 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
         deferred = row["arrived"] is None
         tx.execute(
             """
-            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, held_by = NULL,
-                   waits = ?, wake_at = ? WHERE id = ?
+            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, crashes = 0, box = 0,
+                   waits = ?, wait_until = ? WHERE id = ?
             """,
-            # The 24 hours until it is given up begin again.
+            # The 24 hours until it is given up begin again. Back in the inbox: what is pending is there.
             (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
         )
         changed += 1
@@ -244,6 +376,3 @@ def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
     if gone:
         state = f"for {row['to_address']}, which no longer exists"
         raise TooLate(id=f"e{row['id']}", action="retried", state=state)
-
-
-NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them

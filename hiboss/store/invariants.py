@@ -7,7 +7,6 @@ every crash.
 from __future__ import annotations
 
 from .connection import Connection
-from .envelopes import NEXT_START
 
 INVARIANTS: dict[str, str] = {
     "the sequence numbers of a conversation have no gap and no duplicate": """
@@ -23,13 +22,17 @@ INVARIANTS: dict[str, str] = {
     "all pending or done envelopes of an arrived message have arrived": """
         SELECT e.id FROM envelope e JOIN message m ON m.id = e.message
         WHERE m.seq IS NOT NULL AND e.arrived IS NULL AND e.status IN (0, 1)""",
-    "a pending envelope that has not arrived is deferred and has a time": """
+    "a pending envelope that has not arrived is deferred": """
         SELECT id FROM envelope
-        WHERE status = 0 AND arrived IS NULL AND (waits IS NOT 0 OR wake_at IS NULL)""",
-    "an envelope that waits has a wake time": """
-        SELECT id FROM envelope WHERE waits IS NOT NULL AND wake_at IS NULL""",
-    "only pending envelopes wait": """
-        SELECT id FROM envelope WHERE waits IS NOT NULL AND status <> 0""",
+        WHERE status = 0 AND arrived IS NULL AND waits IS NOT 0""",
+    "only pending envelopes wait, and what a person has snoozed": """
+        SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.waits IS NOT NULL AND e.status <> 0
+          AND NOT (e.status = 1 AND e.waits = 3 AND a.kind = 'user')""",
+    "what is being delivered waits for nothing": """
+        SELECT id FROM envelope WHERE held_by IS NOT NULL AND waits IS NOT NULL""",
+    "a pending envelope is in the inbox": """
+        SELECT id FROM envelope WHERE status = 0 AND box <> 0""",
     "every arrival number is given once": """
         SELECT arrived FROM envelope WHERE arrived IS NOT NULL GROUP BY arrived HAVING count(*) > 1""",
     "no arrival number is larger than the counter": """
@@ -39,8 +42,6 @@ INVARIANTS: dict[str, str] = {
     "a held envelope is pending and held by this boot": """
         SELECT id FROM envelope WHERE held_by IS NOT NULL
         AND (status <> 0 OR held_by <> (SELECT value FROM counter WHERE name = 'boot'))""",
-    "an envelope is marked for the next start exactly if it is held": f"""
-        SELECT id FROM envelope WHERE (held_by IS NOT NULL) <> (wake_at IS {NEXT_START})""",
     "a message has an arrival time exactly if it has arrived": """
         SELECT id FROM message WHERE (seq IS NULL) <> (arrived_at IS NULL)""",
     "a lane has a wake time exactly if it waits": """

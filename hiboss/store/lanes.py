@@ -6,11 +6,12 @@ Tx runs inside the writer.
 
 from __future__ import annotations
 
+from ..core.address import BOSS
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane
-from . import due_envelopes, notices, posts
+from . import due_envelopes, envelopes, notices, posts
 from .connection import Connection, Row
-from .envelopes import NEXT_START, EnvelopeRow
+from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
 
 GIVE_UP_MS = 24 * 3600 * 1000
@@ -31,11 +32,7 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
         return None
     if state is not None:
         mark_tried(tx, state, now)
-    # Count the handover before it happens: after a crash it is known that it may have happened.
-    tx.execute(
-        "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
-        (boot, NEXT_START, found[0].id),
-    )
+    envelopes.hold(tx, found[0].id, boot)
     facts: EnvelopeRow = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
     facts["posted"] = posts.posted(tx, found[0].id)
     facts["platform_reply_to"] = _platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
@@ -97,10 +94,7 @@ def mark_tried(tx: Tx, state: Row, now: int) -> None:
 
 def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
     """Settle an envelope as done."""
-    tx.execute(
-        "UPDATE envelope SET status = 1, done_at = ?, held_by = NULL, wake_at = NULL WHERE id = ?",
-        (now, envelope),
-    )
+    envelopes.done(tx, envelope, now)
     recovered(tx, lane)
 
 
@@ -120,17 +114,8 @@ def retry_later(
     tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int, *, told: bool = False
 ) -> None:
     """Release a held envelope after a lane failure: the lane waits in its order, the boss is told once."""
-    held = tx.execute("SELECT held_by FROM envelope WHERE id = ?", (envelope,)).fetchone()[0]
-    if held is None:
+    if not envelopes.failed_once(tx, envelope, failure, now):
         return  # its binding ended meanwhile, which settled it
-    tx.execute(
-        """
-        UPDATE envelope SET held_by = NULL, wake_at = NULL, attempts = attempts + 1,
-               error_kind = ?1, error_text = ?2, error_at = ?3, first_failed_at = ifnull(first_failed_at, ?3)
-        WHERE id = ?4
-        """,
-        (failure.kind, failure.text, now, envelope),
-    )
     row = record_failure(tx, lane, failure, until, now, told=told)
     # After a day of retries, not after one failure and a day without a running daemon.
     if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
@@ -198,16 +183,7 @@ def fail(
     """
     senders: dict[int, list[Row]] = {}
     for number in numbers:
-        failed = tx.execute(
-            """
-            UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wake_at = NULL,
-                   attempts = attempts + ?5, error_kind = ?2, error_text = ?3, error_at = ?1,
-                   first_failed_at = ifnull(first_failed_at, ?1)
-            WHERE id = ?4 AND status = 0
-            """,
-            (now, failure.kind, failure.text, number, int(tried)),
-        ).rowcount
-        if not failed:
+        if not envelopes.fail(tx, number, failure, now, tried=tried):
             continue  # settled meanwhile; its sender was told then
         row = tx.execute(
             """
@@ -228,25 +204,23 @@ def fail(
 
 def retry_held_later(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> None:
     """Release everything this lane holds after a failure (see `retry_later`)."""
-    rows = tx.execute(
-        f"""
-        SELECT id FROM envelope INDEXED BY envelope_wake
-        WHERE wake_at = {NEXT_START} AND recipient = ? AND binding IS ?
-        """,
-        (lane.address, lane.binding),
-    ).fetchall()
-    for row in rows:
-        retry_later(tx, lane, row["id"], failure, until, now)
+    for number in envelopes.held(tx, lane):
+        retry_later(tx, lane, number, failure, until, now)
 
 
-def free_holds(tx: Tx) -> int:
-    """Release everything that a daemon held when it ended; return how much. The handovers stay counted."""
-    return tx.execute(
-        f"""
-        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, wake_at = NULL
-        WHERE wake_at = {NEXT_START}
-        """
-    ).rowcount
+def free_after_crash(tx: Tx, now: int) -> int:
+    """Free everything that a daemon held when it crashed; return how much.
+
+    What was in hand at several crashes in a row is given up and the boss is told: no work may
+    crash the daemon for ever.
+    """
+    freed, suspects = envelopes.free_after_crash(tx)
+    if suspects:
+        boss = tx.cache.live_address(BOSS)
+        text = f"the daemon crashed {envelopes.CRASHES} times in a row while it was being delivered"
+        fail(tx, suspects, Failure("crashed", text), now, not_told=boss.id if boss else None)
+        notices.tell_boss_of_crashes(tx, suspects, text, now)
+    return freed
 
 
 # --- reading, pausing, resuming ------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
-from . import due_envelopes
+from . import due_envelopes, envelopes
 from .group_commit import Tx
 
 
@@ -17,13 +17,7 @@ def claim(tx: Tx, recipient: int, limit: int, until: int, now: int) -> list[int]
     """Lease the next due envelopes until a time and return their ids; nobody else gets them until then."""
     found = [one.id for one in due_envelopes.due(tx, recipient, now, limit)]
     for number in found:
-        tx.execute(
-            """
-            UPDATE envelope SET waits = ?, wake_at = ?, claimed_by = ?, handovers = handovers + 1
-            WHERE id = ?
-            """,
-            (int(Waits.LEASE), until, recipient, number),
-        )
+        envelopes.lease(tx, number, recipient, until)
     return found
 
 
@@ -40,8 +34,7 @@ def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
         if row["waits"] != Waits.LEASE:
             state = "not claimed" if row["status"] == Status.PENDING else Status(row["status"]).word
             raise TooLate(id=f"e{number}", action="released", state=state)
-        changed += tx.execute(
-            "UPDATE envelope SET waits = NULL, wake_at = NULL, claimed_by = NULL WHERE id = ?", (number,)
-        ).rowcount
+        envelopes.end_wait(tx, number)
+        changed += 1
         tx.arrived_for.append(recipient)
     return changed

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ..core.address import BACKGROUND, SYSTEM, Address
-from ..core.envelope import Accepted, Draft, Status, Waits
+from ..core.envelope import Accepted, Draft
 from ..core.errors import (
     KeyReused,
     NoProvider,
@@ -16,6 +16,7 @@ from ..core.errors import (
     UnknownRecipient,
     UnknownSender,
 )
+from . import envelopes
 from .addresses import near_address
 from .connection import Row
 from .group_commit import Tx
@@ -26,10 +27,6 @@ INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_b
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
                      channel, metadata, created_at, arrived_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_INSERT_ENVELOPE = """
-INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wake_at, done_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -45,9 +42,9 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    envelopes = tuple(
+    inserted = tuple(
         [
-            _insert_envelope(tx, draft, message, r, binding, now)
+            envelopes.insert(tx, message, r, binding, draft.priority, draft.deliver_at, now)
             for r, binding in zip(recipients, bindings, strict=True)
         ]
     )
@@ -62,7 +59,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         message=message,
         conversation=conversation,
         thread=(parent["thread"] or parent["id"]) if parent else message,
-        envelopes=envelopes,
+        envelopes=inserted,
         deliver_at=draft.deliver_at,
         recipients=tuple([r.id for r in recipients]),
         lanes=_lanes(draft, recipients, bindings),
@@ -155,29 +152,6 @@ def _insert_message(
             json.dumps(draft.metadata, ensure_ascii=False) if draft.metadata else None,
             now,
             None if seq is None else now,
-        ),
-    )
-    return int(cursor.lastrowid or 0)
-
-
-def _insert_envelope(
-    tx: Tx, draft: Draft, message: int, recipient: LiveAddress, binding: int | None, now: int
-) -> int:
-    deferred = draft.deliver_at is not None
-    # For a person an envelope is done when it arrives: it is not processed one by one.
-    done = not deferred and recipient.address.kind == "user"
-    cursor = tx.execute(
-        _INSERT_ENVELOPE,
-        (
-            message,
-            recipient.id,
-            binding,
-            int(Status.DONE if done else Status.PENDING),
-            int(draft.priority),
-            None if deferred else tx.cache.next_arrived(),
-            int(Waits.DEFERRED) if deferred else None,
-            draft.deliver_at,
-            now if done else None,
         ),
     )
     return int(cursor.lastrowid or 0)

@@ -41,6 +41,17 @@ def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
     notify(tx, BOSS, text, now)
 
 
+def tell_boss_of_crashes(tx: Tx, numbers: list[int], why: str, now: int) -> None:
+    """Tell the boss which envelopes were given up because the daemon crashed again and again with them."""
+    ids = [f"e{number}" for number in numbers[:20]]
+    more = f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
+    text = (
+        f"Not delivered: {', '.join(ids)}{more}. For each of them, {why}. One of them may be the cause.\n"
+        f"To look at one: hiboss envelope get {ids[0]}\nTo retry: hiboss envelope retry {' '.join(ids)}"
+    )
+    notify(tx, BOSS, text, now)
+
+
 def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
     """Send a notice from agent:system; nothing happens if the recipient does not exist."""
     if tx.cache.live_address(to) is None:

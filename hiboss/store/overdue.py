@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..core.envelope import Lane, Status, Waits
-from . import agent_pauses, schedules
+from ..core.envelope import Lane, Waits
+from . import agent_pauses, envelopes, schedules
 from .connection import Connection, Row
 from .envelopes import NEXT_START
 from .group_commit import Tx
@@ -74,43 +74,22 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
     row = tx.execute("SELECT conversation FROM message WHERE id = ?", (message,)).fetchone()
     seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
-    envelopes = tx.execute(
+    rows = tx.execute(
         """
         SELECT e.id, e.recipient, e.binding, a.kind FROM envelope e JOIN address a ON a.id = e.recipient
         WHERE e.message = ? AND e.status = 0 AND e.waits = 0 ORDER BY e.id
         """,
         (message,),
     ).fetchall()
-    for envelope in envelopes:
-        person = envelope["kind"] == "user"  # for a person it is done when it arrives
-        tx.execute(
-            """
-            UPDATE envelope SET arrived = ?, waits = NULL, wake_at = NULL, status = ?, done_at = ?
-            WHERE id = ?
-            """,
-            (
-                tx.cache.next_arrived(),
-                int(Status.DONE if person else Status.PENDING),
-                now if person else None,
-                envelope["id"],
-            ),
-        )
+    for envelope in rows:
+        envelopes.arrive(tx, envelope["id"], envelope["kind"], now)
         _note(tx, envelope, woken)
 
 
 def _free(tx: Tx, row: Row, woken: Woken) -> None:
     """Make an envelope due: a retry, or the end of a lease or a snooze (after a snooze it arrives again)."""
-    arrived = tx.cache.next_arrived() if row["waits"] == Waits.SNOOZE else None
-    tx.execute(
-        """
-        UPDATE envelope SET waits = NULL, wake_at = NULL, claimed_by = NULL, snoozed_until = NULL,
-               arrived = ifnull(?, arrived)
-        WHERE id = ?
-        """,
-        (arrived, row["id"]),
-    )
-    if row["waits"] is not None:
-        _note(tx, row, woken)
+    envelopes.end_wait(tx, row["id"], arrives_again=row["waits"] == Waits.SNOOZE)
+    _note(tx, row, woken)
 
 
 def _note(tx: Tx, envelope: Row, woken: Woken) -> None:

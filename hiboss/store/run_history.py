@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core.envelope import shorten
 from .connection import Connection, Row
-from .envelopes import QUOTED, recipients
+from .envelope_rows import QUOTED, recipients
 
 _SELECT = """
 SELECT r.*, a.name AS agent_name,

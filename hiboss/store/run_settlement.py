@@ -6,9 +6,9 @@ from ..core import backoff
 from ..core.address import BACKGROUND, BOSS, Address
 from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
-from ..core.envelope import Accepted, Draft, Waits
+from ..core.envelope import Accepted, Draft
 from ..core.errors import HibossError
-from . import lanes, messages, notices
+from . import envelopes, lanes, messages, notices
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -41,14 +41,7 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     )
     _end(tx, turn, "completed", now, note=note)
     for number in turn.envelopes + turn.notices:
-        tx.execute(
-            """
-            UPDATE envelope SET status = 1, done_at = ?1, read_at = ifnull(read_at, ?1), held_by = NULL,
-                   wake_at = NULL
-            WHERE id = ?2 AND status = 0
-            """,
-            (now, number),
-        )
+        envelopes.done(tx, number, now, read=True)
     lanes.recovered(tx, turn.lane)
     return [one for one in (sent, *(one for one, _ in later)) if one is not None]
 
@@ -183,7 +176,7 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
     until = now + delays[backoff.step(lanes.failing_seconds(tx, turn.lane, now))]
     lanes.record_failure(tx, turn.lane, failure, until, now)
     # A little after the lane, so that another envelope can show whether the provider is the cause.
-    tx.execute("UPDATE envelope SET wake_at = ? WHERE id = ?", (until + 1, number))
+    envelopes.retry_at(tx, number, until + 1)
     return until
 
 
@@ -192,14 +185,7 @@ def _retry_later(tx: Tx, number: int, failure: Failure, delays: tuple[int, ...],
     # After `envelope retry` the delays begin again from the first.
     step = min(row["attempts"], _failed_alone(tx, number), len(delays) - 1)
     retry_at: int = now + delays[step]
-    tx.execute(
-        """
-        UPDATE envelope SET held_by = NULL, attempts = attempts + 1, waits = ?1, wake_at = ?2,
-               error_kind = ?3, error_text = ?4, error_at = ?5, first_failed_at = ifnull(first_failed_at, ?5)
-        WHERE id = ?6 AND status = 0
-        """,
-        (int(Waits.RETRY), retry_at, failure.kind, failure.text, now, number),
-    )
+    envelopes.failed_once(tx, number, failure, now, retry_at=retry_at)
     return retry_at
 
 
@@ -268,12 +254,9 @@ def cancel(
     _free(tx, turn.envelopes + turn.notices)
 
 
-def _free(tx: Tx, envelopes: tuple[int, ...]) -> None:
-    for number in envelopes:
-        tx.execute(
-            "UPDATE envelope SET held_by = NULL, wake_at = NULL WHERE id = ? AND held_by IS NOT NULL",
-            (number,),
-        )
+def _free(tx: Tx, numbers: tuple[int, ...]) -> None:
+    for number in numbers:
+        envelopes.free(tx, number)
 
 
 def _still_running(tx: Tx, turn: Turn) -> bool:
@@ -317,7 +300,7 @@ def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
 
 
 def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
-    """Mark the runs of earlier boots as interrupted; `lanes.free_holds` releases their envelopes."""
+    """Mark the runs of earlier boots as interrupted; `envelopes.free_after_crash` frees their envelopes."""
     rows = left_over(tx, boot)
     for row in rows:
         tx.execute(

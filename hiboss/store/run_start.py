@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import agent_pauses, agents, due_envelopes, lanes, tokens
+from . import agent_pauses, agents, due_envelopes, envelopes, lanes, tokens
 from .connection import Connection, Row
-from .envelopes import NEXT_START
 from .group_commit import Tx
 from .run_limits import Bounds
 from .turn_selection import (
@@ -151,12 +150,9 @@ def _start(
         ).lastrowid
         or 0
     )
-    envelopes, shown_notices = taken
-    for number in envelopes + shown_notices:
-        tx.execute(
-            "UPDATE envelope SET held_by = ?, wake_at = ?, handovers = handovers + 1 WHERE id = ?",
-            (boot, NEXT_START, number),
-        )
+    shown, shown_notices = taken
+    for number in shown + shown_notices:
+        envelopes.hold(tx, number, boot)
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
     tokens.insert(tx, start.token, "run", agent["id"], now, run=run)
     return Turn(
@@ -168,7 +164,7 @@ def _start(
         settings=agent["provider_config"],
         workspace=agent["workspace"],
         reply="auto" if kind == "background" else agent["reply"],
-        envelopes=tuple(envelopes),
+        envelopes=tuple(shown),
         notices=tuple(shown_notices),
         trace=trace[0],
         hops=trace[1],

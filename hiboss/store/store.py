@@ -79,14 +79,18 @@ class Store:
                 pause = min(pause * 2, 10.0)
 
     def read(self, query: Callable[[Connection], T]) -> T:
-        """Run a fast read (one that follows an index) at once, on this thread."""
-        try:
-            return query(self._near)
-        except sqlite3.Error as error:
-            raise translate(error, self.home) from error
+        """Run a fast read (one that follows an index) at once, on this thread; all it reads is one snapshot.
+
+        Inside another read it is part of that one's snapshot. So several reads become one by a
+        read around them, on the event loop's thread and in `read_in_thread`.
+        """
+        outer: Connection | None = getattr(self._local, "reading", None)
+        if outer is not None:
+            return query(outer)
+        return self._read_snapshot(self._near, query)
 
     async def read_in_thread(self, query: Callable[[Connection], T]) -> T:
-        """Run a read that may take long, on another thread."""
+        """Run a read that may take long, on another thread; all it reads is one snapshot."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read_pooled, query)
 
@@ -96,10 +100,19 @@ class Store:
             connection = connect(self.home, wait_seconds=self._settings.lock_wait_seconds, read_only=True)
             self._local.connection = connection
             self._pooled.append(connection)
+        return self._read_snapshot(connection, query)
+
+    def _read_snapshot(self, connection: Connection, query: Callable[[Connection], T]) -> T:
+        """Read in one transaction. It never waits for anything: an open snapshot keeps the WAL growing."""
+        self._local.reading = connection
         try:
+            connection.execute("BEGIN")
             return query(connection)
         except sqlite3.Error as error:
             raise translate(error, self.home) from error
+        finally:
+            self._local.reading = None
+            connection.rollback()  # there is nothing to commit
 
     async def close(self) -> None:
         """Write what is queued, then close all connections."""

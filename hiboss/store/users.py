@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..core.address import Address
+from ..core.contracts.failures import Failure
 from ..core.errors import NameTaken, UnknownUser
 from ..core.quoting import nearest
-from . import schedules, tokens
+from . import envelopes, schedules, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -49,14 +50,7 @@ def list_all(connection: Connection | Tx) -> list[Row]:
 def delete(tx: Tx, user: Row, now: int) -> None:
     """Delete a person: revoke the token, fail deferred mail; messages stay stored."""
     tokens.revoke(tx, user["id"], now)
-    tx.execute(
-        """
-        UPDATE envelope SET status = 2, done_at = ?1, waits = NULL, wake_at = NULL, held_by = NULL,
-               error_kind = 'recipient_deleted', error_text = 'the person was deleted', error_at = ?1
-        WHERE recipient = ?2 AND status = 0
-        """,
-        (now, user["id"]),
-    )
+    envelopes.fail_for_deleted(tx, user["id"], Failure("recipient_deleted", "the person was deleted"), now)
     entry = tx.cache.live_address(Address("user", user["login"]))
     assert entry is not None
     tx.cache.retire_address(entry, now)

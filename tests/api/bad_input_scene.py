@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.core import errors
-from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, line, set_up, wait_until
 from tests.support.parties import Party, agent
@@ -128,9 +127,9 @@ class Scene:
         # an agent that fetches ever gets there, and what goes to a channel does not stay there.
         with self.daemon.database() as database:
             boot = "(SELECT value FROM counter WHERE name = 'boot')"
-            sql = f"UPDATE envelope SET held_by = {boot}, wake_at = ? WHERE id = ?"
+            sql = f"UPDATE envelope SET held_by = {boot} WHERE id = ?"
             held = int(mail["held"][1:])
-            database.execute(sql, (NEXT_START, held))
+            database.execute(sql, (held,))
             sql = "INSERT INTO run_envelope (run, envelope) VALUES (?, ?)"
             database.execute(sql, (int(self.facts["running"][1:]), held))
             sql = "UPDATE envelope SET status = 2, done_at = 1, error_kind = 'network' WHERE id = ?"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hiboss.store.envelopes import NEXT_START
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.core.letters import read_turn
 from tests.support.parties import Party, agent, agents, boss
@@ -165,18 +164,17 @@ def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
     eve.call("envelope.ack", ids=[done])
     eve.call("envelope.archive", ids=[archived])
     ada.call("envelope.cancel", ids=[cancelled])
-    change(daemon, "UPDATE envelope SET waits = 3, wake_at = 9e15 WHERE id = ?", snoozed[1:])
+    change(daemon, "UPDATE envelope SET waits = 3, wait_until = 9000000000000000 WHERE id = ?", snoozed[1:])
     change(
         daemon,
-        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = ? WHERE id = ?",
-        NEXT_START,
+        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = ?",
         held[1:],
     )
     assert shown(eve) == [kept]
     let_run(eve)
     assert shown(eve) == [kept]
     # In the hand of no run, it would be found at the end of all this.
-    change(daemon, "UPDATE envelope SET held_by = NULL, wake_at = NULL WHERE id = ?", held[1:])
+    change(daemon, "UPDATE envelope SET held_by = NULL WHERE id = ?", held[1:])
 
 
 def test_mail_to_oneself_and_to_several_is_in_it_once(daemon: RunningDaemon) -> None:

@@ -342,7 +342,7 @@ def test_a_daemon_like_any_other_brings_mail_at_its_second_also_after_a_kill(tmp
         daemon.kill()
         with daemon.database() as database:  # its time passes while no daemon runs
             database.execute("UPDATE message SET deliver_at = deliver_at - 3605000 WHERE seq IS NULL")
-            database.execute("UPDATE envelope SET wake_at = wake_at - 3605000 WHERE arrived IS NULL")
+            database.execute("UPDATE envelope SET wait_until = wait_until - 3605000 WHERE arrived IS NULL")
             database.commit()
         daemon.start()
         wait_until(lambda: _texts(daemon) == ["awake", "killed"])

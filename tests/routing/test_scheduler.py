@@ -85,7 +85,7 @@ def test_a_bell_set_while_the_last_ring_still_runs_is_not_lost(
         await turns(turn)
         near = clock.now() + seconds * 1_000  # a row the loop does not know of, and its nudge
         daemon.change("UPDATE message SET deliver_at = ? WHERE deliver_at > ?", near, near)
-        daemon.change("UPDATE envelope SET wake_at = ? WHERE id = ?", near, int(second[1:]))
+        daemon.change("UPDATE envelope SET wait_until = ? WHERE id = ?", near, int(second[1:]))
         daemon.scheduler.nudge(near)
         if seconds:
             await daemon.until(lambda: daemon.arrived() == [first])
@@ -209,7 +209,7 @@ async def test_the_heartbeat_finds_a_row_nobody_was_told_of(daemon: InProcessDae
     (number,) = await daemon.send(deliver_at="+9h")
     past = clock.now() - 1
     daemon.change("UPDATE message SET deliver_at = ?", past)
-    daemon.change("UPDATE envelope SET wake_at = ?", past)
+    daemon.change("UPDATE envelope SET wait_until = ?", past)
     await daemon.until(lambda: daemon.arrived() == [number])
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hiboss.core.address import BOSS, Address
 from hiboss.core.envelope import Draft, Priority
 from hiboss.core.paths import Home
-from hiboss.store import agents, bindings, boss, due_envelopes, envelopes, messages
+from hiboss.store import agents, bindings, boss, due_envelopes, envelope_rows, messages
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.migrations import migrate
@@ -44,8 +44,9 @@ class Box:
         sender = WRITERS[writer]
         draft = Draft(sender=sender, caller=self.ids[sender], to=(NEX,), text="x", priority=priority)
         (number,) = messages.insert(self.tx, draft, NOW - round(minutes * MINUTE)).envelopes
-        for name, value in columns.items():
-            self.connection.execute(f"UPDATE envelope SET {name} = ? WHERE id = ?", (value, number))
+        if columns:
+            names = ", ".join(f"{name} = ?" for name in columns)
+            self.connection.execute(f"UPDATE envelope SET {names} WHERE id = ?", (*columns.values(), number))
         return number
 
     def due(self, limit: int = 100, conversation: int | None = None) -> list[int]:
@@ -155,10 +156,10 @@ def test_of_one_account_only_what_it_carries_comes_in_the_same_order(box: Box) -
         {"status": 1, "done_at": NOW},
         {"status": 2, "done_at": NOW},
         {"status": 3, "done_at": NOW},
-        {"waits": 0, "wake_at": NOW, "arrived": None},
-        {"waits": 1, "wake_at": NOW},
-        {"waits": 2, "wake_at": NOW},
-        {"waits": 3, "wake_at": NOW},
+        {"waits": 0, "wait_until": NOW, "arrived": None},
+        {"waits": 1, "wait_until": NOW},
+        {"waits": 2, "wait_until": NOW},
+        {"waits": 3, "wait_until": NOW},
         {"held_by": 1},
         {"recipient": BOSS_ID},
     ],
@@ -170,7 +171,7 @@ def test_what_is_not_due_is_passed_over(box: Box, columns: dict[str, Any]) -> No
 
 
 def test_what_must_be_acknowledged_by_a_time_is_due_all_the_same(box: Box) -> None:
-    number = box.put(wake_at=NOW, ack_by=NOW)
+    number = box.put(ack_by=NOW)
     assert box.due() == [number]
 
 
@@ -227,7 +228,7 @@ def test_the_number_due_is_exact_up_to_its_limit(box: Box) -> None:
     for _ in range(5):
         box.put()
     box.put(status=1, done_at=NOW)
-    box.put(waits=3, wake_at=NOW)
+    box.put(waits=3, wait_until=NOW)
     assert [due_envelopes.count(box.connection, box.nex, limit) for limit in (4, 5, 6)] == ["4+", 5, 5]
 
 
@@ -242,10 +243,10 @@ HOT: dict[str, Hot] = {
     "of one conversation": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 10, conversation=1),
     "of a conversation with one letter": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 10, conversation=2),
     "how many": lambda c, n: due_envelopes.count(c, NEX_ID, 1_000),
-    "a quote": lambda c, n: envelopes.quotes(c, replied_to(n // 2), NEX_ID),
-    "ten quotes": lambda c, n: envelopes.quotes(c, replied_to(*range(n // 2, n // 2 + 10)), NEX_ID),
-    "a quote for a stranger": lambda c, n: envelopes.quotes(c, replied_to(n // 2), BOSS_ID),
-    "a quote for the boss": lambda c, n: envelopes.quotes(c, replied_to(n // 2), None),
+    "a quote": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), NEX_ID),
+    "ten quotes": lambda c, n: envelope_rows.quotes(c, replied_to(*range(n // 2, n // 2 + 10)), NEX_ID),
+    "a quote for a stranger": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), BOSS_ID),
+    "a quote for the boss": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), None),
 }
 
 

@@ -17,7 +17,7 @@ import pytest
 from hiboss.core.address import BOSS, Address
 from hiboss.core.envelope import Box, Draft, Status
 from hiboss.core.paths import Home
-from hiboss.store import addresses, agents, boss, counters, envelopes, messages, paging, tokens
+from hiboss.store import addresses, agents, boss, counters, envelope_rows, envelopes, messages, paging, tokens
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
@@ -39,7 +39,7 @@ POPULATIONS = {
     "pending": {"status": "0", "arrived": "n"},
     "failed": {"status": "2", "done_at": "n", "arrived": "n"},
     "cancelled": {"status": "3", "done_at": "n", "arrived": "n"},
-    "deferred": {"status": "0", "waits": "0", "wake_at": f"{NOW} + n"},
+    "deferred": {"status": "0", "waits": "0", "wait_until": f"{NOW} + n"},
 }
 
 # A hot statement, given the connection and how many rows there are.
@@ -217,9 +217,9 @@ HOT: dict[str, Hot] = {
     "for the boss, deep in what is deferred": deep("d", with_deferred=True),
     "a thread": lambda c, n: paging.page(c, Query(owner=NEX_ID, thread=n // 2)),
     "how many": lambda c, n: paging.count(c, Query(owner=NEX_ID), 100),
-    "fetch": lambda c, n: envelopes.fetch(c, list(range(n // 2, n // 2 + 10))),
-    "visible": lambda c, n: envelopes.visible(c, n // 2, None),
-    "recipients": lambda c, n: envelopes.recipients(c, n // 2),
+    "fetch": lambda c, n: envelope_rows.fetch(c, list(range(n // 2, n // 2 + 10))),
+    "visible": lambda c, n: envelope_rows.visible(c, n // 2, None),
+    "recipients": lambda c, n: envelope_rows.recipients(c, n // 2),
     "find an address": lambda c, n: addresses.find_address(c, NEX),
     "a token": lambda c, n: tokens.find(c, tokens.digest(TOKEN)),
     "a wrong token": lambda c, n: tokens.find(c, tokens.digest("hba_wrong")),

@@ -15,7 +15,6 @@ from hiboss.core.contracts.failures import Failure
 from hiboss.core.envelope import Lane
 from hiboss.store import bindings, due_envelopes, envelopes, lanes, leases, overdue, platform_updates, posts
 from hiboss.store.connection import Connection
-from hiboss.store.envelopes import NEXT_START
 from hiboss.store.group_commit import Tx
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
@@ -67,10 +66,10 @@ def with_the_fresh_in_hand(connection: Connection, size: int) -> None:
     connection.execute("UPDATE counter SET value = ? WHERE name = 'boot'", (BOOT,))
     connection.execute(
         """
-        UPDATE envelope SET recipient = ?, binding = ?, held_by = ?, wake_at = ?, handovers = 1
+        UPDATE envelope SET recipient = ?, binding = ?, held_by = ?, handovers = 1
         WHERE id > ?
         """,
-        (PLACE_ID, MINE, BOOT, NEXT_START, size),
+        (PLACE_ID, MINE, BOOT, size),
     )
 
 
@@ -117,7 +116,7 @@ HOT: dict[str, Hot] = {
     "settling": write(settling),
     "a lane that waits": write(waiting),
     "one that fails and is tried again": write(failing),
-    "releasing what was held": write(lambda tx, n: lanes.free_holds(tx)),
+    "releasing what was held": write(lambda tx, n: lanes.free_after_crash(tx, NOW)),
     "claiming": write(lambda tx, n: leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)),
     "releasing": write(releasing),
     "an update known": write(lambda tx, n: platform_updates.known(tx, OTHERS, f"u{n // 2}")),
@@ -139,7 +138,7 @@ def test_a_lane_does_not_walk_over_that_of_another_account_in_the_same_place(tmp
 
 def test_freeing_looks_only_at_what_was_in_hand(tmp_path: Path) -> None:
     free: dict[str, Hot] = {
-        "free": write(lambda tx, n: lanes.free_holds(tx)),
+        "free": write(lambda tx, n: lanes.free_after_crash(tx, NOW)),
         "next wake": lambda c, n: overdue.next_wake(c),
     }
     for population in ("pending", "deferred"):
@@ -152,7 +151,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
     """In the small database: a statement that finds nothing would be flat anywhere."""
 
     def freed(connection: Connection, size: int) -> None:
-        assert lanes.free_holds(Tx(connection)) == FRESH
+        assert lanes.free_after_crash(Tx(connection), NOW) == FRESH
 
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)

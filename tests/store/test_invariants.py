@@ -18,7 +18,7 @@ from tests.support.daemons import started, wait_until
 # e3), 3 (nex to ada, deferred: e4), 4 (nex to nex, acknowledged: e5), 5 (to one deleted since, failed: e6);
 # and 6 (nex to a folder whose lane is paused: e7). Schedule 1 has sent message 7 (nex to nex: e8), 2 is disabled.
 # Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
-HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot'), wake_at = 4611686018427387904"
+HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot')"
 BREAKS: dict[str, list[str]] = {
     "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -31,15 +31,21 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET arrived = 0 WHERE id = 4"
     ],
     "all pending or done envelopes of an arrived message have arrived": [
-        "UPDATE envelope SET arrived = NULL, waits = 0, wake_at = 5 WHERE id = 1",
+        "UPDATE envelope SET arrived = NULL, waits = 0, wait_until = 5 WHERE id = 1",
         "UPDATE envelope SET arrived = NULL WHERE id = 2",
     ],
-    "a pending envelope that has not arrived is deferred and has a time": [
-        "UPDATE envelope SET waits = NULL, wake_at = NULL WHERE id = 4",
+    "a pending envelope that has not arrived is deferred": [
+        "UPDATE envelope SET waits = NULL, wait_until = NULL WHERE id = 4",
         "UPDATE envelope SET waits = 3 WHERE id = 4",
     ],
-    "an envelope that waits has a wake time": ["UPDATE envelope SET waits = 1 WHERE id = 1"],
-    "only pending envelopes wait": ["UPDATE envelope SET waits = 1, wake_at = 5 WHERE id = 2"],
+    "only pending envelopes wait, and what a person has snoozed": [
+        "UPDATE envelope SET waits = 1, wait_until = 5 WHERE id = 2",
+        "UPDATE envelope SET waits = 3, wait_until = 5 WHERE id = 5",
+    ],
+    "what is being delivered waits for nothing": [
+        f"UPDATE envelope SET {HELD}, waits = 1, wait_until = 5 WHERE id = 1"
+    ],
+    "a pending envelope is in the inbox": ["UPDATE envelope SET box = 2 WHERE id = 1"],
     "every arrival number is given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
     "no arrival number is larger than the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
     "an envelope has a done time exactly if it is settled": [
@@ -49,10 +55,6 @@ BREAKS: dict[str, list[str]] = {
     "a held envelope is pending and held by this boot": [
         "UPDATE envelope SET held_by = 0 WHERE id = 1",
         "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 2",
-    ],
-    "an envelope is marked for the next start exactly if it is held": [
-        "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = 1",
-        "UPDATE envelope SET wake_at = 4611686018427387904 WHERE id = 1",
     ],
     "a message has an arrival time exactly if it has arrived": [
         "UPDATE message SET arrived_at = NULL WHERE id = 1",
@@ -80,7 +82,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
         "UPDATE envelope SET priority = -1 WHERE id = 1",
         "UPDATE envelope SET box = 3 WHERE id = 1",
-        "UPDATE envelope SET waits = 4, wake_at = 5 WHERE id = 1",
+        "UPDATE envelope SET waits = 4, wait_until = 5 WHERE id = 1",
     ],
     "the first message of a thread is in no other thread": ["UPDATE message SET thread = 2 WHERE id = 4"],
     "a reply is in the thread of the message it replies to": [

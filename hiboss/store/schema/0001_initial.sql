@@ -144,7 +144,7 @@ CREATE UNIQUE INDEX message_seq ON message (conversation, seq) WHERE seq IS NOT 
 CREATE INDEX message_thread ON message (thread) WHERE thread IS NOT NULL;
 CREATE INDEX message_sender ON message (sender);
 
--- One message on its way to one address, or in its box. Only hiboss/store/envelopes.py decides on it.
+-- One message on its way to one address, or in its box. Only hiboss/store/envelopes.py writes to it.
 CREATE TABLE envelope (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     message         INTEGER NOT NULL REFERENCES message (id),
@@ -156,12 +156,13 @@ CREATE TABLE envelope (
     arrived         INTEGER,            -- its place in the order of arrival over all envelopes; NULL until it arrives
     -- What it waits for, and who has it now.
     waits           INTEGER,            -- why it is not due; NULL: it waits for nothing
-    wake_at         INTEGER,            -- when the daemon must look at this row again; NULL: never
+    wait_until      INTEGER,            -- when that wait ends
     held_by         INTEGER,            -- the boot number of the daemon that is delivering it
     claimed_by      INTEGER REFERENCES address (id),  -- who holds the lease
     -- How delivery went.
     handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
     attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
+    crashes         INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was being delivered
     first_failed_at INTEGER,
     error_kind      TEXT,               -- of the last failure
     error_text      TEXT,
@@ -172,7 +173,11 @@ CREATE TABLE envelope (
     acked_at        INTEGER,
     ack_by          INTEGER,            -- the deadline for acknowledging it
     snoozed_until   INTEGER,
-    preempted_by    INTEGER REFERENCES message (id)  -- the message that interrupted its run
+    preempted_by    INTEGER REFERENCES message (id),  -- the message that interrupted its run
+    -- When the daemon must look at this row again; NULL: never. 2**62: the next start of a daemon looks at it.
+    -- Computed here and nowhere else, so it cannot contradict the row.
+    wake_at         INTEGER GENERATED ALWAYS AS (iif(held_by IS NULL, wait_until, 4611686018427387904)) VIRTUAL,
+    CHECK ((waits IS NULL) = (wait_until IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX envelope_message ON envelope (message, recipient);
 -- With the binding: two accounts in one chat are two lanes, and neither reads the other's rows.

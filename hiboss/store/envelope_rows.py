@@ -1,0 +1,91 @@
+"""Read single envelopes: all that is known of one, and what it replies to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..core.errors import NotFound
+from .connection import Connection
+from .group_commit import Tx
+
+COLUMNS = """
+SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
+       e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
+       e.done_at,
+       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
+       m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
+       m.created_at, m.arrived_at,
+       s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
+       coalesce(m.from_name, u.name, g.display) AS from_name,
+       CASE c.kind WHEN 'group' THEN c.name END AS group_name
+FROM envelope e
+JOIN message m ON m.id = e.message
+JOIN address s ON s.id = m.sender
+JOIN address r ON r.id = e.recipient
+JOIN conversation c ON c.id = m.conversation
+LEFT JOIN user u ON u.address = m.sender
+LEFT JOIN agent g ON g.address = m.sender
+"""
+QUOTED = 400  # characters to read of a message replied to; less is ever shown
+
+
+EnvelopeRow = dict[str, Any]  # not a Row, which searches its forty columns for each name
+
+
+def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
+    """Return the envelopes with these ids, in this order; unknown ids are left out."""
+    marks = ",".join("?" * len(ids))
+    cursor = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids)
+    names = [column[0] for column in cursor.description]
+    found = [dict(zip(names, row, strict=True)) for row in cursor]
+    by_id = {facts["id"]: facts for facts in found}
+    return [by_id[number] for number in ids if number in by_id]
+
+
+def visible(connection: Connection | Tx, number: int, viewer: int | None) -> EnvelopeRow:
+    """Return an envelope that the viewer sent or received (None sees all); else raise NotFound."""
+    rows = fetch(connection, [number])
+    if not rows or not (viewer is None or _sees(rows[0], viewer)):
+        raise NotFound(what="envelope", value=f"e{number}")
+    return rows[0]
+
+
+def _sees(row: EnvelopeRow, viewer: int) -> bool:
+    received = row["recipient"] == viewer and row["arrived"] is not None
+    return received or row["sender"] == viewer
+
+
+def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
+    """Return the beginnings of the messages replied to, by id; only of those that the viewer may see."""
+    parents = {row["reply_to"] for row in rows} - {None}
+    if not parents:
+        return {}
+    found = connection.execute(
+        f"""
+        SELECT p.id, substr(p.text, 1, {QUOTED}) AS text FROM message p
+        WHERE p.id IN ({",".join("?" * len(parents))}) AND p.deleted_at IS NULL
+          AND (? IS NULL OR p.sender = ? OR EXISTS (
+              SELECT 1 FROM envelope e WHERE e.message = p.id AND e.recipient = ? AND e.arrived IS NOT NULL))
+        """,
+        (*parents, viewer, viewer, viewer),
+    )
+    return {row["id"]: row["text"] for row in found}
+
+
+def recipients(connection: Connection, message: int) -> list[str]:
+    """Return the addresses of all recipients of a message."""
+    rows = connection.execute(
+        """
+        SELECT a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? ORDER BY e.id
+        """,
+        (message,),
+    )
+    return [row["address"] for row in rows]
+
+
+def thread_of(connection: Connection, message: int) -> int:
+    """Return the thread of a message; for an unknown message its own id, which is an empty thread."""
+    row = connection.execute("SELECT ifnull(thread, id) FROM message WHERE id = ?", (message,)).fetchone()
+    return int(row[0]) if row else message
