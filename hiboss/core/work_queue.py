@@ -1,12 +1,15 @@
 """A queue of keys (lanes, agents) of which only a limited number work at the same time.
 
-A key that is woken while it works is worked on once more afterwards, so no wake is lost.
+Keys may belong to groups, and the limit holds for each group: what hangs in one group takes no
+place from another. A key that is woken while it works is worked on once more afterwards, so no
+wake is lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -19,13 +22,18 @@ class WorkQueue(Generic[K]):
     """Call `work(key, eager)` for woken keys, on the event loop's thread. `eager`: something new came."""
 
     def __init__(
-        self, limit: Callable[[], int], work: Callable[[K, bool], Coroutine[Any, Any, None]]
+        self,
+        limit: Callable[[], int],
+        work: Callable[[K, bool], Coroutine[Any, Any, None]],
+        group: Callable[[K], Hashable] = lambda key: None,
     ) -> None:
-        self._limit = limit  # called each time: it is a setting
+        self._limit = limit  # of each group; called each time: it is a setting
         self._work = work
+        self._group = group
         self._working: dict[K, asyncio.Task[None]] = {}
+        self._places: Counter[Hashable] = Counter()  # by group: how many of its keys work
         self._again: dict[K, bool] = {}  # woken while it worked; the value is `eager`
-        self._line: dict[K, bool] = {}  # woken while the limit was reached
+        self._lines: defaultdict[Hashable, dict[K, bool]] = defaultdict(dict)  # by group: no place was free
         self._closed = False
         self.left: Callable[[K], None] = lambda key: None  # called when the work for a key has ended
 
@@ -37,13 +45,16 @@ class WorkQueue(Generic[K]):
         """Start the work for a key: now, when the limit allows it, or again after the current work."""
         if self._closed:
             return
+        group = self._group(key)
         if key in self._working:
             self._again[key] = self._again.get(key, False) or eager
-        elif len(self._working) >= self._limit():
-            self._line[key] = self._line.get(key, False) or eager
+        elif self._places[group] >= self._limit():
+            line = self._lines[group]
+            line[key] = line.get(key, False) or eager
         else:
             task = asyncio.create_task(self._work(key, eager))
             self._working[key] = task
+            self._places[group] += 1
             task.add_done_callback(partial(self._finished, key))
 
     def once_more(self, key: K) -> None:
@@ -51,20 +62,31 @@ class WorkQueue(Generic[K]):
         self._again.setdefault(key, False)
 
     def _finished(self, key: K, task: asyncio.Task[None]) -> None:
+        group = self._group(key)
         del self._working[key]
+        self._places[group] -= 1
         if not task.cancelled() and task.exception() is not None:
             log.error("Work was not finished.", exc_info=task.exception(), extra={"action": "work"})
         eager = self._again.pop(key, None)
         if eager is not None:
-            self._line[key] = eager
+            self._lines[group][key] = eager
         if not self._closed:
             self.left(key)
-        while self._line and not self._closed and len(self._working) < self._limit():
-            first = next(iter(self._line))
-            self.wake(first, eager=self._line.pop(first))
+        self._advance(group)
+
+    def _advance(self, group: Hashable) -> None:
+        """Give the free places of a group to those that wait for one."""
+        line = self._lines[group]
+        while line and not self._closed and self._places[group] < self._limit():
+            first = next(iter(line))
+            self.wake(first, eager=line.pop(first))
+        if not line:
+            del self._lines[group]
+        if not self._places[group]:
+            del self._places[group]
 
     def close(self) -> list[asyncio.Task[None]]:
         """Start no more work; return the tasks that still work."""
         self._closed = True
-        self._line.clear()
+        self._lines.clear()
         return list(self._working.values())

@@ -229,19 +229,26 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
 
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon that serves two lanes at once."""
+    """A daemon that serves two lanes of a binding at once."""
     with daemon_with_channels(tmp_path_factory.mktemp("n"), HIBOSS_DELIVERY_PARALLEL_LANES="2") as running:
         yield running
 
 
-def test_never_more_lanes_work_at_once_than_allowed_and_all_get_their_turn(
+def rooms(place: Place, number: int) -> list[str]:
+    """Let a place that is not bound yet have several lanes; return their addresses."""
+    names = [f"{place.name}-{one}" for one in range(number)]
+    place.settings(places=names)
+    return [f"channel:{place.kind}:{name}" for name in names]
+
+
+def test_never_more_lanes_of_a_binding_work_at_once_than_allowed_and_all_get_their_turn(
     narrow: RunningDaemon, tmp_path: Path
 ) -> None:
-    owner = agent(narrow)
-    places = [Place(tmp_path).bound(narrow, owner) for _ in range(6)]
-    for place in places:
-        place.script({"do": "hang", "seconds": 0.2})
-    numbers = [place.send("slow") for place in places]
+    place = Place(tmp_path)
+    addresses = rooms(place, 6)
+    place.bound(narrow)
+    place.script(*[{"do": "hang", "seconds": 0.2}] * 6)
+    numbers = [place.owner.send(address, text="slow")["ids"][0] for address in addresses]
     most = 0
 
     def settled() -> bool:
@@ -249,40 +256,57 @@ def test_never_more_lanes_work_at_once_than_allowed_and_all_get_their_turn(
         with narrow.database() as database:
             held = "SELECT count(*) FROM envelope WHERE held_by IS NOT NULL"
             most = max(most, database.execute(held).fetchone()[0])
-        return all(place.texts() for place in places)
+        return len(place.posts()) == 6
 
     wait_until(settled)
     assert most == 2
-    for place, number in zip(places, numbers, strict=True):
+    for number in numbers:
         place.wait_for_status(number, "done")
 
 
+def test_one_hanging_platform_starves_no_other(narrow: RunningDaemon, tmp_path: Path) -> None:
+    stuck = Place(tmp_path)
+    addresses = rooms(stuck, 4)
+    stuck.bound(narrow)
+    healthy = Place(tmp_path).bound(narrow)
+    stuck.script(*[HANG] * 4)
+    numbers = [stuck.owner.send(address, text="stuck")["ids"][0] for address in addresses]
+    wait_until(lambda: sum(row(narrow, number)["held_by"] is not None for number in numbers) == 2)
+    healthy.send("free")
+    healthy.wait_for("free")
+    assert [row(narrow, number)["status"] for number in numbers] == [0] * 4
+    stuck.unbind()
+
+
 def test_long_lanes_give_their_places_to_others(narrow: RunningDaemon, tmp_path: Path) -> None:
-    owner = agent(narrow)
-    long = [Place(tmp_path).bound(narrow, owner) for _ in range(2)]
-    short = Place(tmp_path).bound(narrow, owner)
-    for place in (*long, short):
-        place.steer("pause")
-    for place in long:
-        place.flood(500)
-        place.script({"do": "hang", "seconds": 0.5})  # so that all three wait in the queue
-    mark = short.send("mine")
-    for place in (*long, short):
-        place.steer("resume")
-    short.wait_for("mine")
-    short.wait_for_status(mark, "done")
-    for place in long:
-        assert finished_before(narrow, place, mark) < 500  # it did not have to wait for all of them
-        place.wait_for(*[f"{i}" for i in range(500)])
+    place = Place(tmp_path)
+    *long, short = rooms(place, 3)
+    place.bound(narrow)
+    for address in (*long, short):
+        boss(narrow).call("lane.pause", address=address)
+    for address in long:
+        place.flood(500, address)
+    mark = str(place.owner.send(short, text="mine")["ids"][0])
+    place.script(*[{"do": "hang", "seconds": 0.5}] * 2)  # so that all three wait in the queue
+    for address in (*long, short):
+        boss(narrow).call("lane.resume", address=address)
+    place.wait_for_status(mark, "done")
+    for address in long:
+        assert finished_before(narrow, address, mark) < 500  # it did not have to wait for all of them
+    wait_until(lambda: len(place.posts()) == 1001)
+    for address in long:
+        name = address.rsplit(":", 1)[1]
+        texts = [one["chunk"] for one in place.posts() if one["place"] == name]
+        assert texts == [f"{i}" for i in range(500)]
 
 
-def finished_before(daemon: RunningDaemon, place: Place, mark: str) -> int:
+def finished_before(daemon: RunningDaemon, address: str, mark: str) -> int:
     with daemon.database() as database:
         before = """
-            SELECT count(*) FROM envelope WHERE status = 1 AND binding = ?
-            AND done_at < (SELECT done_at FROM envelope WHERE id = ?)
+            SELECT count(*) FROM envelope e JOIN address a ON a.id = e.recipient
+            WHERE e.status = 1 AND a.fold = ? AND e.done_at < (SELECT done_at FROM envelope WHERE id = ?)
         """
-        return int(database.execute(before, (place.binding, int(mark[1:]))).fetchone()[0])
+        return int(database.execute(before, (address.lower(), int(mark[1:]))).fetchone()[0])
 
 
 def test_a_lane_that_hangs_holds_up_no_other(daemon: RunningDaemon, tmp_path: Path, place: Place) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
@@ -128,9 +129,10 @@ class Place:
         (inbox / f"{update}.part").write_text(json.dumps(facts))
         return (inbox / f"{update}.part").replace(inbox / f"{update}.json")
 
-    def flood(self, number: int) -> list[str]:
-        """Send many numbered posts over one connection; return their ids."""
-        return self.owner.flood(self, number)  # type: ignore[arg-type] # it only needs an address
+    def flood(self, number: int, address: str | None = None) -> list[str]:
+        """Send many numbered posts over one connection, to its address unless given; return their ids."""
+        to = SimpleNamespace(address=address or self.address)
+        return self.owner.flood(to, number)  # type: ignore[arg-type] # it only needs an address
 
     # --- what hiboss does ------------------------------------------------------------
 
