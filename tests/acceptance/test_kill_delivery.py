@@ -164,6 +164,48 @@ def test_dying_twice_with_the_same_one_in_hand_loses_nothing(post: Post) -> None
     assert labels(post, [first, second]) == [AGAIN, DONE]
 
 
+def notices(post: Post, number: str) -> list[str]:
+    found = post.boss("envelope.list", address="user:boss", page_size=100)["envelopes"]
+    return [one["text"] for one in found if one["from"] == "agent:system" and number in one["text"]]
+
+
+def test_what_was_in_hand_at_three_crashes_in_a_row_is_parked_and_retry_takes_it_up(post: Post) -> None:
+    before = len(post.posted())
+    (first, second), death = die_at(post, CLAIMED, ["one", "two"])
+    deaths = [death]
+    for _ in range(2):
+        post.start(CLAIMED)
+        deaths.append(post.die())
+    assert [one.held for one in deaths] == [{first}] * 3
+    recover(post, *deaths)
+    parked = post.envelope(first)
+    assert (parked["status"], parked["last_error"]["kind"]) == ("failed", "crashed")
+    assert post.posted()[before:] == [(second, 0)]
+    (told,) = notices(post, first)
+    assert f"hiboss envelope retry {first}" in told
+    post.boss("envelope.retry", ids=[first])
+    post.quiet()
+    assert post.posted()[before:] == [(second, 0), (first, 0)]
+    assert post.rows("SELECT crashes, error_kind FROM envelope WHERE id = ?", int(first[1:])) == [
+        {"crashes": 0, "error_kind": "crashed"}
+    ]
+
+
+def test_crashes_with_a_stop_between_them_are_not_in_a_row(post: Post) -> None:
+    """What the stop freed was not the cause of it."""
+    before = len(post.posted())
+    (first,), death = die_at(post, CLAIMED, ["one"])
+    post.start(CLAIMED)
+    deaths = [death, post.die()]
+    post.script({"do": "lane_error", "retry_after": 0.2}, *[{"do": "ok"}] * 3)
+    post.start()  # the third handover ends in an error and not in a crash: the count begins again
+    post.quiet()
+    recover(post, *deaths)
+    assert post.posted()[before:] == [(first, 0)]
+    assert post.rows("SELECT crashes FROM envelope WHERE id = ?", int(first[1:])) == [{"crashes": 0}]
+    assert notices(post, first) == []
+
+
 def test_ten_deaths_at_random_moments_lose_nothing_and_double_nothing_unexplained(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

@@ -125,18 +125,42 @@ def test_an_answer_that_was_written_down_is_not_thought_again(story: Story) -> N
     assert story.ada.get(number)["redelivered"] is False
 
 
-def test_dying_again_and_again_with_the_same_one_in_hand_loses_nothing(story: Story) -> None:
+def test_dying_twice_with_the_same_one_in_hand_loses_nothing(story: Story) -> None:
     number = story.dies_at(RUN_ANSWERED)
-    for place in (RUN_BEGUN, RUN_STARTED, RUN_ANSWERED, RUN_SETTLED):
+    story.goes_on(RUN_BEGUN)
+    story.daemon.wait_for_death()
+    story.goes_on()
+    story.is_answered_once(number)
+    assert story.statuses() == ["interrupted"] * 2 + ["completed"]
+    assert handovers(story, number) == 3
+
+
+def handovers(story: Story, number: str) -> int:
+    found = rows(story.daemon, "SELECT handovers FROM envelope WHERE id = ?", int(number[1:]))
+    return int(found[0]["handovers"])
+
+
+def test_a_turn_in_hand_at_three_crashes_in_a_row_is_parked_and_retry_takes_it_up(story: Story) -> None:
+    number = story.dies_at(RUN_ANSWERED)
+    for place in (RUN_STARTED, RUN_BEGUN):
         story.goes_on(place)
         story.daemon.wait_for_death()
     story.goes_on()
+    parked = story.ada.get(number)
+    assert (parked["status"], parked["last_error"]["kind"]) == ("failed", "crashed")
+    assert not running(story.daemon)
+    found = story.daemon.call("envelope.list", token=story.daemon.token("boss"))["envelopes"]
+    assert [one["from"] for one in found if f"envelope retry {number}" in one["text"]] == ["agent:system"]
+    story.ada.call("envelope.retry", ids=[number])
     story.is_answered_once(number)
-    assert story.statuses() == ["interrupted"] * 4 + ["completed"]
-    assert (
-        rows(story.daemon, "SELECT handovers FROM envelope WHERE id = ?", int(number[1:]))[0]["handovers"]
-        == 5
-    )
+    assert story.statuses() == ["interrupted"] * 3 + ["completed"]
+
+
+def not_in_a_row(story: Story) -> None:
+    """As if the daemon had been stopped in between: else the third crash would park what is in hand."""
+    with story.daemon.database() as database:
+        database.execute("UPDATE envelope SET crashes = 0")
+        database.commit()
 
 
 @pytest.mark.parametrize("point", [IN_GROUP, AFTER_COMMIT])
@@ -154,6 +178,7 @@ def test_wherever_the_writer_dies_each_is_answered_once(story: Story, point: str
         if not dies(story):
             break
         deaths += 1
+        not_in_a_row(story)
     assert deaths >= 4
     story.daemon.kill()
     story.goes_on()
@@ -187,6 +212,7 @@ def test_five_deaths_at_random_moments_and_each_is_answered_once(story: Story, t
         asked += [(worker, story.ada.tell(worker)) for worker in chance.sample(workers, 3)]
         time.sleep(chance.uniform(0, 0.3))
         story.daemon.kill()
+        not_in_a_row(story)
         story.goes_on()
     wait_until(lambda: all(story.ada.get(number)["status"] == "done" for _, number in asked))
     programs = [worker.program for worker in workers]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -130,3 +131,10 @@ def test_exceptions_to_a_rule_are_exactly_those_listed_with_a_reason(
     assert list((found - Counter(list(allowed))).elements()) == [], "not listed"
     assert list((Counter(list(allowed)) - found).elements()) == [], "listed and not there"
     assert all(reason.strip() for reason in allowed.values())
+
+
+def test_only_one_module_writes_to_the_envelope_table() -> None:
+    """Its state has too many parts that must agree, for a second place to change them."""
+    writes = re.compile(r"\b(UPDATE|INSERT INTO|DELETE FROM|REPLACE INTO|INTO) envelope\b", re.IGNORECASE)
+    found = {path for path, text in PACKAGE if writes.search(text)}
+    assert found == {"hiboss/store/envelopes.py"}
