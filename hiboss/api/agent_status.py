@@ -19,6 +19,9 @@ from .operation import ByName, Level, Nothing, Params, operation
 from .sending import Send, Sent, send
 
 
+TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
+
+
 class Pause(ByName):
     reason: str | None = Field(None, description="shown wherever the agent's state is shown")
 
@@ -34,7 +37,7 @@ class AgentStatus(TypedDict):
     due: int | str  # envelopes that wait for it now; over the limit of exact counts, like 1000+
     oldest_unanswered_at: str | None
     running: list[runs.Run]  # empty for other agents
-    last_run: runs.Run | None  # null for other agents
+    last_run: runs.Run | None  # null for other agents; in agent.team its text is cut
     tokens_today: int | None  # null for other agents
     cost_today: float | None  # in dollars; null for other agents
     counted_since: str | None  # when the boss resumed it over its limit today: usage counts from here
@@ -73,21 +76,26 @@ class Background(Params):
 )
 async def status(context: Context, caller: Caller, params: ByName) -> OneAgentStatus:
     """Show the state of one agent: what waits for it, its runs, and what it used today."""
-    row = context.store.read(lambda c: agents.get(c, params.name))
-    day = context.runner.bounds().day_begins
-    found = await context.store.read_in_thread(lambda c: _status(context, c, row, day, caller))
-    return {"agent": found, "timezone": context.timezone}
+    now = clock.now()
+
+    def read(connection: Connection) -> OneAgentStatus:
+        row, day = agents.get(connection, params.name), clock.day(now, context.zone)[0]
+        return {"agent": _status(context, connection, row, day, caller), "timezone": context.timezone}
+
+    return await context.store.read_in_thread(read)
 
 
 @operation("agent.team", level=Level.RESTRICTED, result=Team)
 async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     """Show the state of every agent."""
-    day = context.runner.bounds().day_begins
+    now = clock.now()
 
-    def read(connection: Connection) -> list[AgentStatus]:
-        return [_status(context, connection, row, day, caller) for row in agents.list_all(connection)]
+    def read(connection: Connection) -> Team:
+        rows, day = agents.list_all(connection), clock.day(now, context.zone)[0]
+        found = [_in_short(_status(context, connection, row, day, caller)) for row in rows]
+        return {"team": found, "timezone": context.timezone}
 
-    return {"team": await context.store.read_in_thread(read), "timezone": context.timezone}
+    return await context.store.read_in_thread(read)
 
 
 @operation(
@@ -195,6 +203,14 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
         "daily_cost": row["daily_cost"],
         "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
     }
+
+
+def _in_short(status: AgentStatus) -> AgentStatus:
+    """Cut the text of the last run: the texts of all agents together could be too large for an answer."""
+    run = status["last_run"]
+    if run is None or len(run["text"] or "") <= TEAM_TEXT:
+        return status
+    return {**status, "last_run": {**run, "text": (run["text"] or "")[:TEAM_TEXT] + "…"}}
 
 
 def state_of(connection: Connection, address: int) -> tuple[str | None, str | None]:

@@ -23,7 +23,7 @@ from ..core.errors import (
     TooLarge,
     UnknownAgent,
 )
-from ..store import agent_pauses, agents, bindings, lanes, tokens
+from ..store import agent_pauses, agents, lanes, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import provider_settings
@@ -147,7 +147,7 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
 
 
 @operation("agent.list", level=Level.RESTRICTED, params=List, result=AgentList)
-async def listed(context: Context, caller: Caller, params: List) -> AgentList:
+def listed(context: Context, caller: Caller, params: List) -> AgentList:
     """List all agents, or those of a role or a module."""
     rows = context.store.read(lambda c: agents.list_all(c, params.role, params.module))
     return {"agents": [_visible_json(context, caller, row) for row in rows], "timezone": context.timezone}
@@ -245,12 +245,12 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
         context.home.forget_secret(secret)
     context.auth.forget()
     context.home.forget_profile(name)
-    await context.supervisor.keep_only(context.store.read(bindings.live))
+    await context.delivery.follow_bindings()
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 
 @operation("agent.self", level=Level.RESTRICTED, result=Identity)
-async def self(context: Context, caller: Caller, params: Nothing) -> Identity:
+def self(context: Context, caller: Caller, params: Nothing) -> Identity:
     """Show who the caller is, by its token."""
     assert caller.address
     agent = None

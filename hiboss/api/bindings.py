@@ -38,7 +38,9 @@ class BindingJson(TypedDict):
     address: str
     agents: list[str]  # the names of those who use it
     state: str  # of its adapter: starting, running, failed, stopped
-    last_error: str | None
+    failing_since: str | None  # since when the account posts nothing
+    next_try_at: str | None  # when it is tried again
+    last_error: str | None  # of the adapter or of the account
 
 
 class BindResult(TypedDict):
@@ -55,6 +57,7 @@ class UnbindResult(TypedDict):
 
 class BindingList(TypedDict):
     bindings: list[BindingJson]
+    timezone: str
 
 
 @operation(
@@ -103,21 +106,20 @@ async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResu
     context.supervisor.kind(params.adapter_type)
     now = clock.now()
 
-    def write(tx: Tx) -> tuple[int, bool, int]:
+    def write(tx: Tx) -> tuple[int, bool]:
         row = agents.get(tx, params.name)
         account = _account(tx, row["name"], params)
         return bindings.remove(tx, params.adapter_type, account, row["id"], now)
 
-    number, ended, failed = await context.write(caller, write)
-    if ended:
-        await context.supervisor.remove(number)
+    number, ended = await context.write(caller, write)
+    failed = await context.delivery.end_binding(number) if ended else 0
     return {"binding": f"b{number}", "ended": ended, "failed_envelopes": failed}
 
 
 @operation("agent.bindings", level=Level.STANDARD, result=BindingList)
-async def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
+def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
     """List the bindings: which agents use which place, and whether it works."""
-    return {"bindings": bindings_json(context)}
+    return {"bindings": bindings_json(context), "timezone": context.timezone}
 
 
 def bindings_json(context: Context) -> list[BindingJson]:
@@ -152,5 +154,7 @@ def _to_json(context: Context, row: Row) -> BindingJson:
         "address": f"channel:{row['adapter']}:{row['account']}",
         "agents": (row["agents"] or "").split(","),
         "state": slot.state if slot else "stopped",
-        "last_error": slot.error if slot else None,
+        "failing_since": clock.iso_or_none(row["first_failed_at"]),
+        "next_try_at": clock.iso_or_none(row["wake_at"]),
+        "last_error": slot.error if slot and slot.error else row["error_text"],
     }

@@ -35,7 +35,7 @@ class RotatedBossToken(TypedDict):
 
 
 @operation("boss.get", level=Level.RESTRICTED, result=Boss)
-async def get(context: Context, caller: Caller, params: Nothing) -> Boss:
+def get(context: Context, caller: Caller, params: Nothing) -> Boss:
     """Show the boss's name, address and time zone."""
     return _boss(context)
 

@@ -80,7 +80,7 @@ _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
     result=MessagePage,
     errors=(*_ERRORS, errors.InvalidParams),
 )
-async def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
+def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
     """List the latest messages between two, oldest first; it marks nothing as read."""
     own, other = _parties(context, caller, params)
     limit = page_size(context, params.page_size)
@@ -88,11 +88,13 @@ async def messages(context: Context, caller: Caller, params: Messages) -> Messag
     if found is None:
         return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": context.timezone}
     latest = context.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
+    # From the last one back: if a page cannot show all, it leaves out the first ones.
+    shown = envelopes_json(context, [envelope for _, envelope in reversed(latest[-limit:])], caller.sees)
     return {
         "conversation": f"c{found['id']}",
-        "envelopes": envelopes_json(context, [envelope for _, envelope in latest[-limit:]], caller.sees),
+        "envelopes": shown[::-1],
         "last": latest[-1][0] if latest else 0,
-        "more": len(latest) > limit,
+        "more": len(latest) > len(shown),
         "timezone": context.timezone,
     }
 
@@ -112,7 +114,7 @@ async def follow(context: Context, caller: Caller, params: Follow) -> Conversati
     seen = None if params.run is None else ids.number(params.run, "run")
     with context.waiters.waiting(own, other, -other) as bell:
         while True:
-            found = _read_update(context, caller, (own, other), params, seen)
+            found = context.store.read(lambda _: _read_update(context, caller, (own, other), params, seen))
             live = found["run"]
             changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
             changed = changed or (params.state is not None and params.state != found["state"])
@@ -135,10 +137,11 @@ def _read_update(
         arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
         live = _live_run(context, other, found["id"], params, seen)
     state, why = context.store.read(lambda c: agent_status.state_of(c, other))
+    shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
     return {
         "conversation": None if found is None else f"c{found['id']}",
-        "envelopes": envelopes_json(context, [envelope for _, envelope in arrived], caller.sees),
-        "last": arrived[-1][0] if arrived else params.after,
+        "envelopes": shown,
+        "last": arrived[len(shown) - 1][0] if shown else params.after,
         "run": live,
         "state": state,
         # It may quote what a run is about, so it is only for the agent itself and the boss.

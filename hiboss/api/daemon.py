@@ -10,6 +10,7 @@ from .. import __version__
 from ..core import clock, errors
 from ..store import counters, due_envelopes, lanes
 from ..store.boss import find_boss
+from ..store.connection import Connection
 from .auth import Caller
 from .bindings import BindingJson, bindings_json
 from .context import Context
@@ -66,13 +67,13 @@ class Login(TypedDict):
 
 
 @operation("daemon.ping", level=Level.OPEN, result=Pong)
-async def ping(context: Context, caller: Caller, params: Nothing) -> Pong:
+def ping(context: Context, caller: Caller, params: Nothing) -> Pong:
     """Answer at once, with the daemon's version and process id."""
     return {"pong": True, "version": __version__, "pid": os.getpid()}
 
 
 @operation("daemon.time", level=Level.OPEN, result=DaemonTime)
-async def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
+def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
     """Show the daemon's time, in UTC and in the boss's zone."""
     now = clock.now()
     return {"now": clock.iso(now), "local": clock.local(now, context.zone), "timezone": context.timezone}
@@ -81,16 +82,17 @@ async def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
 @operation("daemon.status", level=Level.OPEN, result=DaemonStatus)
 async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
     """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait."""
-    exact_to = context.settings.count_exact_to
-    counts = await context.store.read_in_thread(lambda c: counters.counts(c, exact_to))
-    oldest = await context.store.read_in_thread(due_envelopes.oldest)
-    rows = await context.store.read_in_thread(lanes.list_all)
+    return await context.store.read_in_thread(lambda connection: _status(context, connection))
+
+
+def _status(context: Context, connection: Connection) -> DaemonStatus:
+    rows = lanes.list_all(connection)
     return {
         "version": __version__,
         "pid": os.getpid(),
         "home": str(context.home),
         "socket": context.home.socket,
-        "set_up": context.store.read(find_boss) is not None,
+        "set_up": find_boss(connection) is not None,
         "boot": context.store.boot,
         "started_at": clock.iso(context.started_at),
         "timezone": context.timezone,
@@ -98,15 +100,15 @@ async def status(context: Context, caller: Caller, params: Nothing) -> DaemonSta
         "writes_waiting": context.store.waiting,
         "database_bytes": os.path.getsize(context.home.database),
         "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
-        "oldest_due_at": clock.iso_or_none(oldest),
+        "oldest_due_at": clock.iso_or_none(due_envelopes.oldest(connection)),
         "lanes": [lane_json(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
         "adapters": bindings_json(context),
-        **counts,  # type: ignore[typeddict-item]
+        **counters.counts(connection, context.settings.count_exact_to),  # type: ignore[typeddict-item]
     }
 
 
 @operation("daemon.stop", level=Level.OPEN, result=StopResult)
-async def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
+def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
     """Ask the daemon to finish what it is doing and end."""
     # It needs no token: a process that can use this socket can also kill the daemon.
     context.stop()
@@ -116,6 +118,6 @@ async def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
 
 
 @operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))
-async def login(context: Context, caller: Caller, params: Nothing) -> Login:
+def login(context: Context, caller: Caller, params: Nothing) -> Login:
     """Log a connection in with a token; its later requests need none."""
     return {"address": str(caller.address), "level": caller.level.name.lower()}

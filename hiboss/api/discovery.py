@@ -22,7 +22,7 @@ class Discovery(TypedDict):
 
 
 @operation("rpc.discover", level=Level.OPEN, result=Discovery)
-async def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
+def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
     """Describe every operation with its parameters, result, level and errors, as an OpenRPC document."""
     return _document()
 

@@ -77,6 +77,9 @@ class Dispatcher:
             if operation.changes is not None:
                 name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
                 check_may_change(caller, Address(operation.changes, name), operation.name)
+            if operation.reads:
+                who = caller
+                return self._context.store.read(lambda _: operation.run(self._context, who, checked))
             return await operation.run(self._context, caller, checked)
         except HibossError:
             raise

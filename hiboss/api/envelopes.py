@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
@@ -12,7 +12,8 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams
-from ..store import counters, envelopes, paging
+from ..store import counters, envelope_rows, envelopes, paging
+from ..store.connection import Connection
 from ..store.group_commit import Tx
 from .addresses import acting_for, every_id
 from .auth import Caller
@@ -97,31 +98,42 @@ class ReadEnvelopes(TypedDict):
 async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage:
     """List envelopes of a box, newest first; it changes nothing."""
     query = _query(context, caller, params)
-    store = context.store
+
+    def read(connection: Connection) -> EnvelopePage:
+        page = paging.page(connection, query)
+        shown = envelopes_json(context, page.ids, caller.sees)
+        position = page.first(len(shown)).next
+        result: EnvelopePage = {
+            "envelopes": shown,
+            "next": position.text(context.store.epoch) if position else None,
+            "timezone": context.timezone,
+        }
+        if params.count:
+            result["total"] = paging.count(connection, query, context.settings.count_exact_to)
+        return result
+
     if query.filtered or params.count:
-        page = await store.read_in_thread(lambda c: paging.page(c, query))
-    else:
-        page = store.read(lambda c: paging.page(c, query))
-    result: EnvelopePage = {
-        "envelopes": envelopes_json(context, page.ids, caller.sees),
-        "next": page.next.text(store.epoch) if page.next else None,
-        "timezone": context.timezone,
-    }
-    if params.count:
-        exact_to = context.settings.count_exact_to
-        result["total"] = await store.read_in_thread(lambda c: paging.count(c, query, exact_to))
-    return result
+        return await context.store.read_in_thread(read)
+    return context.store.read(read)
 
 
 def envelopes_json(
-    context: Context, numbers: list[int], viewer: int | None
+    context: Context, numbers: Sequence[int], viewer: int | None, most_bytes: int | None = None
 ) -> list[envelope_json.EnvelopeJson]:
-    """Return envelopes as JSON. The caller has checked that the viewer (None: the boss) may see them."""
+    """Return the first of these envelopes as JSON: as many as fit into a page, and at least one.
+
+    The caller has checked that the viewer (None: the boss) may see them.
+    """
     if not numbers:
         return []
-    rows = context.store.read(lambda c: envelopes.fetch(c, numbers))
-    quotes = context.store.read(lambda c: envelopes.quotes(c, rows, viewer))
-    return [envelope_json.envelope(row, context.home, quotes) for row in rows]
+
+    def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
+        shown = paging.fitting(connection, numbers, most_bytes or context.settings.page_bytes)
+        rows = envelope_rows.fetch(connection, shown)
+        quotes = envelope_rows.quotes(connection, rows, viewer)
+        return [envelope_json.envelope(row, context.home, quotes) for row in rows]
+
+    return context.store.read(read)
 
 
 def _query(context: Context, caller: Caller, params: List) -> paging.Query:
@@ -164,9 +176,9 @@ def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
         return None
     kind, number = ids.parse(given, "thread", "message", "envelope")
     if kind == "envelope":
-        row = context.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+        row = context.store.read(lambda c: envelope_rows.visible(c, number, caller.sees))
         return int(row["thread"] or row["message"])
-    return number if kind == "thread" else context.store.read(lambda c: envelopes.thread_of(c, number))
+    return number if kind == "thread" else context.store.read(lambda c: envelope_rows.thread_of(c, number))
 
 
 @operation(
@@ -176,13 +188,13 @@ def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
     result=EnvelopeDetail,
     errors=(errors.NotFound, errors.BadId),
 )
-async def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
+def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
     """Show one envelope in full; it changes nothing."""
     number = ids.number(params.id, "envelope")
-    row = context.store.read(lambda c: envelopes.visible(c, number, caller.sees))
+    row = context.store.read(lambda c: envelope_rows.visible(c, number, caller.sees))
     return {
         "envelope": envelopes_json(context, [number], caller.sees)[0],
-        "recipients": context.store.read(lambda c: envelopes.recipients(c, row["message"])),
+        "recipients": context.store.read(lambda c: envelope_rows.recipients(c, row["message"])),
         "timezone": context.timezone,
     }
 
@@ -198,16 +210,37 @@ _READ_ERRORS = (
 _MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 
 
-@operation("envelope.read", level=Level.RESTRICTED, params=Mark, result=ReadEnvelopes, errors=_READ_ERRORS)
+@operation(
+    "envelope.read",
+    level=Level.RESTRICTED,
+    params=Mark,
+    result=ReadEnvelopes,
+    errors=(*_READ_ERRORS, errors.TooLarge),
+)
 async def read(context: Context, caller: Caller, params: Mark) -> ReadEnvelopes:
     """Show envelopes and mark them as read."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
-    changed = await _mark(context, caller, params, envelopes.mark_read)
-    return {
-        "changed": changed,
-        "envelopes": envelopes_json(context, numbers, caller.sees),
-        "timezone": context.timezone,
-    }
+    most = context.settings.page_bytes
+
+    def mark(tx: Tx, numbers: list[int], owner: int, now: int) -> int:
+        changed = envelopes.mark_read(tx, numbers, owner, now)  # first: it refuses the ids of others
+        _check_fit(tx, numbers, most)
+        return changed
+
+    changed = await _mark(context, caller, params, mark)
+    shown, timezone = context.store.read(
+        lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
+    )
+    return {"changed": changed, "envelopes": shown, "timezone": timezone}
+
+
+def _check_fit(tx: Tx, numbers: list[int], most: int) -> None:
+    """Raise if these are more than one answer shows: then none is marked as read."""
+    shown = paging.fitting(tx, numbers, most)
+    if len(shown) < len(numbers):
+        advice = f" (limits.page_bytes); read the first {len(shown)} of these ids, then the others"
+        size = f"more than {most} bytes with {len(numbers)} envelopes"
+        raise errors.TooLarge(what="the answer", size=size, limit=f"{most} bytes", advice=advice)
 
 
 @operation(
@@ -232,7 +265,7 @@ async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
     upto = context.store.read(counters.last_arrived)
     if params.up_to is not None:
         number = ids.number(params.up_to, "envelope")
-        row = context.store.read(lambda c: envelopes.visible(c, number, owner))
+        row = context.store.read(lambda c: envelope_rows.visible(c, number, owner))
         if row["recipient"] != owner or row["arrived"] is None:
             raise errors.NotFound(what="envelope", value=f"e{number}")
         upto = row["arrived"]
@@ -289,6 +322,6 @@ async def _mark(context: Context, caller: Caller, params: Mark | Ack, marking: M
 
 def _raise_other_box(context: Context, numbers: list[int]) -> None:
     """Tell the boss in whose box an envelope is: the boss acts for others only by naming them."""
-    for row in context.store.read(lambda c: envelopes.fetch(c, numbers)):
+    for row in context.store.read(lambda c: envelope_rows.fetch(c, numbers)):
         if row["to_address"] != str(BOSS):
             raise errors.OtherBox(id=f"e{row['id']}", address=row["to_address"])

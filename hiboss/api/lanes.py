@@ -26,6 +26,7 @@ class LaneJson(TypedDict):
     binding: str | None
     state: str  # open, waiting, paused
     due: int  # envelopes that wait to be delivered
+    scope: str | None  # of its failures: lane, or account: then all lanes of the binding wait
     failures: int  # in a row
     next_try_at: str | None  # of a waiting lane
     failing_since: str | None
@@ -44,21 +45,26 @@ _ERRORS = (BadAddress, UnknownAddress, NotFound, BossOnly)
 @operation("lane.list", level=Level.PRIVILEGED, result=LaneList)
 async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
     """List the lanes: their state, how much is due, and their last failure."""
-    rows = await context.store.read_in_thread(lanes.list_all)
-    return {"lanes": [to_json(row) for row in rows], "timezone": context.timezone}
+    return await context.store.read_in_thread(
+        lambda c: {"lanes": [to_json(row) for row in lanes.list_all(c)], "timezone": context.timezone}
+    )
 
 
 @operation("lane.retry", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
-    """Retry a waiting lane now instead of at its next time."""
+    """Retry a waiting lane now instead of at its next time. If its account waits, retry that."""
     found = _lanes(context, caller, params.address)
+    accounts = {lane.account for lane in found if lane.binding is not None}
 
-    def write(tx: Tx) -> int:
-        return sum(lanes.reopen(tx, lane, ("waiting",)) for lane in found)
+    def write(tx: Tx) -> set[Lane]:
+        return {lane for lane in (*found, *accounts) if lanes.reopen(tx, lane, ("waiting",))}
 
-    changed = await context.write(caller, write)
-    _wake(context, found)
-    return {"changed": changed}
+    reopened = await context.write(caller, write)
+    # An adapter that does not run is started at once; its lanes are woken when it runs.
+    reopened |= {account for account in accounts if context.supervisor.retry(account.binding)}
+    _wake(context, [*found, *accounts])
+    retried = [lane for lane in found if lane in reopened or lane.account in reopened]
+    return {"changed": len(retried)}
 
 
 @operation("lane.pause", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
@@ -109,6 +115,7 @@ def to_json(row: Row) -> LaneJson:
         "binding": None if row["binding"] is None else f"b{row['binding']}",
         "state": row["state"],
         "due": row["due"],
+        "scope": row["scope"],
         "failures": row["failures"],
         "next_try_at": clock.iso_or_none(row["wake_at"]),
         "failing_since": clock.iso_or_none(row["first_failed_at"]),

@@ -46,14 +46,14 @@ async def claim(context: Context, caller: Caller, params: Claim) -> Claimed:
     limit = page_size(context, params.limit, "limit")
     now = clock.now()
     until = now + clock.duration(params.lease, most=LONGEST_LEASE_MS)
-    numbers = await context.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now))
+    most = context.settings.page_bytes  # once: what is claimed is what the answer shows
+    numbers = await context.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now, most))
     if numbers:
         context.scheduler.nudge(until)
-    return {
-        "envelopes": envelopes_json(context, numbers, caller.sees),
-        "until": clock.iso(until),
-        "timezone": context.timezone,
-    }
+    shown, timezone = context.store.read(
+        lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
+    )
+    return {"envelopes": shown, "until": clock.iso(until), "timezone": timezone}
 
 
 @operation(

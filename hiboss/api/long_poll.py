@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NotRequired
+from typing import NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from ..core import clock, envelope_json, errors, rendering
 from ..core.envelope import Status
 from ..store import paging, poll_positions
+from ..store.connection import Connection
 from ..store.paging import Position
 from .addresses import acting_for
 from .auth import Caller
@@ -59,7 +60,7 @@ _ERRORS = (
 
 
 @operation("agent.heartbeat", level=Level.RESTRICTED, result=Heartbeat)
-async def heartbeat(context: Context, caller: Caller, params: Nothing) -> Heartbeat:
+def heartbeat(context: Context, caller: Caller, params: Nothing) -> Heartbeat:
     """Report that the caller is alive. Every other call does so too."""
     return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": context.timezone}
 
@@ -73,8 +74,8 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
     after = None if params.after is None else Position.parse(params.after, context.store.epoch)
     if after is not None and after.walk != "a":
         raise errors.BadCursor(value=params.after)
-    page = await _wait(context, caller, owner, after, deadline(params.timeout))
-    return _result(context, caller, page, params.after)
+    found = await _wait(context, caller, owner, after, deadline(params.timeout))
+    return _result(context, found, params.after)
 
 
 @operation(
@@ -90,7 +91,7 @@ async def watch(context: Context, caller: Caller, params: Wait) -> WaitResult:
     owner = acting_for(context.store, caller, params.address)
     with context.waiters.only_watcher(owner, params.address or str(caller.address)):
         result: WaitResult = await wait(context, caller, params)
-    result["digest"] = rendering.digest(result["envelopes"], context.zone)
+    result["digest"] = rendering.digest(result["envelopes"], clock.zone(result["timezone"]))
     return result
 
 
@@ -110,23 +111,24 @@ async def poll(context: Context, caller: Caller, params: Poll) -> WaitResult:
         before = context.store.read(lambda c: poll_positions.get(c, caller.id, params.session))
         found = await _wait(context, caller, caller.id, Position(walk="a", number=before), end)
         # The position is written before the answer: telling twice would wake a session for nothing.
-        if not found.ids or await _advance(context, caller, params.session, before, found):
-            return _result(context, caller, found, None)
+        if not found.envelopes or await _advance(context, caller, params.session, (before, found.last)):
+            return _result(context, found, None)
 
 
-async def _advance(context: Context, caller: Caller, session: str, before: int, found: paging.Page) -> bool:
+async def _advance(context: Context, caller: Caller, session: str, step: tuple[int, int]) -> bool:
     """Move the session's position past what was found. False: another poll of this session did so first."""
     now = clock.now()
-    last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
-    return await context.write(
-        caller, lambda tx: poll_positions.advance(tx, caller.id, session, (before, last), now)
-    )
+    return await context.write(caller, lambda tx: poll_positions.advance(tx, caller.id, session, step, now))
 
 
-async def _wait(
-    context: Context, caller: Caller, owner: int, after: Position | None, end: float
-) -> paging.Page:
-    """Return a page of unread due envelopes as soon as there are some; an empty one at the end."""
+class _Found(NamedTuple):
+    envelopes: list[envelope_json.EnvelopeJson]
+    last: int  # the arrival number of the last one
+    timezone: str
+
+
+async def _wait(context: Context, caller: Caller, owner: int, after: Position | None, end: float) -> _Found:
+    """Return unread due envelopes as soon as there are some, at most a page; none at the end."""
     loop = asyncio.get_running_loop()
     query = paging.Query(
         owner=owner,
@@ -137,24 +139,30 @@ async def _wait(
         limit=min(context.settings.page_size, MESSAGES_PER_ANSWER),
         after=after,
     )
+
+    def look(connection: Connection) -> _Found:
+        page = paging.page(connection, query)
+        shown = envelopes_json(context, page.ids, caller.sees)
+        last = page.found[len(shown) - 1][1].number if shown else 0
+        return _Found(shown, last, context.timezone)
+
     with context.waiters.waiting(owner) as bell:
         while True:
-            page = context.store.read(lambda c: paging.page(c, query))
-            if page.ids or loop.time() >= end:
-                return page
+            found = context.store.read(look)
+            if found.envelopes or loop.time() >= end:
+                return found
             if not await context.waiters.wait(bell, end - loop.time()):
-                return paging.Page(ids=[], next=None)
+                return found
             context.auth.recheck(caller)
 
 
-def _result(context: Context, caller: Caller, found: paging.Page, after: str | None) -> WaitResult:
+def _result(context: Context, found: _Found, after: str | None) -> WaitResult:
     position = after
-    if found.ids:
-        last = context.store.read(lambda c: paging.arrived_of(c, found.ids[-1]))
-        position = Position(walk="a", number=last).text(context.store.epoch)
+    if found.envelopes:
+        position = Position(walk="a", number=found.last).text(context.store.epoch)
     return {
-        "envelopes": envelopes_json(context, found.ids, caller.sees),
+        "envelopes": found.envelopes,
         "next": position,
-        "timed_out": not found.ids,
-        "timezone": context.timezone,
+        "timed_out": not found.envelopes,
+        "timezone": found.timezone,
     }

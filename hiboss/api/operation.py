@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,7 +52,9 @@ class ChangedCount(TypedDict):
     changed: int  # how many were not in this state before
 
 
-Handler = Callable[[Any, Any, Any], Awaitable[Any]]
+# A plain function only reads, and everything it reads is one snapshot of the store. A coroutine
+# function may write and wait; what it reads between two waits is one snapshot by `Store.read`.
+Handler = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +69,7 @@ class Operation:
     waits: bool  # it may take long; later requests of the connection are answered before it
     offline: bool  # the owner of the home may call it while no daemon runs
     changes: str | None  # it changes the agent or person that its parameter `name` names
+    reads: bool  # its handler is a plain function
     run: Handler
 
     @property
@@ -108,6 +112,7 @@ def operation(
             offline=offline,
             waits=waits,
             changes=changes,
+            reads=not iscoroutinefunction(handler),
             run=handler,
         )
         return handler

@@ -39,7 +39,7 @@ class AgentPermission(TypedDict):
 
 
 @operation("permission.policy.get", level=Level.RESTRICTED, result=PolicyJson)
-async def get_policy(context: Context, caller: Caller, params: Nothing) -> PolicyJson:
+def get_policy(context: Context, caller: Caller, params: Nothing) -> PolicyJson:
     """Show the level each operation needs, and which levels differ from the declared ones."""
     return _policy(context)
 
@@ -76,7 +76,7 @@ async def set_policy(context: Context, caller: Caller, params: SetPolicy) -> Pol
     result=AgentPermission,
     errors=(UnknownAgent,),
 )
-async def get_permission(context: Context, caller: Caller, params: ByName) -> AgentPermission:
+def get_permission(context: Context, caller: Caller, params: ByName) -> AgentPermission:
     """Show an agent's level, and what it may do."""
     row = context.store.read(lambda c: agents.get(c, params.name))
     return _permission(context, row["name"], row["level"])

@@ -35,7 +35,7 @@ class ReloadedSettings(TypedDict):
 
 
 @operation("config.show", level=Level.OPEN, result=SettingList)
-async def show(context: Context, caller: Caller, params: Nothing) -> SettingList:
+def show(context: Context, caller: Caller, params: Nothing) -> SettingList:
     """List every setting: the value in force, where it comes from, and its environment variable."""
     settings = cast(list[SettingJson], describe(context.configuration))
     return {"file": context.home.config, "settings": settings}
@@ -44,7 +44,7 @@ async def show(context: Context, caller: Caller, params: Nothing) -> SettingList
 @operation(
     "config.reload", level=Level.BOSS, result=ReloadedSettings, errors=(BadConfig, BadSetting, UnknownSetting)
 )
-async def reload(context: Context, caller: Caller, params: Nothing) -> ReloadedSettings:
+def reload(context: Context, caller: Caller, params: Nothing) -> ReloadedSettings:
     """Read the settings again, as SIGHUP does. With an error in them the last good ones stay in force."""
     changed = context.reload()
     return {

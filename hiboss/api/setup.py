@@ -58,7 +58,7 @@ DEFAULT_AGENT = "nex"
 
 
 @operation("setup.check", level=Level.OPEN, offline=True, result=SetupState)
-async def check(context: Context, caller: Caller, params: Nothing) -> SetupState:
+def check(context: Context, caller: Caller, params: Nothing) -> SetupState:
     """Tell whether this home is set up, and what set-up would choose."""
     boss = context.store.read(find_boss)
     return {

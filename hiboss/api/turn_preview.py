@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from ..agents import turn_input
 from ..core import clock
 from ..core.errors import BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent
-from ..store import agents, due_envelopes, turn_selection
+from ..store import agents, due_envelopes, paging, turn_selection
 from ..store.connection import Connection, Row
 from .addresses import acting_for, resolve
 from .auth import Caller
@@ -39,24 +39,25 @@ class TurnPreview(TypedDict):
 )
 async def preview(context: Context, caller: Caller, params: Preview) -> TurnPreview:
     """Show exactly what the agent's next turn contains; it changes nothing."""
-    agent = _agent(context, caller, params)
-    now, exact_to, zone = clock.now(), context.settings.count_exact_to, context.zone
+    now, exact_to = clock.now(), context.settings.count_exact_to
 
-    def read(connection: Connection) -> turn_input.Content:
-        who, numbers = (agent["id"], agent["name"]), _next(connection, agent, now)
-        return turn_input.content(connection, context.home, who, numbers, now, zone, exact_to)
+    def read(connection: Connection) -> TurnPreview:
+        agent = _agent(context, caller, params)
+        numbers, more = _next(connection, agent, now, context.settings.page_bytes)
+        who = (agent["id"], agent["name"])
+        content = turn_input.content(connection, context.home, who, numbers, now, context.zone, exact_to)
+        text = content.text
+        if more:
+            text += f"\n\nmore-due: true\n(the first {len(numbers)} are shown; acknowledge some for more)"
+        return {
+            "agent": agent["name"],
+            "due": content.due,
+            "envelopes": [one["id"] for one in content.envelopes],
+            "text": text,
+            "timezone": context.timezone,
+        }
 
-    content = await context.store.read_in_thread(read)
-    text = content.text
-    if agent["mode"] == "pull" and len(content.envelopes) == PULL_ENVELOPES:
-        text += f"\n\nmore-due: true\n(the first {PULL_ENVELOPES} are shown; acknowledge some for more)"
-    return {
-        "agent": agent["name"],
-        "due": content.due,
-        "envelopes": [one["id"] for one in content.envelopes],
-        "text": text,
-        "timezone": context.timezone,
-    }
+    return await context.store.read_in_thread(read)
 
 
 def _agent(context: Context, caller: Caller, params: Preview) -> Row:
@@ -70,8 +71,13 @@ def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     return context.store.read(lambda c: agents.get(c, address.name))
 
 
-def _next(connection: Connection, agent: Row, now: int) -> list[int]:
-    """Return the envelopes of the next turn: of one conversation, or all for an agent that fetches."""
-    if agent["mode"] == "pull":
-        return [one.id for one in due_envelopes.due(connection, agent["id"], now, PULL_ENVELOPES)]
-    return turn_selection.preview(connection, agent, now)
+def _next(connection: Connection, agent: Row, now: int, most_bytes: int) -> tuple[list[int], bool]:
+    """Return the envelopes of the next turn, and whether more are due that are not shown.
+
+    They are of one conversation; or all, as many as fit, for an agent that fetches its mail.
+    """
+    if agent["mode"] == "run":
+        return turn_selection.preview(connection, agent, now), False
+    due = [one.id for one in due_envelopes.due(connection, agent["id"], now, PULL_ENVELOPES)]
+    shown = paging.fitting(connection, due, most_bytes)
+    return shown, len(shown) < len(due) or len(due) == PULL_ENVELOPES

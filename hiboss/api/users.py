@@ -74,7 +74,7 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
 
 
 @operation("user.list", level=Level.RESTRICTED, result=UserList)
-async def listed(context: Context, caller: Caller, params: Nothing) -> UserList:
+def listed(context: Context, caller: Caller, params: Nothing) -> UserList:
     """List the people who have a box."""
     rows = context.store.read(users.list_all)
     return {"users": [_user(context, row) for row in rows], "timezone": context.timezone}

@@ -67,6 +67,15 @@ class Settings:
     )
     page_size: int = _setting("limits", 10, "How many entries a list shows by default.", most=1_000)
     page_size_limit: int = _setting("limits", 100, "How many entries a list can show at most.", most=1_000)
+    page_bytes: int = _setting(
+        "limits",
+        4 * MIB,
+        "A page that reaches this size ends there, and the next page continues. It has at least one entry.",
+        least=KIB,
+    )
+    answer_bytes: int = _setting(
+        "limits", 32 * MIB, "The size limit for one answer, and for the answers of a batch.", least=KIB
+    )
     count_exact_to: int = _setting(
         "limits", 1_000, "Totals are exact up to this number; larger ones are shown as 1000+.", most=1_000_000
     )
@@ -97,7 +106,9 @@ class Settings:
         least=1,
         most=3_600,
     )
-    parallel_lanes: int = _setting("delivery", 32, "How many lanes deliver at the same time.", most=1_000)
+    parallel_lanes: int = _setting(
+        "delivery", 32, "How many lanes of one binding deliver at the same time.", most=1_000
+    )
     post_seconds: float = _setting(
         "delivery", 60.0, "How long a platform can take to confirm a post.", least=0.1, most=3_600
     )

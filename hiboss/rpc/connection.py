@@ -16,7 +16,15 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Protocol, cast
 
-from ..core.errors import Busy, ForeignPeer, FrameTooLarge, HibossError, InternalError
+from ..core.errors import (
+    AnswerTooLarge,
+    BatchTooLarge,
+    Busy,
+    ForeignPeer,
+    FrameTooLarge,
+    HibossError,
+    InternalError,
+)
 from ..core.settings import Settings
 from . import codec
 
@@ -221,9 +229,22 @@ class Connection(asyncio.Protocol):
         return b"" if call.notification else answer
 
     async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
-        answers = await asyncio.gather(*(self._run(call, token) for call in batch.calls))
-        wanted = [a for a, call in zip(answers, batch.calls, strict=True) if not _is_notification(call)]
-        return codec.batch(wanted) if wanted else b""
+        """Run the calls one after another, so that a batch never needs the memory of all at once.
+
+        When the answers reach the limit, the calls that are left are not run, and answered with that.
+        """
+        limit = self._settings.answer_bytes
+        answers: list[bytes] = []
+        size = 0
+        for call in batch.calls:
+            if size > limit and isinstance(call, codec.Request):
+                answer = codec.failure(call.id, BatchTooLarge(limit=limit))
+            else:
+                answer = await self._run(call, token)
+            if not _is_notification(call):
+                answers.append(answer)
+                size += len(answer)
+        return codec.batch(answers) if answers else b""
 
     async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
         """Return the answer to one call."""
@@ -235,7 +256,10 @@ class Connection(asyncio.Protocol):
             await self._writing_resumed.wait()
         try:
             value = await self._dispatcher.call(call.method, call.params, token)
-            return codec.result(call.id, value)
+            answer = codec.result(call.id, value)
+            if len(answer) > self._settings.answer_bytes:
+                raise AnswerTooLarge(size=len(answer), limit=self._settings.answer_bytes)
+            return answer
         except HibossError as error:
             return codec.failure(call.id, error)
         except TypeError:  # JSON cannot hold the result: a defect of ours, and no reason to disconnect

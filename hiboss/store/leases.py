@@ -9,13 +9,20 @@ from collections.abc import Iterable
 
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
-from . import due_envelopes, envelopes
+from . import due_envelopes, envelopes, paging
 from .group_commit import Tx
 
 
-def claim(tx: Tx, recipient: int, limit: int, until: int, now: int) -> list[int]:
-    """Lease the next due envelopes until a time and return their ids; nobody else gets them until then."""
+def claim(
+    tx: Tx, recipient: int, limit: int, until: int, now: int, most_bytes: int | None = None
+) -> list[int]:
+    """Lease the next due envelopes until a time and return their ids; nobody else gets them until then.
+
+    `most_bytes`: no more than fit into one answer, but at least one.
+    """
     found = [one.id for one in due_envelopes.due(tx, recipient, now, limit)]
+    if most_bytes is not None:
+        found = paging.fitting(tx, found, most_bytes)
     for number in found:
         envelopes.lease(tx, number, recipient, until)
     return found

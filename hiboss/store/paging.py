@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.envelope import Box, Status
 from ..core.errors import BadCursor, Gap
 from ..core.ids import LARGEST
 from .connection import Connection, Row
+from .group_commit import Tx
+
+MEASURED_AT_ONCE = 10  # envelopes; large texts after the end of a page need not be read
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +85,24 @@ class Query:
         return narrow or any(value is not None for value in filters)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
-    ids: list[int]
-    next: Position | None
+class Page(NamedTuple):
+    """The envelopes of one page, each with its position, and whether there are more."""
+
+    found: list[tuple[int, Position]]
+    more: bool
+
+    @property
+    def ids(self) -> list[int]:
+        return [number for number, _ in self.found]
+
+    @property
+    def next(self) -> Position | None:
+        """Where the next page begins; None: this is the last."""
+        return self.found[-1][1] if self.more else None
+
+    def first(self, number: int) -> Page:
+        """Return the page that ends after so many envelopes."""
+        return Page(self.found[:number], self.more or number < len(self.found))
 
 
 @dataclass(slots=True)
@@ -111,14 +128,38 @@ def page(connection: Connection, query: Query) -> Page:
         found = _failed(connection, wanted)
     else:
         found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
-    more = len(found) > query.limit
-    found = found[: query.limit]
-    return Page(ids=[number for number, _ in found], next=found[-1][1] if more else None)
+    return Page(found, more=False).first(query.limit)
 
 
-def arrived_of(connection: Connection, number: int) -> int:
-    """Return the arrival number of an envelope."""
-    return int(connection.execute("SELECT arrived FROM envelope WHERE id = ?", (number,)).fetchone()[0])
+def fitting(connection: Connection | Tx, ids: Sequence[int], most: int) -> list[int]:
+    """Return the first of these envelopes whose contents have at most so many bytes; at least one."""
+    left, found = most, 0
+    for start in range(0, len(ids), MEASURED_AT_ONCE):
+        some = ids[start : start + MEASURED_AT_ONCE]
+        size = _content_bytes(connection, some)
+        if size > left:  # it ends among these
+            for number in some:
+                left -= _content_bytes(connection, [number])
+                if left < 0:
+                    return list(ids[: max(found, 1)])
+                found += 1
+        left -= size
+        found += len(some)
+    return list(ids)
+
+
+def _content_bytes(connection: Connection | Tx, ids: Sequence[int]) -> int:
+    # A cast to BLOB: of a text, length() counts the characters.
+    row = connection.execute(
+        f"""
+        SELECT sum(length(CAST(m.text AS BLOB)) + ifnull(length(CAST(m.metadata AS BLOB)), 0)
+                   + ifnull(length(CAST(m.channel AS BLOB)), 0)
+                   + ifnull(length(CAST(m.attachments AS BLOB)), 0))
+        FROM envelope e JOIN message m ON m.id = e.message WHERE e.id IN ({",".join("?" * len(ids))})
+        """,
+        list(ids),
+    ).fetchone()
+    return int(row[0] or 0)
 
 
 def count(connection: Connection, query: Query, exact_to: int) -> int | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..core.envelope import shorten
 from .connection import Connection, Row
@@ -24,6 +25,11 @@ def get(connection: Connection, run: int) -> Row | None:
     return row
 
 
+class Page(NamedTuple):
+    rows: list[Row]
+    more: bool
+
+
 def page(
     connection: Connection,
     *,
@@ -32,8 +38,12 @@ def page(
     trace: str | None,
     before: int | None,
     limit: int,
-) -> list[Row]:
-    """Return runs, newest first; all, or only those of one agent, trace or status."""
+    most_bytes: int,
+) -> Page:
+    """Return runs, newest first; all, or only those of one agent, trace or status.
+
+    A page that reaches `most_bytes` ends there; it has at least one run.
+    """
     index = "run_trace" if trace is not None else "run_agent" if agent is not None else None
     source = _SELECT.replace("FROM run r JOIN", f"FROM run r INDEXED BY {index} JOIN") if index else _SELECT
     terms, values = ["1"], []
@@ -46,15 +56,30 @@ def page(
         if value is not None:
             terms.append(term)
             values.append(value)
-    return connection.execute(
-        f"{source} WHERE {' AND '.join(terms)} ORDER BY r.id DESC LIMIT ?", (*values, limit)
-    ).fetchall()
+    found: list[Row] = []
+    left = most_bytes
+    for row in connection.execute(
+        f"{source} WHERE {' AND '.join(terms)} ORDER BY r.id DESC LIMIT ?", (*values, limit + 1)
+    ):
+        left -= sum(len((row[column] or "").encode()) for column in ("final_text", "error", "note"))
+        if len(found) == limit or (found and left < 0):
+            return Page(found, more=True)
+        found.append(row)
+    return Page(found, more=False)
 
 
 def last(connection: Connection, agent: int) -> Row | None:
     """Return the last run of an agent that has ended; None if there is none."""
-    rows = page(connection, agent=agent, status=None, trace=None, before=None, limit=AT_ONCE)
-    return next((row for row in rows if row["status"] != "running"), None)
+    row: Row | None = connection.execute(
+        f"""
+        {_SELECT} WHERE r.id = (
+            SELECT id FROM (SELECT id, status FROM run INDEXED BY run_agent WHERE agent = ?
+                            ORDER BY id DESC LIMIT {AT_ONCE})
+            WHERE status <> 'running' ORDER BY id DESC LIMIT 1)
+        """,
+        (agent,),
+    ).fetchone()
+    return row
 
 
 def running(connection: Connection, agent: int) -> list[Row]:

@@ -78,9 +78,8 @@ def polling(connection: Connection, size: int) -> None:
     tx = Tx(connection)
     position = poll_positions.get(tx, NEX_ID, f"s{size}")
     assert position == size
-    found = paging.page(connection, waiting(position)).ids
-    last = paging.arrived_of(connection, found[-1])
-    assert poll_positions.advance(tx, NEX_ID, f"s{size}", (position, last), NOW)
+    _, last = paging.page(connection, waiting(position)).found[-1]
+    assert poll_positions.advance(tx, NEX_ID, f"s{size}", (position, last.number), NOW)
 
 
 HOT: dict[str, Hot] = {

@@ -27,6 +27,18 @@ class FrameTooLarge(InvalidRequest):
     code, http = "frame_too_large", 413
 
 
+class AnswerTooLarge(HibossError):
+    """the answer has {size} bytes, and the limit is {limit} (limits.answer_bytes); ask for less, like a smaller page_size or fewer ids. If the request changes something, that was done"""
+
+    code, rpc, http = "answer_too_large", -32055, 413
+
+
+class BatchTooLarge(HibossError):
+    """this request was not run: the answers before it in the batch reached {limit} bytes (limits.answer_bytes); send it again in another batch"""
+
+    code, rpc, http = "batch_too_large", -32056, 413
+
+
 class MethodNotFound(HibossError):
     """there is no operation {method}{hint}; rpc.discover lists them all"""
 

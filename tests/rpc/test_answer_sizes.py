@@ -1,0 +1,225 @@
+"""Answers are bounded in bytes: a page ends early and the next one continues, and a batch stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import code, daemon_with
+from tests.support.parties import Party, agents, boss
+
+PAGE, ANSWER = 32 * 1024, 128 * 1024
+LARGE = 10_000  # characters: three of them are a page
+NUMBER = 20
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with(tmp_path_factory.mktemp("d"), page_bytes=PAGE, answer_bytes=ANSWER) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture
+def two(daemon: RunningDaemon) -> tuple[Party, Party]:
+    """The second has large messages from the first."""
+    ada, bob = agents(daemon, 2)
+    first = ada.tell(bob, text="0" * LARGE)
+    for number in range(1, NUMBER):
+        ada.tell(bob, text=f"{number % 10}" * LARGE, reply_to=first)
+    return ada, bob
+
+
+def size(answer: Any) -> int:
+    return len(json.dumps(answer).encode())
+
+
+def everything(ask: Callable[..., Any], **params: Any) -> list[str]:
+    """Walk from page to page; return the ids in the order shown. Each page is bounded."""
+    found: list[str] = []
+    while True:
+        page = ask(**params)
+        assert size(page) < 2 * PAGE and 1 <= len(page["envelopes"]) <= 3
+        found += [one["id"] for one in page["envelopes"]]
+        if page["next"] is None:
+            return found
+        params["after"] = page["next"]
+
+
+def test_a_page_of_large_messages_ends_early_and_the_next_one_continues(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    small = {"page_size": 1}
+    for party, params in (
+        (bob, {}),
+        (bob, {"oldest_first": True}),
+        (bob, {"unread": True}),
+        (bob, {"from": ada.address}),
+        (bob, {"status": "pending", "count": True}),
+        (ada, {"box": "outbox"}),
+        (ada, {"box": "outbox", "oldest_first": True}),
+        (boss(ada.daemon), {"address": bob.address}),
+    ):
+        one_by_one = [number for page in party.walk(**params, **small) for number in page]
+        assert len(one_by_one) == NUMBER
+        found = everything(
+            lambda party=party, **more: party.call("envelope.list", **more), **params, page_size=100
+        )
+        assert found == one_by_one
+
+
+def test_a_thread_and_other_boxes_of_large_messages_end_early_too(two: tuple[Party, Party]) -> None:
+    _, bob = two
+    numbers = bob.ids(oldest_first=True, page_size=1)
+    found = everything(lambda **more: bob.call("envelope.list", **more), thread=numbers[0], page_size=100)
+    assert len(set(found)) == len(found) == NUMBER
+    for start in range(0, NUMBER, 5):
+        bob.call("envelope.archive", ids=found[start : start + 5])
+    assert (
+        len(everything(lambda **more: bob.call("envelope.list", **more), box="archived", page_size=100))
+        == NUMBER
+    )
+
+
+def test_a_message_larger_than_a_page_is_shown_alone(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    for number in range(3):
+        ada.tell(bob, text=f"{number}" * (PAGE + 1))
+    assert [len(page) for page in bob.walk(page_size=100)] == [1, 1, 1]
+    assert [len(bob.call("envelope.claim")["envelopes"]) for _ in range(4)] == [1, 1, 1, 0]
+
+
+def test_a_conversation_of_large_messages_is_shown_from_its_end(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    found: list[int] = []
+    before, more = None, True
+    while more:
+        params = {} if before is None else {"before": before}
+        page = bob.call("conversation.messages", **{"with": ada.address}, page_size=100, **params)
+        assert size(page) < 2 * PAGE and page["envelopes"]
+        numbers = [one["seq"] for one in page["envelopes"]]
+        assert numbers == sorted(numbers)
+        found, before, more = numbers + found, numbers[0], page["more"]
+    assert found == list(range(1, NUMBER + 1))
+
+
+def test_following_a_conversation_of_large_messages_misses_none(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    found: list[int] = []
+    last = 0
+    while len(found) < NUMBER:
+        update = bob.call("conversation.follow", **{"with": ada.address}, after=last, timeout="10s")
+        assert size(update) < 2 * PAGE and update["envelopes"]
+        found += [one["seq"] for one in update["envelopes"]]
+        last = update["last"]
+    assert found == list(range(1, NUMBER + 1))
+
+
+@pytest.mark.parametrize("verb", ["wait", "watch", "poll"])
+def test_waiting_for_large_messages_misses_none(two: tuple[Party, Party], verb: str) -> None:
+    """Also the point of the review: envelope.watch with ten texts of 1 MiB stopped everybody for 2 s."""
+    _, bob = two
+    found: list[str] = []
+    params: dict[str, Any] = {} if verb == "poll" else {"timeout": "10s"}
+    while len(found) < NUMBER:
+        answer = bob.call(f"envelope.{verb}", **params)
+        assert size(answer) < 2 * PAGE and not answer["timed_out"]
+        assert len(answer.get("digest", "")) <= 3 * 2_002
+        found += [one["id"] for one in answer["envelopes"]]
+        if verb != "poll":
+            params["after"] = answer["next"]
+    assert found == [number for page in bob.walk(oldest_first=True) for number in page]
+
+
+def test_no_more_is_claimed_than_is_shown(two: tuple[Party, Party]) -> None:
+    _, bob = two
+    found: list[str] = []
+    while claimed := bob.call("envelope.claim", limit=100)["envelopes"]:
+        assert sum(size(one) for one in claimed) < 2 * PAGE
+        found += [one["id"] for one in claimed]
+        with bob.daemon.database() as database:
+            leased = database.execute(
+                "SELECT count(*) FROM envelope WHERE waits = 2 AND claimed_by = (SELECT id FROM address WHERE name = ?)",
+                (bob.name,),
+            ).fetchone()[0]
+        assert leased == len(found)
+    assert len(set(found)) == NUMBER
+
+
+def test_of_more_than_one_answer_can_show_nothing_is_marked_as_read(two: tuple[Party, Party]) -> None:
+    _, bob = two
+    numbers = [number for page in bob.walk() for number in page]
+    assert bob.refusal("envelope.read", ids=numbers) == "too_large"
+    assert (
+        len(everything(lambda **more: bob.call("envelope.list", **more), unread=True, page_size=100))
+        == NUMBER
+    )
+    assert bob.call("envelope.read", ids=numbers[:3])["changed"] == 3
+
+
+def test_of_what_others_have_not_even_the_size_is_told(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    (eve,) = agents(bob.daemon, 1)
+    numbers = [number for page in bob.walk() for number in page]
+    assert eve.refusal("envelope.read", ids=numbers) == "not_found"
+
+
+def test_the_preview_of_an_agent_that_fetches_ends_early_and_says_so(two: tuple[Party, Party]) -> None:
+    _, bob = two
+    found = bob.call("turn.preview")
+    assert found["due"] == NUMBER and len(found["envelopes"]) == 3 and size(found) < 2 * PAGE
+    assert "more-due: true" in found["text"] and "the first 3 are shown" in found["text"]
+
+
+def test_an_answer_over_the_limit_is_refused_with_what_to_do(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    number = ada.tell(bob, text="x" * ANSWER)
+    (answer,) = daemon.exchange(request("envelope.get", token=bob.token, id=number), answers=1)
+    assert code(answer) == "answer_too_large"
+    assert str(ANSWER) in answer["error"]["message"] and "limits.answer_bytes" in answer["error"]["message"]
+    (answer,) = daemon.exchange(request("daemon.ping"), answers=1)
+    assert code(answer) == "ok"
+
+
+# --- batches ---------------------------------------------------------------------------
+
+
+def request(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": method, "params": params, "id": id_}
+
+
+def test_the_requests_of_a_batch_run_one_after_another(daemon: RunningDaemon) -> None:
+    """Each sees what the one before it did."""
+    ada, bob = agents(daemon, 2)
+    batch = []
+    for number in range(10):
+        batch.append(request("envelope.send", token=ada.token, to=bob.address, text=f"{number}"))
+        batch.append(request("envelope.list", token=bob.token, count=True))
+    (answers,) = daemon.exchange(batch, answers=1)
+    assert [one["result"]["total"] for one in answers[1::2]] == list(range(1, 11))
+
+
+def test_a_batch_of_lists_over_large_messages_has_a_bounded_answer(two: tuple[Party, Party]) -> None:
+    """Ten lists of 40 messages of 1 MB took 1.2 GB. What does not fit any more is not run, and told so."""
+    ada, bob = two
+    lists = [request("envelope.list", number, token=bob.token, page_size=100) for number in range(100)]
+    sends = [request("envelope.send", "late", token=ada.token, to=bob.address, text="late")]
+    (answers,) = bob.daemon.exchange(lists + sends, answers=1)
+    assert [one["id"] for one in answers] == [*range(100), "late"]
+    run = [one for one in answers if code(one) == "ok"]
+    assert ANSWER < sum(size(one) for one in run) < ANSWER + 2 * PAGE
+    assert len(run) == 5 and {code(one) for one in answers[5:]} == {"batch_too_large"}
+    assert "not run" in answers[-1]["error"]["message"] and "another batch" in answers[-1]["error"]["message"]
+    assert bob.call("envelope.list", page_size=1)["envelopes"][0]["text"] != "late"
+
+
+def test_in_a_batch_that_is_full_malformed_requests_still_get_their_own_error(
+    two: tuple[Party, Party],
+) -> None:
+    _, bob = two
+    lists = [request("envelope.list", number, token=bob.token, page_size=100) for number in range(10)]
+    (answers,) = bob.daemon.exchange([*lists, 7], answers=1)
+    assert code(answers[-1]) == "invalid_request" and code(answers[-2]) == "batch_too_large"
