@@ -7,33 +7,38 @@ file becomes an attachment.
 A file is first moved into a directory of its own in `.taken/`. The name of that directory is the id
 of the update and stays the same after a crash, so the file becomes a message exactly once. A file
 that cannot become a message is moved to `broken/`, with the reason in a file next to it.
+
+Others can write to the folder. So every directory and file is opened through the guard
+(core/file_guard.py), and what is done there is done on the opened directory, not on its path.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import errno
+import io
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
-from ..core.contracts.adapter import Account, Inbound, Letter, Receive
+from ..core.contracts.adapter import Account, File, Inbound, Letter, Receive
 from ..core.contracts.failures import EnvelopeError, LaneError, Refused
 from ..core.crashpoint import FOLDER_RECEIVED, FOLDER_TAKEN, crashpoint
 from ..core.errors import HibossError
-from ..core.paths import sync_directory
-from ..core.quoting import nearest
+from ..core.file_guard import FileGuard, HomeFile, Identity, NotAFile, create_file, identity
+from ..core.paths import Home
 from .blocking_calls import run_blocking
+from .folder_messages import parse_message, read_text
 
+T = TypeVar("T")
 POLL_SECONDS = 0.3
+_DIRECTORIES = ("in", "out", "broken", ".taken")
 _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html", "event": ".txt"}
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")  # somebody still writes to these
 _NAME = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}")
-_KEYS = ("text", "subject", "author", "group", "reply_to")
-_TEXT_BYTES = 16 * 1024 * 1024  # read into memory; the smaller limit of a message is checked later
-_AUTHOR = ("name", "username", "id")
 Listing = dict[str, tuple[int, int, int]]  # by name: inode, size, time of the last change
 
 
@@ -41,10 +46,13 @@ class FolderAdapter:
     """Posts to and reads from one directory."""
 
     type: ClassVar[str] = "folder"
+    _served: ClassVar[dict[int, Identity]] = {}  # by binding: the directory that its adapter serves now
 
     def __init__(self, account: Account) -> None:
+        self._binding = account.binding
         self._place = account.name
         self._root = str(account.settings["path"])
+        self._guard = FileGuard(Home(account.home))
         self._last_listing: Listing = {}
 
     @classmethod
@@ -63,24 +71,51 @@ class FolderAdapter:
                 f"{name or root} cannot be an address; the last part of the path must have no space or colon"
             )
         try:
-            _make_directories(root)
+            os.makedirs(root, mode=0o700, exist_ok=True)
+            guard = FileGuard(Home(home))
+            with guard.open_directory(root) as folder:
+                _prepare(guard, root, folder)
         except OSError as error:
-            raise Refused(f"{root} cannot be used: {error.strerror or error}") from None
+            raise Refused(f"{root} cannot be used: {_explained(error, root)}") from None
         return name, {"path": root}, [name]
 
-    def _in(self, *names: str) -> str:
-        return os.path.join(self._root, *names)
+    @contextmanager
+    def _open(self, *names: str) -> Iterator[list[int]]:
+        """Open some of its directories. At each use, since anybody may have put a link in their place."""
+        with ExitStack() as opened:
+            yield [
+                opened.enter_context(self._guard.open_directory(os.path.join(self._root, name)))
+                for name in names
+            ]
 
     async def start(self) -> None:
-        if not os.path.isdir(self._root):  # unplugged or moved: do not create it in another place
-            raise LaneError("folder_unusable", f"{self._root} does not exist any more")
-        try:
-            await run_blocking(self._root, _make_directories, self._root)
-        except OSError as error:
-            raise _unusable(self._root, error) from error
+        await self._blocking(self._start)
+
+    def _start(self) -> None:
+        with self._open_root() as root:  # never created here: it may be unplugged or moved
+            _prepare(self._guard, self._root, root)
+
+    @contextmanager
+    def _open_root(self) -> Iterator[int]:
+        """Open the folder itself. Raises LaneError if another binding serves it under another name."""
+        with self._guard.open_directory(self._root) as root:
+            here = identity(root)
+            for binding, served in list(self._served.items()):
+                if served == here and binding != self._binding:
+                    text = f"{self._root} is the same directory as that of another binding, b{binding}"
+                    raise LaneError("folder_taken", text)
+            self._served[self._binding] = here
+            yield root
 
     async def stop(self) -> None:
-        """Nothing is open."""
+        self._served.pop(self._binding, None)
+
+    async def _blocking(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function in a thread. Raises LaneError if the folder cannot be used."""
+        try:
+            return await run_blocking(self._root, function, *arguments)
+        except OSError as error:
+            raise LaneError("folder_unusable", _explained(error, self._root)) from error
 
     # --- out -------------------------------------------------------------------------
 
@@ -88,130 +123,141 @@ class FolderAdapter:
         return [letter.text]
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str:
-        try:
-            return await run_blocking(self._root, self._write, letter, chunk)
-        except FileNotFoundError as error:
-            if error.filename and not str(error.filename).startswith(self._root):
-                raise EnvelopeError("file_missing", f"{error.filename} does not exist any more") from error
-            raise LaneError("folder_unusable", f"{self._root} does not exist any more") from error
-        except OSError as error:
-            raise _unusable(self._root, error) from error
+        return await self._blocking(self._write, letter, chunk)
 
     def _write(self, letter: Letter, chunk: str) -> str:
         """Write the attachments first and the text last: a reader of the text finds its attachments."""
-        out = self._in("out")
-        if os.path.isdir(self._root):  # `out` may have been deleted; but the folder itself is never made here
-            os.makedirs(out, mode=0o700, exist_ok=True)
-        names: set[str] = set()
-        for number, file in enumerate(letter.files):
-            name = _shortened(f"{letter.id}-{os.path.basename(file.name)}")
-            if name in names:  # two attachments with the same name
-                name = _shortened(f"{letter.id}-{number}-{os.path.basename(file.name)}")
-            names.add(name)
-            target = os.path.join(out, name)
-            partial = os.path.join(out, f".{letter.id}-{number}.part")  # the same name at every attempt
-            shutil.copyfile(file.path, partial)
-            _sync_and_rename(partial, target)
-        name = letter.id + _ENDINGS[letter.type]
-        partial = os.path.join(out, f".{name}.part")
-        with open(partial, "w", encoding="utf-8", newline="") as text:
-            text.write(chunk)
-        _sync_and_rename(partial, os.path.join(out, name))
-        sync_directory(out)
+        with self._open_root() as root:
+            _make_directory("out", root)  # it may have been deleted; but the folder itself is never made here
+        with self._open("out") as (out,):
+            names: set[str] = set()
+            for number, file in enumerate(letter.files):
+                name = _shortened(f"{letter.id}-{os.path.basename(file.name)}")
+                if name in names:  # two attachments with the same name
+                    name = _shortened(f"{letter.id}-{number}-{os.path.basename(file.name)}")
+                names.add(name)
+                # The same temporary name at every attempt: nothing is left over.
+                with self._open_attachment(file) as source:
+                    _write_file(out, f".{letter.id}-{number}.part", name, source)
+            name = letter.id + _ENDINGS[letter.type]
+            _write_file(out, f".{name}.part", name, io.BytesIO(chunk.encode()))
+            os.fsync(out)
         return name
+
+    def _open_attachment(self, file: File) -> BinaryIO:
+        try:
+            return self._guard.open_file(os.path.realpath(file.path))
+        except FileNotFoundError as error:
+            raise EnvelopeError("file_missing", f"{file.path} does not exist any more") from error
+        except (HomeFile, NotAFile) as error:
+            raise EnvelopeError("file_forbidden", f"{file.path}: {error.strerror}") from error
 
     # --- in --------------------------------------------------------------------------
 
     async def listen(self, receive: Receive) -> None:
         while True:
-            await run_blocking(self._root, self._take_files)
-            for update in await run_blocking(self._root, self._list_taken):
+            await self._blocking(self._take_files)
+            for update in await self._blocking(self._list_taken):
                 await self._receive(update, receive)
             await asyncio.sleep(POLL_SECONDS)
 
     def _take_files(self) -> None:
         """Move every finished file into `.taken/`, each into a directory of its own."""
+        with self._open_root(), self._open("in", ".taken") as (inbox, taken):
+            ready = self._find_ready(inbox)
+            for changed, name in sorted(ready):
+                update = f"{changed:020d}-{os.urandom(6).hex()}"
+                os.mkdir(update, 0o700, dir_fd=taken)
+                with _open_below(update, taken) as own:
+                    try:
+                        os.rename(name, name, src_dir_fd=inbox, dst_dir_fd=own)
+                    except FileNotFoundError:  # somebody moved or deleted it
+                        os.rmdir(update, dir_fd=taken)
+                        continue
+                    for directory in (own, taken, inbox):
+                        # Before the COMMIT: a power cut must not undo the move but keep the message.
+                        os.fsync(directory)
+        if ready:
+            crashpoint(FOLDER_TAKEN)
+
+    def _find_ready(self, inbox: int) -> list[tuple[int, str]]:
+        """Return the finished files: those that are unchanged since the last poll, with their times."""
         listing: Listing = {}
         ready = []
-        with os.scandir(self._in("in")) as entries:
+        with os.scandir(inbox) as entries:
             for entry in entries:
                 if not entry.is_file(follow_symlinks=False) or _is_unfinished(entry.name):
                     continue
                 stat = entry.stat(follow_symlinks=False)
                 listing[entry.name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-                # Unchanged since the last poll: nobody writes to it any more.
                 if self._last_listing.get(entry.name) == listing[entry.name]:
                     ready.append((stat.st_mtime_ns, entry.name))
         self._last_listing = listing
-        for changed, name in sorted(ready):
-            update = f"{changed:020d}-{os.urandom(6).hex()}"
-            os.mkdir(self._in(".taken", update), 0o700)
-            try:
-                os.rename(self._in("in", name), self._in(".taken", update, name))
-            except FileNotFoundError:  # somebody moved or deleted it
-                os.rmdir(self._in(".taken", update))
-                continue
-            for directory in ((".taken", update), (".taken",), ("in",)):
-                # Before the COMMIT: a power cut must not undo the move but keep the message.
-                sync_directory(self._in(*directory))
-        if ready:
-            crashpoint(FOLDER_TAKEN)
+        return ready
 
     def _list_taken(self) -> list[str]:
         """Return the directories in `.taken/`. Files there are not ours: file managers make some."""
-        with os.scandir(self._in(".taken")) as entries:
+        with self._open(".taken") as (taken,), os.scandir(taken) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
 
     async def _receive(self, update: str, receive: Receive) -> None:
         """Make a message of one taken file, then delete it; or move it to `broken/`."""
-        directory = self._in(".taken", update)
-        names = [
-            name for name in await run_blocking(self._root, os.listdir, directory) if not name.startswith(".")
-        ]
-        for stray in names[1:]:  # somebody put another file here: it goes back to `in/`
-            os.rename(os.path.join(directory, stray), self._in("in", _shortened(f"{update}-{stray}")))
-        if names:
+        name = await self._blocking(self._name_of, update)
+        if name is not None:
             try:
-                inbound = await run_blocking(
-                    self._root, self._read, update, os.path.join(directory, names[0])
-                )
-                await receive(inbound)
+                await receive(await self._blocking(self._read, update, name))
                 crashpoint(FOLDER_RECEIVED)
             except Refused as refusal:
-                await run_blocking(self._root, self._move_to_broken, directory, names[0], refusal.why)
+                await self._blocking(self._move_to_broken, update, name, refusal.why)
                 return
             except HibossError as error:  # it stays in `.taken/` and is tried again later
                 raise LaneError(error.code, error.message) from error
-        await run_blocking(self._root, shutil.rmtree, directory)
+        await self._blocking(self._remove, update)
 
-    def _read(self, update: str, path: str) -> Inbound:
-        name = os.path.basename(path)
+    def _name_of(self, update: str) -> str | None:
+        """Return the name of a taken file; None if it is gone."""
+        with self._open("in", ".taken") as (inbox, taken), _open_below(update, taken) as own:
+            names = [name for name in os.listdir(own) if not name.startswith(".")]
+            for stray in names[1:]:  # somebody put another file here: it goes back to `in/`
+                os.rename(stray, _shortened(f"{update}-{stray}"), src_dir_fd=own, dst_dir_fd=inbox)
+        return names[0] if names else None
+
+    def _read(self, update: str, name: str) -> Inbound:
+        # Only the folder itself may be reached by links: what lies in `.taken/` is opened without any.
+        path = os.path.join(os.path.realpath(os.path.join(self._root, ".taken")), update, name)
         ending = os.path.splitext(name)[1].lower()
         fields: dict[str, Any] = {}
         files: list[str] = []
         if ending in (".txt", ".md"):
-            fields["text"] = _read_text(path)
+            fields["text"] = read_text(self._guard, path)
         elif ending == ".json":
-            fields = _parse_message(_read_text(path))
+            fields = parse_message(read_text(self._guard, path))
         else:
             files = [path]
         message = os.fsencode(name).decode("utf-8", "replace")  # a file name may contain any bytes
         return Inbound(update=update, place=self._place, message=message, files=files, **fields)
 
-    def _move_to_broken(self, directory: str, name: str, why: str) -> None:
-        kept = _shortened(name)
-        if os.path.exists(self._in("broken", kept)):
-            kept = _shortened(f"{os.path.basename(directory)}-{name}")
-        reason = self._in("broken", f"{kept}.reason.txt")
-        with open(reason, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(why + "\n")
-        os.rename(os.path.join(directory, name), self._in("broken", kept))
-        sync_directory(self._in("broken"))
-        shutil.rmtree(directory)
+    def _move_to_broken(self, update: str, name: str, why: str) -> None:
+        with self._open("broken", ".taken") as (broken, taken):
+            kept = _shortened(name)
+            if _exists(kept, broken):
+                kept = _shortened(f"{update}-{name}")
+            with create_file(f"{kept}.reason.txt", broken) as reason:
+                reason.write(f"{why}\n".encode("utf-8", "backslashreplace"))
+            with _open_below(update, taken) as own:
+                os.rename(name, kept, src_dir_fd=own, dst_dir_fd=broken)
+            os.fsync(broken)
+        self._remove(update)
+
+    def _remove(self, update: str) -> None:
+        with self._open(".taken") as (taken,):
+            shutil.rmtree(update, dir_fd=taken)
 
 
-def _unusable(root: str, error: OSError) -> LaneError:
-    return LaneError("folder_unusable", f"{error.filename or root}: {error.strerror or error}")
+def _explained(error: OSError, root: str) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename or root} does not exist any more"
+    return f"{error.filename or root}: {error.strerror or error}"
 
 
 def _shortened(name: str) -> str:
@@ -221,60 +267,51 @@ def _shortened(name: str) -> str:
     return kept + ending[:20] if len(os.fsencode(name)) > 220 else name
 
 
-def _make_directories(root: str) -> None:
-    for name in ("in", "out", "broken", ".taken"):
-        os.makedirs(os.path.join(root, name), mode=0o700, exist_ok=True)
+def _prepare(guard: FileGuard, root: str, folder: int) -> None:
+    """Make the directories of a folder, and check all of them."""
+    found: dict[Identity, str] = {}
+    for name in _DIRECTORIES:
+        _make_directory(name, folder)
+        path = os.path.join(root, name)
+        with guard.open_directory(path) as directory:
+            other = found.setdefault(identity(directory), name)
+        if other != name:  # a post would come in again as a message
+            raise OSError(errno.EINVAL, f"it is the same directory as {other}", path)
 
 
-def _sync_and_rename(partial: str, target: str) -> None:
-    """Sync a file to disk before it gets its final name."""
-    file = os.open(partial, os.O_RDONLY)
+def _make_directory(name: str, parent: int) -> None:
     try:
-        os.fsync(file)
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        pass
+
+
+@contextmanager
+def _open_below(name: str, parent: int) -> Iterator[int]:
+    """Open a directory of ours, which is no link."""
+    directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        yield directory
     finally:
-        os.close(file)
-    os.replace(partial, target)
+        os.close(directory)
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write_file(directory: int, partial: str, name: str, source: BinaryIO) -> None:
+    """Write a file and sync it to disk before it gets its final name."""
+    with create_file(partial, directory) as file:
+        shutil.copyfileobj(source, file, 1024 * 1024)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def _is_unfinished(name: str) -> bool:
     return name.startswith(".") or name.lower().endswith(_UNFINISHED)
-
-
-def _read_text(path: str) -> str:
-    size = os.path.getsize(path)
-    if size > _TEXT_BYTES:
-        raise Refused(
-            f"it has {size} bytes, and the limit for a text is {_TEXT_BYTES}; send it as an attachment"
-        )
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            return file.read().rstrip("\r\n")  # editors add a line break at the end
-    except UnicodeDecodeError:
-        raise Refused(
-            "it is not UTF-8 text; to send it as an attachment, give the file another ending"
-        ) from None
-    except OSError as error:
-        raise Refused(f"it cannot be read: {error.strerror or error}") from None
-
-
-def _parse_message(text: str) -> dict[str, Any]:
-    """Parse and check a message described in JSON."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
-        raise Refused(f"it is not JSON: {error}") from None
-    if not isinstance(document, dict):
-        raise Refused('it must be an object, like {"text": "hello"}')
-    for key, value in document.items():
-        if key not in _KEYS:
-            raise Refused(
-                f"unknown key {key}{nearest(key, list(_KEYS))}; a message can have: {', '.join(_KEYS)}"
-            )
-        if key == "author":
-            if not isinstance(value, dict) or not all(
-                name in _AUTHOR and isinstance(one, str) for name, one in value.items()
-            ):
-                raise Refused(f"author must be an object with text values; it can have: {', '.join(_AUTHOR)}")
-        elif not isinstance(value, str):
-            raise Refused(f"{key} must be a text")
-    return document

@@ -61,11 +61,13 @@ class Supervisor:
         receive: Receive,
         on_running: Callable[[Slot], Awaitable[None]],
         on_failing: Callable[[Slot], Awaitable[None]],
+        home: str,
     ) -> None:
         self._registry = registry
         self._bus = bus
         self._receive = receive
         self._on_running = on_running  # it can post (again): its lanes may be tried
+        self._home = home  # of hiboss; adapters keep their files out of it
         self._on_failing = on_failing  # it crashed TELL_AFTER times: the boss should know
         self.slots: dict[int, Slot] = {}
 
@@ -127,7 +129,10 @@ class Supervisor:
         adapter = None
         try:
             kind = self._registry.kind(slot.type)
-            adapter = kind(Account(binding=slot.binding, name=slot.account, settings=slot.settings))
+            account = Account(
+                binding=slot.binding, name=slot.account, settings=slot.settings, home=self._home
+            )
+            adapter = kind(account)
             await _start(adapter)
             await self._set_running(slot, adapter)
             await adapter.listen(lambda inbound: self._receive(slot.binding, slot.type, inbound))

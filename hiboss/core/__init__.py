@@ -5,6 +5,7 @@
 - `envelope_json`, `rendering`, `escaping`: an envelope as JSON and as text, safe against forged headers
 - `errors/`: every error, with its message and its codes; `quoting`: user input inside messages
 - `settings`, `paths`, `plugins`: the settings, the home directory, modules of other authors
+- `file_guard`: opens files that come in or go out, and keeps them apart from the home directory
 - `contracts/`: what adapters and providers must do
 - `events`: facts published inside the daemon
 - `backoff`, `work_queue`: delays between retries, and how many lanes or agents work at the same time

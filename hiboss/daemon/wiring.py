@@ -42,7 +42,7 @@ class Wiring:
         self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
         self.supervisor = Supervisor(
-            registry, self.bus, router.receive, self._adapter_running, self._adapter_failing
+            registry, self.bus, router.receive, self._adapter_running, self._adapter_failing, home.path
         )
         self.delivery = Delivery(store, home, settings, self.supervisor, self.bus)
         self.runner = Runner(store, home, settings, self.bus)

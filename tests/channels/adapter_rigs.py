@@ -84,7 +84,8 @@ class FolderRig:
         return [{"home": home}, *[{"path": path, "home": home} for path in paths]]
 
     def make(self) -> Adapter:
-        return FolderAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}))
+        home = str(self.directory / "home")
+        return FolderAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}, home=home))
 
     def comes_in(self, text: str) -> None:
         self._count += 1
@@ -125,7 +126,8 @@ class ScriptedRig:
         return [{}, {"path": ""}, {"path": str(self.directory / "nothing there")}]
 
     def make(self) -> Adapter:
-        return ScriptedAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}))
+        home = str(self.directory / "home")
+        return ScriptedAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}, home=home))
 
     def comes_in(self, text: str) -> None:
         self._count += 1

@@ -22,7 +22,8 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def adapter(root: Path) -> FolderAdapter:
-    made = FolderAdapter(Account(binding=1, name="here", settings={"path": str(root)}))
+    home = str(root.parent / "home")
+    made = FolderAdapter(Account(binding=1, name="here", settings={"path": str(root)}, home=home))
     asyncio.run(made.start())
     return made
 

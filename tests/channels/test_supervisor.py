@@ -161,7 +161,7 @@ class Watched:
         self.told: list[str] = []
         self.received: list[Inbound] = []
         registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
-        self.supervisor = Supervisor(registry, self.bus, self._receive, self._running, self._failing)
+        self.supervisor = Supervisor(registry, self.bus, self._receive, self._running, self._failing, "/nowhere")
 
     async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
         self.received.append(arrival)

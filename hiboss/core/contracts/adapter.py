@@ -46,7 +46,7 @@ class Inbound:
     group: str | None = None  # the title of the group chat; None for a private chat
     message: str | None = None  # the platform's id of the message
     reply_to: str | None = None  # the platform's id of the message it replies to
-    files: Sequence[str] = ()  # paths; they are copied before `receive` returns
+    files: Sequence[str] = ()  # absolute paths without links; they are copied before `receive` returns
 
 
 Receive = Callable[[Inbound], Awaitable[bool]]  # see Adapter.listen
@@ -59,6 +59,7 @@ class Account:
     binding: int
     name: str  # the name of the account, as `bind` returned it
     settings: Mapping[str, Any]  # as `bind` returned them
+    home: str  # the home directory of hiboss: no file may come from there or be written there
 
 
 class Adapter(Protocol):

@@ -1,0 +1,223 @@
+"""The one guard for files that come in and go out: it keeps them apart from the files of the home.
+
+Whoever opens a path that others can change opens it here: attachments, folders, downloads. What is
+opened is checked by its descriptor, not by its path, so nobody can exchange it after the check.
+
+DANGER: to close any descriptor of the database drops all POSIX locks that this process has on it.
+The next reader would then believe that it is the last user, and delete the WAL that the daemon still
+writes to. So a file of the home is recognized before it is opened (O_PATH opens nothing and its
+close drops no lock), and where that is not possible (macOS), its descriptor is never closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from .paths import Home
+
+Identity = tuple[int, int]  # device and inode: the same whatever the path
+
+_HAS_PATH_ONLY = hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd")
+_PATH_ONLY = os.O_PATH if _HAS_PATH_ONLY else os.O_RDONLY | os.O_NONBLOCK
+_STEP = _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# NONBLOCK: to open a named pipe must not wait for a writer.
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_never_closed: list[int] = []  # descriptors of files of the home, opened in a race
+
+
+class HomeFile(PermissionError):
+    """A file or a directory that belongs to the home, or a directory around the home."""
+
+    def __init__(self, path: str, why: str = "it is in the home directory of hiboss") -> None:
+        super().__init__(errno.EPERM, why, path)
+
+
+class PrivateFile(PermissionError):
+    """A file in a place from which the caller wants nothing; `place` is that place."""
+
+    def __init__(self, path: str, place: str) -> None:
+        super().__init__(errno.EPERM, f"it is in {place}", path)
+        self.place = place
+
+
+class NotAFile(OSError):
+    """Something else than a regular file: a directory, a link, a pipe, a socket, a device."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EINVAL, "it is not a regular file", path)
+
+
+class FileGuard:
+    """Opens files and directories outside the home. All methods block."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def open_file(self, path: str, private: Sequence[str] = ()) -> BinaryIO:
+        """Open a regular file to read it; resolve links before, since none is followed here.
+
+        Raises HomeFile for every file of the home except those in media/, also by a hard link;
+        PrivateFile for a file below one of `private`; NotAFile; and OSError.
+        """
+        directory, name = os.path.split(path)
+        parent, above = _descend(directory)
+        try:
+            if self._in_home(above):
+                raise HomeFile(path)
+            if not _HAS_PATH_ONLY:  # most cases without opening it; a race is seen below
+                with _named(path):
+                    before = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                self._check(path, before, above, private)
+            return self._open_checked(path, parent, above, private)
+        finally:
+            os.close(parent)
+
+    def _open_checked(
+        self, path: str, parent: int, above: Sequence[Identity], private: Sequence[str]
+    ) -> BinaryIO:
+        with _named(path):
+            found = os.open(os.path.basename(path), _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        closes = True
+        try:
+            self._check(path, os.fstat(found), above, private)
+            with _named(path):
+                return open(
+                    os.open(f"/proc/self/fd/{found}", _READ) if _HAS_PATH_ONLY else os.dup(found), "rb"
+                )
+        except HomeFile:
+            closes = _HAS_PATH_ONLY
+            raise
+        finally:
+            if closes:
+                os.close(found)
+            else:
+                _never_closed.append(found)
+
+    def _check(
+        self, path: str, found: os.stat_result, above: Sequence[Identity], private: Sequence[str]
+    ) -> None:
+        """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`."""
+        if not stat.S_ISREG(found.st_mode):
+            raise NotAFile(path)
+        if found.st_nlink > 1 and _identity(found) in self._own_files():
+            raise HomeFile(path, "it is a hard link to a file in the home directory of hiboss")
+        for place in private:
+            root = _stat(os.path.expanduser(place))
+            if root is not None and _identity(root) in (*above, _identity(found)):
+                raise PrivateFile(path, place)
+
+    @contextmanager
+    def open_directory(self, path: str) -> Iterator[int]:
+        """Open a directory for the block, and yield its descriptor. Links are followed.
+
+        Raises HomeFile if it is in the home or contains it, and OSError.
+        """
+        directory, above = _descend(os.path.realpath(path))
+        try:
+            home = _ancestors(self._home.path)
+            if home and home[-1] in above:
+                raise HomeFile(path, f"it leads into the home directory of hiboss, {self._home.path}")
+            if above[-1] in home:
+                raise HomeFile(path, f"it contains the home directory of hiboss, {self._home.path}")
+            with _named(path):
+                opened = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        finally:
+            os.close(directory)
+        try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    def _in_home(self, above: Sequence[Identity]) -> bool:
+        """Return whether one of these directories is the home, and none is its media/."""
+        home = _stat(self._home.path)
+        if home is None or _identity(home) not in above:
+            return False
+        media = _stat(self._home.media, follow=False)  # a link to another place of the home is not media/
+        return media is None or not stat.S_ISDIR(media.st_mode) or _identity(media) not in above
+
+    def _own_files(self) -> set[Identity]:
+        """Return the files of the home, except media/ and the workspaces, which hold no secrets of hiboss."""
+        found: set[Identity] = set()
+        others = (self._home.media, os.path.dirname(self._home.workspace("any")))
+        for directory, directories, names in os.walk(self._home.path):
+            directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
+            for name in names:
+                one = _stat(os.path.join(directory, name), follow=False)
+                if one is not None:  # token files of runs come and go
+                    found.add(_identity(one))
+        return found
+
+
+def create_file(name: str, directory: int) -> BinaryIO:
+    """Create a file in an open directory. One that has this name is removed, never written to:
+
+    it may be a link to any other file.
+    """
+    try:
+        os.unlink(name, dir_fd=directory)
+    except FileNotFoundError:
+        pass
+    return open(os.open(name, _NEW, 0o666, dir_fd=directory), "wb")
+
+
+def identity(descriptor: int) -> Identity:
+    """Return what identifies an open file or directory."""
+    return _identity(os.fstat(descriptor))
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
+
+
+def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _ancestors(path: str) -> list[Identity]:
+    """Return a directory and all directories above it, itself the last; nothing if it does not exist."""
+    try:
+        directory, above = _descend(os.path.realpath(path))
+    except FileNotFoundError:
+        return []
+    os.close(directory)
+    return above
+
+
+def _descend(path: str) -> tuple[int, list[Identity]]:
+    """Open a directory step by step from the root, following no link.
+
+    Return its descriptor (good for `dir_fd` only) and every directory on the way, itself the last.
+    """
+    here = os.open("/", _STEP)
+    above = [identity(here)]
+    try:
+        for part in path.split(os.sep):
+            if part:
+                with _named(path):
+                    below = os.open(part, _STEP, dir_fd=here)
+                os.close(here)
+                here = below
+                above.append(identity(here))
+    except OSError:
+        os.close(here)
+        raise
+    return here, above
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Give an OSError the whole path: with `dir_fd` it names only the last part."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from error
