@@ -1,7 +1,6 @@
 """One program: it gets a session of its own, its output is limited, and none of its processes stays behind.
 
-A program that must end gets INT, then TERM, then KILL, and so does everything it started. If it
-ends by itself, a child that has left the session on purpose may stay.
+However a program ends, what it started is ended with it: by INT, then TERM, then KILL.
 """
 
 from __future__ import annotations
@@ -10,12 +9,15 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from . import process_control
 
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
+# One start at a time, for each event loop: a mark holds for everything the daemon starts at that moment.
+_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,7 @@ class Process:
         self._bytes_left = output_bytes
         self._too_much_output = False
         self._child: asyncio.subprocess.Process | None = None
+        self._since = 0
         self._stderr = bytearray()
 
     async def start(self) -> int:
@@ -54,15 +57,19 @@ class Process:
         return self._child.pid
 
     async def _start(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *self._arguments,
-            cwd=self._cwd,
-            env=self._env,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        async with _starts.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            with process_control.marking(self._env.get(process_control.MARK)):
+                child = await asyncio.create_subprocess_exec(
+                    *self._arguments,
+                    cwd=self._cwd,
+                    env=self._env,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    start_new_session=True,
+                )
+        self._since = int(process_control.started_at(child.pid) or 0)
+        return child
 
     async def run_to_end(self, given: bytes, on_output: Callable[[bytes], None]) -> ProcessResult:
         """Feed it, read it, and return when it and all it started have ended. If cancelled, end it first.
@@ -76,17 +83,15 @@ class Process:
             asyncio.create_task(self._read_stdout(child.stdout, on_output)),
             asyncio.create_task(self._read_stderr(child.stderr, on_output)),
         ]
-        by_itself = False
         try:
             # Polled: child.wait() also waits for the pipes, which other processes may keep open.
             pause = POLL_SECONDS / 10
             while child.returncode is None:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, POLL_SECONDS)
-            by_itself = not self._too_much_output
         finally:
             # Also the processes it left: a pipe stays open as long as one of them has it.
-            await _shielded(self.end(by_itself=by_itself))
+            await _shielded(self.end())
             await _shielded(_read_rest(child, pipes))
         return ProcessResult(
             status=child.returncode if child.returncode is not None else -signal.SIGKILL,
@@ -94,17 +99,14 @@ class Process:
             too_much_output=self._too_much_output,
         )
 
-    async def end(self, *, by_itself: bool = False) -> None:
-        """End it and what it started: INT, then TERM, then KILL.
-
-        `by_itself`: the program has ended; then only its session is ended.
-        """
+    async def end(self) -> None:
+        """End it and what it started: INT, then TERM, then KILL."""
         child = self._child
         assert child is not None
-        mark = None if by_itself else self._env.get(process_control.MARK)
-        await process_control.end_session(
-            child.pid, mark=mark, leader_gone=lambda: child.returncode is not None
-        )
+        mark = self._env.get(process_control.MARK)
+        marks = frozenset({mark} if mark else ())
+        run = process_control.RunProcesses(frozenset({child.pid}), marks, self._since)
+        await process_control.end(run, leader_gone=lambda: child.returncode is not None)
 
     async def _feed(self, stdin: asyncio.StreamWriter, given: bytes) -> None:
         try:

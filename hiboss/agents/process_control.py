@@ -1,35 +1,51 @@
-"""Find, stop and end all processes of a run: by their session, and by a mark in their environment.
+"""Find, stop and end all processes of a run: its session, and every process that carries its mark.
 
-The mark (`HIBOSS_RUN`) also finds a process that has left the session.
+The mark is in the environment (`HIBOSS_RUN`) and in a resource limit. The limit is RLIMIT_LOCKS: Linux
+has ignored it since version 2.4, but every process inherits it, over fork, exec and setsid, also one
+that clears its environment and whose parent has ended. It needs no helper process, and it still
+identifies the processes of a run after the daemon was killed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import resource
 import signal
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 STEP_SECONDS = 2.0  # between INT, TERM and KILL
 KILLS = 50  # rounds of KILL: a process may start others meanwhile
 STOPS = 20  # rounds of STOP, for the same reason
+LOOKS = 3  # at most, when processes end while they are looked at: they may have started others
 POLL_SECONDS = 0.02
 PROC = "/proc"  # Linux only; elsewhere the processes that a crashed daemon left are not found
-MARK = "HIBOSS_RUN"  # in the environment of every process of a run
+MARK = "HIBOSS_RUN"  # in the environment of every process of a run; empty: it may stay after the run
+LOCKS = 10  # RLIMIT_LOCKS, which the module `resource` does not name
 
 
-async def end_session(
-    pid: int, *, mark: str | None = None, leader_gone: Callable[[], bool] = lambda: True
-) -> None:
-    """End all processes of a session, and all that carry the mark: INT, then TERM, then KILL.
+class RunProcesses(NamedTuple):
+    """How the processes of a run, or of several, are recognised."""
 
-    The leader of the session (`pid`) may have ended already.
-    """
+    sessions: frozenset[int] = frozenset()  # the pid of its program, which leads a session
+    marks: frozenset[str] = frozenset()
+    since: int = 0  # when the program was started, in clock ticks: none of its processes is older
+
+
+# --- ending and stopping ---------------------------------------------------------------
+
+
+async def end(run: RunProcesses, leader_gone: Callable[[], bool] = lambda: True) -> None:
+    """End all processes of a run: INT, then TERM, then KILL. Its program may have ended already."""
     # KILL more than once: a process started meanwhile got none of the signals before.
     steps = [signal.SIGINT, signal.SIGTERM, *[signal.SIGKILL] * KILLS]
     for number in steps:
-        if not (left := await asyncio.to_thread(_to_end, pid, mark)):
+        if not (left := await asyncio.to_thread(find, run)):
             return
         signal_all(left, number)
         signal_all(left, signal.SIGCONT)  # a stopped process does not see a signal before
@@ -37,27 +53,26 @@ async def end_session(
         seconds = STEP_SECONDS / 10 if leader_gone() else STEP_SECONDS
         for _ in range(int(seconds / POLL_SECONDS)):
             await asyncio.sleep(POLL_SECONDS)
-            left = await asyncio.to_thread(_to_end, pid, mark)
+            left = await asyncio.to_thread(find, run)
             if not left or number == signal.SIGKILL:
                 break
 
 
-def _to_end(session: int, mark: str | None) -> list[int]:
-    return list({*members(session), *(marked(frozenset({mark})) if mark else ())} - {os.getpid()})
-
-
-def stop_all(session: int) -> None:
-    """Send STOP to every process of a session, also to those that start meanwhile."""
+def stop(run: RunProcesses) -> None:
+    """Send STOP to every process of a run, also to those that start meanwhile. Call it in a thread."""
     if not os.path.isdir(PROC):
-        signal_all(_group(session), signal.SIGSTOP)
+        signal_all(find(run), signal.SIGSTOP)
         return
     for _ in range(STOPS):
-        running = [
-            pid for pid in members(session) if (stat := _stat(pid)) is not None and stat.state not in "Tt"
-        ]
+        running = [pid for pid in find(run) if (stat := _stat(pid)) is not None and stat.state not in "Tt"]
         if not running:
             return
         signal_all(running, signal.SIGSTOP)
+
+
+def resume(run: RunProcesses) -> None:
+    """Send CONT to every process of a run. Call it in a thread."""
+    signal_all(find(run), signal.SIGCONT)
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:
@@ -68,16 +83,64 @@ def signal_all(pids: Iterable[int], number: int) -> None:
             pass
 
 
-def members(session: int) -> list[int]:
-    """Return the live processes of a session. Where there is no /proc: its process group, as one number."""
+# --- finding -----------------------------------------------------------------------------
+
+
+def find(run: RunProcesses) -> list[int]:
+    """Return the live processes of a run. Where there is no /proc: its process group, as one number.
+
+    It reads files of every process of the machine that is younger than the run: call it in a thread.
+    """
     if not os.path.isdir(PROC):
-        return _group(session)
-    found = []
+        return [group for session in run.sessions for group in _group(session)]
+    found: list[int] = []
+    for _ in range(LOOKS):
+        found, missed = _look(run)
+        if found or not missed:
+            break
+    return found
+
+
+def members(session: int) -> list[int]:
+    """Return the live processes of a session."""
+    return find(RunProcesses(frozenset({session})))
+
+
+def marked(marks: frozenset[str]) -> list[int]:
+    """Return the live processes that carry one of these marks."""
+    return find(RunProcesses(marks=marks))
+
+
+def _look(run: RunProcesses) -> tuple[list[int], bool]:
+    """Return the processes of a run, and whether a process ended before it could be looked at."""
+    environment = frozenset(f"{MARK}={mark}".encode() for mark in run.marks)
+    limits = frozenset(_limit(mark) for mark in run.marks)
+    found, missed = [], False
     for pid in _processes():
         stat = _stat(pid)
-        if stat is not None and stat.session == session and stat.state != "Z":
+        if stat is None:
+            missed = True
+        elif stat.state == "Z" or int(stat.started) < run.since or pid == os.getpid():
+            continue
+        elif stat.session in run.sessions or (limits and _is_marked(pid, environment, limits)):
             found.append(pid)
-    return found
+    return found, missed
+
+
+def _is_marked(pid: int, environment: frozenset[bytes], limits: frozenset[int]) -> bool:
+    try:
+        with open(f"{PROC}/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+        if not environment.isdisjoint(variables):
+            return True
+        with open(f"{PROC}/{pid}/limits") as limits_file:
+            lines = limits_file.read().splitlines()
+    except OSError:  # it has ended, or belongs to another user
+        return False
+    if f"{MARK}=".encode() in variables:
+        return False
+    words = next((line.split()[3:4] for line in lines if line.startswith("Max file locks")), [])
+    return bool(words) and words[0].isdigit() and int(words[0]) in limits
 
 
 def _group(leader: int) -> list[int]:
@@ -89,19 +152,49 @@ def _group(leader: int) -> list[int]:
     return [-leader]
 
 
-def marked(marks: frozenset[str]) -> list[int]:
-    """Return the live processes that have one of these marks in their environment."""
-    wanted = {f"{MARK}={mark}".encode() for mark in marks}
-    found = []
-    for pid in _processes():
-        try:
-            with open(f"{PROC}/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:  # it has ended, or belongs to another user
-            continue
-        if not wanted.isdisjoint(variables):
-            found.append(pid)
-    return found
+# --- marking -----------------------------------------------------------------------------
+
+
+def _limit(mark: str) -> int:
+    """Return the mark as a number of 62 bits, which nobody would set as a limit."""
+    return int.from_bytes(hashlib.sha256(mark.encode()).digest()[:8], "big") >> 3 | 1 << 61
+
+
+@contextmanager
+def marking(mark: str | None) -> Iterator[None]:
+    """Mark every process that this one starts inside the block. One block at a time."""
+    marks = mark is not None and _set_limit(0, _limit(mark))
+    try:
+        yield
+    finally:
+        if marks:
+            unmark()
+
+
+def mark_process(pid: int, mark: str) -> None:
+    """Mark a process that was started without `marking`; what it has already started is not marked."""
+    _set_limit(pid, _limit(mark))
+
+
+def unmark() -> None:
+    """Take the mark off this process: a daemon that was started inside a run is no part of the run."""
+    _set_limit(0, resource.RLIM_INFINITY)
+
+
+def _set_limit(pid: int, number: int) -> bool:
+    """Set the soft limit of a process (0: this one). Return False where that is not possible."""
+    if sys.platform != "linux":
+        return False
+    try:
+        _, highest = resource.prlimit(pid, LOCKS)
+        wanted = highest if number == resource.RLIM_INFINITY else number
+        resource.prlimit(pid, LOCKS, (wanted, highest))
+    except (OSError, ValueError):  # it has ended, or an administrator has set a lower limit
+        return False
+    return True
+
+
+# --- /proc -------------------------------------------------------------------------------
 
 
 def started_at(pid: int) -> str | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
+from ..core import clock
 from ..core.contracts.failures import Failure, LaneError, TurnError
-from ..core.contracts.provider import Answer, Progress, Provider, TurnInput, Usage
+from ..core.contracts.provider import Answer, Progress, Provider, Reminder, TurnInput, Usage
 from ..core.envelope import measure
 from ..core.errors import HibossError
 from ..core.quoting import redact
@@ -22,6 +23,9 @@ from . import process_control
 from .live_output import LiveOutput
 
 log = logging.getLogger(__name__)
+KIND_CHARACTERS = 50
+REMARK_CHARACTERS = 4_000  # of an error or a note that a provider gives
+LONGEST_REMINDER_MS = clock.DEFERRAL_YEARS * 365 * 24 * 3_600_000
 
 
 class Limits(NamedTuple):
@@ -61,12 +65,15 @@ class Execution:
         self.live_output = LiveOutput(on_output)
         self.pid: int | None = None
         self.paused = False
+        self.control = asyncio.Lock()  # one pause or resume at a time
         self.usage: Usage | None = None  # as reported so far
         self._limits = limits
         self._prepare = prepare
         self._store_pid = store_pid
         self._provider_task: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
+        self._over = False  # its outcome is decided and is being written
+        self._processes = process_control.RunProcesses()
         loop = asyncio.get_running_loop()
         self._clock = loop.time
         self._began_at = self._alive_at = self._paused_at = loop.time()
@@ -85,41 +92,60 @@ class Execution:
             if not self._provider_task.done():  # this task was cancelled: the provider must end too
                 self._provider_task.cancel()
                 await asyncio.wait([self._provider_task])
-        return self._outcome(self._provider_task)
+        self._over = True
+        try:
+            return self._outcome(self._provider_task)
+        except Exception as error:  # a provider may return and raise anything; its run must end
+            log.exception("r%d has no outcome.", self.turn.run, extra={"action": "run"})
+            what = f"what the provider returned cannot be used: {type(error).__name__}"
+            return Outcome(failure=Failure("provider_failed", what))
+
+    @property
+    def ending(self) -> str | None:
+        """Why it is about to end: cancelled, interrupted, or over; None while it goes on."""
+        if self._ended is not None and self._ended.ended is not None:
+            return self._ended.ended
+        return "over" if self._over or self._ended is not None else None
 
     def end(self, status: str, why: str, *, gives_up: bool = False, by: int | None = None) -> bool:
-        """End the run for a reason. Only the first reason counts; return whether this was the first."""
-        first = self._ended is None
+        """End the run for a reason. Return False, and do nothing, if it is about to end already."""
+        if self.ending is not None:
+            return False
         failure = Failure(status, why)
         self._stop(Outcome(ended=status, failure=failure, gives_up=gives_up, ended_by=by))
-        return first
+        return True
 
-    def pause(self) -> bool:
+    async def pause(self) -> bool:
         """Stop its processes and the clock of its limits. Return whether it was running before."""
-        pauses = not self.paused and self.pid is not None
-        if pauses and self.pid is not None:
-            self.paused, self._paused_at = True, self._clock()
-            self._resumed.clear()
-            process_control.stop_all(self.pid)
-        return pauses
+        if self.paused or self.pid is None or self.ending is not None:
+            return False
+        self.paused, self._paused_at = True, self._clock()
+        self._resumed.clear()
+        await asyncio.to_thread(process_control.stop, self._processes)
+        if self.ending is not None:  # what ends it has begun meanwhile, and must not meet a stopped process
+            await asyncio.to_thread(process_control.resume, self._processes)
+        return True
 
-    def resume(self) -> bool:
+    async def resume(self) -> bool:
         """Let its processes continue. Return whether it was paused."""
-        resumes = self.paused and self.pid is not None
-        if resumes and self.pid is not None:
-            lasted = self._clock() - self._paused_at  # does not count for the limits
-            self._began_at += lasted
-            self._alive_at += lasted
-            self.paused = False
-            process_control.signal_all(process_control.members(self.pid), signal.SIGCONT)
-            self._resumed.set()
-        return resumes
+        if not self.paused or self.ending is not None:
+            return False
+        lasted = self._clock() - self._paused_at  # does not count for the limits
+        self._began_at += lasted
+        self._alive_at += lasted
+        self.paused = False
+        await asyncio.to_thread(process_control.resume, self._processes)
+        self._resumed.set()
+        return True
 
     # --- while it runs ---------------------------------------------------------------
 
     async def _take_turn(self) -> Answer:
         turn, provider = await self._prepare()
-        return await provider.take_turn(turn, self._on_progress, self._started)
+        try:
+            return await provider.take_turn(turn, self._on_progress, partial(self._started, turn.delivery))
+        except (SystemExit, KeyboardInterrupt) as error:  # either would end the daemon
+            raise RuntimeError(f"it raised {type(error).__name__}") from error
 
     def _on_progress(self, part: Progress) -> None:
         self._alive_at = self._clock()
@@ -128,7 +154,11 @@ class Execution:
         if part.kind in ("delta", "tool") and part.text:
             self.live_output.add(part._replace(text=_encodable(part.text)))
 
-    async def _started(self, pid: int) -> None:
+    async def _started(self, mark: str, pid: int) -> None:
+        if not isinstance(pid, int) or pid <= 1:
+            raise ValueError(f"{pid!r} is not the pid of a program")
+        process_control.mark_process(pid, mark)
+        self._processes = process_control.RunProcesses(frozenset({pid}), frozenset({mark}))
         self.pid = pid
         await self._store_pid(pid)
 
@@ -165,21 +195,26 @@ class Execution:
         if error is None:
             return self._checked(provider_task.result())
         if isinstance(error, TurnError):
-            return Outcome(failure=Failure(error.kind, redact(error.text)))
+            return Outcome(failure=_failure(error.kind, error.text))
         if isinstance(error, LaneError):
-            failure = Failure(error.kind, redact(error.text))
-            return Outcome(failure=failure, of_lane=True, retry_after=error.retry_after)
+            retry_after = error.retry_after if _is_amount(error.retry_after, int, float) else None
+            return Outcome(failure=_failure(error.kind, error.text), of_lane=True, retry_after=retry_after)
         if isinstance(error, HibossError):  # its turn could not be read, or its pid not be stored
             return Outcome(failure=Failure(error.code, error.message), of_lane=True)
         log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
-        what = redact(f"{type(error).__name__}: {error}")
-        return Outcome(failure=Failure("provider_failed", f"the provider failed: {what}"))
+        return Outcome(
+            failure=_failure("provider_failed", f"the provider failed: {type(error).__name__}: {error}")
+        )
 
     def _checked(self, answer: Answer) -> Outcome:
         """Return the answer, or a failure when it cannot be stored. Nonsense as usage is left out."""
         if not isinstance(answer, Answer) or not isinstance(answer.text, str):
             return Outcome(
                 failure=Failure("provider_failed", "the provider returned something else than an answer")
+            )
+        if not isinstance(answer.later, tuple) or not all(_is_reminder(one) for one in answer.later):
+            return Outcome(
+                failure=Failure("provider_failed", "the provider returned something else than reminders")
             )
         try:
             measure("its answer", answer.text, self._limits.text_bytes)
@@ -189,12 +224,29 @@ class Execution:
             return Outcome(failure=Failure(error.code, error.message))
         reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost)
         usage = valid_usage(reported)
+        notes = [] if answer.note is None else [_clean(answer.note)]
         if usage != reported:
-            note = "; ".join(
-                filter(None, (answer.note, "some of its usage was not a number and was left out"))
-            )
-            answer = replace(answer, note=note, **usage._asdict())
-        return Outcome(answer=answer)
+            notes.append("some of its usage was not a number and was left out")
+        return Outcome(answer=replace(answer, note="; ".join(notes) or None, **usage._asdict()))
+
+
+def _failure(kind: object, text: object) -> Failure:
+    """Return a failure that can be stored and shown, whatever the provider gave."""
+    return Failure(_clean(kind)[:KIND_CHARACTERS], redact(_clean(text)))
+
+
+def _clean(given: object) -> str:
+    """Return the beginning of a text, without NUL and halves of surrogate pairs, which cannot be stored."""
+    return _encodable(str(given)[:REMARK_CHARACTERS]).replace("\x00", "\ufffd")
+
+
+def _is_reminder(given: object) -> bool:
+    return (
+        isinstance(given, Reminder)
+        and isinstance(given.text, str)
+        and _is_amount(given.deliver_at, int)
+        and given.deliver_at <= clock.now() + LONGEST_REMINDER_MS
+    )
 
 
 def valid_usage(usage: Usage) -> Usage:
@@ -213,4 +265,4 @@ def _is_amount(value: object, *types: type) -> bool:
 
 def _encodable(text: str) -> str:
     """Return the text without halves of surrogate pairs, which no answer can be written with."""
-    return text.encode("utf-8", "replace").decode()
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

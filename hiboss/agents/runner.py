@@ -23,11 +23,12 @@ from ..core.contracts.failures import Failure, LaneError
 from ..core.contracts.provider import Provider, TurnInput
 from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, crashpoint
 from ..core.envelope import Accepted
+from ..core.errors import HibossError
 from ..core.events import Bus, RunEnded, RunStarted
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import agents, lanes, run_settlement, run_start, tokens
+from ..store import agents, lane_failures, run_settlement, run_start, tokens
 from ..store.boss import boss_timezone
 from ..store.connection import Connection
 from ..store.group_commit import Tx
@@ -40,6 +41,7 @@ from .run_execution import Execution, Limits, Outcome
 
 log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
+RETRY_SECONDS = 1.0  # after the store could not be read
 
 
 class Job(NamedTuple):
@@ -125,7 +127,13 @@ class Runner:
 
     def look_for_tasks(self) -> None:
         """Queue the due tasks in the background, each as a job of its own."""
-        for number in self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE)):
+        try:
+            found = self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE))
+        except HibossError as error:  # look again: nothing else would find them
+            log.error("Tasks are looked for again in a second: %s", error, extra={"action": "run"})
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self.look_for_tasks)
+            return
+        for number in found:
             self._queue.wake(Job("background", number))
 
     def _job_finished(self, job: Job) -> None:
@@ -154,13 +162,17 @@ class Runner:
             self._queue.once_more(job)  # more may be due; other agents come first
         outcome = await self._execute(turn, token)
         crashpoint(RUN_ANSWERED)
-        try:
-            await self._settle(turn, outcome)
-        except Exception as error:  # a defect: the run must still end, and its envelopes be redelivered
-            log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
-            failure = Failure("broke_off", f"hiboss failed to settle it: {type(error).__name__}")
-            await self._settle(turn, Outcome(failure=failure))
+        await self._settle_somehow(turn, outcome)
         crashpoint(RUN_SETTLED)
+
+    async def _settle_somehow(self, turn: Turn, outcome: Outcome) -> None:
+        """Settle a run as it ended; after a defect as failed, or else as interrupted: it must end."""
+        failure = Failure("broke_off", "hiboss failed to settle it; its log shows why")
+        for attempt in (outcome, Outcome(failure=failure), Outcome(failure=failure, ended="interrupted")):
+            try:
+                return await self._settle(turn, attempt)
+            except Exception:
+                log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
 
     async def _execute(self, turn: Turn, token: str) -> Outcome:
         """Run the provider and return the outcome. The run can be ended from here on."""
@@ -253,7 +265,7 @@ class Runner:
                 why, ending = outcome.failure.text, (outcome.gives_up, outcome.ended_by)
                 run_settlement.cancel(tx, turn, outcome.ended, why, now, ending)
             elif outcome.of_lane and turn.kind == "turn":
-                failing = lanes.failing_seconds(tx, turn.lane, now)
+                failing = lane_failures.failing_seconds(tx, turn.lane, now)
                 delay, told = backoff.next_wait(failing, outcome.retry_after)
                 wake_at = now + int(delay * 1000)
                 run_settlement.wait(tx, turn, outcome.failure, wake_at, now, told=told)
@@ -287,11 +299,29 @@ class Runner:
         """Return the execution of a run that is running; None when it has ended or not begun."""
         return self._executions.get(run)
 
+    async def pause(self, execution: Execution) -> bool:
+        """Pause a run; its place is free for another one. Return whether it was running before."""
+        if not await execution.pause():
+            return False
+        self._queue.set_aside(_job(execution.turn))
+        return True
+
+    async def resume(self, execution: Execution) -> bool:
+        """Resume a paused run, also if all places are taken. Return whether it was paused."""
+        if not await execution.resume():
+            return False
+        self._queue.take_back(_job(execution.turn))
+        return True
+
     def end_runs(self, agent: int, why: str) -> None:
         """End all runs of an agent. Their envelopes are due again."""
         for execution in list(self._executions.values()):
             if execution.turn.agent == agent:
                 execution.end("cancelled", why)
+
+
+def _job(turn: Turn) -> Job:
+    return Job("turn", turn.agent) if turn.kind == "turn" else Job("background", turn.envelopes[0])
 
 
 async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
@@ -305,6 +335,5 @@ async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None
         except ProcessLookupError:
             pass
     sessions.discard(os.getsid(0))
-    await asyncio.gather(
-        *(process_control.end_session(session, leader_gone=lambda: False) for session in sessions)
-    )
+    run = process_control.RunProcesses(frozenset(sessions), marks)
+    await process_control.end(run, leader_gone=lambda: False)

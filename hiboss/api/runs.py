@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -13,10 +14,11 @@ from ..core import clock, errors, ids
 from ..core.contracts.provider import Progress
 from ..core.errors import NotFound, NotRunning
 from ..store import agents, run_history, run_start
-from ..store.connection import Row
+from ..store.connection import Connection, Row
 from .auth import Caller
 from .context import Context
 from .operation import Id, Level, Params, operation
+from .param_sizes import Word
 from .request_limits import deadline, page_size
 
 START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
@@ -25,7 +27,7 @@ START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be unde
 class List(Params):
     agent: str | None = Field(None, description="only runs of this agent, by its name")
     status: Literal["running", "completed", "failed", "cancelled", "interrupted"] | None = None
-    trace: str | None = Field(None, description="only runs of this trace, like m57")
+    trace: Word | None = Field(None, description="only runs of this trace, like m57, or of your own name")
     page_size: int | None = None
     after: Id | None = Field(None, description="the `next` of the previous page")
 
@@ -87,7 +89,7 @@ class RunOutput(TypedDict):
 
 
 class Cancel(ById):
-    reason: str | None = Field(None, description="shown with the run")
+    reason: Word | None = Field(None, description="shown with the run")
 
 
 class RunChange(TypedDict):
@@ -116,17 +118,31 @@ async def listed(context: Context, caller: Caller, params: List) -> RunList:
     if params.trace is not None:
         context.settings.check_word("trace", params.trace)
     agent = _whose(context, caller, params.agent)
-    rows = await context.store.read_in_thread(
-        lambda c: run_history.page(
-            c, agent=agent, status=params.status, trace=params.trace, before=before, limit=limit + 1
+
+    def read(connection: Connection) -> RunList:
+        page = run_history.page(
+            connection,
+            agent=agent,
+            status=params.status,
+            trace=None if params.trace is None else _full_trace(caller, params.trace),
+            before=before,
+            limit=limit,
+            most_bytes=context.settings.page_bytes,
         )
-    )
-    shown = [to_json(row) for row in rows[:limit]]
-    return {
-        "runs": shown,
-        "next": shown[-1]["id"] if len(rows) > limit else None,
-        "timezone": context.timezone,
-    }
+        shown = [to_json(row) for row in page.rows]
+        return {
+            "runs": shown,
+            "next": shown[-1]["id"] if page.more else None,
+            "timezone": context.timezone,
+        }
+
+    return await context.store.read_in_thread(read)
+
+
+def _full_trace(caller: Caller, trace: str) -> str:
+    """Return the trace that is meant: an id like m57 or s3@…, a full name, or a name that the caller gave."""
+    full = "/" in trace or re.fullmatch(r"m[0-9]+|s[0-9]+@.*", trace)
+    return trace if full else f"{caller.address}/{trace}"
 
 
 def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
@@ -140,7 +156,7 @@ def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
 
 
 @operation("run.get", level=Level.RESTRICTED, params=ById, result=RunDetail, errors=(NotFound, errors.BadId))
-async def get(context: Context, caller: Caller, params: ById) -> RunDetail:
+def get(context: Context, caller: Caller, params: ById) -> RunDetail:
     """Show one run in full."""
     return {"run": to_json(_visible(context, caller, params.id)), "timezone": context.timezone}
 
@@ -157,12 +173,11 @@ async def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
     """Wait for output of a run; answer when there is more, when the run ends, or at the time limit."""
     row = _visible(context, caller, params.id)
     parts, position = await _wait_for_output(context, row, params.after, deadline(params.timeout))
-    return {
-        "run": to_json(_visible(context, caller, params.id)),
-        "parts": [{"kind": part.kind, "text": part.text} for part in parts],
-        "next": position,
-        "timezone": context.timezone,
-    }
+    run, timezone = context.store.read(
+        lambda _: (to_json(_visible(context, caller, params.id)), context.timezone)
+    )
+    shown: list[OutputPart] = [{"kind": part.kind, "text": part.text} for part in parts]
+    return {"run": run, "parts": shown, "next": position, "timezone": timezone}
 
 
 async def _wait_for_output(context: Context, row: Row, after: int, end: float) -> tuple[list[Progress], int]:
@@ -190,8 +205,11 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     """Cancel a run: its program is ended, and its envelopes fail and can be retried."""
     reason = context.settings.check_word("reason", params.reason or "").strip()
     execution, row = await _running(context, caller, params.id)
+    context.auth.recheck(caller)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
     changed = execution.end("cancelled", why, gives_up=True, by=caller.id)
+    if not changed and execution.ending != "cancelled":
+        raise _about_to_end(row)
     return {"id": f"r{row['id']}", "changed": changed}
 
 
@@ -199,16 +217,21 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     "run.pause", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
 )
 async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
-    """Pause a run: its program is ended where it is, and its time limits do not count."""
+    """Pause a run: its processes stop where they are, and its time limits do not count."""
     execution, row = await _running(context, caller, params.id)
     if execution.pid is None:
         raise NotRunning(
             id=f"r{row['id']}", state="a run without a program of its own, which cannot be paused"
         )
-    changed = execution.pause()
-    now = clock.now()
-    await context.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
-    return {"id": f"r{row['id']}", "changed": changed}
+    async with execution.control:
+        if execution.paused:
+            return {"id": f"r{row['id']}", "changed": False}
+        # Recorded first: the caller's right is checked there, and nothing stands still without a reason.
+        now = clock.now()
+        noted = await context.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
+        if not noted or not await context.runner.pause(execution):
+            raise _about_to_end(row)
+    return {"id": f"r{row['id']}", "changed": True}
 
 
 @operation(
@@ -217,10 +240,18 @@ async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
 async def resume(context: Context, caller: Caller, params: ById) -> RunChange:
     """Resume a paused run."""
     execution, row = await _running(context, caller, params.id)
-    changed = execution.resume()
-    now = clock.now()
-    await context.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
-    return {"id": f"r{row['id']}", "changed": changed}
+    async with execution.control:
+        if not execution.paused:
+            return {"id": f"r{row['id']}", "changed": False}
+        now = clock.now()
+        await context.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
+        if not await context.runner.resume(execution):
+            raise _about_to_end(row)
+    return {"id": f"r{row['id']}", "changed": True}
+
+
+def _about_to_end(row: Row) -> NotRunning:
+    return NotRunning(id=f"r{row['id']}", state="about to end")
 
 
 async def _running(context: Context, caller: Caller, given: Id) -> tuple[Execution, Row]:

@@ -32,6 +32,7 @@ class WorkQueue(Generic[K]):
         self._group = group
         self._working: dict[K, asyncio.Task[None]] = {}
         self._places: Counter[Hashable] = Counter()  # by group: how many of its keys work
+        self._aside: set[K] = set()  # they work, and take no place
         self._again: dict[K, bool] = {}  # woken while it worked; the value is `eager`
         self._lines: defaultdict[Hashable, dict[K, bool]] = defaultdict(dict)  # by group: no place was free
         self._closed = False
@@ -61,17 +62,34 @@ class WorkQueue(Generic[K]):
         """Put a working key at the end of the queue: it may have more to do."""
         self._again.setdefault(key, False)
 
+    def set_aside(self, key: K) -> None:
+        """Give the place of a working key to another one: it stands still for now."""
+        if key in self._working and key not in self._aside:
+            self._aside.add(key)
+            self._places[self._group(key)] -= 1
+            self._advance(self._group(key))
+
+    def take_back(self, key: K) -> None:
+        """Let a key that was set aside take a place again, even above the limit."""
+        if key in self._aside:
+            self._aside.remove(key)
+            self._places[self._group(key)] += 1
+
     def _finished(self, key: K, task: asyncio.Task[None]) -> None:
         group = self._group(key)
         del self._working[key]
+        self.take_back(key)
         self._places[group] -= 1
         if not task.cancelled() and task.exception() is not None:
             log.error("Work was not finished.", exc_info=task.exception(), extra={"action": "work"})
         eager = self._again.pop(key, None)
         if eager is not None:
             self._lines[group][key] = eager
-        if not self._closed:
-            self.left(key)
+        try:
+            if not self._closed:
+                self.left(key)
+        except Exception:  # the others must go on
+            log.exception("What follows the work failed.", extra={"action": "work"})
         self._advance(group)
 
     def _advance(self, group: Hashable) -> None:

@@ -13,15 +13,17 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from typing import Any
 
 from .. import __version__
+from ..agents import process_control
 from ..api.auth import Authenticator
 from ..api.context import Context
 from ..api.dispatch import Dispatcher
 from ..api.policy import Policy
-from ..core import clock
+from ..core import bounded_calls, clock
 from ..core.errors import BadConfig, HibossError, HomeUnusable
 from ..core.paths import Home
 from ..core.settings import Configuration, Setting
@@ -63,9 +65,11 @@ class Daemon:
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
+            router.clean_up()
             self.wiring = Wiring(store, self.home, self.settings, router)
             auth = Authenticator(store, policy, self.wiring.presence)
             self.wiring.runner.on_token_ended = auth.forget
+            self.wiring.scheduler.may_send = auth.check_may_send
             context = Context(
                 home=self.home,
                 configuration=self.configuration,
@@ -143,6 +147,7 @@ def _usable(home: Home) -> Iterator[None]:
 
 async def serve(home: Home, ready: int | None) -> None:
     """Build the daemon, open the doors, wait for the stop, close everything in reverse."""
+    process_control.unmark()  # it may have been started inside a run, perhaps of another home
     daemon = Daemon(home, Configuration(home.config, os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -159,6 +164,24 @@ async def serve(home: Home, ready: int | None) -> None:
         await daemon.stopping.wait()
     finally:
         await daemon.close()
+
+
+def run(main: Coroutine[Any, Any, None]) -> bool:
+    """Run a coroutine like asyncio.run, but do not wait for ever for tasks that ignore their cancellation.
+
+    Return whether some are left. The process must then end without them.
+    """
+    loop = asyncio.new_event_loop()
+    left: set[asyncio.Task[Any]] = set()
+    try:
+        loop.run_until_complete(main)
+    finally:
+        left = loop.run_until_complete(bounded_calls.end(asyncio.all_tasks(loop), "A task"))
+        if not left:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+    return bool(left)
 
 
 async def once(home: Home, line: bytes) -> bytes:

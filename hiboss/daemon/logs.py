@@ -15,17 +15,19 @@ from ..core.settings import Settings
 # Sentences quote texts of others: control characters must not start a new line or control a terminal.
 _ESCAPES = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
+LONGEST_LINE = 10_000  # characters; a text of others may have megabytes
+
 
 class _LineFormatter(logging.Formatter):
     """Formats one line: time, level, action, sentence; then a traceback if there is one. Redacts secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         action = getattr(record, "action", record.name.removeprefix("hiboss."))
-        sentence = record.getMessage().translate(_ESCAPES)
+        sentence = record.getMessage()[:LONGEST_LINE].translate(_ESCAPES)
         text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {sentence}"
         if record.exc_info:
             for line in self.formatException(record.exc_info).split("\n"):
-                text += f"\n  {line.translate(_ESCAPES)}"
+                text += f"\n  {line[:LONGEST_LINE].translate(_ESCAPES)}"
         return redact(text)
 
 

@@ -178,10 +178,12 @@ def note_process(tx: Tx, run: int, pid: int, started: str | None) -> None:
     tx.execute("UPDATE run SET pid = ?, pid_started = ? WHERE id = ?", (pid, started, run))
 
 
-def note_pause(tx: Tx, run: int, now: int) -> None:
-    tx.execute(
+def note_pause(tx: Tx, run: int, now: int) -> bool:
+    """Record a pause; return False if the run has ended."""
+    changed = tx.execute(
         "UPDATE run SET paused_at = ? WHERE id = ? AND status = 'running' AND paused_at IS NULL", (now, run)
     )
+    return changed.rowcount > 0
 
 
 def note_resume(tx: Tx, run: int, now: int) -> None:

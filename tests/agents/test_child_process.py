@@ -16,7 +16,7 @@ import pytest
 from hiboss.agents import child_process, process_control
 from hiboss.agents.child_process import Process, ProcessResult
 from hiboss.agents.process_control import MARK
-from tests.support.shell_agents import SLEEP, STUBBORN, Program
+from tests.support.shell_agents import ESCAPES, SLEEP, STUBBORN, Program, has_ended
 
 SECONDS = 30.0  # a limit for what must end; not an assertion about speed
 
@@ -284,13 +284,67 @@ def test_who_left_the_session_of_a_program_that_must_be_ended_ends_too(program: 
     tell(story())
 
 
-def test_who_left_the_session_of_a_program_that_ends_by_itself_may_stay(program: Program) -> None:
+@pytest.mark.parametrize("how", ["cancelled", "flooding", "by itself"])
+def test_a_child_that_left_its_session_with_an_emptied_environment_ends_with_its_program(
+    program: Program, how: str
+) -> None:
+    async def story() -> None:
+        last = {"cancelled": SLEEP, "flooding": "exec yes flood", "by itself": "echo done"}[how]
+        program.does(f'{ESCAPES}while [ ! -e "$D/go" ]; do sleep 0.01; done\n{last}')
+        under_way = await Hand(program).begin()
+        await until(lambda: lines(program, "escaped"))
+        child = program.escaped
+        try:
+            assert os.getsid(child.pid) != program.pids[0] and MARK not in child.environ()
+            program.let_go()
+            if how == "cancelled":
+                under_way.cancel()
+            await asyncio.wait([under_way])
+            assert has_ended(child)
+        finally:
+            process_control.signal_all([child.pid], signal.SIGKILL)
+
+    tell(story())
+
+
+def test_who_left_the_session_of_a_program_that_ends_by_itself_ends_too(program: Program) -> None:
     async def story() -> None:
         program.does(f"setsid {SLEEP} >/dev/null 2>&1 &\nsleep 0.2\necho done")
-        hand = Hand(program)
-        assert (await hand.ends()).status == 0
-        [stayed] = carriers(program)
-        os.kill(stayed, signal.SIGKILL)
+        assert (await Hand(program).ends()).status == 0
+        assert carriers(program) == []
+
+    tell(story())
+
+
+def test_who_left_the_session_and_takes_the_mark_off_may_stay(program: Program) -> None:
+    """The way to leave a server running on purpose."""
+
+    async def story() -> None:
+        program.does(
+            f'HIBOSS_RUN= setsid {SLEEP} >/dev/null 2>&1 &\necho $! > "$D/server"\nsleep 0.2\necho done'
+        )
+        assert (await Hand(program).ends()).status == 0
+        server = psutil.Process(int(lines(program, "server")[0]))
+        assert not has_ended(server)
+        server.kill()
+
+    tell(story())
+
+
+def test_programs_started_at_the_same_time_are_told_apart(program: Program, tmp_path: Path) -> None:
+    async def story() -> None:
+        others = [Program(tmp_path / f"other {number}") for number in range(6)]
+        for one in (program, *others):
+            one.does(f"{ESCAPES}{SLEEP}")
+        hands = [Hand(one) for one in (program, *others)]
+        runs = await asyncio.gather(*(hand.begin() for hand in hands))
+        await until(lambda: all(lines(hand.program, "escaped") for hand in hands))
+        children = [hand.program.escaped for hand in hands]
+        for run, child in zip(runs, children, strict=True):
+            assert not has_ended(child)
+            run.cancel()
+            await asyncio.wait([run])
+            assert has_ended(child)
 
     tell(story())
 
@@ -409,7 +463,7 @@ def test_where_there_is_no_proc_a_group_ends_as_a_whole(
             elsewhere.setattr(process_control, "PROC", str(tmp_path / "none"))
             assert process_control.members(hand.pid) == [-hand.pid]
             assert process_control.started_at(hand.pid) is None
-            process_control.stop_all(hand.pid)
+            process_control.stop(process_control.RunProcesses(frozenset({hand.pid})))
             under_way.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await under_way

@@ -9,8 +9,10 @@ import psutil
 import pytest
 
 from hiboss.agents import process_control
+from hiboss.core.errors import NotRunning
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import (
     Boss,
@@ -30,7 +32,7 @@ IDLE = 1.0
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    settings = {"parallel_runs": PARALLEL, "finish_seconds": 0.1}
+    settings = {"parallel_runs": PARALLEL, "finish_seconds": 0.1, "lock_wait_seconds": 0.5}
     with daemon_with(tmp_path_factory.mktemp("d"), **settings) as running:
         yield running
         running.check()
@@ -278,6 +280,88 @@ def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None
     ada.call("run.cancel", id=run)
     assert worker.settled()["status"] == "cancelled"
     assert_idle(worker.daemon)
+
+
+def test_a_halted_run_stands_still_with_those_who_left_its_session(ada: Boss, worker: Worker) -> None:
+    worker.program.does(f'setsid env -i /bin/sleep 1000 & echo $! > "$D/left"\n{LIVELY}')
+    ada.tell(worker)
+    run = worker.under_way()["id"]
+    wait_until((worker.program.directory / "left").exists)
+    left = psutil.Process(int((worker.program.directory / "left").read_text()))
+    ada.call("run.pause", id=run)
+    assert left.status() == psutil.STATUS_STOPPED
+    ada.call("run.resume", id=run)
+    assert left.status() != psutil.STATUS_STOPPED
+    worker.program.let_go()
+    assert worker.settled()["status"] == "completed"
+    assert not psutil.pid_exists(left.pid) or left.status() == psutil.STATUS_ZOMBIE
+    assert_idle(worker.daemon, worker.program)
+
+
+def test_a_pause_that_cannot_be_recorded_stops_nothing(ada: Boss, worker: Worker) -> None:
+    """A run must not stand still when nobody can see why, or when the caller was not allowed to pause it."""
+    worker.program.does(LIVELY)
+    ada.tell(worker)
+    run = worker.under_way()["id"]
+    with worker.daemon.database() as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert ada.refusal("run.pause", id=run) == "store_locked"
+        assert psutil.STATUS_STOPPED not in states(worker, run)
+    assert ada.call("run.pause", id=run)["changed"] is True
+    with worker.daemon.database() as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert ada.refusal("run.resume", id=run) == "store_locked"
+        assert set(states(worker, run)) == {psutil.STATUS_STOPPED}
+    assert ada.call("run.resume", id=run)["changed"] is True
+    worker.program.let_go()
+    assert worker.settled()["status"] == "completed"
+    assert_idle(worker.daemon, worker.program)
+
+
+def test_halted_runs_take_no_place_from_others(ada: Boss, daemon: RunningDaemon, tmp_path: Path) -> None:
+    halted = [Worker(daemon, tmp_path) for _ in range(PARALLEL)]
+    for one in halted:
+        one.program.does(LIVELY)
+        ada.tell(one)
+        ada.call("run.pause", id=one.under_way()["id"])
+    others = [Worker(daemon, tmp_path) for _ in range(PARALLEL + 1)]
+    numbers = [ada.tell(one) for one in others]
+    for one, number in zip(others, numbers, strict=True):
+        eventually(lambda one=one, number=number: one.answers_to(number), ["done"])
+    for one in halted:
+        ada.call("run.resume", id=one.runs()[0]["id"])
+        one.program.let_go()
+        assert one.settled()["status"] == "completed"
+    for one in others:  # as many places as before
+        one.program.does(LIVELY)
+        ada.tell(one)
+    wait_until(lambda: len(running(daemon)) == PARALLEL)
+    for one in others:
+        one.program.let_go()
+    for one in others:
+        one.settled(2)
+    assert_idle(daemon, *(one.program for one in (*halted, *others)))
+    end_all(daemon)
+
+
+@frozen(at=None, quiet=False, provider_modules="tests.support.extra_providers")
+async def test_a_cancel_during_the_settle_does_not_claim_a_run_that_completes(
+    daemon: InProcessDaemon,
+) -> None:
+    workspace = Path(daemon.home.path).parent / "workspace"
+    workspace.mkdir()
+    await daemon.ask("agent.set", name="nex", provider="late", workspace=str(workspace))
+    await daemon.send("agent:nex", who="boss", from_="user:boss")
+    runner, writer = daemon.daemon.wiring.runner, daemon.daemon.wiring._store._writer
+    await daemon.until(lambda: runner.execution(1) is not None)
+    with daemon.locked():
+        before = writer._submitted
+        (workspace / "go").touch()
+        await daemon.until(lambda: writer._submitted > before)
+        with pytest.raises(NotRunning, match="about to end"):
+            await daemon.ask("run.cancel", id="r1")
+    await daemon.until(lambda: runner.execution(1) is None)
+    assert (await daemon.ask("run.get", id="r1"))["run"]["status"] == "completed"
 
 
 # --- many ----------------------------------------------------------------------------

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from hiboss.agents.live_output import CHARACTERS, PARTS, LiveOutput
 from hiboss.agents.run_execution import Execution, Limits, Outcome
-from hiboss.core.contracts.provider import Answer, OnProgress, OnStart, Progress, Provider, TurnInput, Usage
+from hiboss.core.contracts.failures import LaneError, TurnError
+from hiboss.core.contracts.provider import (
+    Answer,
+    OnProgress,
+    OnStart,
+    Progress,
+    Provider,
+    Reminder,
+    TurnInput,
+    Usage,
+)
 from hiboss.store.run_start import Turn
 
 NONSENSE = [2**70, -1, "many", 1.5, True, float("nan"), float("inf"), [3]]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Without logs: pytest cannot show some of these texts, and the others are long."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 class Reporting:
@@ -25,20 +47,28 @@ class Reporting:
     async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Any:
         for part in self._progress:
             on_progress(part)
+        if isinstance(self._answer, BaseException):
+            raise self._answer
         return self._answer
 
 
 def run(progress: list[Progress], answer: Any) -> tuple[Outcome, Execution]:
     async def story() -> tuple[Outcome, Execution]:
         async def prepare() -> tuple[TurnInput, Provider]:
-            return cast(TurnInput, None), cast(Provider, Reporting(progress, answer))
+            return cast(TurnInput, SimpleNamespace(delivery="mark")), cast(
+                Provider, Reporting(progress, answer)
+            )
 
         async def store_pid(pid: int) -> None:
             raise AssertionError("it has no process")
 
         limits = Limits(idle_seconds=30, total_seconds=30, text_bytes=1000)
         execution = Execution(
-            cast(Turn, None), limits, prepare=prepare, store_pid=store_pid, on_output=lambda: None
+            cast(Turn, SimpleNamespace(run=1)),
+            limits,
+            prepare=prepare,
+            store_pid=store_pid,
+            on_output=lambda: None,
         )
         return await execution.run(), execution
 
@@ -81,5 +111,87 @@ def test_what_is_no_answer_is_a_failure_of_the_provider(answer: Any) -> None:
 def test_half_a_character_in_live_output_is_replaced(kind: str) -> None:
     _, execution = run([Progress(kind, "grep \ud83d for it")], Answer(text="x"))
     [part] = execution.live_output.after(0)[0]
-    assert part.text == "grep ? for it"
+    assert part.text == "grep \ufffd for it"
     part.text.encode()
+
+
+# --- brothers: everything else a provider gives ----------------------------------------
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        None,
+        [Reminder("x", 5)],
+        (5,),
+        (("x", 5),),
+        (Reminder(cast(str, 5), 5),),
+        (Reminder("x", cast(int, "soon")),),
+        (Reminder("x", cast(int, float("nan"))),),
+        (Reminder("x", -1),),
+        (Reminder("x", 2**70),),
+        (Reminder("x", 2**52),),  # after the year 9999, which no date can show
+    ],
+    ids=repr,
+)
+def test_reminders_that_are_none_are_a_failure_of_the_provider(later: Any) -> None:
+    outcome, _ = run([], Answer(text="hello", later=later))
+    assert outcome.answer is None and outcome.failure is not None
+    assert outcome.failure.kind == "provider_failed"
+
+
+@pytest.mark.parametrize(
+    "note", [5, b"x", "half \ud83d", "nul \x00", "long" * 25_000_000], ids=lambda one: repr(one)[:20]
+)
+def test_a_note_of_any_kind_can_be_stored(note: Any) -> None:
+    outcome, _ = run([], Answer(text="hello", note=note))
+    assert outcome.answer is not None and isinstance(outcome.answer.note, str)
+    assert storable(outcome.answer.note)
+
+
+TEXTS = [5, None, b"x", "half \ud83d", "nul \x00", "long" * 25_000_000]
+
+
+@pytest.mark.parametrize("kind", [TurnError, LaneError, RuntimeError])
+@pytest.mark.parametrize("text", TEXTS, ids=lambda one: repr(one)[:20])
+def test_an_error_with_a_text_of_any_kind_can_be_stored(kind: type[Exception], text: Any) -> None:
+    outcome, _ = run([], kind(text) if kind is RuntimeError else kind(text, text))
+    assert outcome.failure is not None and outcome.of_lane is (kind is LaneError)
+    assert storable(outcome.failure.kind) and storable(outcome.failure.text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [*NONSENSE[:3], "soon", True, float("nan"), float("inf"), 10**400],
+    ids=lambda one: repr(one)[:20],
+)
+def test_a_time_to_wait_that_is_no_amount_is_left_out(value: Any) -> None:
+    outcome, _ = run([], LaneError("busy", "later", value))
+    assert outcome.of_lane and outcome.retry_after is None
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()], ids=repr
+)
+def test_a_provider_that_ends_its_program_ends_its_turn_only(error: BaseException) -> None:
+    outcome, _ = run([], error)
+    assert outcome.failure is not None and outcome.failure.kind == "provider_failed"
+
+
+def storable(text: str) -> bool:
+    text.encode()
+    return "\x00" not in text and len(text) <= 5_000
+
+
+def test_of_live_output_only_so_much_is_kept() -> None:
+    told: list[int] = []
+    kept = LiveOutput(lambda: told.append(1))
+    kept.add(Progress("delta", "a" * 3 * CHARACTERS))
+    kept.add(Progress("delta", "b"))
+    parts, position = kept.after(0)
+    assert ([part.text for part in parts], position) == (["b"], 2)
+    for number in range(PARTS + 1):
+        kept.add(Progress("delta", f"{number}"))
+    parts, position = kept.after(0)
+    assert (len(parts) <= PARTS, parts[-1].text, position) == (True, f"{PARTS}", PARTS + 3)
+    assert kept.after(position) == ([], position)

@@ -15,12 +15,14 @@ from tests.store.test_full_disk import DISKS, FileLimit
 from tests.support.daemons import can_mount, mount, started, unmount, wait_until
 from tests.support.parties import Party
 from tests.support.shell_agents import (
+    ESCAPES,
     Boss,
     Run,
     Worker,
     assert_idle,
     end_all,
     eventually,
+    has_ended,
     held,
     limits,
     rows,
@@ -208,6 +210,28 @@ def test_children_left_behind_end_with_their_run(ada: Boss, worker: Worker) -> N
     assert worker.answers_to(number) == ["all set"]
     assert_idle(worker.daemon, worker.program)
     goes_on(ada, worker)
+
+
+@pytest.mark.parametrize("how", ["ends", "is cancelled", "reaches its limit"])
+def test_a_child_that_left_its_session_with_an_emptied_environment_ends_when_its_run(
+    ada: Boss, worker: Worker, how: str
+) -> None:
+    worker.program.does(f'{ESCAPES}while [ ! -e "$D/go" ]; do sleep 0.02; done\necho done')
+    idle = 0.5 if how == "reaches its limit" else 100
+    with limits(worker.daemon, idle_seconds=idle):
+        ada.tell(worker)
+        run = worker.under_way()
+        child = worker.program.escaped
+        if how == "ends":
+            assert not has_ended(child)
+            worker.program.let_go()
+        if how == "is cancelled":
+            ada.call("run.cancel", id=run["id"])
+        ended = worker.settled()
+    wanted = {"ends": "completed", "is cancelled": "cancelled", "reaches its limit": "failed"}
+    assert ended["status"] == wanted[how]
+    assert has_ended(child)
+    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_program_that_does_not_read_its_turn_may_answer(ada: Boss, worker: Worker) -> None:

@@ -15,7 +15,17 @@ from hiboss.cli.daemon_process import holder
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, set_up, wait_until
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, left_behind, rows, running
+from tests.support.shell_agents import (
+    ESCAPES,
+    Boss,
+    Worker,
+    assert_idle,
+    eventually,
+    has_ended,
+    left_behind,
+    rows,
+    running,
+)
 
 
 @pytest.fixture
@@ -104,6 +114,23 @@ def test_a_daemon_killed_during_runs_leaves_processes_which_the_next_one_ends(
     runs = worker.runs()
     assert [run["status"] for run in runs] == ["interrupted", "completed"]
     assert runs[0]["error"] == "the daemon ended during the run; its envelopes are redelivered"
+    assert_idle(own, worker.program)
+
+
+def test_a_child_that_left_its_session_with_an_emptied_environment_is_ended_by_the_next_daemon(
+    own: RunningDaemon, tmp_path: Path
+) -> None:
+    ada, worker = Boss(own), Worker(own, tmp_path)
+    worker.program.does(f"{ESCAPES}exec sleep 1000")
+    number = ada.tell(worker)
+    worker.under_way()
+    child = worker.program.escaped
+    own.kill()
+    assert not has_ended(child)
+    worker.program.answers("again")
+    restarted(own)
+    eventually(lambda: worker.answers_to(number), ["again"])
+    assert has_ended(child)
     assert_idle(own, worker.program)
 
 

@@ -28,6 +28,10 @@ Run = dict[str, Any]
 
 SLEEP = "sleep 1000"
 STUBBORN = "(trap '' INT TERM; exec sleep 1000)"
+# Forks twice, in a session of its own and without an environment, like a daemon; its pid is in `escaped`.
+ESCAPES = """setsid env -i /bin/sh -c '/bin/sleep 1000 </dev/null >/dev/null 2>&1 &
+echo $! > "$0/new" && /bin/mv "$0/new" "$0/escaped"' "$D"
+"""
 
 
 class Program:
@@ -110,6 +114,13 @@ class Program:
         """The pid of each turn, in order."""
         file = self.directory / "turns"
         return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    @property
+    def escaped(self) -> psutil.Process:
+        """The child that ESCAPES has started; wait for it."""
+        file = self.directory / "escaped"
+        wait_until(file.exists)
+        return psutil.Process(int(file.read_text()))
 
     @property
     def given(self) -> str:
@@ -209,6 +220,10 @@ def _is_of(process: psutil.Process, daemon: RunningDaemon, pids: set[int]) -> bo
     except (psutil.Error, OSError):
         return False
     return "HIBOSS_RUN" in environment and environment.get("HIBOSS_HOME") == daemon.home.path
+
+
+def has_ended(process: psutil.Process) -> bool:
+    return not _alive(process)
 
 
 def _alive(process: psutil.Process) -> bool:
