@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -19,6 +20,7 @@ _RELATIVE = re.compile(r"([+-])((?:[0-9]{1,9}[YMDhms])+)")
 _PART = re.compile(r"([0-9]+)([YMDhms])")
 _CALENDAR = {"Y": "years", "M": "months", "D": "days"}
 _ELAPSED = {"h": "hours", "m": "minutes", "s": "seconds"}
+_NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS: its monotonic clock also sleeps
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,6 +28,23 @@ def now() -> int:
     """Return the milliseconds since 1970. Call it on the event loop's thread and pass the value on."""
     # datetime and not time.time(): freezegun does not freeze the latter on some threads.
     return to_ms(datetime.now(UTC))
+
+
+def elapsed() -> int:
+    """Return milliseconds of a clock that nobody sets; it also runs while the machine sleeps.
+
+    Only differences mean something. The difference to `now` changes when somebody sets the clock.
+    """
+    return time.clock_gettime_ns(_NEVER_SET) // 1_000_000
+
+
+def machine_boot() -> str:
+    """Return what identifies this boot of the machine, since which `elapsed` counts; '' if unknown."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def to_ms(moment: datetime) -> int:

@@ -20,13 +20,15 @@ from ..core import clock
 from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import lanes, overdue
+from ..store import overdue
 from ..store.overdue import Woken
+from ..store.schedule_firing import MaySend
 from ..store.store import Store
+from .clock_watch import ClockWatch
 
 log = logging.getLogger(__name__)
 RETRY_MS = 1_000  # after the store could not be used
-STEP_MS = 1_000  # a clock that goes back by more was set, not adjusted
+CLOCK_SECONDS = 1.0  # how often to see whether somebody set the clock
 
 
 class Scheduler:
@@ -43,12 +45,14 @@ class Scheduler:
         self._settings = settings
         self._on_wake = on_wake
         self._on_heartbeat = on_heartbeat
+        self.may_send: MaySend = lambda tx, owner: None  # set in hiboss/daemon/lifecycle.py
         self._timer_at: int | None = None  # when the job runs; milliseconds UTC
-        self._last_look = 0  # when the store was last asked; milliseconds UTC
+        self._clock_watch = ClockWatch(store)
         self._look = asyncio.Event()
         self._busy = False
         self._loop_task: asyncio.Task[None] | None = None
         self._heartbeat_task: asyncio.Task[None] | None = None
+        self._clock_task: asyncio.Task[None] | None = None
         self._jobs = AsyncIOScheduler(
             timezone=UTC,
             # No grace time: an overdue job runs at once. Many instances: a job that is set again while
@@ -65,14 +69,18 @@ class Scheduler:
         self._jobs.start()
         self._loop_task = asyncio.create_task(self._loop())
         self._heartbeat_task = asyncio.create_task(self._heartbeat())
+        self._clock_task = asyncio.create_task(self._watch_clock())
         self._look.set()  # what became due while no daemon ran
 
     async def close(self) -> None:
-        if self._loop_task is not None and self._heartbeat_task is not None:
+        tasks = [
+            task for task in (self._loop_task, self._heartbeat_task, self._clock_task) if task is not None
+        ]
+        if tasks:
             self._jobs.shutdown(wait=False)
-            self._loop_task.cancel()
-            self._heartbeat_task.cancel()
-            await asyncio.gather(self._loop_task, self._heartbeat_task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def nudge(self, at: int) -> None:
         """Set the timer to `at` (milliseconds UTC), unless it is set to an earlier time."""
@@ -89,16 +97,23 @@ class Scheduler:
         # job would run for a day; set forward, every missed heartbeat would be counted.
         while True:
             await asyncio.sleep(self._settings.heartbeat_seconds)
-            self.wakeup()
             try:
+                self.wakeup()
                 if self._on_heartbeat is not None:
                     await self._on_heartbeat()
-            except HibossError as error:
+            except Exception as error:  # whatever it is, the next heartbeat must come
                 log.error(
                     "A task of the heartbeat failed and is repeated at the next one: %s",
                     error,
+                    exc_info=None if isinstance(error, HibossError) else error,
                     extra={"action": "wake"},
                 )
+
+    async def _watch_clock(self) -> None:
+        while True:
+            await asyncio.sleep(CLOCK_SECONDS)
+            if self._clock_watch.was_set():
+                self.wakeup()
 
     async def settle(self) -> None:
         """Return when nothing is overdue any more. For tests that move the clock."""
@@ -132,23 +147,16 @@ class Scheduler:
                 self.nudge(clock.now() + RETRY_MS)
             self._busy = False
 
-    async def _reopen_after_step(self, now: int) -> None:
-        """After the clock was set back: reopen waiting lanes, which would wait longer by that time."""
-        before, self._last_look = self._last_look, now
-        if now < before - STEP_MS:
-            found = await self._store.write(lambda tx: lanes.reopen_after_clock_change(tx, now))
-            self._on_wake(Woken(lanes=set(found)))
-
     async def catch_up(self) -> None:
         """Wake everything that is overdue, then set the timer for what comes next."""
-        await self._reopen_after_step(clock.now())
+        await self._clock_watch.look()
         while True:
             now = clock.now()
             nearest = self._store.read(overdue.next_wake)
             if nearest is None or nearest > now:
                 break
             crashpoint(ARRIVING)
-            woken = await self._store.write(lambda tx: overdue.wake(tx, now))  # noqa: B023 - awaited here
+            woken = await self._store.write(lambda tx: overdue.wake(tx, now, may_send=self.may_send))  # noqa: B023 - awaited here
             crashpoint(ARRIVED)
             self._on_wake(woken)
         if nearest is not None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ..core.contracts.failures import Failure
 from ..core.envelope import Box, Lane, Priority, Status, Waits
 from ..core.errors import NotFound, TooLate
-from .connection import Row
+from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow, visible
 from .group_commit import Tx
 from .writer_cache import LiveAddress
@@ -152,6 +152,30 @@ def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
         """,
         (tx.cache.next_arrived() if arrives_again else None, number),
     )
+
+
+def timed_waits(connection: Connection, since: int) -> list[tuple[int, int]]:
+    """Return id and end of the leases and retries that end after a moment. It may take long."""
+    rows = connection.execute(
+        """
+        SELECT id, wait_until FROM envelope INDEXED BY envelope_wake
+        WHERE wake_at IS NOT NULL AND wake_at >= ? AND waits IN (?, ?)
+        """,
+        (since, int(Waits.RETRY), int(Waits.LEASE)),
+    ).fetchall()
+    return [(row["id"], row["wait_until"]) for row in rows]
+
+
+def move_waits(tx: Tx, waits: Iterable[tuple[int, int]], step: int) -> None:
+    """Move the ends of these waits; not of one that changed since it was read."""
+    for number, until in waits:
+        tx.execute(
+            """
+            UPDATE envelope SET wait_until = wait_until + ?
+            WHERE id = ? AND wait_until = ? AND waits IN (?, ?)
+            """,
+            (step, number, until, int(Waits.RETRY), int(Waits.LEASE)),
+        )
 
 
 # --- after a hand-over ---------------------------------------------------------------

@@ -19,11 +19,13 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from freezegun import freeze_time
 from freezegun.api import FrozenDateTimeFactory
 
 from ..cli.daemon_process import call_once
+from ..core import clock
 from ..core.paths import Home
 from ..core.settings import Configuration
 from ..daemon.lifecycle import Daemon
@@ -36,13 +38,17 @@ REAL_SECONDS = 60.0  # a limit for every wait, by the real clock
 class FrozenDaemon:
     """A daemon in this process, opened and closed by the test. `clock` is freezegun's; None: the real one."""
 
-    def __init__(self, home: Home, clock: FrozenDateTimeFactory | None, env: dict[str, str]) -> None:
+    def __init__(self, home: Home, frozen: FrozenDateTimeFactory | None, env: dict[str, str]) -> None:
         self.home = home
-        self.clock = clock
+        self.clock = frozen
         self._env = env
+        self._set_by = timedelta()  # the sum of all changes of the clock by hand
+        self._own_clock = patch.multiple(clock, elapsed=self._elapsed, machine_boot=lambda: "frozen")
         self.daemon: Daemon
 
     async def open(self) -> None:
+        if self.clock is not None:
+            self._own_clock.start()
         self.daemon = Daemon(self.home, Configuration(self.home.config, self._env))
         await self.daemon.build()
         await self.daemon.begin()
@@ -52,6 +58,8 @@ class FrozenDaemon:
             await self.daemon.close()
         finally:
             _close_logs()
+            if self.clock is not None:
+                self._own_clock.stop()
 
     async def restart(self, **closed_for: float) -> None:
         """Close, let time pass, and open again; what is overdue then has arrived when this returns."""
@@ -76,9 +84,22 @@ class FrozenDaemon:
         return self.daemon.wiring.scheduler
 
     def tick(self, **by: float) -> None:
-        """Move the clock forwards or backwards (`hours=2`, `days=-1`). The daemon is not told."""
+        """Let time pass (`hours=2`), or set the clock back (`days=-1`). The daemon is not told."""
+        assert self.clock is not None
+        step = timedelta(**by)
+        self.clock.tick(step)
+        if step < timedelta():
+            self._set_by += step
+
+    def set_clock(self, **by: float) -> None:
+        """Set the clock forwards or back, while no time passes. The daemon is not told."""
         assert self.clock is not None
         self.clock.tick(timedelta(**by))
+        self._set_by += timedelta(**by)
+
+    def _elapsed(self) -> int:
+        """Stands in for `clock.elapsed`: the time that has passed, without what the clock was set by."""
+        return clock.now() - self._set_by // timedelta(milliseconds=1)
 
     async def move(self, **by: float) -> None:
         """Move the clock, wake the scheduler, and wait until all that is overdue was woken."""
@@ -107,9 +128,9 @@ async def frozen_daemon(
     if set_up:
         facts = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
         await asyncio.to_thread(call_once, home, "setup.execute", facts)
-    with own_logs(), freeze_time(at, real_asyncio=True) as clock:
-        assert isinstance(clock, FrozenDateTimeFactory)
-        daemon = FrozenDaemon(home, clock, env)
+    with own_logs(), freeze_time(at, real_asyncio=True) as frozen:
+        assert isinstance(frozen, FrozenDateTimeFactory)
+        daemon = FrozenDaemon(home, frozen, env)
         await daemon.open()
         try:
             yield daemon
