@@ -167,7 +167,7 @@ def _accepting(directory: Path, rounds: int, chance: random.Random, counts: Coun
 
 
 def _delivering(directory: Path, rounds: int, chance: random.Random, books: Books) -> None:
-    office = Office(directory, chance.randrange(2**32), at_work=True)
+    office = Office(directory, chance.randrange(2**32), at_work=True, rough=True)
     most = {**MOST_PASSES, **OF_RUNS}
     try:
         for _ in range(rounds):
@@ -176,7 +176,7 @@ def _delivering(directory: Path, rounds: int, chance: random.Random, books: Book
             office.round(f"{point}:{passes}" if point else None)
         office.finish()
     finally:
-        office.post.daemon.stop()
+        office.close()
         books.add(office.books)
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,8 @@ Row = dict[str, Any]
 class Post:
     """The home, its daemon, and the directories of its platforms."""
 
-    def __init__(self, directory: Path, chunk: int = CHUNK) -> None:
+    def __init__(self, directory: Path, chunk: int = CHUNK, **env: str) -> None:
+        self._env = {**MODULES, **env}
         self.pigeon = directory / "pigeon"
         self.tray = directory / "tray"
         (self.pigeon / "inbox").mkdir(parents=True)
@@ -50,7 +51,7 @@ class Post:
         crash = {"HIBOSS_CRASH_AT": crash_at} if crash_at else {}
         self._posted_before = len(self.posts())
         try:
-            self.daemon.start(**MODULES, **crash, **env)
+            self.daemon.start(**{**self._env, **crash, **env})
         except DaemonUnreachable:
             if crash_at is None:
                 raise
@@ -146,6 +147,7 @@ class Post:
             SELECT e.id, a.name, e.waits, e.wake_at, e.held_by FROM envelope e
             JOIN address a ON a.id = e.recipient
             WHERE e.status = 0 AND (a.kind = 'channel' OR e.waits = 0 OR e.held_by IS NOT NULL)
+              AND a.name NOT LIKE 'rough:%'  -- its platform may ask to wait (soak_rough.py)
             """
         )
         return f"envelopes: {rows[:5]}" if rows else None
@@ -165,7 +167,7 @@ class Post:
                 if os.path.exists(self.daemon.home.database + ending):
                     shutil.copyfile(self.daemon.home.database + ending, copy + ending)
             with closing(sqlite3.connect(copy)) as connection:
-                noted = connection.execute(
+                recorded = connection.execute(
                     "SELECT 'e' || envelope, chunk FROM post WHERE posted_at IS NOT NULL"
                 ).fetchall()
                 held = connection.execute(
@@ -174,19 +176,31 @@ class Post:
                 arrived = connection.execute(
                     "SELECT 'e' || id FROM envelope WHERE arrived IS NOT NULL ORDER BY arrived"
                 ).fetchall()
+                told = connection.execute(
+                    """
+                    SELECT ifnull(a.name, b.adapter), l.not_before FROM lane l JOIN binding b ON b.id = l.binding
+                    LEFT JOIN address a ON a.id = l.address WHERE l.not_before IS NOT NULL
+                    """
+                ).fetchall()
         confirmed = {(one["id"], one["number"]) for one in self.posts()[self._posted_before :]}
         return Death(
-            window=frozenset(confirmed - set(noted)),
+            window=frozenset(confirmed - set(recorded)),
+            recorded=frozenset(recorded),
             held=frozenset(row[0] for row in held),
             arrived=tuple(row[0] for row in arrived),
+            told=dict(told),
         )
 
     def die(self, seconds: float = 30) -> Death:
         """Wait until a crash point has ended it, and look."""
+        self.wait_for_death(seconds)
+        return self.dead()
+
+    def wait_for_death(self, seconds: float = 30) -> None:
+        """Wait until a crash point has ended it; it may have been too early to be seen alive."""
         if self.daemon.process is not None:
             status = self.daemon.wait_for_death(seconds)
             assert status == -9, f"the daemon ended with {status}, not at its crash point"
-        return self.dead()
 
     def kill(self) -> Death:
         self.daemon.kill()
@@ -207,9 +221,11 @@ class Post:
 class Death:
     """What the daemon left behind when it died."""
 
-    window: frozenset[Chunk]  # confirmed by the platform since its start, and not noted
+    window: frozenset[Chunk]  # confirmed by the scripted platform since its start, and not recorded
+    recorded: frozenset[Chunk]  # as posted, on any platform
     held: frozenset[str]
     arrived: tuple[str, ...]  # in the order of arrival
+    told: Mapping[str, int]  # until when to wait, by the name of a channel, or of an adapter for its account
 
 
 def ignoring_death(post: Post, method: str, **params: Any) -> Any:

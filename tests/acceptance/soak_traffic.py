@@ -2,7 +2,8 @@
 
 Each round of `Office` lets it die (at a crash point, or at a random moment; sometimes once
 more while it recovers), starts it again, waits until all is quiet, and closes the books.
-With a workshop (soak_turns.py), agents take their turns meanwhile.
+`at_work`: agents take their turns meanwhile (soak_turns.py). `rough`: there is also a platform with
+rules of its own (soak_rough.py), and schedules (soak_schedules.py).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,10 @@ from hiboss.core.crashpoint import (
 )
 from tests.acceptance.soak_books import Books
 from tests.acceptance.soak_clients import Asked, Client, ask_again
-from tests.acceptance.soak_post import PLACES, Death, Post, ignoring_death
+from tests.acceptance.soak_post import MODULES, PLACES, Death, Post, ignoring_death
+from tests.acceptance.soak_rough import SENDERS as ROUGH_SENDERS
+from tests.acceptance.soak_rough import Rough
+from tests.acceptance.soak_schedules import Timetable
 from tests.acceptance.soak_turns import ASKERS, Workshop
 
 SENDERS = 4
@@ -52,6 +57,16 @@ MOST_PASSES = {
 }
 OF_RUNS = dict.fromkeys((RUN_BEGUN, RUN_STARTED, RUN_ANSWERED, RUN_SETTLED), 12)
 POINTS = tuple(MOST_PASSES)
+ROUGH = {
+    "HIBOSS_ADAPTERS_MODULES": f"{MODULES['HIBOSS_ADAPTERS_MODULES']},tests.acceptance.soak_adapter",
+    "PYTHONPATH": str(Path(__file__).parents[2]),
+    "HIBOSS_DELIVERY_POST_SECONDS": "1.5",  # its platform hangs on purpose
+}
+NOTICES = (
+    "Delivery to ",
+    "The account ",
+    "The adapter ",
+)  # of agent:system; the same words may come more than once
 
 
 class Sender(Client):
@@ -104,10 +119,11 @@ class Fetcher(threading.Thread):
 
 
 class Dropper(threading.Thread):
-    """Puts files into the folder and updates into the scripted inbox, good and broken ones."""
+    """Puts files into the folder and updates onto the platforms, good and broken ones."""
 
-    def __init__(self, post: Post, name: str, seed: int) -> None:
+    def __init__(self, post: Post, name: str, seed: int, rough: Rough | None) -> None:
         super().__init__()
+        self._rough = rough
         self.files: dict[str, str] = {}  # what the message must say, and where it came from
         self.broken: list[str] = []
         self.over = threading.Event()
@@ -120,6 +136,8 @@ class Dropper(threading.Thread):
         while not self.over.is_set() and number < 40:
             number += 1
             self._drop(f"{self._name}-{number}")
+            if self._rough is not None and self._chance.random() < 0.3:
+                self._rough.platform.came_in(f"update {self._name}-{number}")
             self.over.wait(self._chance.uniform(0.005, 0.05))
 
     def _drop(self, name: str) -> None:
@@ -140,10 +158,12 @@ class Dropper(threading.Thread):
 class Office:
     """A post office through many deaths of its daemon."""
 
-    def __init__(self, directory: Path, seed: int, *, at_work: bool = False) -> None:
+    def __init__(self, directory: Path, seed: int, *, at_work: bool = False, rough: bool = False) -> None:
         self.chance = random.Random(seed)
-        self.post = Post(directory)
+        self.post = Post(directory, **(ROUGH if rough else {}))
         self.books = Books()
+        self.rough = Rough(self.post, directory, self.chance.randrange(2**32)) if rough else None
+        self.timetable = Timetable(self.post) if rough else None
         self.workshop = Workshop(self.post, directory / "workshop") if at_work else None
         self.deaths: list[Death] = []
         self._rounds = 0
@@ -156,6 +176,8 @@ class Office:
         """Let it die under load, start it again, and look."""
         self._rounds += 1
         self.post.script(*self._script())
+        if self.rough is not None:
+            self.rough.platform.next_round()
         if crash_at is not None:
             self.post.daemon.stop()
             self.post.start(crash_at)
@@ -163,7 +185,7 @@ class Office:
         while self.chance.random() < 0.2:  # and once more, while it recovers
             self.post.start()
             time.sleep(self.chance.uniform(0, 0.2))
-            self._dies(self.post.kill(), "recovering")
+            self._dies(self._killed(), "recovering")
         self.post.start()
         self._ask_again(asked)
         self._quiet()
@@ -171,6 +193,11 @@ class Office:
 
     def finish(self) -> None:
         """Ada fetches all that is left; each exactly once, and labelled if she had it before."""
+        if self.timetable is not None:
+            self._note(self.timetable.faults())
+            self.timetable.end()
+        if self.rough is not None:
+            self.rough.drain()
         for envelope in self.post.empty_box():
             self._is_claimed(envelope)
             if envelope["id"] in self._acked:
@@ -185,6 +212,11 @@ class Office:
             self.books.fault(f"ada never got {left}")
         self._quiet(to_the_end=True)
         self._look(to_the_end=True)
+
+    def close(self) -> None:
+        self.post.daemon.stop()
+        if self.rough is not None:
+            self.rough.platform.close()
 
     def _quiet(self, *, to_the_end: bool = False) -> None:
         if self.workshop is not None:
@@ -205,12 +237,16 @@ class Office:
         if self.workshop is not None:
             senders += self.workshop.askers(name, [chance.randrange(2**32) for _ in range(ASKERS)])
         fetcher = Fetcher(self.post, chance.randrange(2**32))
-        dropper = Dropper(self.post, name, chance.randrange(2**32))
-        for thread in (*senders, fetcher, dropper):
+        dropper = Dropper(self.post, name, chance.randrange(2**32), self.rough)
+        others: list[threading.Thread] = [fetcher, dropper]
+        if self.rough is not None and self.timetable is not None:
+            senders += self.rough.senders(name, [chance.randrange(2**32) for _ in range(ROUGH_SENDERS)])
+            others.append(self.timetable.planner(name, chance.randrange(2**32)))
+        for thread in (*senders, *others):
             thread.start()
         self._death(crash_at, most_seconds)
         dropper.over.set()
-        for thread in (*senders, fetcher, dropper):
+        for thread in (*senders, *others):
             thread.join()
         for envelope in fetcher.claimed:
             self._is_claimed(envelope)
@@ -222,18 +258,35 @@ class Office:
     def _death(self, crash_at: str | None, most_seconds: float) -> None:
         if crash_at is not None:
             try:
-                return self._dies(self.post.die(2), crash_at.partition(":")[0])
+                return self._dies(self._died(), crash_at.partition(":")[0])
             except subprocess.TimeoutExpired:
                 pass  # too little came by there
         time.sleep(self.chance.uniform(0, most_seconds))
         if self.chance.random() < 0.1:
             return self._stops()
-        self._dies(self.post.kill(), "at random")
+        self._dies(self._killed(), "at random")
+
+    def _died(self) -> Death:
+        """Wait for a crash point. The platform reads what is on the way before the death is looked at."""
+        self.post.wait_for_death(2)
+        return self._what_is_left(killed=True)
+
+    def _killed(self) -> Death:
+        self.post.daemon.kill()
+        return self._what_is_left(killed=True)
+
+    def _what_is_left(self, *, killed: bool) -> Death:
+        if self.rough is not None:
+            self.rough.platform.daemon_ended()
+        death = self.post.dead()
+        if self.rough is not None:
+            self.rough.daemon_ended(death, killed=killed)
+        return death
 
     def _stops(self) -> None:
         """A clean end for once: nothing is in hand after it, and nothing comes twice for it."""
         self.post.daemon.stop()
-        death = self.post.dead()
+        death = self._what_is_left(killed=False)
         self.books.stops += 1
         if death.held or death.window:
             self.books.fault(f"in hand after a clean stop: {death.held | death.window}")
@@ -266,17 +319,33 @@ class Office:
             for fault in self.workshop.faults(to_the_end=to_the_end):
                 self.books.fault(fault)
             self.books.turns = self.workshop.turns
+        self._look_at_rough()
         self._files_are_messages()
         self._deferred_is_not_early()
         acked = self.post.rows("SELECT 'e' || id AS id FROM envelope WHERE acked_at IS NOT NULL")
         if missing := self._acked - {row["id"] for row in acked}:
             self.books.fault(f"acknowledged, and forgotten: {missing}")
         doubles = self.post.rows(
-            "SELECT text FROM message WHERE text <> '' AND run IS NULL GROUP BY text HAVING count(*) > 1"
+            """
+            SELECT text FROM message WHERE text <> '' AND run IS NULL AND text NOT LIKE 'tick %'
+            GROUP BY text HAVING count(*) > 1
+            """
         )
-        self.books.doubled_messages(
-            [row["text"] for row in doubles if not row["text"].startswith("Delivery to ")]
-        )
+        self.books.doubled_messages([row["text"] for row in doubles if not row["text"].startswith(NOTICES)])
+
+    def _look_at_rough(self) -> None:
+        if self.rough is None or self.timetable is None:
+            return
+        self._note(self.rough.faults())
+        self.books.figures = self.rough.figures()
+        self.books.figures.update(self.timetable.figures())
+        envelopes = self.post.rows("SELECT count(*) AS parked FROM envelope WHERE error_kind = 'crashed'")
+        self.books.figures["parked-after-crashes"] = envelopes[0]["parked"]
+
+    def _note(self, found: Iterable[tuple[str, str]]) -> None:
+        """Enter into the books what nothing explains."""
+        for kind, what in found:
+            {"lost": self.books.lose, "double": self.books.double}.get(kind, self.books.fault)(what)
 
     def _files_are_messages(self) -> None:
         for address in ("folder:tray", "scripted:pigeon"):

@@ -24,9 +24,12 @@ from tests.support.shell_agents import left_behind
 
 NAMES = ("echo", "lead", "shaky")
 ASKERS = 2
+PARKED_AFTER = 3  # crashes of the daemon in a row, with the same envelope in hand
 
 # A text is "ask KEY. WHAT"; what is made of it says "errand KEY." or "task KEY.".
 _HEARD = """
+TURN = re.sub(r"(?m)^> ?", "", TURN)  # the marks of hiboss before the lines of a text
+TEXTS = [re.sub(r"(?m)^> ?", "", one) for one in TEXTS]
 SENT = TURN.partition("\\nalready-sent:\\n")[2]
 KEYS = {what: re.findall(rf"(?m)^ask (\\S+)\\. {what}$", TURN) for what in ("task", "errand", "once", "child")}
 
@@ -186,7 +189,8 @@ class Workshop:
     def _envelopes(self, *, to_the_end: bool) -> list[str]:
         rows = self.post.rows(
             f"""
-            SELECT 'e' || e.id AS id, e.status, e.waits, e.handovers, e.error_text, count(r.id) AS runs,
+            SELECT 'e' || e.id AS id, e.status, e.waits, e.handovers, e.crashes, e.error_kind, e.error_text,
+                   count(r.id) AS runs,
                    ifnull(sum(r.status = 'completed'), 0) AS completed
             FROM envelope e JOIN address a ON a.id = e.recipient
             LEFT JOIN run_envelope x ON x.envelope = e.id LEFT JOIN run r ON r.id = x.run
@@ -198,7 +202,10 @@ class Workshop:
             if row["handovers"] != row["runs"]:
                 found.append(f"{row['id']} was handed over {row['handovers']} times, in {row['runs']} runs")
             waits = not to_the_end and row["status"] == 0
-            if (row["status"], row["completed"]) != (1, 1) and not waits:
+            parked = (row["status"], row["error_kind"], row["completed"]) == (2, "crashed", 0)
+            if parked and row["runs"] < PARKED_AFTER:
+                found.append(f"{row['id']} was parked too early: {row}")
+            if (row["status"], row["completed"]) != (1, 1) and not waits and not parked:
                 found.append(f"{row['id']} was not done by one run: {row}")
         return found
 
@@ -227,7 +234,8 @@ class Workshop:
         """By their keys, whatever the runs say of themselves."""
         rows = self.post.rows(
             """
-            SELECT m.text, min(e.status) AS status FROM message m JOIN envelope e ON e.message = m.id
+            SELECT m.text, min(e.status) AS status, max(e.error_kind = 'crashed') AS parked
+            FROM message m JOIN envelope e ON e.message = m.id
             WHERE m.text LIKE 'ask %' AND m.run IS NULL GROUP BY m.id
             """
         )
@@ -235,6 +243,7 @@ class Workshop:
         self.turns.asked = len(rows)
         answers = {_key(row["text"]): times[_key(row["text"])] for row in rows}
         never = {_key(row["text"]) for row in rows if row["status"] == 0} if not to_the_end else set()
+        never |= {_key(row["text"]) for row in rows if row["parked"]}
         self.turns.answered_once = sum(number == 1 for number in answers.values())
         self.turns.answered_more = sum(number > 1 for number in answers.values())
         self.turns.answered_never = sum(number == 0 for number in answers.values())
@@ -260,8 +269,19 @@ class Workshop:
                     found.append(f"{what} {key} was sent {number} times, and {explained} may repeat it")
             found += [f"{what} {key} was to be sent, and was not" for key in wanted - set(sent)]
             if to_the_end:
-                found += [f"{what} {key} came to nothing" for key in sent if not back[key]]
+                missing = sent.keys() - back.keys() - self._parked(what)
+                found += [f"{what} {key} came to nothing" for key in missing]
         return found
+
+    def _parked(self, what: str) -> set[str]:
+        """The keys of what runs sent and the daemon crashed with three times."""
+        rows = self.post.rows(
+            """
+            SELECT m.text FROM message m JOIN envelope e ON e.message = m.id
+            WHERE m.run IS NOT NULL AND e.error_kind = 'crashed'
+            """
+        )
+        return {key for row in rows for key in re.findall(rf"\b{what} (\S+)\.", row["text"])}
 
     def _runs_of_asks(self) -> tuple[Counter[str], set[str]]:
         """How many runs broke off, by the keys they were about; and the texts that were done."""

@@ -1,0 +1,158 @@
+"""kill -9 with a platform that has rules of its own, and with schedules; and the checks of the soak themselves."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.crashpoint import POSTED
+from tests.acceptance.soak_platform import Accepted, Chunk, Platform
+from tests.acceptance.soak_rough import Comparison
+from tests.acceptance.soak_traffic import Office
+
+
+def test_a_rough_platform_and_schedules_lose_and_double_nothing_over_kills(tmp_path: Path) -> None:
+    office = Office(tmp_path / "o", seed=os.getpid(), rough=True)
+    try:
+        office.round(f"{POSTED}:20", most_seconds=0.3)
+        while office.books.kills < 4:
+            office.round(most_seconds=0.5)
+        office.finish()
+    finally:
+        office.close()
+    books = office.books
+    sys.stdout.write(f"{books}\n")
+    assert books.figures["platform-accepted"] > 0
+    assert books.figures["slots-fired"] > 0
+    assert not books.faults, str(books)
+
+
+# --- the platform -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    found = Platform(tmp_path / "rough", seed=1)
+    yield found
+    found.close()
+
+
+def post(
+    platform: Platform, chat: str = "oak", envelope: str = "e1", number: int = 0, text: str = "x"
+) -> Any:
+    request = {"do": "post", "chat": chat, "envelope": envelope, "number": number, "text": text}
+    return platform.answer({**request, "key": f"{envelope}.{number}"}, time.time())
+
+
+def weather(platform: Platform, *what: str) -> None:
+    platform._weather.extend(what)
+
+
+def test_a_post_before_the_time_named_for_its_chat_is_counted(platform: Platform) -> None:
+    weather(platform, "wait_chat")
+    assert post(platform)["status"] == 429
+    assert post(platform, "elm")["status"] == 200
+    assert platform.too_early == []
+    assert post(platform)["status"] == 429
+    assert len(platform.too_early) == 1
+
+
+def test_only_one_post_of_another_chat_can_have_begun_before_the_account_was_told(
+    platform: Platform,
+) -> None:
+    weather(platform, "wait_account")
+    assert post(platform)["scope"] == "account"
+    assert post(platform, "elm")["status"] == 429
+    assert platform.too_early == []
+    assert post(platform, "elm")["status"] == 429
+    assert len(platform.too_early) == 1
+
+
+def test_only_what_was_not_stored_before_a_kill_may_be_forgotten(platform: Platform) -> None:
+    weather(platform, "wait_chat", "wait_chat")
+    until = {chat: post(platform, chat)["retry_after"] + time.time() for chat in ("oak", "elm")}
+    platform.forget_unstored({"oak": int(until["oak"] * 1000)})
+    assert post(platform, "elm")["status"] == 200
+    assert platform.too_early == []
+    assert post(platform, "oak")["status"] == 429
+    assert len(platform.too_early) == 1
+
+
+def test_a_lost_answer_is_in_the_book_and_counted(platform: Platform) -> None:
+    weather(platform, "lost")
+    assert post(platform) is None
+    assert [one.heard for one in platform.book] == [False]
+    assert platform.lost == {("e1", 0): 1}
+
+
+def test_a_chat_with_keys_takes_each_chunk_once(platform: Platform) -> None:
+    first, again = post(platform, "keyed"), post(platform, "keyed")
+    assert (first, len(platform.book), platform.repeats) == (again, 1, 1)
+
+
+# --- what compares its book ---------------------------------------------------------------
+
+
+def row(number: str, **facts: Any) -> dict[str, Any]:
+    known = {"id": number, "status": 1, "priority": 2, "arrived": int(number[1:]), "error_kind": None}
+    return {**known, "text": "x" * 40, "deliver_at": None, **facts}
+
+
+def accepted(envelope: str, number: int = 0, *, chat: str = "oak", at: float = 1.0) -> Accepted:
+    return Accepted(at, chat, envelope, number, "x" * 40, heard=True)
+
+
+def compared(*book: Accepted, rows: list[dict[str, Any]], windows: Counter[Chunk] | None = None) -> list[str]:
+    """Return the kinds of what is found."""
+    by_id = {one["id"]: one for one in rows}
+    found = Comparison(book=list(book), rows=by_id, windows=windows or Counter()).faults()
+    return [kind for kind, _ in found]
+
+
+TWO_CHUNKS = {"text": "x" * 80}
+
+
+def test_what_is_as_it_should_be_is_no_fault() -> None:
+    rows = [
+        row("e1", **TWO_CHUNKS),
+        row("e2"),
+        row("e3", status=2, error_kind="refused"),
+        row("e4", status=0),
+    ]
+    assert compared(accepted("e1"), accepted("e1", 1), accepted("e2"), rows=rows) == []
+
+
+def test_done_and_not_on_the_platform_is_lost() -> None:
+    assert compared(accepted("e1"), rows=[row("e1", **TWO_CHUNKS)]) == ["lost"]
+
+
+def test_a_double_is_a_fault_unless_a_window_explains_it() -> None:
+    twice = (accepted("e1"), accepted("e1"))
+    assert compared(*twice, rows=[row("e1")]) == ["double"]
+    assert compared(*twice, rows=[row("e1")], windows=Counter({("e1", 0): 1})) == []
+
+
+def test_failing_without_a_known_reason_is_a_fault() -> None:
+    assert compared(rows=[row("e1", status=2, error_kind="timed_out")]) == ["fault"]
+
+
+def test_being_early_is_a_fault() -> None:
+    assert compared(accepted("e1", at=1.0), rows=[row("e1", deliver_at=1_500)]) == ["fault"]
+
+
+def test_a_post_between_the_chunks_of_another_is_a_fault_unless_nobody_knew_that_it_had_begun() -> None:
+    between = (accepted("e1"), accepted("e2"), accepted("e1"), accepted("e1", 1))
+    rows = [row("e1", **TWO_CHUNKS, priority=3), row("e2", priority=1)]
+    assert compared(*between, rows=rows) == ["double", "fault"]
+    assert compared(*between, rows=rows, windows=Counter({("e1", 0): 1})) == []
+
+
+def test_a_wrong_order_is_a_fault() -> None:
+    assert compared(accepted("e2"), accepted("e1"), rows=[row("e1"), row("e2")]) == ["fault"]
