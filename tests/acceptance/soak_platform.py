@@ -216,7 +216,7 @@ class Platform:
                 self.happened["in-flight-when-told"] += 1
             else:
                 self.too_early.append(
-                    f"{chat}: {until - now:.3f} s before the time that {who or 'it'} was told"
+                    f"{chat}: {until - now:.3f} s before the time named for {who or 'the account'}"
                 )
             return max(until - now, 0.001)
         return 0.0
