@@ -36,6 +36,9 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         return first
     sender = _sender(tx, draft)
     parent = _parent(tx, draft, sender) if draft.reply_to else None
+    if parent is not None and draft.run is None and _is_agent(draft, sender):
+        # An agent continues what it answers, also if it fetches its mail: so no loop escapes the limits.
+        draft = draft._replace(trace=parent["trace"], hops=parent["hops"] + 1, named=False)
     recipients = _recipients(tx, draft, sender, parent)
     bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
     conversation = tx.cache.conversation((sender.id, *[r.id for r in recipients]), now)
@@ -66,10 +69,18 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     )
 
 
-def check(tx: Tx, draft: Draft) -> None:
-    """Raise the error that sending this draft now would raise; write nothing."""
+def _is_agent(draft: Draft, sender: LiveAddress) -> bool:
+    """Tell whether an agent sends this itself, and not the boss in its name."""
+    return sender.address.kind == "agent" and sender.id == draft.caller
+
+
+def check(tx: Tx, draft: Draft) -> dict[str, int]:
+    """Raise the error that sending this draft now would raise; return the ids of its addresses."""
     sender = _sender(tx, draft)
-    _bindings(tx, draft, sender, _recipients(tx, draft, sender, None), None)
+    parent = _parent(tx, draft, sender) if draft.reply_to else None
+    _bindings(tx, draft, sender, _recipients(tx, draft, sender, parent), parent)
+    entries = {str(one): tx.cache.live_address(one) for one in (draft.sender, *draft.to)}
+    return {address: entry.id for address, entry in entries.items() if entry is not None}
 
 
 def _bindings(
@@ -154,7 +165,18 @@ def _insert_message(
             None if seq is None else now,
         ),
     )
-    return int(cursor.lastrowid or 0)
+    number = int(cursor.lastrowid or 0)
+    if draft.named:
+        # A namespace of its own for each caller, and a trace of its own for each message: whoever uses
+        # one name for many messages adds no runs to the trace of anybody.
+        tx.execute(
+            """
+            UPDATE message SET trace = (SELECT kind || ':' || name FROM address WHERE id = message.caller)
+                || '/' || trace || '/m' || id WHERE id = ?
+            """,
+            (number,),
+        )
+    return number
 
 
 def _sender(tx: Tx, draft: Draft) -> LiveAddress:
@@ -221,12 +243,15 @@ def _parent(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
     kind, number = draft.reply_to
     row: Row | None = tx.execute(
         f"""
-        SELECT m.id, m.thread, m.sender, m.deleted_at FROM message m
+        SELECT m.id, m.thread, m.sender, m.deleted_at, m.hops, ifnull(m.trace, 'm' || m.id) AS trace
+        FROM message m
         WHERE m.id = {"(SELECT message FROM envelope WHERE id = ?)" if kind == "envelope" else "?"}
         """,
         (number,),
     ).fetchone()
-    if row is None or row["deleted_at"] is not None or not _may_see(tx, row, draft, sender):
+    # A machine or a platform does not know that it was deleted, and what they bring must not be lost.
+    knows = not draft.auto and draft.caller is not None
+    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(tx, row, draft, sender):
         raise NotFound(what=kind, value=f"{kind[0]}{number}")
     return row
 

@@ -1,0 +1,84 @@
+"""Deleting a message takes away its text; it jams nobody who delivers, fails or answers it.
+
+There is no operation for it yet: the tests set `deleted_at` as that operation will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import wait_until
+from tests.support.parties import agent
+from tests.support.python_agents import Boss, Team
+from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error, notices
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture
+def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
+    return Place(tmp_path).bound(daemon)
+
+
+def delete(daemon: RunningDaemon, number: str) -> None:
+    with daemon.database() as database:
+        database.execute(
+            "UPDATE message SET deleted_at = 1 WHERE id = (SELECT message FROM envelope WHERE id = ?)",
+            (int(number[1:]),),
+        )
+        database.commit()
+
+
+def test_an_envelope_of_a_deleted_message_fails_and_its_lane_goes_on(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(envelope_error(text="no such chat"))
+    place.steer("pause")
+    deleted, other = place.send("deleted"), place.send("other")
+    delete(daemon, deleted)
+    place.steer("resume")
+    place.wait_for("other")
+    assert place.wait_for_status(deleted, "failed")["last_error"]["text"] == "no such chat"
+    place.wait_for_status(other, "done")
+    assert any(deleted in one["text"] for one in notices(place.owner))
+
+
+def test_a_reply_of_a_platform_to_a_deleted_message_comes_in_and_what_follows_it(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    number = place.send("hi")
+    place.wait_for_status(number, "done")
+    delete(daemon, number)
+    place.comes_in("1", text="I answer", reply_to=f"{number}.0")
+    place.comes_in("2", text="and something else")
+    found = [one["text"] for one in place.owner.list(oldest_first=True)]
+    assert found[-2:] == ["I answer", "and something else"]
+    assert place.shown()["state"] == "running"
+
+
+def test_the_answer_of_a_run_to_a_message_deleted_meanwhile_is_sent(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    team, boss = Team(daemon, tmp_path), Boss(daemon)
+    worker = team.hire('note("here"); wait_for("go"); print("done")')
+    (number,) = boss.say(worker, text="do it")["ids"]
+    wait_until(lambda: bool(worker.program.notes()))
+    delete(daemon, number)
+    team.place("go").touch()
+    wait_until(lambda: [one["text"] for one in boss.heard(worker)] == ["done"])
+    assert boss.get(number)["status"] == "done"
+
+
+def test_who_can_know_that_a_message_was_deleted_cannot_answer_it(daemon: RunningDaemon) -> None:
+    one, other = agent(daemon), agent(daemon)
+    number = one.tell(other)
+    delete(daemon, number)
+    assert other.refusal("envelope.send", text="too late", reply_to=number) == "not_found"
