@@ -16,14 +16,14 @@ from . import runs
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, operation
+from .param_sizes import Line, Text, Word
 from .sending import Send, Sent, send
-
 
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
 
 
 class Pause(ByName):
-    reason: str | None = Field(None, description="shown wherever the agent's state is shown")
+    reason: Word | None = Field(None, description="shown wherever the agent's state is shown")
 
 
 class AgentStatus(TypedDict):
@@ -62,8 +62,8 @@ class AgentChange(TypedDict):
 
 
 class Background(Params):
-    task: str = Field(description="what to do, in words")
-    subject: str | None = None
+    task: Text = Field(description="what to do, in words")
+    subject: Line | None = None
     agent: str | None = Field(None, description="whose task (only for the boss, who must give it)")
 
 

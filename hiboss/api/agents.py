@@ -30,16 +30,17 @@ from . import provider_settings
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, operation
+from .param_sizes import Line
 
 
 class AgentFields(ByName):
     kind: Literal["agent", "service", "bot"] | None = None
     mode: Literal["run", "pull"] | None = None
-    description: str | None = Field(None, description="what the agent is for")
-    role: str | None = Field(None, description="its role, like reviewer; agent.list can select by it")
-    module: str | None = Field(None, description="what it works on; agent.list can select by it")
-    display: str | None = Field(None, description="the name people see")
-    workspace: str | None = Field(None, description="the directory it works in, an absolute path")
+    description: Line | None = Field(None, description="what the agent is for")
+    role: Line | None = Field(None, description="its role, like reviewer; agent.list can select by it")
+    module: Line | None = Field(None, description="what it works on; agent.list can select by it")
+    display: Line | None = Field(None, description="the name people see")
+    workspace: Line | None = Field(None, description="the directory it works in, an absolute path")
     provider: str | None = Field(
         None,
         description="how its answers are made: command, webhook or demo (its mode becomes run), or none",

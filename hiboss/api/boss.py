@@ -14,6 +14,7 @@ from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
+from .param_sizes import Word
 from .tokens import give_new_token
 
 
@@ -24,7 +25,7 @@ class Boss(TypedDict):
 
 
 class SetBoss(Params):
-    name: str | None = None
+    name: Word | None = None
     timezone: str | None = Field(None, description="an IANA name, like Europe/Berlin")
 
 

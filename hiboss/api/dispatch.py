@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +21,7 @@ from ..core.errors import (
     NotSetUp,
 )
 from ..core.quoting import nearest
+from ..core.settings import Settings
 from ..store.boss import find_boss
 from . import (  # noqa: F401 - importing them declares the operations
     agent_status,
@@ -47,8 +49,10 @@ from .auth import OWNER, Caller, check_may_change
 from .context import Context
 from .operation import REGISTRY, Operation, Params
 from .param_errors import explain
+from .param_sizes import check_sizes
 
 log = logging.getLogger(__name__)
+UNKNOWN_SHOWN = 20  # parameters
 
 
 class Dispatcher:
@@ -73,7 +77,7 @@ class Dispatcher:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
             caller = caller or self._authorize(operation, proof)
-            checked = _check(operation, given)
+            checked = _check(operation, given, self._context.settings)
             if operation.changes is not None:
                 name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
                 check_may_change(caller, Address(operation.changes, name), operation.name)
@@ -127,7 +131,10 @@ def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
     return dict(zip(names, params, strict=False))
 
 
-def _check(operation: Operation, given: dict[str, Any]) -> Params:
+def _check(operation: Operation, given: dict[str, Any], limits: Settings) -> Params:
+    if len(given) > len(operation.param_names) + UNKNOWN_SHOWN:  # some are unknown: explain a few of them
+        given = dict(islice(given.items(), len(operation.param_names) + UNKNOWN_SHOWN))
+    check_sizes(operation.name, operation.sizes, given, limits)
     try:
         return operation.params.model_validate(given)
     except ValidationError as error:

@@ -18,6 +18,7 @@ from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json
 from .operation import Level, Nothing, Params, operation
+from .param_sizes import Word
 from .request_limits import deadline
 
 MESSAGES_PER_ANSWER = 10  # at most in one answer; its cursor skips none that it does not show
@@ -39,7 +40,7 @@ class WaitResult(TypedDict):
 
 class Poll(Params):
     wait: str | None = Field(None, description="how long to wait for mail, like 55s; default: do not wait")
-    session: str = Field("", description="a name for one of several sessions of an agent; each is told once")
+    session: Word = Field("", description="a name for one of several sessions of an agent; each is told once")
 
 
 class Heartbeat(TypedDict):

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from ..core.errors import BossOnly, HibossError
+from ..core.errors import BossOnly, HibossError, TooLarge
+from .param_sizes import Size, sizes
 
 
 class Level(IntEnum):
@@ -62,6 +63,7 @@ class Operation:
     name: str
     level: Level
     params: type[Params]
+    sizes: dict[str, Size]  # of those parameters that do not have the default
     result: Any  # a TypedDict
     errors: tuple[type[HibossError], ...]
     summary: str
@@ -101,10 +103,13 @@ def operation(
 
     def declare(handler: Handler) -> Handler:
         assert name not in REGISTRY, name
+        declared = sizes(params)
+        assert TooLarge in errors or not any(size.by_setting for size in declared.values()), name
         REGISTRY[name] = Operation(
             name=name,
             level=level,
             params=params,
+            sizes=declared,
             result=result,
             errors=errors,
             summary=" ".join((handler.__doc__ or "").split()),

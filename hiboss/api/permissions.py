@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -15,6 +15,7 @@ from . import policy
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, operation
+from .param_sizes import Size
 
 
 class PolicyJson(TypedDict):
@@ -23,7 +24,7 @@ class PolicyJson(TypedDict):
 
 
 class SetPolicy(Params):
-    policy: dict[str, str] = Field(
+    policy: Annotated[dict[str, str], Size(values=2_000)] = Field(
         description="operation -> level; operations that are not named get their default level back"
     )
 

@@ -19,6 +19,7 @@ from .addresses import resolve
 from .auth import Caller
 from .context import Context
 from .operation import ChangedCount, Ids, Level, Params, operation
+from .param_sizes import Line, Size, Text, Word
 
 _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
 _PRIORITIES = {priority.word: priority for priority in Priority}
@@ -37,12 +38,14 @@ def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 class Send(Params):
-    to: str | list[str] = Field(default_factory=list, description="one or more addresses or names")
-    text: str = ""
-    subject: str | None = None
+    to: Annotated[str | list[str], Size(values="recipients")] = Field(
+        default_factory=list, description="one or more addresses or names"
+    )
+    text: Text = ""
+    subject: Line | None = None
     type: Literal["text", "markdown", "json", "html"] = "text"
     priority: Literal["critical", "high", "normal", "low"] = "normal"
-    attachments: list[str] = Field(
+    attachments: Annotated[list[str], Size(values="attachments")] = Field(
         default_factory=list, description="absolute paths of files to send with it"
     )
     deliver_at: str | None = Field(
@@ -50,18 +53,18 @@ class Send(Params):
     )
     reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to its sender")
     interruptible: bool = True
-    trace_id: str | None = Field(None, description="the trace it belongs to; default: a new one")
-    metadata: Annotated[dict[str, Any], AfterValidator(_not_too_deep)] = Field(
-        default_factory=dict, description="your own JSON object; hiboss only keeps it"
-    )
-    key: str | None = Field(
+    trace_id: Word | None = Field(None, description="your own name for its trace, to find its runs by")
+    metadata: Annotated[
+        dict[str, Any], AfterValidator(_not_too_deep), Size(text="metadata_bytes", values="metadata_bytes")
+    ] = Field(default_factory=dict, description="your own JSON object; hiboss only keeps it")
+    key: Word | None = Field(
         None, min_length=1, description="a repeated request with the same key sends nothing"
     )
     sender: str | None = Field(
         None, alias="from", description="the sender (only for the boss; default user:boss)"
     )
     from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
-    from_name: str | None = Field(None, description="the sender's name as shown (only for the boss)")
+    from_name: Word | None = Field(None, description="the sender's name as shown (only for the boss)")
 
 
 class Sent(TypedDict):
@@ -146,6 +149,7 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
         from_name=params.from_name,
         run=None if caller is None else caller.run,
         trace=_trace(caller, params.trace_id),
+        named=params.trace_id is not None and (caller is None or caller.run is None),
         hops=caller.hops + 1 if caller is not None and caller.run is not None else 0,
         metadata=params.metadata,
         key=params.key,
@@ -166,7 +170,10 @@ def _sender(context: Context, caller: Caller | None, params: Send) -> Address:
 
 
 def _trace(caller: Caller | None, given: str | None) -> str | None:
-    """Return the trace of a message: in a run the run's, so that no agent can escape its limits."""
+    """Return the trace of a message: in a run the run's, so that no agent can escape its limits.
+
+    Outside a run it is a name that the caller chose (`Draft.named`).
+    """
     if caller is None or caller.run is None:
         return given
     if given not in (None, caller.trace):

@@ -20,6 +20,7 @@ from . import provider_settings
 from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
+from .param_sizes import Word
 
 _one_at_a_time = asyncio.Lock()
 
@@ -36,7 +37,7 @@ class SetupState(TypedDict):
 
 
 class Execute(Params):
-    boss_name: str | None = Field(None, description="default: the login name")
+    boss_name: Word | None = Field(None, description="default: the login name")
     timezone: str | None = Field(None, description="default: the machine's")
     agent_name: str | None = Field(None, description="the first agent; default nex")
     provider: str | None = Field(

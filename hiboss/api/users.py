@@ -16,11 +16,12 @@ from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, operation
+from .param_sizes import Word
 from .tokens import Rotate, RotatedToken, give_new_token
 
 
 class Register(ByName):
-    display: str | None = Field(None, description="the name people see")
+    display: Word | None = Field(None, description="the name people see")
     profile: bool = Field(False, description="keep the token in the home for --as NAME")
 
 

@@ -18,6 +18,7 @@ from tests.api.bad_input_row import (
     BAD_IDS,
     BAD_TIMES,
     ENDLESS,
+    LONG,
     MARKS,
     NOBODYS_NAMES,
     NUL,
@@ -164,7 +165,7 @@ def _attachments() -> Iterator[Row]:
     yield attach("%private", "attachment_private", "attachments.forbidden_paths", cli=True)
     yield attach("%to-private", "attachment_private", "attachments.forbidden_paths")
     yield row("envelope.send", {**TO, "attachments": ["/" + NUL]}, "bad_text", "attachment path|NUL")
-    for path in ("/" + ENDLESS, "/a" * 50_000):
+    for path in ("/" + LONG, "/a" * 2_000):
         yield row("envelope.send", {**TO, "attachments": [path]}, "attachment_unreadable", "long")
     mixed = {**TO, "attachments": ["%missing", "%file"]}
     yield row("envelope.send", mixed, "attachment_missing", "%missing")
@@ -322,7 +323,7 @@ def _boss() -> Iterator[Row]:
     for name in ("", "  "):
         yield row("boss.set", {"name": name}, "invalid_params", "name is empty")
     yield row("boss.set", {"name": NUL}, "bad_text", "name|NUL")
-    zones = ("", "Europe", "Mars/Base", "../../etc/passwd", "/etc/passwd", NUL, "UTC+1", ENDLESS)
+    zones = ("", "Europe", "Mars/Base", "../../etc/passwd", "/etc/passwd", NUL, "UTC+1", LONG)
     for zone in zones:
         yield row("boss.set", {"timezone": zone}, "bad_timezone", f"{shown(zone)}|Europe/Berlin")
     zone = {"timezone": "Europe/Berln"}
@@ -351,7 +352,7 @@ def _house() -> Iterator[Row]:
     for policy, code in (
         ({"": "boss"}, "unknown_operation"),
         ({NUL: "boss"}, "unknown_operation"),
-        ({ENDLESS: "boss"}, "unknown_operation"),
+        ({LONG: "boss"}, "unknown_operation"),
         ({"envelope.send": "open"}, "invalid_params"),
         ({"envelope.send": ""}, "invalid_params"),
         ({"envelope.send": ENDLESS}, "invalid_params"),

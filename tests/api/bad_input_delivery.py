@@ -9,6 +9,7 @@ from tests.api.bad_input_row import (
     BAD_IDS,
     BAD_LENGTHS,
     ENDLESS,
+    LONG,
     NOBODYS_NAMES,
     NUL,
     RIGHT,
@@ -117,7 +118,7 @@ def _binds() -> Iterator[Row]:
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     words = f"{command} --name spar --path %unbound"
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spar |spare?", words)
-    for value in ("", "Folder", "telegram", NUL, "foldr", ENDLESS):
+    for value in ("", "Folder", "telegram", NUL, "foldr", LONG):
         yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent bind --name spare --adapter-type foldr --path %unbound"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)
@@ -159,7 +160,7 @@ def _unbinds() -> Iterator[Row]:
     for value in ("spar", "", "gone", NUL):
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spare?", f"{command} --name spar")
-    for value in ("", "telegram", "foldr", NUL, ENDLESS):
+    for value in ("", "telegram", "foldr", NUL, LONG):
         yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent unbind --name ada --adapter-type foldr"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
+from hiboss.api.param_sizes import DEFAULT
 from tests.api.bad_input_row import ENDLESS, HALF, MARKS, NUL, RIGHT, Row, asker
 
 SAMPLES: dict[str, Any] = {
@@ -26,6 +27,7 @@ BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone", "pa
 
 # What a text is answered with that holds a NUL, is empty, or has 100,000 letters. "": it is taken,
 # since there it means something (a word taken away, a default) or is only looked for and not found.
+# A parameter without a declared size answers 100,000 letters with invalid_params, whatever is said here.
 NAMED = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
 SCHEDULED = ("set", "show", "enable", "disable", "delete", "run")
 TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
@@ -94,7 +96,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("envelope.send", "deliver_at"): ("bad_time",) * 3,
     ("envelope.send", "reply_to"): ("bad_id",) * 3,
     ("envelope.send", "from"): ("bad_address",) * 3,
-    ("envelope.send", "from_name"): ("boss_only",) * 3,
+    ("envelope.send", "from_name"): ("boss_only", "boss_only", "too_large"),
     ("turn.preview", "address"): ("bad_address",) * 3,
     **{
         (f"cron.{verb}", param): codes
@@ -112,7 +114,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
         }.items()
     },
     ("cron.create", "from"): ("bad_address",) * 3,
-    ("cron.create", "from_name"): ("boss_only",) * 3,
+    ("cron.create", "from_name"): ("boss_only", "boss_only", "too_large"),
     **{(f"cron.{verb}", "id"): ("bad_id",) * 3 for verb in SCHEDULED},
     ("cron.explain", "cron"): ("bad_cron",) * 3,
     ("cron.explain", "timezone"): ("bad_timezone", "", "bad_timezone"),
@@ -167,7 +169,10 @@ def _parameters(name: str) -> Iterator[Row]:
 def _texts(name: str) -> Iterator[Row]:
     right = RIGHT.get(name, {})
     for param, several in text_parameters(name):
-        for value, code in zip((NUL, "", ENDLESS), TEXTS.get((name, param), ("", "", "")), strict=True):
+        nul, empty, endless = TEXTS.get((name, param), ("", "", ""))
+        if REGISTRY[name].sizes.get(param, DEFAULT).text == DEFAULT.text:
+            endless = "invalid_params"
+        for value, code in ((NUL, nul), ("", empty), (ENDLESS, endless)):
             if code:
                 yield _row(name, {**right, param: [value] if several else value}, code)
         yield _row(name, {**right, param: [HALF] if several else HALF}, "parse_error", "not JSON")

@@ -12,6 +12,7 @@ from hiboss.api.operation import REGISTRY, Level
 NUL, SEEN = "a\x00b", r"a\x00b"  # and as it is seen in a message
 HALF = "a\ud800b"  # of a surrogate pair, which no text can hold
 ENDLESS = "x" * 100_000
+LONG = "x" * 4_050  # nearly as long as a parameter may be
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

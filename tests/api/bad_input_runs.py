@@ -8,7 +8,7 @@ from tests.api.bad_input_row import (
     BAD_ADDRESSES,
     BAD_IDS,
     BAD_LENGTHS,
-    ENDLESS,
+    LONG,
     NOBODYS_NAMES,
     NUL,
     RIGHT,
@@ -41,14 +41,14 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": " "}, "there is no provider", ""),
     ({"provider": "none "}, "there is no provider", ""),
     ({"provider": NUL}, "there is no provider", ""),
-    ({"provider": ENDLESS}, "there is no provider", ""),
+    ({"provider": LONG}, "there is no provider", ""),
     ({"provider": "%token"}, "there is no provider", ""),
     ({"provider": "command"}, "--command", "--provider command"),
     ({"provider": "command", "command": " \t"}, "--command", ""),
     ({"provider": "command", "command": "python 'agent.py"}, "split into words", ""),
     ({"provider": "command", "command": "python \\"}, "split into words", ""),
     ({"provider": "command", "command": NUL}, "NUL", ""),
-    ({"provider": "command", "command": ENDLESS}, "longer than", ""),
+    ({"provider": "command", "command": LONG}, "longer than", ""),
     ({"provider": "command", "command": "''"}, "program", ""),
     ({"provider": "command", "url": "https://example.org"}, "--url|--command", ""),
     ({"provider": "webhook"}, "--url", "--provider webhook"),
@@ -66,7 +66,7 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": "webhook", "url": "https://example.org:99999/"}, "", ""),
     ({"provider": "webhook", "url": "https://user:word@example.org/"}, "", ""),
     ({"provider": "webhook", "url": "https://example.org/" + NUL}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org/" + ENDLESS}, "", ""),
+    ({"provider": "webhook", "url": "https://example.org/" + LONG}, "", ""),
     ({"provider": "webhook", "url": "https://example.org/\nHost: x"}, "", ""),
     ({"provider": "webhook", "url": "https://example.org/", "command": "x"}, "--command|--url", ""),
     ({"provider": "demo", "command": "x"}, "--command", "--provider demo --command x"),
@@ -130,7 +130,7 @@ def _budgets() -> Iterator[Row]:
 def _standing() -> Iterator[Row]:
     for verb in ("status", "pause", "resume"):
         name, command = f"agent.{verb}", f"agent {verb} --name"
-        for value in ("", "gone", "agent:gone", "user:ann", NUL, "' OR 1=1 --", ENDLESS):
+        for value in ("", "gone", "agent:gone", "user:ann", NUL, "' OR 1=1 --", LONG):
             yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
         yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
     pause = {"name": "spare"}
@@ -153,7 +153,7 @@ def _background() -> Iterator[Row]:
     yield row(
         name, {"task": "x"}, "unknown_recipient", "agents", command, by="ann"
     )  # a person has no provider
-    for value in ("", "gone", NUL, "user:boss", ENDLESS):
+    for value in ("", "gone", NUL, "user:boss", LONG):
         yield row(
             name, {"task": "x", "agent": value}, "unknown_agent", f"{shown(value)}|agent list", by="boss"
         )
@@ -194,7 +194,7 @@ def _runs() -> Iterator[Row]:
         yield row(name, {"after": value}, "bad_id", f"{shown(value)} is not a valid |r81")
     yield row(name, {"after": "e1"}, "bad_id", "e1|r81", f"{command} --after e1")
     yield row(name, {"status": "done"}, "invalid_params", "completed")
-    for value in ("", "gone", "user:boss", NUL, ENDLESS):
+    for value in ("", "gone", "user:boss", NUL, LONG):
         yield row(name, {"agent": value}, "unknown_agent", f"{shown(value)}|agent list")
     yield row(name, {"agent": "spar"}, "unknown_agent", "spare?", f"{command} --agent spar")
     yield row(name, {"agent": "ada"}, "boss_only", "agent:nex", f"{command} --agent ada")
@@ -294,7 +294,7 @@ def _users() -> Iterator[Row]:
             "Boss",
             NUL,
             "' OR 1=1 --",
-            ENDLESS,
+            LONG,
         ):
             yield row(name, {"name": value}, "unknown_user", f"{shown(value)}|user list")
         yield row(name, {"name": "an"}, "unknown_user", "an |ann?", f"{command} an")
