@@ -7,7 +7,7 @@ import sqlite3
 import sys
 
 from ..core.errors import HibossError, HomeUnusable, StoreDamaged, StoreError, StoreFull, StoreLocked
-from ..core.paths import Home
+from ..core.paths import Home, unusable
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
@@ -54,7 +54,7 @@ def _create_private(home: Home) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise HomeUnusable(home=str(home), why=f"{error.strerror} ({home.database})") from error
+        raise unusable(error, str(home), home.database) from error
 
 
 def _configure(connection: Connection, *, read_only: bool) -> None:
@@ -69,6 +69,26 @@ def _configure(connection: Connection, *, read_only: bool) -> None:
         connection.execute("PRAGMA fullfsync = ON")
     if read_only:
         connection.execute("PRAGMA query_only = ON")
+
+
+# The codes of errors about one statement and its values. Python raises OperationalError for a missing
+# table as for a full disk. Without a code (0), Python's own module refused a value.
+_STATEMENT_CODES = frozenset(
+    {
+        0,
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_RANGE,
+    }
+)
+
+
+def about_a_statement(error: sqlite3.Error) -> bool:
+    """Tell whether an error is about one statement, and so a defect of ours; all others are about the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _STATEMENT_CODES
 
 
 def translate(error: sqlite3.Error, home: Home) -> HibossError:

@@ -18,18 +18,13 @@ from ..core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, crashpoint
 from ..core.errors import Busy
 from ..core.paths import Home
 from ..core.settings import Settings
-from .connection import Connection, translate
+from .connection import Connection, about_a_statement, translate
 from .writer_cache import WriterCache
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LINGER_SECONDS = 0.001
-
-# SQLite errors about the statement of one operation. All others are about the file: then the
-# whole group is lost, and each of its callers gets the error.
-_STATEMENT_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError)
-
 
 class Tx:
     """What an operation works with: the connection in the group's transaction, and the writer's cache."""
@@ -182,7 +177,7 @@ class Writer:
         try:
             return future, operation(self._tx), None
         except Exception as error:
-            _raise_if_about_the_file(error)
+            _raise_if_about_the_file(error, self._connection)
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
             self._tx.cache.back_to_mark(wrote=False)
@@ -195,7 +190,7 @@ class Writer:
         try:
             result = operation(self._tx)
         except Exception as error:  # noqa: BLE001 - given to the caller; its door logs defects
-            _raise_if_about_the_file(error)
+            _raise_if_about_the_file(error, self._connection)
             execute("ROLLBACK TO op")
             execute("RELEASE op")
             self._tx.cache.back_to_mark(wrote=True)
@@ -219,6 +214,7 @@ class Writer:
         return [(future, None, lost) for _, future in group]
 
 
-def _raise_if_about_the_file(error: Exception) -> None:
-    if isinstance(error, sqlite3.Error) and not isinstance(error, _STATEMENT_ERRORS):
+def _raise_if_about_the_file(error: Exception, connection: Connection) -> None:
+    """Raise an error that the whole group shares: about the file, or one that ended the transaction."""
+    if isinstance(error, sqlite3.Error) and not (about_a_statement(error) and connection.in_transaction):
         raise error

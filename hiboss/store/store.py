@@ -14,7 +14,7 @@ from ..core.errors import Busy, HibossError, HomeUnusable, StoreError
 from ..core.paths import Home
 from ..core.settings import Settings
 from . import counters
-from .connection import Connection, connect, translate
+from .connection import Connection, about_a_statement, connect, translate
 from .group_commit import Tx, Writer
 from .migrations import migrate
 
@@ -109,6 +109,8 @@ class Store:
             connection.execute("BEGIN")
             return query(connection)
         except sqlite3.Error as error:
+            if about_a_statement(error):
+                raise
             raise translate(error, self.home) from error
         finally:
             self._local.reading = None

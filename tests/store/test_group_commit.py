@@ -14,7 +14,7 @@ import pytest
 
 from hiboss.core.address import Address
 from hiboss.core.envelope import Draft
-from hiboss.core.errors import NotFound, StoreError, UnknownRecipient
+from hiboss.core.errors import HibossError, NotFound, StoreFull, UnknownRecipient
 from hiboss.core.paths import Home
 from hiboss.core.settings import DEFAULTS, Settings
 from hiboss.store import messages
@@ -139,21 +139,61 @@ def test_a_statement_a_constraint_refuses_costs_its_own_operation_only(home: Hom
         assert connection.execute("SELECT 1 FROM config WHERE key = 'first half'").fetchone() is None
 
 
+def test_an_operations_own_failure_fails_only_itself_whatever_error_it_is(home: Home) -> None:
+    """Also an OperationalError, which SQLite uses for its own statements as for the file."""
+
+    def half_done(statement: str, *values: Any) -> Callable[[Tx], Any]:
+        def operation(tx: Tx) -> None:
+            tx.execute("INSERT INTO config (key, value) VALUES (?, 'half')", (statement,))
+            tx.execute(statement, values)
+
+        return operation
+
+    own = [
+        "INSERT INTO no_such_table VALUES (1)",
+        "SELECT no_such_column FROM message",
+        "this is not SQL",
+        "SELECT rowid FROM search WHERE search MATCH 'what is \"this'",
+        "SELECT abs(-9223372036854775808)",
+        "SELECT zeroblob(2000000000)",
+        "SELECT json('{')",
+        f"SELECT 1 WHERE 1 IN ({','.join('?' * 300_000)})",
+    ]
+    operations: list[Callable[[Tx], Any]] = [sending("first")]
+    for number, statement in enumerate(own):
+        operations += [half_done(statement), lambda tx, one=statement: tx.execute(one), sending(f"{number}")]
+    operations += [
+        lambda tx: tx.execute("SELECT ?", (2**63,)),
+        lambda tx: tx.execute("SELECT ?", ("\ud800",)),
+    ]
+    outcomes = at_once(home, operations)
+    failed = [one for one in outcomes if isinstance(one, Exception)]
+    assert len(failed) == 2 * len(own) + 2
+    assert not any(isinstance(one, HibossError) for one in failed)  # no error about the database
+    assert [text for text, _, _ in stored(home)] == ["first", *(f"{number}" for number in range(len(own)))]
+    with closing(connect(home, wait_seconds=1)) as connection:
+        assert connection.execute("SELECT * FROM config WHERE value = 'half'").fetchall() == []
+
+
 def test_when_the_group_fails_every_caller_in_it_is_told_and_nothing_is_stored(home: Home) -> None:
-    def broken(tx: Tx) -> None:
-        tx.execute(
-            "INSERT INTO no_such_table VALUES (1)"
-        )  # an error about the file, not about this operation
+    def full(tx: Tx) -> None:
+        """An error about the file, not about this operation: there is no room for more pages."""
+        (pages,) = tx.execute("PRAGMA page_count").fetchone()
+        tx.execute(f"PRAGMA max_page_count = {pages}")
+        try:
+            tx.execute("INSERT INTO config (key, value) VALUES ('large', CAST(zeroblob(10000000) AS TEXT))")
+        finally:
+            tx.execute("PRAGMA max_page_count = 4294967294")
 
     async def work(writer: Writer) -> list[Any]:
         before = await writer.submit(sending("before"))
-        lost = await _held_group(writer, home, [sending("x"), sending("y"), broken, sending("z")])
+        lost = await _held_group(writer, home, [sending("x"), sending("y"), full, sending("z")])
         after = await writer.submit(sending("after"))
         assert before.message == 1 and after.message == 2
         return lost
 
     lost = writing(home, work)
-    assert [type(one) for one in lost] == [StoreError] * 4
+    assert [type(one) for one in lost] == [StoreFull] * 4
     assert stored(home) == [("before", 1, 1), ("after", 2, 2)]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hiboss.core.errors import StoreError
 from hiboss.core.settings import DEFAULTS
 from hiboss.store.connection import Connection
 from hiboss.store.store import Store
@@ -80,7 +80,7 @@ def test_a_snapshot_ends_with_its_function_even_if_that_fails(tmp_path: Path) ->
         def wrong(connection: Connection) -> Any:
             return connection.execute("SELECT * FROM no_such_table")
 
-        for query, error in ((failing, ValueError), (wrong, StoreError)):
+        for query, error in ((failing, ValueError), (wrong, sqlite3.OperationalError)):
             with pytest.raises(error):
                 store.read(query)
             with pytest.raises(error):
