@@ -1,7 +1,8 @@
 """The supervisor keeps one adapter running for each binding.
 
 An adapter that crashes is restarted after growing pauses (PAUSES). The other adapters and the
-daemon go on; its own lanes wait meanwhile.
+daemon go on; its own lanes wait meanwhile. An adapter that does not end when it should is left
+behind: it can hand over nothing any more.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from ..core import clock
+from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Account, Inbound
-from ..core.contracts.failures import LaneError
+from ..core.contracts.failures import AccountError, LaneError
 from ..core.errors import HibossError
 from ..core.events import AdapterFailed, AdapterStarted, Bus
 from ..core.quoting import redact
@@ -28,6 +30,7 @@ TELL_AFTER = 2  # crashes in a row before the boss is told: a single one often p
 STABLE_MS = 60_000  # an adapter that ran so long starts with no crashes counted
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
+END_SECONDS = STOP_SECONDS + 3 * bounded_calls.GRACE_SECONDS  # to end listening, and then to stop
 Receive = Callable[[int, str, Inbound], Awaitable[bool]]
 
 
@@ -45,6 +48,7 @@ class Slot:
     error: str | None = None  # the last one
     since: int = 0  # when it began to run; 0: it does not run
     task: asyncio.Task[None] | None = None  # keeps it running
+    retry: asyncio.Event = field(default_factory=asyncio.Event)  # ends its pause after a crash
 
     @property
     def name(self) -> str:
@@ -80,15 +84,18 @@ class Supervisor:
         slot.task = asyncio.create_task(self._keep_running(slot), name=f"adapter {slot.name}")
 
     async def remove(self, binding: int) -> None:
-        """Stop the adapter of a binding."""
+        """Stop the adapter of a binding. One that ignores this is left behind."""
         slot = self.slots.pop(binding, None)
         if slot is not None and slot.task is not None:
-            slot.task.cancel()
-            await asyncio.gather(slot.task, return_exceptions=True)
+            await bounded_calls.end([slot.task], f"The adapter of {slot.name}", END_SECONDS)
 
-    async def keep_only(self, bindings: set[int]) -> None:
-        """Stop the adapters of all other bindings."""
-        await asyncio.gather(*[self.remove(binding) for binding in set(self.slots) - bindings])
+    def retry(self, binding: int | None) -> bool:
+        """Start an adapter now that pauses after a crash; return whether it paused."""
+        slot = self.slots.get(binding or 0)
+        if slot is None or slot.state != "failed":
+            return False
+        slot.retry.set()
+        return True
 
     async def close(self) -> None:
         await asyncio.gather(*[self.remove(binding) for binding in list(self.slots)])
@@ -98,12 +105,12 @@ class Supervisor:
         return self._registry.kind(name)
 
     def adapter(self, binding: int | None) -> Any:
-        """Return the running adapter of a binding. Raises LaneError when there is none."""
+        """Return the running adapter of a binding. Raises AccountError when there is none."""
         slot = self.slots.get(binding or 0)
         if slot is None:
-            raise LaneError("unbound", "this account is no longer bound")
+            raise AccountError("unbound", "this account is no longer bound")
         if slot.adapter is None:
-            raise LaneError("adapter_down", slot.error or "the adapter is still starting")
+            raise AccountError("adapter_down", slot.error or "the adapter is still starting")
         return slot.adapter
 
     def is_starting(self, binding: int | None) -> bool:
@@ -114,14 +121,20 @@ class Supervisor:
     async def _keep_running(self, slot: Slot) -> None:
         """Run the adapter, and restart it after each crash, until cancelled."""
         while True:
-            await self._run(slot)
-            slot.adapter, slot.state = None, "failed"
+            try:
+                await self._run(slot)
+            except Exception as error:  # a defect: the adapter must come back all the same
+                slot.error = f"hiboss failed to run it: {type(error).__name__}"
+                log.exception("%s was not run.", slot.name, extra={"action": "adapter"})
             pause = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
-            slot.crashes += 1
-            if slot.crashes == TELL_AFTER:
-                await self._on_failing(slot)
-            self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
-            await asyncio.sleep(pause)
+            slot.adapter, slot.state, slot.crashes = None, "failed", slot.crashes + 1
+            try:
+                if slot.crashes == TELL_AFTER:
+                    await self._on_failing(slot)
+                self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
+            except Exception:  # a defect: the adapter must come back all the same
+                log.exception("Nobody was told that %s failed.", slot.name, extra={"action": "adapter"})
+            await _sleep(pause, slot.retry)
             slot.state = "starting"
 
     async def _run(self, slot: Slot) -> None:
@@ -133,17 +146,18 @@ class Supervisor:
                 binding=slot.binding, name=slot.account, settings=slot.settings, home=self._home
             )
             adapter = kind(account)
-            await _start(adapter)
+            await _start(adapter, slot)
             await self._set_running(slot, adapter)
-            await adapter.listen(lambda inbound: self._receive(slot.binding, slot.type, inbound))
+            receive = partial(self._receive_from, slot, adapter)
+            await bounded_calls.call(adapter.listen(receive), f"The listening of {slot.name}")
             slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
-            slot.error = redact(str(error))
+            slot.error = _words(error)
             log.warning("%s cannot run: %s", slot.name, slot.error, extra={"action": "adapter"})
         except BaseException as error:
             if is_our_cancellation(error):
                 raise
-            slot.error = redact(f"{type(error).__name__}: {error}")
+            slot.error = f"{type(error).__name__}: {_words(error)}"
             log.exception("%s crashed.", slot.name, extra={"action": "adapter"})
         finally:
             if slot.since and clock.now() - slot.since > STABLE_MS:
@@ -156,6 +170,20 @@ class Supervisor:
         log.info("%s is running.", slot.name, extra={"action": "adapter"})
         self._bus.publish(AdapterStarted(at=slot.since, binding=slot.binding, address=f"channel:{slot.name}"))
         await self._on_running(slot)
+
+    async def _receive_from(self, slot: Slot, adapter: Any, inbound: Inbound) -> bool:
+        """Accept a message from an adapter that runs; not from one that was left behind."""
+        if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
+            raise LaneError("stopped", "this adapter was stopped")
+        return await self._receive(slot.binding, slot.type, inbound)
+
+
+def _words(error: BaseException) -> str:
+    """Return the text of an exception. Turning one into a text may itself fail."""
+    try:
+        return redact(str(error))
+    except Exception:  # noqa: BLE001 - the exception is somebody else's class
+        return "it has no text"
 
 
 def is_our_cancellation(error: BaseException) -> bool:
@@ -170,23 +198,29 @@ def is_our_cancellation(error: BaseException) -> bool:
     return isinstance(error, (KeyboardInterrupt, GeneratorExit))
 
 
-async def _start(adapter: Any) -> None:
-    limit = asyncio.timeout(START_SECONDS)
+async def _sleep(seconds: float, end: asyncio.Event) -> None:
+    """Sleep, at most until the event."""
+    end.clear()
     try:
-        async with limit:
-            await adapter.start()
-    except TimeoutError as error:
-        if not limit.expired():
-            raise  # a TimeoutError of the adapter itself
-        raise LaneError("timed_out", f"it did not start within {START_SECONDS:g} seconds") from error
+        async with asyncio.timeout(seconds):
+            await end.wait()
+    except TimeoutError:
+        pass
+
+
+async def _start(adapter: Any, slot: Slot) -> None:
+    try:
+        await bounded_calls.call(adapter.start(), f"The start of {slot.name}", START_SECONDS)
+    except bounded_calls.TookTooLong as error:
+        text = f"it did not start within {START_SECONDS:g} seconds"
+        raise AccountError("timed_out", text) from error
 
 
 async def _stop(adapter: Any, slot: Slot) -> None:
     if adapter is None:
         return
     try:
-        async with asyncio.timeout(STOP_SECONDS):
-            await adapter.stop()
+        await bounded_calls.call(adapter.stop(), f"The stop of {slot.name}", STOP_SECONDS)
     except BaseException as error:
         if is_our_cancellation(error):
             raise

@@ -116,6 +116,7 @@ class Draft(NamedTuple):
     from_name: str | None = None
     run: int | None = None
     trace: str | None = None
+    named: bool = False  # the trace is a name that the caller chose, and is stored as caller/name/message
     hops: int = 0
     metadata: dict[str, Any] | None = None
     key: str | None = None
@@ -197,5 +198,10 @@ def measure(field: str, value: str, limit: int, advice: str = "") -> str:
 class Lane(NamedTuple):
     """The queue of one address, delivered one at a time; for channels, of one binding and chat."""
 
-    address: int
+    address: int  # 0: all chats of the binding
     binding: int | None
+
+    @property
+    def account(self) -> Lane:
+        """All lanes of the same binding, for what fails for all of them."""
+        return Lane(0, self.binding)

@@ -8,12 +8,14 @@ standard input and ends; the CLI uses it to set up a home while no daemon runs.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import sys
 
 from ..core.errors import HibossError
 from ..core.paths import Home
 from ..rpc import codec
-from .lifecycle import log, once, report_start, serve
+from .lifecycle import log, once, report_start, run, serve
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +29,9 @@ def main(arguments: list[str]) -> int:
         return 0
     ready = int(arguments[1]) if arguments[:1] == ["--ready-fd"] else None
     try:
-        asyncio.run(serve(home, ready))
+        if run(serve(home, ready)):
+            logging.shutdown()
+            os._exit(0)  # an adapter or a provider ignores that it should end; everything is stored
     except HibossError as error:
         log.error("The daemon could not start: %s", error, extra={"action": "start"})
         report_start(ready, {"ready": False, "message": error.message, **error.payload()})

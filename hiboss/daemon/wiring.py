@@ -5,7 +5,6 @@ The parts do not import each other; their callbacks are set here.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from ..agents.runner import Runner
 from ..channels.registry import Registry
 from ..channels.supervisor import Slot, Supervisor
 from ..core import clock
-from ..core.address import BOSS
+from ..core.contracts.failures import Failure
 from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
 from ..core.events import Bus, EnvelopesArrived
@@ -24,7 +23,7 @@ from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
 from ..routing.waiters import Waiters
-from ..store import bindings, notices
+from ..store import bindings
 from ..store.overdue import Woken
 from ..store.store import Store
 
@@ -46,7 +45,7 @@ class Wiring:
         )
         self.delivery = Delivery(store, home, settings, self.supervisor, self.bus)
         self.runner = Runner(store, home, settings, self.bus)
-        self.scheduler = Scheduler(store, settings, self._wake, self.presence.flush)
+        self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)
         self.delivery.nudge = self.scheduler.nudge
         self.runner.on_activity = lambda agent: self.waiters.wake([-agent])
         self.runner.nudge = self.scheduler.nudge
@@ -101,23 +100,13 @@ class Wiring:
             self.bus.publish(event)
 
     async def _adapter_running(self, slot: Slot) -> None:
-        """Wake the lanes of an adapter; try again a few times when the store cannot be used."""
-        for pause in (0.1, 1.0, 5.0, 30.0):
-            try:
-                await self.delivery.resume(slot.binding)
-                return
-            except HibossError as error:
-                log.error(
-                    "The lanes of %s could not be woken: %s", slot.name, error, extra={"action": "adapter"}
-                )
-                await asyncio.sleep(pause)
+        """Wake the lanes of an adapter."""
+        await self.delivery.resume(slot.binding)
 
     async def _adapter_failing(self, slot: Slot) -> None:
-        """Tell the boss that an adapter does not run."""
-        text = f"{slot.name} does not run: {slot.error}\nIt is restarted. See: hiboss daemon status"
-        try:
-            await self._store.write(lambda tx: notices.notify(tx, BOSS, text, clock.now()))
-        except HibossError as error:
-            log.error(
-                "The notice about %s could not be sent: %s", slot.name, error, extra={"action": "adapter"}
-            )
+        """Let the lanes of an adapter that does not run wait, and tell the boss."""
+        await self.delivery.account_failed(slot.binding, Failure("adapter_down", slot.error or "it crashed"))
+
+    async def _heartbeat(self) -> None:
+        await self.presence.flush()
+        await self.delivery.follow_bindings()

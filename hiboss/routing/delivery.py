@@ -2,8 +2,8 @@
 
 One envelope at a time in a lane, many lanes at once. An envelope is marked as held before it is
 handed over. Settling one and claiming the next is one transaction. The class of an error decides what
-happens (EnvelopeError: this one fails; LaneError: the lane waits); adapters never retry. Lanes of
-agents are served by hiboss/agents/runner.py.
+happens (EnvelopeError: this one fails; LaneError: the lane waits; AccountError: all lanes of the
+binding wait); adapters never retry. Lanes of agents are served by hiboss/agents/runner.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from ..channels.supervisor import Supervisor, is_our_cancellation
-from ..core import backoff, clock
+from ..core import bounded_calls, clock
 from ..core.contracts.adapter import File, Letter
-from ..core.contracts.failures import EnvelopeError, Failure, LaneError
+from ..core.contracts.failures import AccountError, EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
 from ..core.envelope import Kind, Lane
 from ..core.errors import HibossError
@@ -27,13 +27,15 @@ from ..core.paths import Home
 from ..core.quoting import redact
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import envelopes, lanes, posts
+from ..store import bindings, lane_failures, lanes, posts
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
+from ..store.lane_failures import Later, Scope
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
 LONGEST_ID = 500  # characters of a platform's message id
+STOP_SECONDS = 5.0  # for deliveries that were cancelled
 BURST = 50  # envelopes of one lane before another lane gets its place
 T = TypeVar("T")
 
@@ -46,12 +48,16 @@ class Posted(NamedTuple):
     platform_id: str
 
 
-class Settle(NamedTuple):
-    """What to write after a hand-over, and what follows when it is written."""
+class Settled(NamedTuple):
+    """What was written after a hand-over, and what follows from it."""
 
-    write: Callable[[Tx], None]
     event: Event
     wake_at: int | None = None
+    opened: bool = False  # the account works again: all its lanes go on
+    gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
+
+
+Settle = Callable[[Tx], Settled | None]  # writes about an envelope; None: it was settled meanwhile
 
 
 class Delivery:
@@ -68,6 +74,7 @@ class Delivery:
         self._queue: WorkQueue[Lane] = WorkQueue(
             lambda: settings.parallel_lanes, self._serve, group=lambda lane: lane.binding
         )
+        self._endings: set[asyncio.Task[int]] = set()  # of removed bindings
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
 
     async def start(self) -> None:
@@ -78,12 +85,26 @@ class Delivery:
             log.warning(
                 "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
             )
+        for binding in await self._store.read_in_thread(bindings.removed_with_waiting):
+            await self._fail_waiting(binding)
 
     async def resume(self, binding: int) -> None:
-        """Wake all lanes of a binding. Called when its adapter runs, for the first time or again."""
+        """Wake all lanes of a binding. Called when its adapter runs, for the first time or again.
+
+        Nobody would do it later, so it is repeated until the store works.
+        """
         now = clock.now()
-        await self._store.write(lambda tx: lanes.reopen_binding(tx, binding, now))
-        self.wake(await self._store.read_in_thread(lambda c: lanes.with_work(c, binding)))
+        await self._store.write_until_done(lambda tx: lanes.reopen_binding(tx, binding, now))
+        self.wake([Lane(0, binding)])
+
+    async def account_failed(self, binding: int, failure: Failure) -> None:
+        """Let all lanes of a binding wait, because its adapter does not run; the boss is told once."""
+        now = clock.now()
+        until = await self._store.write_until_done(
+            lambda tx: lane_failures.account_failed(tx, binding, failure, now)
+        )
+        if until is not None:
+            self.nudge(until)
 
     def wake(self, found: Iterable[Lane], *, eager: bool = False) -> None:
         """Look what is due in these lanes. `eager`: it is new, so try a waiting lane at once."""
@@ -91,16 +112,46 @@ class Delivery:
             if not self._supervisor.is_starting(lane.binding):  # `resume` wakes them when it runs
                 self._queue.wake(lane, eager=eager)
 
+    async def end_binding(self, binding: int) -> int:
+        """Stop the adapter of a removed binding, and fail what waits for it; return how many failed.
+
+        It is done to the end, also when the caller is cancelled.
+        """
+        task = asyncio.create_task(self._end_binding(binding))
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+        return await asyncio.shield(task)
+
+    async def _end_binding(self, binding: int) -> int:
+        await self._supervisor.remove(binding)
+        return await self._fail_waiting(binding)
+
+    async def _fail_waiting(self, binding: int) -> int:
+        """Fail what waits for a removed binding, in slices: other writes go between them."""
+        now, failed = clock.now(), 0
+        while some := await self._store.write_until_done(lambda tx: bindings.fail_waiting(tx, binding, now)):
+            failed += some
+        return failed
+
+    async def follow_bindings(self) -> None:
+        """Run the adapters of exactly the bindings of the store.
+
+        Also at each heartbeat: the caller of a change may be gone in the middle of it.
+        """
+        rows = self._store.read(bindings.list_all)
+        for row in rows:
+            self._supervisor.add(row)
+        ended = self._supervisor.slots.keys() - {row["id"] for row in rows}
+        await asyncio.gather(*[self.end_binding(binding) for binding in ended])
+
     async def close(self) -> None:
         """Let deliveries finish for a limited time. The others are redelivered after the next start."""
-        tasks = self._queue.close()
+        tasks = [*self._queue.close(), *self._endings]
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await bounded_calls.end(tasks, "A delivery", STOP_SECONDS)
         try:
-            freed = await self._store.write(envelopes.free_all)
+            freed = await self._store.write(lanes.free_all)
         except HibossError as error:  # the next start does it
             log.error("Envelopes being delivered could not be freed: %s", error, extra={"action": "stop"})
             return
@@ -108,9 +159,12 @@ class Delivery:
             log.warning("%d envelopes were being delivered at the stop; they are redelivered.", freed)
 
     async def _serve(self, lane: Lane, eager: bool) -> None:
-        """Deliver what is due in a lane."""
+        """Deliver what is due in a lane; or wake all lanes of a binding in which something is due."""
         try:
-            await self._deliver(lane, eager)
+            if lane.address:
+                await self._deliver(lane, eager)
+            else:
+                self.wake(await self._with_work(lane), eager=eager)
         except Exception as error:  # a defect of ours: what the lane holds must be freed
             log.exception("Delivery in a lane failed.", extra={"action": "deliver"})
             await self._break_off(
@@ -120,18 +174,25 @@ class Delivery:
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """Free what the lane holds and let the lane wait, as after any other error."""
         now = clock.now()
-        until = now + backoff.delays_ms()[1]
+        later = await self._store.write_until_done(
+            lambda tx: lane_failures.retry_held_later(tx, lane, failure, now)
+        )
+        if later.until is not None:
+            self.nudge(later.until)
 
-        def write(tx: Tx) -> None:
-            lanes.retry_held_later(tx, lane, failure, until, now)
-
-        await self._store.write_until_done(write)
-        self.nudge(until)
+    async def _with_work(self, account: Lane) -> list[Lane]:
+        binding = account.binding or 0
+        while True:
+            try:
+                return await self._store.read_in_thread(lambda c: lanes.with_work(c, binding))
+            except HibossError as error:
+                log.error("The lanes of b%d are woken later: %s", binding, error, extra={"action": "deliver"})
+                await asyncio.sleep(1.0)
 
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
         for number in range(BURST + 1):
-            last = number == BURST or self._queue.closed
+            last = number == BURST or self._queue.closed or lane.binding not in self._supervisor.slots
             claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
             if claimed is None:
                 if number == BURST:
@@ -147,40 +208,53 @@ class Delivery:
         """Settle the last envelope and claim the next, in one transaction, repeated until the store works."""
         boot = self._store.boot
 
-        def change(tx: Tx) -> EnvelopeRow | None:
-            if settle is not None:
-                settle.write(tx)
-            return lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
+        def change(tx: Tx) -> tuple[Settled | None, EnvelopeRow | None]:
+            settled = settle(tx) if settle is not None else None
+            return settled, lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
 
-        claimed = await self._store.write_until_done(change)
+        settled, claimed = await self._store.write_until_done(change)
         crashpoint(SETTLED)
-        if settle is not None:
-            self._bus.publish(settle.event)
-            if settle.wake_at is not None:
-                self.nudge(settle.wake_at)
+        if settled is not None:
+            await self._follow(lane, settled)
         return claimed
+
+    async def _follow(self, lane: Lane, settled: Settled) -> None:
+        """Do what follows from what was written."""
+        self._bus.publish(settled.event)
+        if settled.wake_at is not None:
+            self.nudge(settled.wake_at)
+        if settled.opened:
+            self.wake([lane.account])
+        if settled.gives_up is not None:
+            (failing, failure), now = settled.gives_up, clock.now()
+            while await self._store.write_until_done(
+                lambda tx: lane_failures.give_up(tx, failing, failure, now)
+            ):
+                pass  # in slices: other writes go between them
 
     async def _hand_over(self, lane: Lane, claimed: EnvelopeRow) -> Settle:
         """Post an envelope, and return what to write about it."""
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
-            return await self._post(adapter, lane, _letter(claimed, self._home), claimed)
+            return await self._post(adapter, lane, self._letter(claimed), claimed)
         except EnvelopeError as error:
             return self._failed(lane, number, Failure(error.kind, redact(error.text)))
         except LaneError as error:
-            return self._waits(lane, claimed, Failure(error.kind, redact(error.text)), error.retry_after)
-        except TimeoutError:
+            scope = Scope.ACCOUNT if isinstance(error, AccountError) else Scope.LANE
+            failure = Failure(error.kind, redact(error.text))
+            return self._waits(lane, claimed, failure, scope, error.retry_after)
+        except (bounded_calls.TookTooLong, TimeoutError):
             text = f"no answer within {self._settings.post_seconds:g} seconds"
-            return self._waits(lane, claimed, Failure("timed_out", text), None)
+            return self._waits(lane, claimed, Failure("timed_out", text))
         except HibossError as error:  # the chunks could not be planned; nothing was posted
-            return self._waits(lane, claimed, Failure(error.code, error.message), None)
+            return self._waits(lane, claimed, Failure(error.code, error.message))
         except BaseException as error:  # a defect of an adapter, also SystemExit, stops its own lane only
             if is_our_cancellation(error):
                 raise
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
             failure = Failure("adapter_failed", f"the adapter failed: {type(error).__name__}")
-            return self._waits(lane, claimed, failure, None)
+            return self._waits(lane, claimed, failure)
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
         number, planned = int(claimed["id"]), claimed["posted"]
@@ -194,71 +268,90 @@ class Delivery:
         for index, chunk in enumerate(chunks):
             if index in sent:
                 continue
-            async with asyncio.timeout(
-                self._settings.post_seconds
-            ):  # each chunk: one that gets through is progress
-                platform_id = await adapter.post(letter, index, chunk)
+            platform_id = await bounded_calls.call(
+                adapter.post(letter, index, chunk),
+                f"A post of {letter.id} to {letter.place}",
+                self._settings.post_seconds,  # for each chunk: one that gets through is progress
+            )
             crashpoint(POSTED)
             # The chunk is posted: an odd id of an adapter must not make the recording fail.
             id_ = str(platform_id).encode("utf-8", "replace").decode()[:LONGEST_ID]
             posted.append(Posted(index, chunk, id_))
             if index < len(chunks) - 1:  # the last one is recorded when the envelope is settled
-                await self._record(number, posted.pop())
+                await self._record(lane, number, posted.pop())
         return self._done(lane, number, posted)
 
-    async def _record(self, number: int, chunk: Posted) -> None:
+    async def _record(self, lane: Lane, number: int, chunk: Posted) -> None:
         """Record a posted chunk, however long the store cannot be used: else it would be posted again."""
         now = clock.now()
-        await self._store.write_until_done(lambda tx: posts.note_post(tx, number, *chunk, now))
+
+        def write(tx: Tx) -> None:
+            posts.note_post(tx, number, *chunk, now)
+            lanes.note_partly_posted(tx, lane, number)
+
+        await self._store.write_until_done(write)
+
+    def _letter(self, claimed: EnvelopeRow) -> Letter:
+        """Return an envelope in the form an adapter gets it."""
+        files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
+        media = self._home.media
+        return Letter(
+            id=f"e{claimed['id']}",
+            key=f"{self._store.epoch}-e{claimed['id']}",
+            place=claimed["to_address"].split(":", 2)[2],
+            text=claimed["text"],
+            type=Kind(claimed["type"]).word,
+            subject=claimed["subject"],
+            sender=claimed["from_address"],
+            sender_name=claimed["from_name"],
+            files=tuple(File(one["name"], os.path.join(media, one["file"]), one["mime"]) for one in files),
+            reply_to=claimed["platform_reply_to"],
+        )
 
     # --- what is written afterwards --------------------------------------------------
 
     def _done(self, lane: Lane, number: int, posted: list[Posted]) -> Settle:
         now = clock.now()
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> Settled:
             for chunk in posted:
                 posts.note_post(tx, number, *chunk, now)
-            lanes.done(tx, lane, number, now)
+            opened = lanes.done(tx, lane, number, now)
+            return Settled(EnvelopeSettled(at=now, envelope=number, status="done"), opened=opened)
 
-        return Settle(write, EnvelopeSettled(at=now, envelope=number, status="done"))
+        return write
 
     def _failed(self, lane: Lane, number: int, failure: Failure) -> Settle:
         now = clock.now()
         log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
         event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
+        return lambda tx: Settled(event, opened=lanes.refused(tx, lane, number, failure, now))
 
-        def write(tx: Tx) -> None:
-            lanes.fail(tx, [number], failure, now, tried=True)
-            lanes.recovered(tx, lane)
-
-        return Settle(write, event)
-
-    def _waits(self, lane: Lane, claimed: EnvelopeRow, failure: Failure, retry_after: float | None) -> Settle:
+    def _waits(
+        self,
+        lane: Lane,
+        claimed: EnvelopeRow,
+        failure: Failure,
+        scope: Scope = Scope.UNKNOWN,
+        retry_after: float | None = None,
+    ) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
-        failing = self._store.read(lambda connection: lanes.failing_seconds(connection, lane, now))
-        delay, told = backoff.next_wait(failing, retry_after)
-        log.warning("%s waits %.0f s: %s", address, delay, failure.text, extra={"action": "deliver"})
-        until = now + int(delay * 1000)
-        event = LaneWaits(at=now, address=address, error=failure.text, until=until)
+        log.warning("e%d to %s waits: %s", number, address, failure.text, extra={"action": "deliver"})
 
-        def write(tx: Tx) -> None:
-            lanes.retry_later(tx, lane, number, failure, until, now, told=told)
+        def write(tx: Tx) -> Settled:
+            later = lane_failures.retry_later(
+                tx, lane, number, failure, now, scope=scope, retry_after=retry_after
+            )
+            return _settled(later, number, address, failure, now)
 
-        return Settle(write, event, until)
+        return write
 
 
-def _letter(claimed: EnvelopeRow, home: Home) -> Letter:
-    """Return an envelope in the form an adapter gets it."""
-    files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
-    return Letter(
-        id=f"e{claimed['id']}",
-        place=claimed["to_address"].split(":", 2)[2],
-        text=claimed["text"],
-        type=Kind(claimed["type"]).word,
-        subject=claimed["subject"],
-        sender=claimed["from_address"],
-        sender_name=claimed["from_name"],
-        files=tuple(File(one["name"], os.path.join(home.media, one["file"]), one["mime"]) for one in files),
-        reply_to=claimed["platform_reply_to"],
-    )
+def _settled(later: Later, number: int, address: str, failure: Failure, now: int) -> Settled:
+    event: Event
+    if later.until is None:
+        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
+    else:
+        event = LaneWaits(at=now, address=address, error=failure.text, until=later.until)
+    gives_up = None if later.gives_up is None else (later.gives_up, failure)
+    return Settled(event, later.until, later.opened, gives_up)

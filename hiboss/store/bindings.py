@@ -6,10 +6,10 @@ import json
 from typing import Any, NamedTuple
 
 from ..core.address import Address
-from ..core.contracts.failures import Failure
 from ..core.errors import BindingTaken, UnknownBinding
 from .connection import Connection, Row
 from .group_commit import Tx
+from .lane_failures import SLICE, unbound
 from .lanes import fail
 
 
@@ -54,10 +54,10 @@ def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
     return entry.id
 
 
-def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[int, bool, int]:
-    """Remove an agent from a binding. With its last agent the binding ends, and what waits for it fails.
+def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[int, bool]:
+    """Remove an agent from a binding. Return the binding, and whether it ends: this was its last agent.
 
-    Return the binding, whether it has ended, and how many envelopes failed.
+    What waits for a binding that ends is failed by `fail_waiting`.
     """
     row = find(tx, adapter, account)
     gone = (
@@ -69,22 +69,36 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
     if row is None or not gone:
         raise UnknownBinding(account=f"{adapter}:{account[:60]}")
     if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
-        return int(row["id"]), False, 0
+        return int(row["id"]), False
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
-    waiting = [
-        one["id"]
-        for one in tx.execute(
-            """
-            SELECT e.id FROM contact c CROSS JOIN envelope e INDEXED BY envelope_box
-                ON e.recipient = c.address AND e.box = 0 AND e.status = 0
-            WHERE c.binding = ?1 AND e.binding = ?1 ORDER BY e.id
-            """,
-            (row["id"],),
-        )
-    ]
-    fail(tx, waiting, Failure("unbound", f"{adapter}:{account} is no longer bound"), now)
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
-    return int(row["id"]), True, len(waiting)
+    return int(row["id"]), True
+
+
+def fail_waiting(tx: Tx, binding: int, now: int) -> int:
+    """Fail at most SLICE envelopes that wait for a removed binding; return how many.
+
+    Not those that are being delivered: they are done if they get through, and fail if not.
+    """
+    row = tx.execute("SELECT * FROM binding WHERE id = ? AND removed_at IS NOT NULL", (binding,)).fetchone()
+    if row is None:
+        return 0
+    waiting = [one["id"] for one in tx.execute(_WAITING + " ORDER BY e.id LIMIT ?2", (binding, SLICE))]
+    fail(tx, waiting, unbound(row), now)
+    return len(waiting)
+
+
+_WAITING = """
+    SELECT e.id FROM contact c CROSS JOIN envelope e INDEXED BY envelope_box
+        ON e.recipient = c.address AND e.box = 0 AND e.status = 0
+    WHERE c.binding = ?1 AND e.binding = ?1 AND e.held_by IS NULL
+"""
+
+
+def removed_with_waiting(connection: Connection) -> list[int]:
+    """Return the removed bindings for which envelopes still wait: the daemon ended meanwhile."""
+    rows = connection.execute("SELECT id FROM binding WHERE removed_at IS NOT NULL ORDER BY id").fetchall()
+    return [row["id"] for row in rows if connection.execute(_WAITING + " LIMIT 1", (row["id"],)).fetchone()]
 
 
 def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
@@ -97,7 +111,7 @@ def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
         (agent,),
     ).fetchall()
     ended = [remove(tx, row["adapter"], row["account"], agent, now) for row in rows]
-    return [number for number, is_over, _ in ended if is_over]
+    return [number for number, is_over in ended if is_over]
 
 
 def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
@@ -109,20 +123,18 @@ def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
 
 
 def list_all(connection: Connection | Tx) -> list[Row]:
-    """Return all active bindings, with the names of the agents they serve."""
+    """Return all active bindings, with the agents they serve, and the failure of an account that waits."""
     return connection.execute(
         """
         SELECT b.id, b.adapter, b.account, b.settings, b.created_at,
                (SELECT group_concat(a.name, ',') FROM binding_agent ba JOIN address a ON a.id = ba.agent
-                WHERE ba.binding = b.id) AS agents
-        FROM binding b WHERE b.removed_at IS NULL ORDER BY b.id
+                WHERE ba.binding = b.id) AS agents,
+               l.wake_at, l.first_failed_at, l.error_text
+        FROM binding b
+        LEFT JOIN lane l ON ifnull(l.address, 0) = 0 AND ifnull(l.binding, 0) = b.id AND l.failures > 0
+        WHERE b.removed_at IS NULL ORDER BY b.id
         """
     ).fetchall()
-
-
-def live(connection: Connection | Tx) -> set[int]:
-    """Return the ids of all active bindings."""
-    return {row["id"] for row in connection.execute("SELECT id FROM binding WHERE removed_at IS NULL")}
 
 
 def agents_of(connection: Connection | Tx, binding: int) -> list[Address]:

@@ -1,7 +1,9 @@
 """Lanes: claim what is due for a place, and settle its outcome.
 
-A row of `lane` exists only for a lane that is or was paused, or had a failure. What takes a
-Tx runs inside the writer.
+A row of `lane` exists only for a lane that is or was paused, had a failure, or has posted a part of
+an envelope. The row without an address is that of a whole account (`Lane.account`): while the account
+fails, one lane of the binding at a time tries it, and no other posts anything. What takes a Tx runs
+inside the writer.
 """
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
 
-GIVE_UP_MS = 24 * 3600 * 1000
-GIVE_UP_FAILURES = 10
 EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
 
 
@@ -24,19 +24,39 @@ EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
 
 def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> EnvelopeRow | None:
     """Hold the next envelope of a lane and return it; None if there is nothing to do now."""
-    state = get(tx, lane)
-    if not may_start(state, now, eager=eager):
+    states = tx.execute(
+        f"SELECT * FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?", (lane.address, lane.binding or 0)
+    ).fetchall()
+    if not all(may_start(state, now, eager=eager) for state in states):
         return None
-    found = due_envelopes.due(tx, lane.address, now, 1, binding=lane.binding)
-    if not found:
+    number = _next(tx, lane, states, now)
+    if number is None:
         return None
-    if state is not None:
+    for state in states:
         mark_tried(tx, state, now)
-    envelopes.hold(tx, found[0].id, boot)
-    facts: EnvelopeRow = dict(tx.execute(_TO_POST, (found[0].id,)).fetchone())
-    facts["posted"] = posts.posted(tx, found[0].id)
+    envelopes.hold(tx, number, boot)
+    facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
+    facts["posted"] = posts.posted(tx, number)
     facts["platform_reply_to"] = _platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
+
+
+# As in the index lane_place.
+PLACE, BINDING = "ifnull(address, 0)", "ifnull(binding, 0)"
+
+
+def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
+    """Return the envelope to post next: one that is partly posted, else the first that is due."""
+    for state in states:
+        if state["partly_posted"] is not None:
+            row = tx.execute(
+                "SELECT id FROM envelope WHERE id = ? AND status = 0 AND waits IS NULL AND held_by IS NULL",
+                (state["partly_posted"],),
+            ).fetchone()
+            if row is not None:
+                return int(row["id"])
+    found = due_envelopes.due(tx, lane.address, now, 1, binding=lane.binding)
+    return found[0].id if found else None
 
 
 # Only the columns of a letter: a full envelope has four times as many.
@@ -82,9 +102,15 @@ def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
 
 
 def mark_tried(tx: Tx, state: Row, now: int) -> None:
-    """Open a lane that has a row, and store that it was tried now."""
+    """Open a lane that waited or failed, and store that it was tried now. An account is then `trying`."""
+    if state["state"] == "open" and not state["failures"]:
+        return
     tx.execute(
-        "UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = ? WHERE id = ?",
+        """
+        UPDATE lane SET state = CASE WHEN address IS NULL AND failures > 0 THEN 'trying' ELSE 'open' END,
+               wake_at = NULL, not_before = NULL, tried_at = ?
+        WHERE id = ?
+        """,
         (now, state["id"]),
     )
 
@@ -92,80 +118,60 @@ def mark_tried(tx: Tx, state: Row, now: int) -> None:
 # --- settling ------------------------------------------------------------------------
 
 
-def done(tx: Tx, lane: Lane, envelope: int, now: int) -> None:
-    """Settle an envelope as done."""
+def done(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
+    """Settle an envelope as done. Return whether this shows that its account works again."""
     envelopes.done(tx, envelope, now)
     recovered(tx, lane)
+    return account_recovered(tx, lane, now)
+
+
+def refused(tx: Tx, lane: Lane, envelope: int, failure: Failure, now: int) -> bool:
+    """Give up an envelope that the platform does not accept. Return whether its account works again."""
+    fail(tx, [envelope], failure, now, tried=True)
+    recovered(tx, lane)
+    return account_recovered(tx, lane, now)
 
 
 def recovered(tx: Tx, lane: Lane) -> None:
     """Clear the failures of a lane: the platform answered, even if only to refuse one envelope."""
     tx.execute(
-        """
+        f"""
         UPDATE lane SET failures = 0, first_failed_at = NULL, not_before = NULL, error_kind = NULL,
-               error_text = NULL, error_at = NULL, boss_told_at = NULL
-        WHERE address = ? AND ifnull(binding, 0) = ? AND failures > 0
+               error_text = NULL, error_at = NULL, boss_told_at = NULL, partly_posted = NULL
+        WHERE {PLACE} = ? AND {BINDING} = ? AND (failures > 0 OR partly_posted IS NOT NULL)
         """,
         (lane.address, lane.binding or 0),
     )
 
 
-def retry_later(
-    tx: Tx, lane: Lane, envelope: int, failure: Failure, until: int, now: int, *, told: bool = False
-) -> None:
-    """Release a held envelope after a lane failure: the lane waits in its order, the boss is told once."""
-    if not envelopes.failed_once(tx, envelope, failure, now):
-        return  # its binding ended meanwhile, which settled it
-    row = record_failure(tx, lane, failure, until, now, told=told)
-    # After a day of retries, not after one failure and a day without a running daemon.
-    if row["first_failed_at"] <= now - GIVE_UP_MS and row["failures"] >= GIVE_UP_FAILURES:
-        _give_up(tx, lane, failure, now)
+def account_recovered(tx: Tx, lane: Lane, now: int) -> bool:
+    """Open the account of a lane that has failures, for all its lanes; return whether there was one.
 
-
-def record_failure(tx: Tx, lane: Lane, failure: Failure, until: int, now: int, *, told: bool = False) -> Row:
-    """Store a failure of a lane: it waits until a time, and the boss is told once. Return its row.
-
-    `told`: the platform named that time, so nothing is tried before it.
+    Not before a time that the platform named: what got through was sent before that.
     """
-    row: Row = tx.execute(
-        """
-        INSERT INTO lane (address, binding, state, wake_at, failures, first_failed_at, error_kind,
-                          error_text, error_at, tried_at, not_before)
-        VALUES (?1, ?2, 'waiting', ?3, 1, ?4, ?5, ?6, ?4, ?4, ?7)
-        ON CONFLICT (address, ifnull(binding, 0)) DO UPDATE SET
-            state = CASE state WHEN 'paused' THEN 'paused' ELSE 'waiting' END,
-            wake_at = CASE state WHEN 'paused' THEN NULL ELSE ?3 END,
-            failures = failures + 1, first_failed_at = ifnull(first_failed_at, ?4),
-            error_kind = ?5, error_text = ?6, error_at = ?4, tried_at = ?4, not_before = ?7
-        RETURNING id, failures, first_failed_at, boss_told_at
+    return bool(
+        tx.execute(
+            f"""
+            UPDATE lane SET state = 'open', wake_at = NULL, failures = 0, first_failed_at = NULL,
+                   not_before = NULL, error_kind = NULL, error_text = NULL, error_at = NULL,
+                   boss_told_at = NULL
+            WHERE {PLACE} = 0 AND {BINDING} = ? AND failures > 0 AND ifnull(not_before, 0) <= ?
+            """,
+            (lane.binding or 0, now),
+        ).rowcount
+    )
+
+
+def note_partly_posted(tx: Tx, lane: Lane, envelope: int) -> None:
+    """Store that some chunks of an envelope are posted: it goes before everything else in its lane."""
+    tx.execute(
+        f"""
+        INSERT INTO lane (address, binding, partly_posted)
+        SELECT ?1, ?2, ?3 FROM binding WHERE id = ?2 AND removed_at IS NULL
+        ON CONFLICT ({PLACE}, {BINDING}) DO UPDATE SET partly_posted = ?3
         """,
-        (lane.address, lane.binding, until, now, failure.kind, failure.text, until if told else None),
-    ).fetchone()
-    if row["boss_told_at"] is None:
-        notices.tell_boss_of_lane(tx, lane.address, failure.text, now)
-        tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
-    return row
-
-
-def failing_seconds(tx: Tx | Connection, lane: Lane, now: int) -> float:
-    """Return for how long a lane has failed; 0 if it has not."""
-    state = get(tx, lane)
-    if state is None or state["first_failed_at"] is None:
-        return 0.0
-    return max(0.0, (now - int(state["first_failed_at"])) / 1000)
-
-
-def _give_up(tx: Tx, lane: Lane, failure: Failure, now: int) -> None:
-    """Fail the envelopes that this lane could not deliver for a day."""
-    rows = tx.execute(
-        """
-        SELECT e.id FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-        WHERE e.recipient = ? AND e.binding IS ? AND e.status = 0 AND e.arrived IS NOT NULL
-          AND e.waits IS NULL AND e.held_by IS NULL AND ifnull(e.first_failed_at, m.arrived_at) <= ?
-        """,
-        (lane.address, lane.binding, now - GIVE_UP_MS),
-    ).fetchall()
-    fail(tx, [row["id"] for row in rows], failure, now)
+        (lane.address, lane.binding, envelope),
+    )
 
 
 def fail(
@@ -202,10 +208,15 @@ def fail(
 # --- holds ---------------------------------------------------------------------------
 
 
-def retry_held_later(tx: Tx, lane: Lane, failure: Failure, until: int, now: int) -> None:
-    """Release everything this lane holds after a failure (see `retry_later`)."""
-    for number in envelopes.held(tx, lane):
-        retry_later(tx, lane, number, failure, until, now)
+def free_all(tx: Tx) -> int:
+    """Free everything that this daemon holds, because it stops; return how much."""
+    end_trials(tx)
+    return envelopes.free_all(tx)
+
+
+def end_trials(tx: Tx) -> None:
+    """Open the accounts that are being tried: what was being delivered is not any more."""
+    tx.execute("UPDATE lane SET state = 'open' WHERE state = 'trying'")
 
 
 def free_after_crash(tx: Tx, now: int) -> int:
@@ -215,6 +226,7 @@ def free_after_crash(tx: Tx, now: int) -> int:
     crash the daemon for ever.
     """
     freed, suspects = envelopes.free_after_crash(tx)
+    end_trials(tx)
     if suspects:
         boss = tx.cache.live_address(BOSS)
         text = f"the daemon crashed {envelopes.CRASHES} times in a row while it was being delivered"
@@ -229,7 +241,7 @@ def free_after_crash(tx: Tx, now: int) -> int:
 def get(connection: Tx | Connection, lane: Lane) -> Row | None:
     """Return the row of a lane; None if it never was paused and never failed."""
     row: Row | None = connection.execute(
-        "SELECT * FROM lane WHERE address = ? AND ifnull(binding, 0) = ?", (lane.address, lane.binding or 0)
+        f"SELECT * FROM lane WHERE {PLACE} = ? AND {BINDING} = ?", (lane.address, lane.binding or 0)
     ).fetchone()
     return row
 
@@ -237,8 +249,8 @@ def get(connection: Tx | Connection, lane: Lane) -> Row | None:
 def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     """Return the lanes of an address: an agent's own, or one for each binding that may post there."""
     rows = connection.execute(
-        """
-        SELECT binding FROM lane WHERE address = ?1
+        f"""
+        SELECT binding FROM lane WHERE {PLACE} = ?1
         UNION SELECT c.binding FROM contact c JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL
         WHERE c.address = ?1
         UNION SELECT NULL FROM agent WHERE address = ?1 AND deleted_at IS NULL
@@ -248,20 +260,21 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     return [Lane(address, row["binding"]) for row in rows]
 
 
-def reopen_after_clock_change(tx: Tx, now: int) -> list[Lane]:
-    """Open and return the lanes that were tried in the future: the clock was set back since."""
-    rows = tx.execute(
+def move_waits(tx: Tx, step: int) -> None:
+    """Move the waits of all lanes by `step` milliseconds, because the clock was set by so much."""
+    tx.execute(
         """
-        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
-        WHERE state = 'waiting' AND tried_at > ? RETURNING address, binding
+        UPDATE lane SET wake_at = wake_at + ?1, not_before = not_before + ?1, tried_at = tried_at + ?1,
+               first_failed_at = first_failed_at + ?1
         """,
-        (now,),
-    ).fetchall()
-    return [Lane(row["address"], row["binding"]) for row in rows]
+        (step,),
+    )
 
 
 def reopen_binding(tx: Tx, binding: int, now: int) -> None:
     """Open the waiting lanes of a binding, because its adapter runs again; not those told to wait."""
+    if (row := get(tx, Lane(0, binding))) is not None and row["error_kind"] == "adapter_down":
+        account_recovered(tx, Lane(0, binding), now)
     tx.execute(
         """
         UPDATE lane SET state = 'open', wake_at = NULL
@@ -269,6 +282,14 @@ def reopen_binding(tx: Tx, binding: int, now: int) -> None:
         """,
         (binding, now),
     )
+
+
+def places(tx: Tx | Connection, binding: int | None) -> list[int]:
+    """Return the address ids of the places where a binding may post."""
+    rows = tx.execute(
+        "SELECT DISTINCT address FROM contact WHERE binding = ? AND address IS NOT NULL", (binding,)
+    )
+    return [row["address"] for row in rows]
 
 
 def with_work(connection: Connection, binding: int) -> list[Lane]:
@@ -287,20 +308,29 @@ def with_work(connection: Connection, binding: int) -> list[Lane]:
 
 
 def list_all(connection: Connection) -> list[Row]:
-    """Return all lanes of active bindings, and all others with a row, with state, failures and number due."""
+    """Return all lanes of active bindings, and all others with a row, with state, failures and number due.
+
+    A lane whose account waits shows the state and the failures of the account (`scope`).
+    """
     return connection.execute(
         """
         SELECT a.kind || ':' || a.name AS address, p.id AS address_id, p.binding,
-               ifnull(l.state, 'open') AS state, l.wake_at, ifnull(l.failures, 0) AS failures,
-               l.first_failed_at, l.error_kind, l.error_text, l.error_at, l.tried_at,
+               CASE WHEN l.state = 'paused' THEN 'paused' WHEN c.state IN ('waiting', 'trying') THEN 'waiting'
+                    ELSE ifnull(l.state, 'open') END AS state,
+               CASE WHEN ifnull(f.failures, 0) = 0 THEN NULL WHEN f.address IS NULL THEN 'account'
+                    ELSE 'lane' END AS scope,
+               f.wake_at, ifnull(f.failures, 0) AS failures, f.first_failed_at, f.error_kind, f.error_text,
+               f.error_at, f.tried_at,
                (SELECT count(*) FROM envelope e INDEXED BY envelope_due
                 WHERE e.recipient = p.id AND e.binding IS p.binding AND e.status = 0
                   AND e.arrived IS NOT NULL AND e.waits IS NULL) AS due
         FROM (SELECT c.address AS id, c.binding FROM contact c
               JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL WHERE c.address IS NOT NULL
-              UNION SELECT address, binding FROM lane) p
+              UNION SELECT address, binding FROM lane WHERE address IS NOT NULL) p
         JOIN address a ON a.id = p.id AND a.retired_at IS NULL
-        LEFT JOIN lane l ON l.address = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
+        LEFT JOIN lane l ON ifnull(l.address, 0) = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
+        LEFT JOIN lane c ON ifnull(c.address, 0) = 0 AND ifnull(c.binding, 0) = p.binding AND c.failures > 0
+        LEFT JOIN lane f ON f.id = ifnull(c.id, l.id)
         ORDER BY a.fold, p.binding
         """
     ).fetchall()
@@ -310,9 +340,9 @@ def pause(tx: Tx, lane: Lane, now: int) -> bool:
     """Pause a lane; return whether it was not paused before."""
     return bool(
         tx.execute(
-            """
+            f"""
             INSERT INTO lane (address, binding, state) VALUES (?1, ?2, 'paused')
-            ON CONFLICT (address, ifnull(binding, 0)) DO UPDATE SET state = 'paused', wake_at = NULL
+            ON CONFLICT ({PLACE}, {BINDING}) DO UPDATE SET state = 'paused', wake_at = NULL
             WHERE state <> 'paused'
             """,
             (lane.address, lane.binding),
@@ -327,7 +357,7 @@ def reopen(tx: Tx, lane: Lane, states: tuple[str, ...]) -> bool:
         tx.execute(
             f"""
             UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
-            WHERE address = ? AND ifnull(binding, 0) = ? AND state IN ({marks})
+            WHERE {PLACE} = ? AND {BINDING} = ? AND state IN ({marks})
             """,
             (lane.address, lane.binding or 0, *states),
         ).rowcount

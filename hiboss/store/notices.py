@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.clock import local, zone
-from ..core.envelope import Draft
+from ..core.envelope import Draft, Lane
 from . import messages
 from .boss import boss_timezone
 from .connection import Row
@@ -28,16 +28,18 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
     notify(tx, address, text, now, about=rows[0]["message"])
 
 
-def tell_boss_of_lane(tx: Tx, lane: int, why: str, now: int) -> None:
-    """Tell the boss that deliveries to an address fail and are retried."""
-    row = tx.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (lane,)).fetchone()
+def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int) -> None:
+    """Tell the boss that deliveries to an address, or by a whole account, fail and are retried."""
     since = local(now, zone(boss_timezone(tx)))
-    kind, _, name = row[0].partition(":")
-    see = f"hiboss agent status {name}" if kind == "agent" else "hiboss lane list"
-    text = (
-        f"Delivery to {row[0]} has failed since {since}: {why}\n"
-        f"Its envelopes wait in order and are retried. See: {see}"
-    )
+    if lane.address:
+        row = tx.execute("SELECT kind, name FROM address WHERE id = ?", (lane.address,)).fetchone()
+        what = f"Delivery to {row['kind']}:{row['name']} has failed"
+        see = f"hiboss agent status {row['name']}" if row["kind"] == "agent" else "hiboss lane list"
+    else:
+        row = tx.execute("SELECT adapter, account FROM binding WHERE id = ?", (lane.binding,)).fetchone()
+        what = f"The account {row['adapter']}:{row['account']} has failed"
+        see = "hiboss agent bindings"
+    text = f"{what} since {since}: {why}\nIts envelopes wait in order and are retried. See: {see}"
     notify(tx, BOSS, text, now)
 
 

@@ -8,7 +8,7 @@ from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
 from ..core.envelope import Accepted, Draft
 from ..core.errors import HibossError
-from . import envelopes, lanes, messages, notices
+from . import envelopes, lane_failures, lanes, messages, notices
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -173,8 +173,8 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
     if turn.kind == "background" or not _fails_for_others_too(tx, turn, number):
         lanes.fail(tx, [number], failure, now)
         return None
-    until = now + delays[backoff.step(lanes.failing_seconds(tx, turn.lane, now))]
-    lanes.record_failure(tx, turn.lane, failure, until, now)
+    until = now + delays[backoff.step(lane_failures.failing_seconds(tx, turn.lane, now))]
+    lane_failures.record_failure(tx, turn.lane, failure, until, now)
     # A little after the lane, so that another envelope can show whether the provider is the cause.
     envelopes.retry_at(tx, number, until + 1)
     return until
@@ -233,7 +233,7 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bo
         return
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
     _free(tx, turn.envelopes + turn.notices)
-    lanes.record_failure(tx, turn.lane, failure, until, now, told=told)
+    lane_failures.record_failure(tx, turn.lane, failure, until, now, told=told)
 
 
 def cancel(

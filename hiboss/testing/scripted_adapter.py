@@ -3,8 +3,8 @@
 All its files are in the directory it is bound to, so a test can control it from another process:
 
 - `script.jsonl`: what happens to the next posts, one line each: {"do": "ok"}, {"do": "lane_error",
-  "text": "…", "retry_after": 0.1}, {"do": "envelope_error"}, {"do": "crash"}, {"do": "hang"};
-  when there is no line, a post succeeds
+  "text": "…", "retry_after": 0.1}, {"do": "account_error", …}, {"do": "envelope_error"}, {"do": "crash"},
+  {"do": "hang"}; when there is no line, a post succeeds
 - `posts.jsonl`: what was posted, one line each, written before the post is confirmed
 - `inbox/<update>.json`: an incoming message ({"text": "hello"}); deleted when it was received
 - `settings.json`, read at each start: {"places": […], "chunk": 10, "fail_starts": 2, "fail_listens": 1}
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..core.contracts.adapter import Account, Inbound, Letter, Receive
-from ..core.contracts.failures import EnvelopeError, LaneError, Refused
+from ..core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
 
 POLL_SECONDS = 0.02
 
@@ -49,7 +49,7 @@ class ScriptedAdapter:
     async def start(self) -> None:
         self._settings = _settings(self._root)
         if self._countdown("fail_starts"):
-            raise LaneError("refused", "the script refuses this start")
+            raise AccountError("refused", "the script refuses this start")
         os.makedirs(os.path.join(self._root, "inbox"), exist_ok=True)
         self._posts = _append(os.path.join(self._root, "posts.jsonl"))
 
@@ -87,6 +87,8 @@ class ScriptedAdapter:
         text = step.get("text", f"the script says {what}")
         if what == "lane_error":
             raise LaneError(step.get("kind", "scripted"), text, step.get("retry_after"))
+        if what == "account_error":
+            raise AccountError(step.get("kind", "scripted"), text, step.get("retry_after"))
         if what == "envelope_error":
             raise EnvelopeError(step.get("kind", "scripted"), text)
         if what == "crash":
@@ -95,6 +97,7 @@ class ScriptedAdapter:
             await asyncio.sleep(step.get("seconds", 3600))
         note = {
             "id": letter.id,
+            "key": letter.chunk_key(number),
             "place": letter.place,
             "number": number,
             "chunk": chunk,

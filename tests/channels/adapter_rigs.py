@@ -18,6 +18,7 @@ from hiboss.testing.scripted_adapter import ScriptedAdapter
 def letter(text: str = "hello", **facts: Any) -> Letter:
     known: dict[str, Any] = {
         "id": "e1",
+        "key": "home-e1",
         "place": "here",
         "text": text,
         "type": "text",

@@ -12,7 +12,7 @@ from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss, stored
-from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, notices, row, written
+from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, notices, row
 
 
 @pytest.fixture(scope="module")
@@ -140,21 +140,14 @@ def test_unbinding_fails_what_waits_visibly(daemon: RunningDaemon, tmp_path: Pat
 
 
 def test_a_post_in_hand_when_its_place_is_unbound_is_no_outage(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place, other = Place(tmp_path).bound(daemon), Place(tmp_path).bound(daemon)
+    place = Place(tmp_path).bound(daemon)
     place.script(HANG)
     number = place.send("being delivered")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.unbind()
-    assert boss(daemon).get(number)["status"] == "failed"
-    other.script(HANG)  # it failed first later, so it is given up later: then the first one is settled
-    other.send("later")
-    other.wait_for_failures(1)
-    written(daemon)
-    assert place.lane() == {}
-    assert [
-        one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]
-    ] == []
-    assert boss(daemon).get(number)["attempts"] == 0
+    assert place.wait_for_status(number, "failed")["last_error"]["kind"] == "unbound"
+    assert (place.lane(), place.account()) == ({}, {})
+    assert [one for one in notices(boss(daemon)) if place.name in one["text"]] == []
     daemon.check()
 
 

@@ -20,7 +20,7 @@ from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.faulty_adapters import SECRET
+from tests.support.faulty_adapters import DEAF, SECRET
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import Place, daemon_with_channels, notices, row
 
@@ -87,7 +87,8 @@ def test_the_boss_is_told_of_an_adapter_that_does_not_get_to_run(
     place = bound(Place(tmp_path).settings(fail_starts=100), daemon)
 
     def told() -> list[str]:
-        return [one["text"] for one in notices(boss(daemon)) if f"{place.name} does not run" in one["text"]]
+        told = f"The account scripted:{place.name} has failed since"
+        return [one["text"] for one in notices(boss(daemon)) if told in one["text"]]
 
     wait_until(told)
     assert "the script refuses this start" in told()[0]
@@ -108,6 +109,57 @@ def test_no_failing_adapter_harms_the_daemon_or_another_adapter(
     assert daemon.call("daemon.ping")["pong"] is True
 
 
+def test_an_error_that_cannot_be_shown_ends_no_adapters_life_in_silence(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = bound(Place(tmp_path, kind="unspeakable"), daemon)
+    wait_until(lambda: place.life().count("start") >= 2)  # it is started again
+    assert "WithoutWords" in place.shown()["last_error"]
+    place.unbind()
+
+
+# --- adapters that ignore their cancellation -----------------------------------------
+
+
+def test_no_adapter_that_ignores_its_cancellation_keeps_the_daemon_from_ending(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d") as daemon:
+        places = {kind.type: bound(Place(tmp_path, kind=kind.type), daemon) for kind in DEAF}
+        for place in places.values():
+            wait_until(lambda place=place: "start" in place.life())  # type: ignore[misc]
+        places["deafpost"].send("x")
+        wait_until(lambda: "post" in places["deafpost"].life())
+        assert daemon.stop() == 0
+        log = Path(daemon.home.log_file).read_text()
+        for what in (
+            "The start of deafstart:",
+            "The listening of deaflisten:",
+            "A post of e",
+            "The stop of deafstop:",
+        ):
+            assert what in log  # each is named in the log
+        assert "Daemon stopped." in log
+
+
+def test_an_adapter_that_ignores_its_cancellation_can_be_unbound_and_then_hands_over_nothing(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, kind="deaflisten").bound(daemon)
+    place.comes_in("u1", text="before")
+    assert place.unbind()["ended"] is True
+    update = place.put_in_inbox("u2", text="after")
+    wait_until(lambda: "LaneError" in place.life())  # it tried, and was refused
+    assert update.exists()
+    assert [one["text"] for one in place.owner.list()] == ["before"]
+
+
+def test_a_post_that_ignores_its_cancellation_does_not_keep_its_lane(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="0.2") as daemon:
+        place = Place(tmp_path, kind="deafpost").bound(daemon)
+        number = place.send("x")
+        assert place.wait_for_failures(1)["error_kind"] == "timed_out"
+        assert row(daemon, number)["held_by"] is None
+
+
 def test_secrets_in_the_errors_of_adapters_are_shown_to_nobody(daemon: RunningDaemon, tmp_path: Path) -> None:
     place = bound(Place(tmp_path, kind="talkative"), daemon)
     place.wait_for_state("failed")
@@ -126,8 +178,11 @@ def test_mail_for_an_adapter_that_cannot_start_waits_and_says_why(
     place = bound(Place(tmp_path).settings(fail_starts=100), daemon)
     place.wait_for_state("failed")
     number = place.send("x")
-    lane = place.wait_for_failures(1)
-    assert (lane["error_kind"], lane["error_text"]) == ("adapter_down", "the script refuses this start")
+    account = place.wait_for_account(1)
+    assert (account["error_kind"], account["error_text"]) == (
+        "adapter_down",
+        "the script refuses this start",
+    )
     assert row(daemon, number)["attempts"] == 1
     place.unbind()
 
@@ -161,7 +216,9 @@ class Watched:
         self.told: list[str] = []
         self.received: list[Inbound] = []
         registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
-        self.supervisor = Supervisor(registry, self.bus, self._receive, self._running, self._failing, "/nowhere")
+        self.supervisor = Supervisor(
+            registry, self.bus, self._receive, self._running, self._failing, "/nowhere"
+        )
 
     async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
         self.received.append(arrival)

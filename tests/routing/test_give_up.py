@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.store.lanes import GIVE_UP_FAILURES
+from hiboss.store.lane_failures import GIVE_UP_FAILURES
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss

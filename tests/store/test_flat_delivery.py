@@ -13,9 +13,20 @@ import pytest
 from hiboss.core.contracts.adapter import Inbound
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.envelope import Lane
-from hiboss.store import bindings, due_envelopes, envelopes, lanes, leases, overdue, platform_updates, posts
+from hiboss.store import (
+    bindings,
+    due_envelopes,
+    envelopes,
+    lane_failures,
+    lanes,
+    leases,
+    overdue,
+    platform_updates,
+    posts,
+)
 from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
+from hiboss.store.lane_failures import Scope
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
 MINE, OTHERS = 1, 2  # the bindings
@@ -83,8 +94,29 @@ def settling(tx: Tx, size: int) -> None:
 def waiting(tx: Tx, size: int) -> None:
     claimed = lanes.claim(tx, PLACE, NOW, BOOT)
     if claimed is not None:
-        lanes.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW + 5_000, NOW)
+        lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW)
         assert lanes.claim(tx, PLACE, NOW, BOOT) is None
+
+
+def account_waiting(tx: Tx, size: int) -> None:
+    claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+    if claimed is not None:
+        lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW, scope=Scope.ACCOUNT)
+        assert lanes.claim(tx, PLACE, NOW, BOOT) is None
+        assert lanes.reopen(tx, PLACE.account, ("waiting",))
+        claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+        assert claimed is not None and lanes.claim(tx, PLACE, NOW, BOOT) is None  # one tries
+        assert lanes.done(tx, PLACE, claimed["id"], NOW)
+
+
+def partly_posting(tx: Tx, size: int) -> None:
+    claimed = lanes.claim(tx, PLACE, NOW, BOOT)
+    if claimed is not None:
+        lanes.note_partly_posted(tx, PLACE, claimed["id"])
+        lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW)
+        assert lanes.reopen(tx, PLACE, ("waiting",))
+        again = lanes.claim(tx, PLACE, NOW, BOOT)
+        assert again is not None and again["id"] == claimed["id"]
 
 
 def failing(tx: Tx, size: int) -> None:
@@ -95,8 +127,8 @@ def failing(tx: Tx, size: int) -> None:
 
 
 def releasing(tx: Tx, size: int) -> None:
-    taken = leases.claim(tx, NEX_ID, 5, NOW + DAY, NOW)
-    assert leases.release(tx, taken, NEX_ID) == 5
+    taken, claim = leases.claim(tx, NEX_ID, 5, NOW + DAY, NOW)
+    assert leases.release(tx, leases.Releasing(taken, NEX_ID, claim)) == 5
 
 
 def receiving(answers: str | None) -> Hot:
@@ -104,10 +136,14 @@ def receiving(answers: str | None) -> Hot:
     return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
 
 
+def anybody(tx: Tx, owner: int) -> None:
+    """Every owner of a schedule may send."""
+
+
 HOT: dict[str, Hot] = {
     "the next wake": lambda c, n: overdue.next_wake(c),
-    "waking nothing": write(lambda tx, n: overdue.wake(tx, NOW - 1)),
-    "waking ten": write(lambda tx, n: overdue.wake(tx, NOW + DAY, 10)),
+    "waking nothing": write(lambda tx, n: overdue.wake(tx, NOW - 1, may_send=anybody)),
+    "waking ten": write(lambda tx, n: overdue.wake(tx, NOW + DAY, 10, may_send=anybody)),
     "the oldest due": lambda c, n: due_envelopes.oldest(c),
     "due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 1, binding=MINE),
     "ten due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 10, binding=MINE),
@@ -115,6 +151,12 @@ HOT: dict[str, Hot] = {
     "claiming where nothing is": write(lambda tx, n: lanes.claim(tx, Lane(NEX_ID, OTHERS), NOW, BOOT)),
     "settling": write(settling),
     "a lane that waits": write(waiting),
+    "an account that waits, is tried and opens": write(account_waiting),
+    "what is partly posted goes first": write(partly_posting),
+    "giving up where nothing is old": write(lambda tx, n: lane_failures.give_up(tx, PLACE, FAILURE, NOW)),
+    "giving up a slice": write(
+        lambda tx, n: lane_failures.give_up(tx, PLACE.account, FAILURE, NOW + 2 * DAY)
+    ),
     "one that fails and is tried again": write(failing),
     "releasing what was held": write(lambda tx, n: lanes.free_after_crash(tx, NOW)),
     "claiming": write(lambda tx, n: leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)),
@@ -155,10 +197,10 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
 
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
-        assert overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1).envelopes == []
-        assert len(overdue.wake(tx, NOW + DAY, 10).envelopes) == 10
+        assert overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1, may_send=anybody).envelopes == []
+        assert len(overdue.wake(tx, NOW + DAY, 10, may_send=anybody).envelopes) == 10
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
-        assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)) == 10
+        assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)[0]) == 10
         assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")
         tx.cache.flush()
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import ClassVar
 
-from hiboss.core.contracts.adapter import Account, Receive
+from hiboss.core.contracts.adapter import Account, Letter, Receive
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -78,4 +78,83 @@ class Endless(Noted):
         await asyncio.Event().wait()
 
 
-ADAPTERS = [Noted, Leaving, Talkative, Clinging, Unborn, Endless]
+class Unspeakable(Noted):
+    """Its error cannot be turned into a text."""
+
+    type: ClassVar[str] = "unspeakable"
+
+    async def start(self) -> None:
+        await super().start()
+        raise WithoutWords
+
+
+class WithoutWords(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words for this")
+
+
+async def _for_ever() -> None:
+    """Wait, and ignore every cancellation."""
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+
+class DeafStart(Noted):
+    """Its `start` ignores its cancellation."""
+
+    type: ClassVar[str] = "deafstart"
+
+    async def start(self) -> None:
+        await super().start()
+        await _for_ever()
+
+
+class DeafListen(Noted):
+    """Its `listen` ignores its cancellation, and goes on listening."""
+
+    type: ClassVar[str] = "deaflisten"
+
+    async def listen(self, receive: Receive) -> None:
+        while True:
+            try:
+                await super().listen(receive)
+            except BaseException as error:  # noqa: BLE001 - this is its fault
+                self.note(type(error).__name__)
+                await asyncio.sleep(0.02)
+
+
+class DeafPost(Noted):
+    """Its `post` ignores its cancellation."""
+
+    type: ClassVar[str] = "deafpost"
+
+    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+        self.note("post")
+        await _for_ever()
+        return "never"
+
+
+class DeafStop(Noted):
+    """Its `stop` ignores its cancellation."""
+
+    type: ClassVar[str] = "deafstop"
+
+    async def stop(self) -> None:
+        await super().stop()
+        await _for_ever()
+
+
+class Leisurely(Noted):
+    """Its posts go on when it was stopped."""
+
+    type: ClassVar[str] = "leisurely"
+
+    async def stop(self) -> None:
+        self.note("stop")
+
+
+DEAF = [DeafStart, DeafListen, DeafPost, DeafStop]
+ADAPTERS = [Noted, Leaving, Talkative, Clinging, Unborn, Endless, Unspeakable, Leisurely, *DEAF]

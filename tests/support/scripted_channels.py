@@ -35,6 +35,11 @@ def lane_error(**facts: Any) -> Step:
     return {"do": "lane_error", "retry_after": 3600, **facts}
 
 
+def account_error(**facts: Any) -> Step:
+    """Return a step that makes all lanes of the account wait, for an hour unless `retry_after` is given."""
+    return {"do": "account_error", "retry_after": 3600, **facts}
+
+
 def envelope_error(**facts: Any) -> Step:
     return {"do": "envelope_error", **facts}
 
@@ -161,6 +166,24 @@ class Place:
                 (self.address.lower(), self.binding),
             ).fetchone()
         return dict(row) if row else {}
+
+    def account(self) -> dict[str, Any]:
+        """Return the row of its account; empty when there is none."""
+        with self.daemon.database() as database:
+            row = database.execute(
+                "SELECT * FROM lane WHERE address IS NULL AND binding = ?", (self.binding,)
+            ).fetchone()
+        return dict(row) if row else {}
+
+    def wait_for_account(self, failures: int) -> dict[str, Any]:
+        """Wait until the account waits after so many failures; return its row."""
+
+        def waits() -> bool:
+            account = self.account()
+            return bool(account) and account["failures"] == failures and account["state"] == "waiting"
+
+        wait_until(waits)
+        return self.account()
 
     def wait_for_failures(self, number: int) -> dict[str, Any]:
         """Wait until the lane waits after so many failures; return its row."""

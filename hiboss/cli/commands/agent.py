@@ -9,6 +9,7 @@ from ..call import call
 from ..options import As, Display, Json, NoProfile, Profile, Reason, Text, Token, Yes, argument, flag, noun
 from ..text_input import absolute, confirm, refuse_input_twice, text_or_input
 from ..views import agents as views
+from ..views import daemon as daemon_view
 from ..views.times import moment
 from .agent_options import (
     Busy,
@@ -239,11 +240,7 @@ def unbind(
 def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """List the places that agents are connected to, and their state."""
     result = call("agent.bindings", {}, token=token, profile=as_)
-    if output.Mode.json:
-        output.document(result)
-    else:
-        sentence = "No agent is connected to a platform."
-        output.records(result["bindings"], empty="no-bindings", sentence=sentence)
+    daemon_view.bindings(result)
 
 
 @permission_app.command("get")

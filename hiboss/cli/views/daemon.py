@@ -25,7 +25,7 @@ def status(result: dict[str, Any]) -> None:
     for adapter in result["adapters"]:
         output.line()
         facts = {name: adapter[name] for name in ("state", "agents", "last_error")}
-        output.record({"adapter": adapter["address"]} | facts)
+        output.record({"adapter": adapter["address"]} | facts | _account(adapter, zone))
 
 
 def lanes(result: dict[str, Any]) -> None:
@@ -35,6 +35,20 @@ def lanes(result: dict[str, Any]) -> None:
         return
     blocks = ({"address": one["address"]} | _lane(one, result["timezone"]) for one in result["lanes"])
     output.records(blocks, empty="no-lanes", sentence="No lanes found.")
+
+
+def bindings(result: dict[str, Any]) -> None:
+    """Print the bindings, a block each."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    blocks = (one | _account(one, result["timezone"]) for one in result["bindings"])
+    output.records(blocks, empty="no-bindings", sentence="No agent is connected to a platform.")
+
+
+def _account(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    """Return the times of an account that waits."""
+    return {name: moment(one[name], zone) for name in ("failing_since", "next_try_at") if one[name]}
 
 
 def _lane(one: dict[str, Any], zone: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Letter:
     """One envelope to be posted to a place on a platform."""
 
     id: str  # e81: the same at every attempt
+    key: str  # for `chunk_key`: ids repeat in other homes, this does not
     place: str  # the chat, and the topic if there is one: the part after `channel:<adapter>:`
     text: str
     type: str  # text, markdown, json, html or event
@@ -32,6 +33,10 @@ class Letter:
     sender_name: str | None
     files: tuple[File, ...]
     reply_to: str | None  # the platform's id of the message it replies to; None if it was never there
+
+    def chunk_key(self, number: int) -> str:
+        """Return the idempotency key of a chunk: the same at every attempt, and no other chunk has it."""
+        return f"{self.key}.{number}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,9 +92,9 @@ class Adapter(Protocol):
     async def start(self) -> None:
         """Connect to the platform. Return when `post` can be called.
 
-        Raise LaneError if the platform cannot be reached now. Any other exception is a crash
-        and is logged. In both cases a new instance is started later, with growing pauses.
-        The same happens when `start` takes longer than 60 seconds.
+        Raise AccountError if the platform cannot be reached now or refuses the account. Any
+        other exception is a crash and is logged. In both cases a new instance is started
+        later, with growing pauses. The same happens when `start` takes longer than 60 seconds.
         """
 
     async def listen(self, receive: Receive) -> None:
@@ -118,10 +123,11 @@ class Adapter(Protocol):
         """Post one chunk; return the platform's id of it after the platform has confirmed it.
 
         `number` is the index of the chunk, from 0. Raise LaneError if nothing can be posted
-        there now, or EnvelopeError if this letter can never be posted; any other exception
-        counts as a LaneError. Each chunk has `delivery.post_seconds`.
+        there now, AccountError if nothing can be posted anywhere with this account, or
+        EnvelopeError if this letter can never be posted; any other exception counts as a
+        LaneError. Each chunk has `delivery.post_seconds`.
 
-        The same chunk can come again: when the daemon died after the platform's confirmation
-        and before it was stored. `letter.id` and `number` together identify the chunk; give
-        them to a platform that recognizes repeated posts.
+        The same chunk can come again: the platform took it, but the daemon died before that was
+        stored, or its answer was lost or came too late. Give `letter.chunk_key(number)` to a
+        platform that recognizes repeated posts: then nothing is doubled.
         """

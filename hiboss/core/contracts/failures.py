@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class LaneError(Exception):
-    """Nothing can be delivered there now, whichever envelope it is: network, 5xx, 429, account refused.
+    """Nothing can be delivered to this place now, whichever envelope it is: 5xx, 429 of a chat.
 
     The lane waits, keeps its order, and is retried. `retry_after` (seconds) replaces the usual delay.
     """
@@ -19,6 +19,13 @@ class LaneError(Exception):
         self.kind = kind
         self.text = text
         self.retry_after = retry_after
+
+
+class AccountError(LaneError):
+    """Nothing can be posted with this account now, to whichever place: 401, 409, network, 429 of the bot.
+
+    All lanes of the binding wait. One of them tries again later, and its success opens them all.
+    """
 
 
 class EnvelopeError(Exception):

@@ -40,7 +40,7 @@ SELECT a.kind || ':' || a.name AS address, 'b' || l.binding AS binding, l.state,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.wake_at / 1000.0, 'unixepoch') AS wake_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.first_failed_at / 1000.0, 'unixepoch') AS first_failed_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.error_at / 1000.0, 'unixepoch') AS error_at
-FROM lane l JOIN address a ON a.id = l.address;
+FROM lane l LEFT JOIN address a ON a.id = l.address;
 
 CREATE VIEW schedules AS
 SELECT 's' || s.id AS id, s.name, a.kind || ':' || a.name AS owner, s.cron, s.every_ms / 1000.0 AS every_seconds,

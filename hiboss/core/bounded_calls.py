@@ -1,0 +1,69 @@
+"""Await code of others (adapters, providers) without depending on it to end.
+
+A coroutine may ignore its cancellation: it catches the CancelledError and goes on. Awaited directly,
+it would keep its caller for ever, also at the stop of the daemon. Here it gets a task of its own,
+and is left behind when it does not end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+GRACE_SECONDS = 2.0  # for a coroutine that was cancelled, to end
+log = logging.getLogger(__name__)
+_left_behind: set[asyncio.Task[Any]] = set()  # asyncio itself keeps only weak references to tasks
+
+
+class TookTooLong(Exception):
+    """A coroutine did not end within its time. Not a TimeoutError, which can be the coroutine's own."""
+
+
+async def call(coroutine: Coroutine[Any, Any, T], what: str, seconds: float | None = None) -> T:
+    """Await a coroutine; return or raise what it does. After `seconds` raise TookTooLong.
+
+    When the time is over, or when the caller is cancelled, it is cancelled and has GRACE_SECONDS to
+    end. `what` names it in the log if it does not.
+    """
+    task = asyncio.create_task(_outcome(coroutine))
+    try:
+        ended, _ = await asyncio.wait((task,), timeout=seconds)
+    except asyncio.CancelledError:
+        await end((task,), what)
+        raise
+    if not ended:
+        await end((task,), what)
+        raise TookTooLong
+    result, error = task.result()
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value] # without an error there is a result
+
+
+async def _outcome(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
+    """Return the result or the exception: asyncio lets a SystemExit of a task end the event loop."""
+    try:
+        return await coroutine, None
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+        return None, error
+
+
+async def end(
+    tasks: Collection[asyncio.Task[Any]], what: str, seconds: float = GRACE_SECONDS
+) -> set[asyncio.Task[Any]]:
+    """Cancel tasks and wait until they have ended; log and return those that have not after `seconds`."""
+    for task in tasks:
+        task.cancel()
+    if not tasks:
+        return set()
+    _, left = await asyncio.wait(tasks, timeout=seconds)
+    for task in left:
+        log.error("%s ignores its cancellation; it is left behind.", what, extra={"action": "stop"})
+        _left_behind.add(task)
+        task.add_done_callback(_left_behind.discard)
+    return left

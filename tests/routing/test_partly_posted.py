@@ -1,0 +1,113 @@
+"""Messages in several chunks: what is partly posted goes before everything else in its lane, and each chunk has a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from tests.support.daemons import wait_until
+from tests.support.parties import boss
+from tests.support.scripted_channels import (
+    HANG,
+    OK,
+    SCRIPTED,
+    Place,
+    account_error,
+    age,
+    daemon_with_channels,
+    envelope_error,
+    lane_error,
+)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture
+def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    place.settings(chunk=5)
+    return place.bound(daemon)
+
+
+@pytest.mark.parametrize("ending", ["nothing", "stop", "kill"])
+def test_what_is_partly_posted_goes_before_everything_else_of_its_lane(
+    daemon: RunningDaemon, place: Place, ending: str
+) -> None:
+    place.script(OK, lane_error(retry_after=None))
+    place.send("AAAAABBBBBCCCCC")
+    place.wait_for_failures(1)
+    age(daemon, place.send("OLD"), 3_600_000)  # it counts as critical
+    place.send("URG", priority="critical")
+    if ending == "nothing":
+        place.steer("retry")
+    else:
+        daemon.stop() if ending == "stop" else daemon.kill()
+        daemon.start(**SCRIPTED)
+    place.wait_for("AAAAA", "BBBBB", "CCCCC", "OLD", "URG")
+
+
+def test_a_daemon_that_dies_between_two_chunks_goes_on_with_the_second(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    place.script(OK, HANG)
+    place.send("AAAAABBBBB")
+    wait_until(lambda: place.lane().get("partly_posted") is not None and not place.steps_left())
+    place.send("URG", priority="critical")
+    daemon.kill()
+    daemon.start(**SCRIPTED)
+    place.wait_for("AAAAA", "BBBBB", "URG")
+
+
+def test_also_after_a_failure_of_the_account(place: Place) -> None:
+    place.script(OK, account_error())
+    place.send("AAAAABBBBB")
+    place.wait_for_account(1)
+    place.send("URG", priority="critical")
+    place.steer("retry")
+    place.wait_for("AAAAA", "BBBBB", "URG")
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "failed"])
+def test_what_is_partly_posted_and_given_up_holds_up_nothing(place: Place, ending: str) -> None:
+    place.script(OK, lane_error(), *[envelope_error()] * (ending == "failed"))
+    number = place.send("AAAAABBBBB")
+    place.wait_for_failures(1)
+    place.send("next")
+    if ending == "cancelled":
+        place.owner.call("envelope.cancel", ids=[number])
+    place.steer("retry")
+    place.wait_for("AAAAA", "next")
+    assert boss(place.daemon).get(number)["status"] == ending
+    wait_until(lambda: place.lane()["partly_posted"] is None)
+
+
+def test_a_message_in_one_chunk_writes_nothing_about_its_lane(place: Place) -> None:
+    place.wait_for_status(place.send("short"), "done")
+    assert place.lane() == {}
+
+
+def test_a_repeated_post_has_the_same_key_which_no_other_home_has(tmp_path: Path) -> None:
+    keys: dict[str, list[str]] = {}
+    for home in ("one", "two"):
+        with running_daemon(tmp_path / home, **SCRIPTED) as daemon:
+            place = Place(tmp_path / home, name="chat")
+            place.settings(chunk=5)
+            place.bound(daemon)
+            daemon.stop()
+            daemon.start(**SCRIPTED, HIBOSS_CRASH_AT="delivery.posted:2")
+            place.wait_for_state("running")
+            place.send("AAAAABBBBB")
+            daemon.wait_for_death()
+            daemon.start(**SCRIPTED)
+            place.wait_for("AAAAA", "BBBBB", "BBBBB")  # the second one was posted and not noted
+            keys[home] = [one["key"] for one in place.posts()]
+    first, second, repeated = keys["one"]
+    assert second == repeated != first
+    assert not {*keys["one"]} & {*keys["two"]}
