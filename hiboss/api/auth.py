@@ -14,6 +14,7 @@ from ..store.store import Store
 from .operation import Level
 from .policy import Policy
 
+SENDING = "envelope.send"  # the right to send
 CACHED_CALLERS = 65_536  # each a pair of token and operation
 
 
@@ -101,6 +102,13 @@ class Authenticator:
                 raise BadToken()
             caller = _caller(row, caller.right)
         check_level(caller, self._policy.needs(caller.right))
+
+    def check_may_send(self, tx: Connection | Tx, holder: int) -> None:
+        """Raise if the holder of an address may not send now: its schedules send without a request."""
+        row = tokens.of_holder(tx, holder)
+        if row is None:
+            raise BadToken()  # all were revoked
+        check_level(_caller(row, SENDING), self._policy.needs(SENDING))
 
     def _look_up(self, digest: bytes, right: str) -> Caller:
         row = self._store.read(lambda connection: tokens.find(connection, digest))

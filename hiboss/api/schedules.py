@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, errors, ids, schedule_times
-from ..core.envelope import Draft
+from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import InvalidParams
-from ..store import messages, schedules
+from ..store import messages, schedule_firing, schedule_slots, schedules
 from ..store.connection import Row
 from ..store.group_commit import Tx
+from ..store.schedule_firing import Origin
 from .auth import Caller
 from .context import Context
 from .operation import Id, Level, Nothing, Params, operation
+from .param_sizes import Line, Size, Text, Word
 from .sending import Send, draft_of
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
@@ -28,12 +30,16 @@ class ScheduleFields(Params):
     cron: str | None = Field(None, description="five fields as in cron(5), or a name like @daily")
     every: str | None = Field(None, description="an interval, like 90s or 2h")
     at: str | None = Field(None, description="once: +2h, an ISO 8601 time, or a time in the boss's zone")
-    to: str | list[str] | None = Field(None, description="one or more addresses or names")
-    text: str | None = None
-    subject: str | None = None
+    to: Annotated[str | list[str] | None, Size(values="recipients")] = Field(
+        None, description="one or more addresses or names"
+    )
+    text: Text | None = None
+    subject: Line | None = None
     type: Literal["text", "markdown", "json", "html"] | None = None
     priority: Literal["critical", "high", "normal", "low"] | None = None
-    attachments: list[str] | None = Field(None, description="absolute paths of files, copied now")
+    attachments: Annotated[list[str] | None, Size(values="attachments")] = Field(
+        None, description="absolute paths of files, copied now"
+    )
     timezone: str | None = Field(None, description="of the cron expression; default the boss's")
     catch_up: Literal["skip", "once", "all"] | None = Field(
         None, description="after a downtime: send none, one or all of what was missed; default once"
@@ -41,7 +47,7 @@ class ScheduleFields(Params):
     overlap: Literal["skip", "queue"] | None = Field(
         None, description="while the last message is not done: send nothing, or send anyway; default skip"
     )
-    name: str | None = Field(None, description="your own name for it")
+    name: Word | None = Field(None, description="your own name for it")
 
 
 class Create(ScheduleFields):
@@ -49,7 +55,7 @@ class Create(ScheduleFields):
         None, alias="from", description="the sender (only for the boss; default user:boss)"
     )
     from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
-    from_name: str | None = Field(None, description="the sender's name as shown (only for the boss)")
+    from_name: Word | None = Field(None, description="the sender's name as shown (only for the boss)")
 
 
 class ById(Params):
@@ -158,14 +164,19 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     sending = Send.model_validate(_message_fields(params) | {"from": params.sender})
     sending = sending.model_copy(update={"from_boss": params.from_boss, "from_name": params.from_name})
     draft = await context.router.prepare(draft_of(context, caller, sending), sending.attachments)
-    columns = {**when, **_options(context, params), "draft": _draft_json(draft)}
+    columns = {**when, **_options(context, params)}
+    if caller.run is not None and caller.trace is not None:
+        columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats="at" not in when)
     now = clock.now()
 
     def write(tx: Tx) -> Row:
-        messages.check(tx, draft)
-        return schedules.get(tx, schedules.insert(tx, caller.id, columns, now), None)
+        context.auth.check_may_send(tx, caller.id)
+        kept = {**_kept(draft), "addresses": messages.check(tx, draft)}
+        stored = {**columns, "draft": json.dumps(kept, ensure_ascii=False)}
+        return schedules.get(tx, schedules.insert(tx, caller.id, stored, now), None)
 
-    return _scheduled(context, await context.write(caller, write))
+    row = await context.router.store_prepared(draft.attachments, lambda: context.write(caller, write))
+    return _scheduled(context, row)
 
 
 @operation(
@@ -190,40 +201,36 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
         when = {"cron": None, "every_ms": None, "at": None} | when
         if context.store.read(lambda c: schedules.is_spent(c, before)):
             when["enabled"] = 1  # its only time was over, and now it has a new one
-    stored = json.loads(before["draft"])
-    given = _message_fields(params)
-    asked = Send.model_validate({"to": stored["to"], "text": stored["text"], "type": stored["type"]} | given)
-    draft = draft_of(context, None, asked, sender=stored["from"])
-    draft = await context.router.prepare(
-        draft, params.attachments or [], kept_files=bool(stored["attachments"])
-    )
-    names = given.keys() - {"attachments"} | ({"attachments"} if params.attachments is not None else set())
-    merged = stored | {name: value for name, value in json.loads(_draft_json(draft)).items() if name in names}
-    columns = {**when, **_options(context, params), "draft": json.dumps(merged, ensure_ascii=False)}
+    merged = await _merged(context, params, json.loads(before["draft"]))
+    columns = {**when, **_options(context, params)}
     now = clock.now()
 
     def write(tx: Tx) -> Row:
-        schedules.get(tx, number, caller.sees)
-        messages.check(tx, draft)
-        schedules.change(tx, number, columns, now)
+        row = schedules.get(tx, number, caller.sees)
+        context.auth.check_may_send(tx, row["owner"])
+        merged["addresses"] |= messages.check(tx, schedules.draft(tx, row, merged))
+        stored = {**columns, "draft": json.dumps(merged, ensure_ascii=False)}
+        schedules.change(tx, number, stored | _origin(caller, row, when), now)
         return schedules.get(tx, number, None)
 
-    return _scheduled(context, await context.write(caller, write))
+    new = [Attachment(**one) for one in merged["attachments"]] if params.attachments else []
+    row = await context.router.store_prepared(new, lambda: context.write(caller, write))
+    return _scheduled(context, row)
 
 
 @operation("cron.list", level=Level.RESTRICTED, result=ScheduleList)
-async def listed(context: Context, caller: Caller, params: Nothing) -> ScheduleList:
+def listed(context: Context, caller: Caller, params: Nothing) -> ScheduleList:
     """List the caller's own schedules; for the boss all."""
     rows = context.store.read(lambda c: schedules.list_all(c, caller.sees))
     return {"schedules": [_to_json(context, row) for row in rows]}
 
 
 @operation("cron.show", level=Level.RESTRICTED, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
-async def show(context: Context, caller: Caller, params: ById) -> ScheduleJson:
+def show(context: Context, caller: Caller, params: ById) -> ScheduleJson:
     """Show one schedule, with the outcome of its last times."""
     number = ids.number(params.id, "schedule")
     row = context.store.read(lambda c: schedules.get(c, number, caller.sees))
-    slots = context.store.read(lambda c: schedules.slots(c, number, SLOTS_SHOWN))
+    slots = context.store.read(lambda c: schedule_slots.last(c, number, SLOTS_SHOWN))
     return {**_to_json(context, row), "slots": [_slot(one) for one in slots]}
 
 
@@ -258,9 +265,13 @@ async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     """Send a schedule's message now; its times stay as they are."""
     number = ids.number(params.id, "schedule")
     now = clock.now()
-    accepted = await context.write(
-        caller, lambda tx: schedules.run(tx, schedules.get(tx, number, caller.sees), now)
-    )
+    origin = None if caller.run is None else Origin(caller.run, caller.trace or "", caller.hops)
+
+    def write(tx: Tx) -> Accepted | None:
+        row = schedules.get(tx, number, caller.sees)
+        return schedule_firing.run(tx, row, now, context.auth.check_may_send, origin)
+
+    accepted = await context.write(caller, write)
     if accepted is not None:
         context.router.accepted(accepted)
     found = [f"e{one}" for one in accepted.envelopes] if accepted else []
@@ -274,7 +285,7 @@ async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     result=CronTimes,
     errors=(errors.BadCron, errors.BadTimezone, InvalidParams),
 )
-async def explain(context: Context, caller: Caller, params: Explain) -> CronTimes:
+def explain(context: Context, caller: Caller, params: Explain) -> CronTimes:
     """Show the next times of a cron expression."""
     if not 1 <= params.count <= 100:
         raise InvalidParams(detail=f"count (--count) is {params.count}; it can be 1 to 100")
@@ -338,9 +349,41 @@ def _message_fields(params: ScheduleFields) -> dict[str, Any]:
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 
-def _draft_json(draft: Draft) -> str:
-    """Return a draft as it is stored with a schedule."""
-    fields = {
+def _origin(caller: Caller, row: Row, when: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a schedule that a run gives another time.
+
+    One that repeats, and goes on repeating, stays in its trace: it would send anyway.
+    """
+    repeats = bool(when) and when["at"] is None
+    if not when or caller.run is None or caller.trace is None:
+        return {}
+    if repeats and row["at"] is None and row["enabled"]:
+        return {}
+    return schedules.origin(caller.run, caller.trace, caller.hops, repeats=repeats)
+
+
+async def _merged(context: Context, params: Set, stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the stored message of a schedule with the given parameters in it, checked like a new one."""
+    given = _message_fields(params)
+    asked = Send.model_validate({"to": stored["to"], "text": stored["text"], "type": stored["type"]} | given)
+    draft = draft_of(context, None, asked, sender=stored["from"])
+    draft = await context.router.prepare(
+        draft, params.attachments or [], kept_files=bool(stored["attachments"])
+    )
+    names = given.keys() - {"attachments"} | ({"attachments"} if params.attachments is not None else set())
+    known = stored["addresses"]
+    if params.to is not None:  # whoever has these names now is meant
+        known = {stored["from"]: known.get(stored["from"])}
+    return {
+        **stored,
+        **{name: value for name, value in _kept(draft).items() if name in names},
+        "addresses": known,
+    }
+
+
+def _kept(draft: Draft) -> dict[str, Any]:
+    """Return a draft as it is stored with a schedule; `addresses` is added when it is checked."""
+    return {
         "from": str(draft.sender),
         "to": [str(address) for address in draft.to],
         "text": draft.text,
@@ -351,7 +394,6 @@ def _draft_json(draft: Draft) -> str:
         "from_boss": draft.from_boss,
         "from_name": draft.from_name,
     }
-    return json.dumps(fields, ensure_ascii=False)
 
 
 def _scheduled(context: Context, row: Row) -> ScheduleJson:

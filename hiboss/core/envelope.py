@@ -40,6 +40,7 @@ class Priority(Word):
     HIGH = 1
     NORMAL = 2
     LOW = 3
+    NOTICE = 4  # of agent:system, shown as normal. Their own, so that mail is found behind any number of them
 
 
 class Box(Word):

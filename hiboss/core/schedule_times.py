@@ -29,6 +29,7 @@ NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+EXPRESSION_BYTES = 1_000  # enough to list every minute, hour, day, month and weekday
 _WEEK_MS = 7 * 24 * 3_600_000  # no zone changes its clock twice in one week
 _RANGE_OF_ONE = re.compile(r"\b(\w+)-\1/0*[1-9][0-9]*(?=,|$)", re.ASCII | re.IGNORECASE)
 
@@ -51,10 +52,21 @@ class Timing(NamedTuple):
             return self.begun + (passed + 1) * self.every_ms
         return self.at if self.at is not None and self.at > moment else None
 
+    def slots_from(self, first: int) -> Iterator[int]:
+        """Yield this slot and every one after it, in order."""
+        yield first
+        if self.cron is not None:
+            yield from cron_slots(self.cron, first, self.zone)
+            return
+        slot = self.after(first)
+        while slot is not None:
+            yield slot
+            slot = self.after(slot)
+
 
 def check(expression: str) -> str:
     """Return the cron expression if it is valid and can be due; raise BadCron if not."""
-    fields = _fields(expression)
+    fields = _checked_fields(expression)
     start = clock.from_ms(0)
     try:
         next(CronSim(fields, start))
@@ -63,6 +75,15 @@ def check(expression: str) -> str:
         why = str(error)[:60].lower() or "it is never due"
         raise BadCron(value=_quoted(expression), why=why) from None
     return expression.strip()
+
+
+def _checked_fields(expression: str) -> str:
+    """Return the five fields of an expression; raise BadCron for one that is too long or has not five."""
+    # Before anything else is done with it: a long list of values costs seconds, at each slot again.
+    if len(expression) > EXPRESSION_BYTES or len(expression.encode(errors="replace")) > EXPRESSION_BYTES:
+        why = f"it is longer than {EXPRESSION_BYTES} bytes"
+        raise BadCron(value=_quoted(expression[:200]), why=why)
+    return _fields(expression)
 
 
 def _quoted(expression: str) -> str:
@@ -86,7 +107,7 @@ def _fields(expression: str) -> str:
 
 def cron_slots(expression: str, after: int, zone: tzinfo) -> Iterator[int]:
     """Yield every slot after a moment, in order."""
-    fields = _fields(expression)
+    fields = _checked_fields(expression)
     minute, hour = fields.split()[:2]
     often = minute.startswith("*") or hour.startswith("*")
     slots = _elapsed(fields, after, zone) if often else _fixed(fields, after, zone)

@@ -24,8 +24,8 @@ from ..api.context import Context
 from ..api.dispatch import Dispatcher
 from ..api.policy import Policy
 from ..core import bounded_calls, clock
-from ..core.errors import BadConfig, HibossError, HomeUnusable
-from ..core.paths import Home
+from ..core.errors import BadConfig, HibossError
+from ..core.paths import Home, unusable
 from ..core.settings import Configuration, Setting
 from ..routing.router import Router
 from ..rpc import codec
@@ -137,12 +137,11 @@ class Daemon:
 
 @contextmanager
 def _usable(home: Home) -> Iterator[None]:
-    """Turn an OSError during the start into HomeUnusable, which has no traceback."""
+    """Turn an OSError during the start into HomeUnusable or StoreFull, which have no traceback."""
     try:
         yield
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise HomeUnusable(home=str(home), why=f"{error.strerror or error}{where}") from error
+        raise unusable(error, str(home)) from error
 
 
 async def serve(home: Home, ready: int | None) -> None:

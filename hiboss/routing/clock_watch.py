@@ -37,6 +37,8 @@ class ClockWatch:
             if known is None:
                 await self._note(first, 0)
             self._offset = first
+            if not self.was_set():  # perhaps before: since the machine restarted, nobody knows by how much
+                await self._continue_schedules(0)
         offset = _offset_now()
         if self.was_set():
             await self._correct(offset, offset - self._offset)
@@ -51,8 +53,7 @@ class ClockWatch:
         for start in range(0, len(waits), CHUNK):
             chunk = waits[start : start + CHUNK]
             await self._store.write_until_done(lambda tx: envelopes.move_waits(tx, chunk, step))  # noqa: B023 - awaited here
-        if step < 0:
-            await self._continue_schedules(-step)
+        await self._continue_schedules(-step)
 
     async def _note(self, offset: int, step: int) -> None:
         await self._store.write(lambda tx: clock_steps.note_offset(tx, self._boot, offset, step))

@@ -10,18 +10,33 @@ from .run_limits import Bounds
 
 
 def pause(
-    tx: Tx, agent: int, kind: str, why: str, now: int, *, until: int | None = None, trace: str | None = None
+    tx: Tx,
+    agent: int,
+    kind: str,
+    why: str,
+    now: int,
+    *,
+    until: int | None = None,
+    reached: tuple[str, int] | None = None,
 ) -> bool:
-    """Pause an agent and return whether it was not paused before; if it was, the first reason stays."""
+    """Pause an agent and return whether that changed something.
+
+    `reached`: the trace that is at its limit, and the hops of its mail.
+    If it is paused already, the first reason stays. But a person who pauses it, and a revoked token, come
+    before a limit: they do not end with the day. What the limit stopped is kept for the resume.
+    """
     tx.arrived_for.append(agent)  # wakes those who wait for news of this agent
+    trace, hops = reached or (None, None)
     return bool(
         tx.execute(
             """
-            UPDATE agent SET paused_at = ?, paused_kind = ?, paused_why = ?, paused_until = ?,
-                   paused_trace = ?
-            WHERE address = ? AND paused_at IS NULL
+            UPDATE agent SET paused_at = ?1, paused_kind = ?2, paused_why = ?3, paused_until = ?4,
+                   paused_trace = ifnull(?5, paused_trace), paused_hops = ifnull(?6, paused_hops)
+            WHERE address = ?7 AND (paused_at IS NULL
+                OR (?2 = 'boss' AND paused_kind IN ('budget', 'guard'))
+                OR (?2 = 'tokens' AND paused_kind <> 'tokens'))
             """,
-            (now, kind, why, until, trace, agent),
+            (now, kind, why, until, trace, hops, agent),
         ).rowcount
     )
 
@@ -32,8 +47,8 @@ def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
         return False
     if agent["paused_kind"] == "budget":
         tx.execute("UPDATE agent SET budget_from = ? WHERE address = ?", (now, agent["id"]))
-    if agent["paused_kind"] == "guard" and agent["paused_trace"] is not None:
-        run_limits.extend(tx, agent["paused_trace"], bounds)
+    if agent["paused_trace"] is not None:
+        run_limits.extend(tx, agent["paused_trace"], agent["paused_hops"], bounds)
     _clear(tx, agent["id"])
     tx.arrived_for.append(agent["id"])  # wakes the runner
     return True
@@ -65,7 +80,7 @@ def _clear(tx: Tx, agent: int) -> None:
     tx.execute(
         """
         UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_why = NULL, paused_until = NULL,
-               paused_trace = NULL
+               paused_trace = NULL, paused_hops = NULL
         WHERE address = ?
         """,
         (agent,),
@@ -77,7 +92,7 @@ def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) ->
     trace = str(mail["trace"])
     too_far = run_limits.over_trace_limit(tx, trace, int(mail["hops"]), bounds)
     if too_far is not None:
-        pause(tx, agent["id"], "guard", too_far, now, trace=trace)
+        pause(tx, agent["id"], "guard", too_far, now, reached=(trace, int(mail["hops"])))
         ending = f"\nTo end this trace instead, first run: hiboss envelope cancel e{mail['id']}"
         _tell(tx, agent["name"], too_far, "to resume it", now, ending)
         return True

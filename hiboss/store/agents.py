@@ -20,7 +20,8 @@ PROVIDER_FIELDS = ("provider", "provider_config")
 _SELECT = """
 SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.reply, g.busy, g.description,
        g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost, g.budget_from, g.paused_at,
-       g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.created_at, g.last_seen_at
+       g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.paused_hops, g.created_at,
+       g.last_seen_at
 FROM agent g JOIN address a ON a.id = g.address
 WHERE g.deleted_at IS NULL
 """

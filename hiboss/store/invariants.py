@@ -37,6 +37,11 @@ INVARIANTS: dict[str, str] = {
         SELECT arrived FROM envelope WHERE arrived IS NOT NULL GROUP BY arrived HAVING count(*) > 1""",
     "no arrival number is larger than the counter": """
         SELECT id FROM envelope WHERE arrived > (SELECT value FROM counter WHERE name = 'arrived')""",
+    "what came back has a later number than its arrival, and none larger than the counter": """
+        SELECT id FROM envelope WHERE due_again IS NOT NULL AND NOT ifnull(due_again > arrived
+        AND due_again <= (SELECT value FROM counter WHERE name = 'arrived'), 0)""",
+    "an envelope has a claim exactly if it is leased": """
+        SELECT id FROM envelope WHERE (waits IS 2) <> (claim IS NOT NULL)""",
     "an envelope has a done time exactly if it is settled": """
         SELECT id FROM envelope WHERE (status <> 0) <> (done_at IS NOT NULL)""",
     "a held envelope is pending and held by this boot": """
@@ -46,17 +51,35 @@ INVARIANTS: dict[str, str] = {
         SELECT id FROM message WHERE (seq IS NULL) <> (arrived_at IS NULL)""",
     "a lane has a wake time exactly if it waits": """
         SELECT id FROM lane WHERE (state = 'waiting') <> (wake_at IS NOT NULL)""",
-    "no envelope is pending for an account that is no longer bound": """
+    "a lane waits at least until the time that the platform named": """
+        SELECT id FROM lane WHERE wake_at < not_before""",
+    "an account is tried only while one of its envelopes is being delivered": """
+        SELECT l.id FROM lane l WHERE l.state = 'trying' AND (l.address IS NOT NULL OR NOT EXISTS (
+            SELECT 1 FROM envelope e WHERE e.binding = l.binding AND e.held_by IS NOT NULL))""",
+    "only a lane is paused, and no account": """
+        SELECT id FROM lane WHERE address IS NULL AND state = 'paused'""",
+    "what is partly posted belongs to its lane": """
+        SELECT l.id FROM lane l JOIN envelope e ON e.id = l.partly_posted
+        WHERE e.recipient IS NOT l.address OR e.binding IS NOT l.binding""",
+    "no account that is no longer bound has a lane": """
+        SELECT l.id FROM lane l JOIN binding b ON b.id = l.binding WHERE b.removed_at IS NOT NULL""",
+    "no envelope is pending for an account that is no longer bound, unless it is being delivered": """
         SELECT e.id FROM envelope e JOIN binding b ON b.id = e.binding
-        WHERE e.status = 0 AND b.removed_at IS NOT NULL""",
+        WHERE e.status = 0 AND e.held_by IS NULL AND b.removed_at IS NOT NULL""",
     "only an enabled schedule has a next slot": """
         SELECT id FROM schedule WHERE next_at IS NOT NULL AND (NOT enabled OR deleted_at IS NOT NULL)""",
     "a slot has a message exactly if it fired": """
         SELECT slot FROM schedule_slot WHERE (outcome = 'fired') <> (message IS NOT NULL)""",
+    "the slots of a schedule are recorded once": """
+        SELECT a.schedule FROM schedule_slot a JOIN schedule_slot b
+            ON b.schedule = a.schedule AND b.era = a.era AND b.slot > a.slot AND b.slot <= a.last_slot
+        UNION ALL
+        SELECT schedule FROM schedule_slot
+        WHERE last_slot < slot OR number < 1 OR (number = 1) <> (slot = last_slot)""",
     "every message of a schedule belongs to one slot": """
         SELECT message FROM schedule_slot WHERE message IS NOT NULL GROUP BY message HAVING count(*) > 1""",
     "all status, priority, box and wait codes are known": """
-        SELECT id FROM envelope WHERE status NOT BETWEEN 0 AND 3 OR priority NOT BETWEEN 0 AND 3
+        SELECT id FROM envelope WHERE status NOT BETWEEN 0 AND 3 OR priority NOT BETWEEN 0 AND 4
         OR box NOT BETWEEN 0 AND 2 OR ifnull(waits, 0) NOT BETWEEN 0 AND 3""",
     "the first message of a thread is in no other thread": """
         SELECT m.id FROM message m JOIN message t ON t.id = m.thread WHERE t.thread IS NOT NULL""",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.envelope import Lane, Waits
-from . import agent_pauses, envelopes, schedules
+from . import agent_pauses, envelopes, schedule_firing
 from .connection import Connection, Row
 from .envelopes import NEXT_START
 from .group_commit import Tx
+from .schedule_firing import MaySend
 
 CHUNK = 500
 
@@ -46,8 +47,11 @@ def next_wake(connection: Connection | Tx) -> int | None:
     return found
 
 
-def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
-    """Process what is overdue: at most `limit` envelopes, in the order of their times."""
+def wake(tx: Tx, now: int, limit: int = CHUNK, *, may_send: MaySend) -> Woken:
+    """Process what is overdue: at most `limit` envelopes, in the order of their times.
+
+    `may_send` raises if the owner of a schedule may not send now.
+    """
     woken = Woken()
     rows = tx.execute(
         """
@@ -64,7 +68,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             arrived.add(row["message"])
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
-    _fire(tx, now, woken)
+    _fire(tx, now, woken, may_send)
     agent_pauses.resume_due(tx, now)
     woken.more = len(rows) == limit
     return woken
@@ -100,8 +104,8 @@ def _note(tx: Tx, envelope: Row, woken: Woken) -> None:
         woken.lanes.add(Lane(envelope["recipient"], envelope["binding"]))
 
 
-def _fire(tx: Tx, now: int, woken: Woken) -> None:
-    for accepted in schedules.fire_due(tx, now):
+def _fire(tx: Tx, now: int, woken: Woken, may_send: MaySend) -> None:
+    for accepted in schedule_firing.fire_due(tx, now, may_send):
         woken.envelopes += accepted.envelopes
         woken.recipients += accepted.recipients
         woken.lanes.update(Lane(*lane) for lane in accepted.lanes)
@@ -120,4 +124,4 @@ def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
         if row["binding"] is None:
             tx.arrived_for.append(row["address"])  # the lane of an agent: wakes the runner
         else:
-            woken.lanes.add(Lane(row["address"], row["binding"]))
+            woken.lanes.add(Lane(row["address"] or 0, row["binding"]))

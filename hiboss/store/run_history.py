@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.envelope import shorten
+from ..core.envelope import Priority, shorten
 from .connection import Connection, Row
+from .due_envelopes import MAIL
 from .envelope_rows import QUOTED, recipients
 
 _SELECT = """
@@ -14,6 +15,8 @@ SELECT r.*, a.name AS agent_name,
        (SELECT group_concat('e' || x.envelope, ',') FROM run_envelope x WHERE x.run = r.id) AS envelopes
 FROM run r JOIN address a ON a.id = r.agent
 """
+# A named trace ends with the id of its message: '0' is the character after '/'.
+_OF_TRACE = "r.trace IN (SELECT ?1 UNION SELECT trace FROM run WHERE trace > ?1 || '/' AND trace < ?1 || '0')"
 LOOKED_THROUGH = 1_000  # pending envelopes of an agent that are searched
 AT_ONCE = 20  # runs of one agent that may be active when the last ended one is searched
 ALREADY_SENT = 20  # messages that an agent is told it already sent, at most
@@ -42,13 +45,14 @@ def page(
 ) -> Page:
     """Return runs, newest first; all, or only those of one agent, trace or status.
 
+    `trace` is also the beginning of traces that a caller named: agent:kai/nightly.
     A page that reaches `most_bytes` ends there; it has at least one run.
     """
     index = "run_trace" if trace is not None else "run_agent" if agent is not None else None
     source = _SELECT.replace("FROM run r JOIN", f"FROM run r INDEXED BY {index} JOIN") if index else _SELECT
     terms, values = ["1"], []
     for term, value in (
-        ("r.trace = ?", trace),
+        (_OF_TRACE, trace),
         ("r.agent = ?", agent),
         ("r.status = ?", status),
         ("r.id < ?", before),
@@ -101,16 +105,31 @@ def in_conversation(connection: Connection, agent: int, conversation: int) -> Ro
     return rows[0] if rows else None
 
 
-def oldest_unanswered(connection: Connection, agent: int, notices: int | None) -> int | None:
-    """Return when the oldest pending envelope of an agent arrived, without notices; None if there is none."""
-    row = connection.execute(
+def oldest_unanswered(connection: Connection, agent: int) -> int | None:
+    """Return when the oldest pending envelope of an agent arrived, without notices; None if there is none.
+
+    Envelopes that wait, for example for a retry, are found among the first that are pending.
+    """
+    due = " UNION ALL ".join(
+        f"""
+        SELECT * FROM (SELECT arrived, message FROM envelope INDEXED BY envelope_due
+            WHERE recipient = ?1 AND binding IS NULL AND priority = {priority:d} AND status = 0
+              AND arrived IS NOT NULL AND waits IS NULL ORDER BY arrived LIMIT 1)
         """
-        SELECT m.arrived_at FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
-        WHERE e.recipient = ? AND e.box = 0 AND e.status = 0 AND e.arrived IS NOT NULL
-          AND m.conversation IS NOT ?
-        ORDER BY e.arrived LIMIT 1
+        for priority in MAIL
+    )
+    row = connection.execute(
+        f"""
+        SELECT m.arrived_at FROM ({due} UNION ALL
+            SELECT * FROM (
+                SELECT arrived, message FROM (
+                    SELECT arrived, message, priority FROM envelope INDEXED BY envelope_box
+                    WHERE recipient = ?1 AND box = 0 AND status = 0 AND arrived IS NOT NULL
+                    ORDER BY arrived LIMIT {LOOKED_THROUGH})
+                WHERE priority <> {Priority.NOTICE:d} ORDER BY arrived LIMIT 1)
+        ) e JOIN message m ON m.id = e.message ORDER BY e.arrived LIMIT 1
         """,
-        (agent, notices),
+        (agent,),
     ).fetchone()
     return row["arrived_at"] if row else None
 

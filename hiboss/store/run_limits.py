@@ -5,10 +5,13 @@ An agent that reaches a limit is paused (agent_pauses.py) and the boss is asked;
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from .connection import Connection, Row
 from .group_commit import Tx
+
+_OF_A_SLOT = re.compile(r"(s[0-9]+)@")  # a trace that a slot of this schedule began (schedules.py)
 
 
 class Bounds(NamedTuple):
@@ -27,7 +30,9 @@ class Spent(NamedTuple):
 
 def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | None:
     """Return the reason why another run of this trace would exceed a limit; None if it would not."""
-    allowed = tx.execute("SELECT hops, runs FROM trace_limit WHERE trace = ?", (trace,)).fetchone()
+    allowed = tx.execute(
+        "SELECT hops, runs FROM trace_limit WHERE trace = ?", (_limited_as(trace),)
+    ).fetchone()
     most_hops = allowed["hops"] if allowed else bounds.hops
     if hops >= most_hops:
         return f"the trace {trace} has reached {hops} hops"
@@ -36,8 +41,22 @@ def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | Non
     return f"the trace {trace} has reached {runs} runs" if runs >= most_runs else None
 
 
+def _limited_as(trace: str) -> str:
+    """Return what a raised limit is stored for: the trace, or the schedule of a trace that a slot began.
+
+    Otherwise the boss would be asked again at each slot of a schedule that needs more.
+    """
+    found = _OF_A_SLOT.match(trace)
+    return trace if found is None else found[1]
+
+
 def _runs(tx: Tx, trace: str) -> int:
-    return int(tx.execute("SELECT count(*) FROM run WHERE trace = ?", (trace,)).fetchone()[0])
+    """Count the runs of a trace; not those that could do nothing: a lane error, or a daemon that ended."""
+    row = tx.execute(
+        "SELECT count(*) FROM run WHERE trace = ? AND error_scope IS NOT 'lane' AND status <> 'interrupted'",
+        (trace,),
+    ).fetchone()
+    return int(row[0])
 
 
 def over_budget(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
@@ -65,15 +84,15 @@ def spent(connection: Connection | Tx, agent: Row, since: int) -> Spent:
     return Spent(int(row[0] or 0), float(row[1] or 0.0))
 
 
-def extend(tx: Tx, trace: str, bounds: Bounds) -> None:
-    """Allow a trace as many more hops and runs as it had at first."""
-    hops = _most_hops(tx, trace)
+def extend(tx: Tx, trace: str, reached: int, bounds: Bounds) -> None:
+    """Allow a trace as many more hops and runs as it had at first; `reached`: the hops of its mail."""
+    hops = max(reached, _most_hops(tx, trace))
     tx.execute(
         """
         INSERT INTO trace_limit (trace, hops, runs) VALUES (?1, ?2, ?3)
         ON CONFLICT (trace) DO UPDATE SET hops = ?2, runs = ?3
         """,
-        (trace, hops + bounds.hops, _runs(tx, trace) + bounds.runs),
+        (_limited_as(trace), hops + bounds.hops, _runs(tx, trace) + bounds.runs),
     )
 
 

@@ -1,27 +1,33 @@
-"""Schedules: store and fire them, and record the outcome of each slot."""
+"""Schedules: store them, set their next slots, and return the message that a slot sends.
+
+Firing is in schedule_firing.py, the record of slots in schedule_slots.py.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from ..core import clock
-from ..core.address import SYSTEM, parse_address
-from ..core.envelope import Accepted, Attachment, Draft, Kind, Priority
-from ..core.errors import HibossError, NotFound
+from ..core.address import parse_address
+from ..core.envelope import Attachment, Draft, Kind, Priority
+from ..core.errors import HibossError, NotFound, UnknownRecipient, UnknownSender
 from ..core.schedule_times import Timing
-from . import messages, notices
+from . import schedule_slots
 from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx
+from .schedule_slots import series
 
-GRACE_MS = 60_000  # a slot that is at most this late counts as on time
-CATCH_UP = 100  # slots fired at once after a downtime, at most
-STEPS = 1_000  # slots computed one by one in one transaction, at most
-CHUNK = 50  # schedules in one transaction
+NOTICED_MS = 2_000  # a changed clock is noticed within this time; what is set meanwhile is right already
+FOREVER = 2**62
+CHUNK = 100  # schedules in one transaction, where each of them is looked at
+_OF_A_SLOT = re.compile(r"s[0-9]+@")  # how the trace begins that a slot has begun
 
 _SELECT = """
-SELECT s.*, a.kind || ':' || a.name AS owner_address FROM schedule s JOIN address a ON a.id = s.owner
+SELECT s.*, a.kind || ':' || a.name AS owner_address, ifnull(u.boss, 0) AS owner_is_boss
+FROM schedule s JOIN address a ON a.id = s.owner LEFT JOIN user u ON u.address = s.owner
 WHERE s.deleted_at IS NULL
 """
 
@@ -31,7 +37,7 @@ WHERE s.deleted_at IS NULL
 
 def insert(tx: Tx, owner: int, columns: dict[str, Any], now: int) -> int:
     """Store a schedule, set its next slot, and return its id."""
-    known = {"owner": owner, "created_at": now, **columns}
+    known = {"owner": owner, "created_at": now, "begun_at": now, **columns}
     cursor = tx.execute(
         f"INSERT INTO schedule ({', '.join(known)}) VALUES ({', '.join('?' * len(known))})",
         tuple(known.values()),
@@ -57,18 +63,18 @@ def arm(tx: Tx, number: int, now: int) -> None:
     if row["next_at"] is not None and row["next_at"] <= now:
         if live:
             return  # it is due: firing sets the next slot
-        _record_missed(tx, number, [row["next_at"]], now, reason="it was disabled")
+        schedule_slots.record_missed(tx, series(row), [row["next_at"]], now, reason="it was disabled")
     slot = timing(tx, row).after(now) if live else None
-    if live and row["at"] is not None and slot is None and not _settled(tx, number, row["at"]):
+    if live and row["at"] is not None and slot is None and not _is_spent(tx, row):
         slot = row["at"]  # a single time that has just passed is fired late
+    if slot is not None and row["every_ms"] is not None and schedule_slots.any_after(tx, series(row), now):
+        # The clock was set back while it was disabled: its slots come again.
+        tx.execute("UPDATE schedule SET era = era + 1 WHERE id = ?", (number,))
     tx.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (slot, number))
 
 
-def _settled(tx: Tx | Connection, number: int, slot: int) -> bool:
-    found = tx.execute(
-        "SELECT 1 FROM schedule_slot WHERE schedule = ? AND slot = ?", (number, slot)
-    ).fetchone()
-    return found is not None
+def _is_spent(tx: Tx | Connection, row: Row) -> bool:
+    return schedule_slots.is_recorded(tx, series(row), row["at"])
 
 
 def delete(tx: Tx, number: int, now: int) -> None:
@@ -91,7 +97,54 @@ def follow_boss(tx: Tx, now: int) -> None:
     for row in tx.execute(
         f"{_SELECT} AND s.timezone IS NULL AND s.cron IS NOT NULL AND s.enabled"
     ).fetchall():
-        arm(tx, row["id"], now)
+        if broken(tx, row, now) is None:
+            arm(tx, row["id"], now)
+
+
+def after_clock_step(tx: Tx, now: int, step_ms: int, after: int = 0) -> int | None:
+    """Correct the schedules after the clock was set back by `step_ms` (0: unknown; below 0: set forward).
+
+    An interval is elapsed time: it continues, and the times that come again are slots of another era.
+    For a cron expression, slots that were sent stay sent; those recorded as missed whose time has not
+    come any more are due at their time. Looks at CHUNK schedules with an id above `after`; returns
+    the id to continue with, or None after the last one.
+    """
+    if step_ms < 0:
+        tx.execute(  # what was due before that stays due; what was set since then is right
+            """
+            UPDATE schedule SET next_at = next_at - ?1, begun_at = begun_at - ?1
+            WHERE every_ms IS NOT NULL AND next_at > ?2 AND next_at <= ?2 + every_ms + ?3
+            """,
+            (step_ms, now + step_ms, NOTICED_MS),
+        )
+        return None
+    rows = tx.execute(
+        f"{_SELECT} AND s.id > ? AND s.at IS NULL AND s.enabled AND s.next_at > ? ORDER BY s.id LIMIT ?",
+        (after, now, CHUNK),
+    ).fetchall()
+    for row in rows:
+        if broken(tx, row, now) is not None:
+            continue  # it is disabled when it is due
+        if row["every_ms"] is None:
+            again = schedule_slots.forget_missed_after(tx, series(row), now)
+            _continue_at(tx, row, again if again is not None else timing(tx, row).after(now))
+        elif row["next_at"] > now + min(step_ms - NOTICED_MS if step_ms else FOREVER, row["every_ms"]):
+            schedule_slots.forget_missed_after(tx, series(row), now)
+            slot = min(row["next_at"] - step_ms, now + row["every_ms"])
+            tx.execute(
+                "UPDATE schedule SET era = era + 1, begun_at = ? WHERE id = ?",
+                (slot - row["every_ms"], row["id"]),
+            )
+            _continue_at(tx, row, slot)
+    return rows[-1]["id"] if len(rows) == CHUNK else None
+
+
+def _continue_at(tx: Tx, row: Row, slot: int | None) -> None:
+    if slot is not None:
+        tx.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (slot, row["id"]))
+
+
+# --- reading -------------------------------------------------------------------------
 
 
 def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
@@ -108,47 +161,23 @@ def list_all(connection: Connection, owner: int | None) -> list[Row]:
     return connection.execute(f"{_SELECT} AND s.owner = ? ORDER BY s.id", (owner,)).fetchall()
 
 
-def is_spent(connection: Connection, row: Row) -> bool:
-    """Tell whether a schedule for a single time has fired or was missed."""
-    return row["at"] is not None and _settled(connection, row["id"], row["at"])
-
-
-def slots(connection: Connection, number: int, limit: int) -> list[Row]:
-    """Return the outcomes of the last slots, newest first."""
-    return connection.execute(
-        "SELECT * FROM schedule_slot WHERE schedule = ? ORDER BY slot DESC LIMIT ?", (number, limit)
-    ).fetchall()
-
-
-def timing(connection: Connection | Tx, row: Row) -> Timing:
-    """Return the timing of a schedule, in its own zone or the boss's."""
-    name = row["timezone"] or boss_timezone(connection)
-    return Timing(row["cron"], row["every_ms"], row["at"], clock.zone(name), row["created_at"])
-
-
-# --- firing --------------------------------------------------------------------------
-
-
-def fire_due(tx: Tx, now: int) -> list[Accepted]:
-    """Fire the due schedules and set their next slots, in one transaction; return what was sent."""
+def due(tx: Tx, after: int, until: int, limit: int) -> list[int]:
+    """Return the ids of the schedules whose next slot is after one moment and not after another, by slot."""
     rows = tx.execute(
-        f"{_SELECT} AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at LIMIT ?", (now, CHUNK)
+        """
+        SELECT id FROM schedule INDEXED BY schedule_next
+        WHERE next_at IS NOT NULL AND next_at > ? AND next_at <= ? ORDER BY next_at, id LIMIT ?
+        """,
+        (after, until, limit),
     ).fetchall()
-    fired: list[Accepted] = []
-    for row in rows:
-        broken = _broken(tx, row)
-        if broken is None:
-            fired += _fire_overdue(tx, row, now)
-        else:  # it must not keep the others, and deferred mail, from being woken
-            _disable(tx, row, row["next_at"], broken, now)
-    return fired
+    return [row["id"] for row in rows]
 
 
-def _broken(tx: Tx, row: Row) -> str | None:
+def broken(tx: Tx, row: Row, moment: int) -> str | None:
     """Return why a stored schedule cannot be used any more, like a time zone that the machine lost."""
     try:
-        timing(tx, row).after(row["next_at"])
-        draft(tx, row, row["next_at"])
+        timing(tx, row).after(moment)
+        draft(tx, row)
     except HibossError as error:
         return error.message
     except (LookupError, TypeError, ValueError, AttributeError) as error:  # damaged from outside
@@ -156,110 +185,48 @@ def _broken(tx: Tx, row: Row) -> str | None:
     return None
 
 
-def _disable(tx: Tx, row: Row, slot: int, why: str, now: int) -> None:
-    """Disable a schedule that cannot send, record the slot as failed, and tell its owner."""
-    if not _settled(tx, row["id"], slot):
-        _record(tx, row["id"], slot, "failed", now, reason=why)
-    tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
-    text = f"Schedule s{row['id']} could not send and is disabled: {why}"
-    notices.notify(tx, parse_address(row["owner_address"]), text, now)
+def is_spent(connection: Connection, row: Row) -> bool:
+    """Tell whether a schedule for a single time has fired or was missed."""
+    return row["at"] is not None and _is_spent(connection, row)
 
 
-def _fire_overdue(tx: Tx, row: Row, now: int) -> list[Accepted]:
-    when = timing(tx, row)
-    first = _skip_long_past(tx, row["id"], when, row["next_at"], now)
-    overdue, following = _overdue(when, first, now)
-    wanted: list[int] = []
-    if following is not None and following <= now:  # more than STEPS: these are too old to be fired
-        _record_missed(tx, row["id"], overdue[:-CATCH_UP], now)
-        following = overdue[-CATCH_UP]  # the last ones may still have to be fired
-    else:
-        wanted = _wanted(row["catch_up"], overdue, now)
-        _record_missed(tx, row["id"], overdue[: len(overdue) - len(wanted)], now)
-    tx.execute("UPDATE schedule SET next_at = ? WHERE id = ?", (following, row["id"]))
-    fired = [accepted for slot in wanted if (accepted := _fire_slot(tx, row["id"], slot, now))]
-    if following is None:
-        tx.execute("UPDATE schedule SET enabled = 0 WHERE id = ?", (row["id"],))
-    return fired
+def timing(connection: Connection | Tx, row: Row) -> Timing:
+    """Return the timing of a schedule, in its own zone or the boss's."""
+    name = row["timezone"] or boss_timezone(connection)
+    return Timing(row["cron"], row["every_ms"], row["at"], clock.zone(name), row["begun_at"])
 
 
-def _skip_long_past(tx: Tx, number: int, when: Timing, first: int, now: int) -> int:
-    """Record the slots of an interval in a long downtime without computing each; return the next one."""
-    if when.every_ms is None:
-        return first
-    skipped = (now - first) // when.every_ms + 1 - STEPS
-    if skipped <= 0:
-        return first
-    last = first + (skipped - 1) * when.every_ms
-    _record_missed(tx, number, [first, last], now, number_of=skipped)
-    return last + when.every_ms
+# --- the message ---------------------------------------------------------------------
 
 
-def _overdue(when: Timing, first: int, now: int) -> tuple[list[int], int | None]:
-    """Return the slots from the first up to now, at most STEPS, and the slot after them."""
-    found: list[int] = []
-    slot: int | None = first
-    while slot is not None and slot <= now and len(found) < STEPS:
-        found.append(slot)
-        slot = when.after(slot)
-    return found, slot
+def origin(run: int, trace: str, hops: int, *, repeats: bool) -> dict[str, Any]:
+    """Return the columns of a schedule whose time is set in a run with this trace and these hops.
+
+    What it sends is one hop further, like all that a run sends. It belongs to the trace of the run if
+    it sends once, or if the run itself came of a slot: so no loop through schedules escapes the limits.
+    Otherwise each slot begins a trace of its own: a daily reminder must not reach the number of runs
+    that one trace may have.
+    """
+    shared = not repeats or _OF_A_SLOT.match(trace) is not None
+    return {"run": run, "trace": trace if shared else None, "hops": hops + 1}
 
 
-def _wanted(catch_up: str, overdue: list[int], now: int) -> list[int]:
-    """Return the overdue slots to fire: the last ones, as many as `catch_up` says."""
-    on_time = [slot for slot in overdue if slot >= now - GRACE_MS]
-    if catch_up == "all":
-        return overdue[-CATCH_UP:]
-    if catch_up == "once" and len(on_time) < len(overdue):  # after a downtime: one for all its slots
-        return overdue[-1:]
-    return on_time
+def draft(tx: Tx, row: Row, kept: dict[str, Any] | None = None, slot: int = 0) -> Draft:
+    """Return what a schedule sends for a slot, with the rights that its owner has.
 
-
-def _fire_slot(tx: Tx, number: int, slot: int, now: int) -> Accepted | None:
-    row = get(tx, number, None)
-    if _settled(tx, number, slot):
-        return None
-    if not row["enabled"]:  # the slot before it could not be sent
-        _record_missed(tx, number, [slot], now, reason="it was disabled")
-        return None
-    if row["overlap"] == "skip" and _is_pending(tx, row["last_message"]):
-        _record(tx, number, slot, "skipped", now, reason="the message before is not done")
-        return None
-    return fire(tx, row, slot, now)
-
-
-def run(tx: Tx, row: Row, now: int) -> Accepted | None:
-    """Fire a schedule now, outside its times: under a slot that is not its next one and not used yet."""
-    slot = now
-    while slot == row["next_at"] or _settled(tx, row["id"], slot):
-        slot += 1
-    return fire(tx, row, slot, now)
-
-
-def fire(tx: Tx, row: Row, slot: int, now: int) -> Accepted | None:
-    """Send the message of a schedule; if it cannot be sent, disable the schedule and tell its owner."""
-    try:
-        accepted = messages.insert(tx, draft(tx, row, slot), now)
-    except HibossError as error:
-        _disable(tx, row, slot, error.message, now)
-        return None
-    if now - slot >= 1_000:  # then it is shown as late
-        tx.execute("UPDATE message SET deliver_at = ? WHERE id = ?", (slot, accepted.message))
-    _record(tx, row["id"], slot, "fired", now, message=accepted.message)
-    tx.execute("UPDATE schedule SET last_message = ? WHERE id = ?", (accepted.message, row["id"]))
-    return accepted
-
-
-def draft(tx: Tx, row: Row, slot: int) -> Draft:
-    """Return the draft that a schedule sends for a slot; its key makes it unique."""
-    kept = json.loads(row["draft"])
-    system = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
-    key = f"s{row['id']}@{slot}"
+    `kept`: a message to check instead of the stored one. Raise if a name belongs to another one by now.
+    """
+    kept = json.loads(row["draft"]) if kept is None else kept
+    sender, to = parse_address(kept["from"]), tuple(parse_address(one) for one in kept["to"])
+    for address, error in ((sender, UnknownSender), *((one, UnknownRecipient) for one in to)):
+        known, entry = kept["addresses"].get(str(address)), tx.cache.live_address(address)
+        if entry is not None and known is not None and entry.id != known:
+            raise error(address=str(address), hint=" any more (another one has the name now)")
     return Draft(
-        sender=parse_address(kept["from"]),
-        caller=system.id,  # nobody else can use its keys
-        sees_all=True,
-        to=tuple(parse_address(one) for one in kept["to"]),
+        sender=sender,
+        caller=row["owner"],
+        sees_all=bool(row["owner_is_boss"]),
+        to=to,
         text=kept["text"],
         subject=kept["subject"],
         kind=Kind[kept["type"].upper()],
@@ -267,53 +234,7 @@ def draft(tx: Tx, row: Row, slot: int) -> Draft:
         attachments=tuple(Attachment(**one) for one in kept["attachments"]),
         from_boss=kept["from_boss"],
         from_name=kept["from_name"],
-        key=key,
-        digest=key.encode(),
-    )
-
-
-def _is_pending(tx: Tx, message: int | None) -> bool:
-    if message is None:
-        return False
-    found = tx.execute("SELECT 1 FROM envelope WHERE message = ? AND status = 0", (message,)).fetchone()
-    return found is not None
-
-
-def _record_missed(
-    tx: Tx,
-    number: int,
-    missed: list[int],
-    now: int,
-    *,
-    number_of: int | None = None,
-    reason: str = "the daemon was not running",
-) -> None:
-    while missed and _settled(tx, number, missed[0]):  # recorded before: the clock was set back since
-        missed = missed[1:]
-    if missed:
-        tx.execute(
-            """
-            INSERT INTO schedule_slot (schedule, slot, last_slot, number, outcome, reason, at)
-            VALUES (?, ?, ?, ?, 'missed', ?, ?)
-            """,
-            (number, missed[0], missed[-1], number_of or len(missed), reason, now),
-        )
-
-
-def _record(
-    tx: Tx,
-    number: int,
-    slot: int,
-    outcome: str,
-    now: int,
-    *,
-    reason: str | None = None,
-    message: int | None = None,
-) -> None:
-    tx.execute(
-        """
-        INSERT INTO schedule_slot (schedule, slot, last_slot, outcome, reason, message, at)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
-        """,
-        (number, slot, slot, outcome, reason, message, now),
+        run=row["run"],
+        trace=row["trace"] or f"s{row['id']}@{clock.iso(slot)}",
+        hops=row["hops"],
     )

@@ -50,6 +50,14 @@ def in_force(tx: Connection | Tx, number: int) -> Row | None:
     return row
 
 
+def of_holder(tx: Connection | Tx, holder: int) -> Row | None:
+    """Return a valid token of this holder, not of a run; None if there is none."""
+    row: Row | None = tx.execute(
+        f"{_SELECT} AND t.holder = ? AND t.kind <> 'run' ORDER BY t.kind <> 'boss', t.id LIMIT 1", (holder,)
+    ).fetchone()
+    return row
+
+
 def is_known(connection: Connection, token: str) -> bool:
     return find(connection, digest(token)) is not None
 

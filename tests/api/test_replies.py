@@ -160,12 +160,14 @@ def test_a_trace_the_boss_gave_is_kept_along_the_way(team: Team, ada: Boss) -> N
     ada.say(kai, text="how are you?", trace_id="spring")
     wait_until_idle(ada.daemon)
     runs = ada.call("run.list", trace="spring")["runs"]
+    [trace] = {one["trace"] for one in runs}
+    assert trace.startswith("user:boss/spring/m")
     assert [(one["agent"], one["hops"]) for one in reversed(runs)] == [
         (kai.name, 0),
         (zoe.name, 1),
         (kai.name, 2),
     ]
-    assert [(one["text"], one["trace"], one["hops"]) for one in ada.heard(kai)] == [("fine", "spring", 3)]
+    assert [(one["text"], one["trace"], one["hops"]) for one in ada.heard(kai)] == [("fine", trace, 3)]
 
 
 def test_what_is_sent_outside_a_run_begins_a_new_errand(two: tuple[Party, Party]) -> None:

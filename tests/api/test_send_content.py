@@ -82,7 +82,7 @@ def test_trace_metadata_and_interruptible_are_kept(two: tuple[Party, Party]) -> 
     metadata = {"n": 1, "f": 0.5, "deep": {"list": [None, True, "ü\x00"]}, "": "empty", "big": 2**63 - 1}
     got = bob.get(ada.tell(bob, metadata=metadata, trace_id="trace-7", interruptible=False))
     assert got["metadata"] == metadata
-    assert got["trace"] == "trace-7" and got["interruptible"] is False
+    assert got["trace"] == f"{ada.address}/trace-7/{got['message']}" and got["interruptible"] is False
 
 
 @pytest.mark.parametrize("key", [{}, {"key": "k"}], ids=["without a key", "with a key"])

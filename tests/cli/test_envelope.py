@@ -67,7 +67,7 @@ def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
         "subject": "Re: it",
         "priority": "high",
         "type": "markdown",
-        "trace": "trace-7",
+        "trace": f"user:boss/trace-7/{done.json['message']}",
         "reply_to": office.envelope(asked)["message"],
         "thread": office.envelope(asked)["thread"],
         "deliver_at": "2099-01-27T16:30:00.000Z",
@@ -137,9 +137,9 @@ def test_envelopes_are_listed_newest_first_in_blocks_with_one_blank_line_between
     blocks = done.stdout.removesuffix("\n").split("\n\n")
     assert [block.splitlines()[0] for block in blocks] == [f"envelope-id: {id_}" for id_ in reversed(ids)]
     assert [block.splitlines()[-2:] for block in blocks] == [
-        ["text:", "three"],
-        ["text:", "two"],
-        ["text:", "one"],
+        ["text:", "> three"],
+        ["text:", "> two"],
+        ["text:", "> one"],
     ]
     lines = blocks[0].splitlines()
     assert lines[1:3] == [f"from: agent:{writer}", f"to: agent:{reader}"]
@@ -202,7 +202,7 @@ def test_getting_shows_an_envelope_in_full_and_marks_nothing(office: Office) -> 
     assert (done.rc, done.stderr) == (0, "")
     assert done.values("subject") == ["Two lines"] and done.values("priority") == ["low"]
     assert done.values("metadata") == ['{"k": [1]}']
-    assert done.stdout.endswith("\ntext:\na\n\nb\n")
+    assert done.stdout.endswith("\ntext:\n> a\n>\n> b\n")
     assert office.envelope(id_)["read_at"] is None
     bare = office("envelope", "get", "--as", reader, "--id", id_.removeprefix("e"), "--json")
     assert bare.json["envelope"]["id"] == id_

@@ -197,7 +197,9 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
 
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
-        assert overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1, may_send=anybody).envelopes == []
+        assert (
+            overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1, may_send=anybody).envelopes == []
+        )
         assert len(overdue.wake(tx, NOW + DAY, 10, may_send=anybody).envelopes) == 10
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
         assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)[0]) == 10

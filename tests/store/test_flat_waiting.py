@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.core.envelope import Status
-from hiboss.store import overdue, paging, poll_positions, schedules
+from hiboss.store import overdue, paging, poll_positions, schedule_firing, schedule_slots, schedules
 from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
 from hiboss.store.paging import Position, Query
@@ -30,6 +30,7 @@ DRAFT = json.dumps(
         "attachments": [],
         "from_boss": False,
         "from_name": None,
+        "addresses": {},
     }
 )
 
@@ -39,14 +40,15 @@ def with_schedules(connection: Connection, size: int) -> None:
     numbers = f"WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < {size})"
     connection.execute(
         f"""
-        {numbers} INSERT INTO schedule (id, owner, every_ms, draft, created_at, next_at)
-        SELECT n, {NEX_ID}, {HOUR}, ?, {NOW}, {NOW} + {HOUR} + n FROM t
+        {numbers} INSERT INTO schedule (id, owner, every_ms, draft, created_at, begun_at, next_at)
+        SELECT n, {NEX_ID}, {HOUR}, ?, {NOW}, {NOW}, {NOW} + {HOUR} + n FROM t
         """,
         (DRAFT,),
     )
     for number in range(3):
         connection.execute(
-            "INSERT INTO schedule (owner, every_ms, draft, created_at, next_at) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO schedule (owner, every_ms, draft, created_at, begun_at, next_at)"
+            " VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
             (ADA_ID, HOUR, DRAFT, NOW - number - HOUR, NOW - number),
         )
     connection.execute(
@@ -58,6 +60,10 @@ def with_schedules(connection: Connection, size: int) -> None:
     connection.execute(
         f"{numbers} INSERT INTO poll_position (holder, session, position, updated_at) SELECT {NEX_ID}, 's' || n, n, 1 FROM t"
     )
+
+
+def anybody(tx: Tx, owner: int) -> None:
+    """Every owner may send."""
 
 
 def waiting(after: int | None) -> Query:
@@ -84,11 +90,11 @@ def polling(connection: Connection, size: int) -> None:
 
 HOT: dict[str, Hot] = {
     "the next wake": lambda c, n: overdue.next_wake(c),
-    "firing what is due": write(lambda tx, n: schedules.fire_due(tx, NOW)),
-    "firing nothing": write(lambda tx, n: schedules.fire_due(tx, NOW - HOUR)),
+    "firing what is due": write(lambda tx, n: schedule_firing.fire_due(tx, NOW, anybody)),
+    "firing nothing": write(lambda tx, n: schedule_firing.fire_due(tx, NOW - HOUR, anybody)),
     "one schedule": lambda c, n: schedules.get(c, n // 2, NEX_ID),
     "the schedules of one who has few": lambda c, n: schedules.list_all(c, ADA_ID),
-    "the last slots": lambda c, n: schedules.slots(c, n + 1, 20),
+    "the last slots": lambda c, n: schedule_slots.last(c, n + 1, 20),
     "changing one": write(lambda tx, n: schedules.change(tx, n // 2, {"every_ms": 2 * HOUR}, NOW)),
     "a cursor": lambda c, n: poll_positions.get(c, NEX_ID, f"s{n // 2}"),
     "a cursor of a new session": lambda c, n: poll_positions.get(c, NEX_ID, "new"),
@@ -119,9 +125,12 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
         assert overdue.next_wake(tx) == NOW - 2
-        assert len(schedules.fire_due(tx, NOW)) == 3 and len(schedules.list_all(connection, ADA_ID)) == 3
+        assert (
+            len(schedule_firing.fire_due(tx, NOW, anybody)) == 3
+            and len(schedules.list_all(connection, ADA_ID)) == 3
+        )
         assert overdue.next_wake(tx) == NOW + HOUR - 2
-        assert len(schedules.slots(connection, size + 1, 20)) == 20
+        assert len(schedule_slots.last(connection, size + 1, 20)) == 20
         assert len(paging.page(connection, waiting(size)).ids) == 10
         tx.cache.flush()
 

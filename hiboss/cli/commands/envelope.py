@@ -38,8 +38,9 @@ TYPE = Literal["text", "markdown", "json", "html"]
 BOX = Literal["inbox", "outbox", "archived", "trash"]
 STATUS = Literal["pending", "done", "failed", "cancelled"]
 ANSWERS = "The envelope or message to answer; without --to the answer goes to its sender."
-TRACE = "Continue this trace, like m57: its limits count this message too. By default a new trace."
-FROM_BOSS = "With --from: show the agent that the boss wrote it, as [boss] (boss only)."
+TRACE = "Your own name for the trace of this message, to find its runs: hiboss run list --trace ID."
+FROM_BOSS = "With --from: show the agent that the boss wrote it, as from-boss (boss only)."
+ClaimId = Annotated[Text, flag("--claim", "ID", "Only if your claim, like k7, still has them.")]
 OWN_DATA = "Your own data; a value that is JSON is stored as JSON. May be repeated."
 
 
@@ -188,7 +189,7 @@ def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> No
     if output.Mode.json:
         output.document(result)
         return
-    output.line(output.shown(result["text"]))
+    output.rendered(result["text"])
     if not result["envelopes"]:
         output.nothing("no-envelopes", "No mail is due for this agent.")
 
@@ -222,6 +223,7 @@ def ack(
     up_to: Annotated[
         Text, flag("--up-to", "ID", "With --all: nothing that came after this envelope.")
     ] = None,
+    claim: ClaimId = None,
     address: Address = None,
     token: Token = None,
     as_: As = None,
@@ -230,7 +232,7 @@ def ack(
     """Acknowledge envelopes: mark them as done."""
     if not ids and not all_:
         raise InvalidParams(detail="give envelope ids, like e81, or --all")
-    params = {"ids": ids or [], "all": all_, "up_to": up_to, "address": address}
+    params = {"ids": ids or [], "all": all_, "up_to": up_to, "claim": claim, "address": address}
     output.answer(call("envelope.ack", params, token=token, profile=as_))
 
 
@@ -258,7 +260,8 @@ def claim(
     views.envelopes(result)
     if result["envelopes"] and not output.Mode.json:
         output.line()
-        output.record({"claimed-until": moment(result["until"], result["timezone"])})
+        until = moment(result["until"], result["timezone"])
+        output.record({"claim": result["claim"], "claimed-until": until})
 
 
 @app.command()
@@ -286,10 +289,19 @@ def wait(
 
 @app.command()
 def release(
-    ids: EnvelopeIds, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+    ids: EnvelopeIds,
+    claim: ClaimId = None,
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
 ) -> None:
-    """Release envelopes that you claimed; they are due again."""
-    _act("envelope.release", {"ids": ids, "address": address}, token, as_)
+    """Release envelopes that you claimed; they are due again.
+
+    An envelope that was claimed more than once is released only with --claim: another session of the
+    same agent may have it now.
+    """
+    _act("envelope.release", {"ids": ids, "claim": claim, "address": address}, token, as_)
 
 
 @app.command()

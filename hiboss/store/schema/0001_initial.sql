@@ -57,6 +57,7 @@ CREATE TABLE agent (
     paused_why      TEXT,
     paused_until    INTEGER,            -- NULL: until somebody resumes it
     paused_trace    TEXT,               -- the trace that reached its limit
+    paused_hops     INTEGER,            -- of the mail that reached it
     created_at      INTEGER NOT NULL,
     last_seen_at    INTEGER,
     deleted_at      INTEGER
@@ -154,11 +155,12 @@ CREATE TABLE envelope (
     priority        INTEGER NOT NULL DEFAULT 2,
     box             INTEGER NOT NULL DEFAULT 0,
     arrived         INTEGER,            -- its place in the order of arrival over all envelopes; NULL until it arrives
+    due_again       INTEGER,            -- a number of the same order, given when it came back: `poll` announces it again
     -- What it waits for, and who has it now.
     waits           INTEGER,            -- why it is not due; NULL: it waits for nothing
     wait_until      INTEGER,            -- when that wait ends
     held_by         INTEGER,            -- the boot number of the daemon that is delivering it
-    claimed_by      INTEGER REFERENCES address (id),  -- who holds the lease
+    claim           INTEGER,            -- the number of the claim that has it
     -- How delivery went.
     handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
     attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
@@ -187,7 +189,7 @@ CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
 -- Status before arrived: one page of a box, of one status or of all, merges at most four index
 -- ranges, so a million settled rows cost nothing.
 CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
-CREATE INDEX envelope_unread ON envelope (recipient, arrived)
+CREATE INDEX envelope_unread ON envelope (recipient, ifnull(due_again, arrived))
     WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
 
 -- Idempotency keys. Not columns of message: a send without a key pays for no index.
@@ -280,13 +282,15 @@ CREATE TABLE post (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX post_platform ON post (platform_id) WHERE platform_id IS NOT NULL;
 
--- The state of the line of one address, or of one binding in one place. A lane without a row is
--- open and has not failed.
+-- The state of the line of one address, or of one binding in one place; without an address, of a whole
+-- account: while it fails, one lane of the binding at a time tries it. A lane without a row is open and
+-- has not failed.
 CREATE TABLE lane (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
-    address         INTEGER NOT NULL REFERENCES address (id),
+    address         INTEGER REFERENCES address (id),  -- NULL: the account of the binding
     binding         INTEGER REFERENCES binding (id),
-    state           TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'waiting', 'paused')),
+    -- trying: an account that failed, while one of its lanes posts something.
+    state           TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'waiting', 'paused', 'trying')),
     wake_at         INTEGER,            -- when a waiting lane is tried again
     not_before      INTEGER,            -- the platform named this time: nothing is tried before it
     tried_at        INTEGER,            -- when it was last tried: new mail tries a waiting lane, but not all the time
@@ -295,9 +299,11 @@ CREATE TABLE lane (
     error_kind      TEXT,               -- of the last failure
     error_text      TEXT,
     error_at        INTEGER,
-    boss_told_at    INTEGER             -- the boss is told once per outage
+    boss_told_at    INTEGER,            -- the boss is told once per outage
+    partly_posted   INTEGER REFERENCES envelope (id),  -- some of its chunks are posted: it goes first
+    CHECK (address IS NOT NULL OR binding IS NOT NULL)
 ) STRICT;
-CREATE UNIQUE INDEX lane_place ON lane (address, ifnull(binding, 0));
+CREATE UNIQUE INDEX lane_place ON lane (ifnull(address, 0), ifnull(binding, 0));
 CREATE INDEX lane_wake ON lane (wake_at) WHERE wake_at IS NOT NULL;
 
 
@@ -316,7 +322,13 @@ CREATE TABLE schedule (
     overlap      TEXT NOT NULL DEFAULT 'skip' CHECK (overlap IN ('skip', 'queue')),  -- when the last message is pending
     enabled      INTEGER NOT NULL DEFAULT 1,  -- 1 or 0
     next_at      INTEGER,               -- NULL: it does not fire again
+    begun_at     INTEGER NOT NULL,      -- intervals are counted from here; moves when the clock is set back
+    era          INTEGER NOT NULL DEFAULT 0,  -- of an interval: how often the clock was set back
     last_message INTEGER REFERENCES message (id),
+    -- The run that set its time. NULL: none did.
+    run          INTEGER REFERENCES run (id),
+    trace        TEXT,                  -- of all its messages; NULL: each slot begins a trace, like s3@2026-01-28T…
+    hops         INTEGER NOT NULL DEFAULT 0,  -- of its messages
     created_at   INTEGER NOT NULL,
     deleted_at   INTEGER,
     draft        TEXT NOT NULL          -- JSON: the message to send
@@ -325,9 +337,10 @@ CREATE INDEX schedule_next ON schedule (next_at) WHERE next_at IS NOT NULL;
 CREATE INDEX schedule_owner ON schedule (owner) WHERE deleted_at IS NULL;
 
 -- The slots of a schedule and the outcome of each. Consecutive missed slots are one row: a year of
--- missed minutes is not half a million rows.
+-- missed minutes is not half a million rows. No two rows of one era overlap.
 CREATE TABLE schedule_slot (
     schedule  INTEGER NOT NULL REFERENCES schedule (id),
+    era       INTEGER NOT NULL DEFAULT 0,  -- of an interval: after a clock set back, times come again
     slot      INTEGER NOT NULL,         -- the planned time
     last_slot INTEGER NOT NULL,         -- the last planned time of consecutive missed slots, else the same as slot
     number    INTEGER NOT NULL DEFAULT 1,  -- how many slots this row stands for
@@ -335,7 +348,7 @@ CREATE TABLE schedule_slot (
     reason    TEXT,
     message   INTEGER REFERENCES message (id),
     at        INTEGER NOT NULL,         -- when this was recorded
-    PRIMARY KEY (schedule, slot)
+    PRIMARY KEY (schedule, era, slot)
 ) STRICT, WITHOUT ROWID;
 
 
@@ -433,7 +446,8 @@ CREATE TABLE config (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The last number given out: 'arrived' (order of arrival over all envelopes), 'boot' (starts of the daemon).
+-- The last number given out: 'arrived' (order of arrival over all envelopes), 'boot' (starts of the
+-- daemon), 'claim' (of leases).
 CREATE TABLE counter (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL

@@ -44,7 +44,7 @@ FROM lane l LEFT JOIN address a ON a.id = l.address;
 
 CREATE VIEW schedules AS
 SELECT 's' || s.id AS id, s.name, a.kind || ':' || a.name AS owner, s.cron, s.every_ms / 1000.0 AS every_seconds,
-       s.timezone, s.catch_up, s.overlap, s.enabled, s.draft,
+       s.timezone, s.catch_up, s.overlap, s.enabled, s.draft, 'r' || s.run AS run, s.trace, s.hops,
        strftime('%Y-%m-%dT%H:%M:%fZ', s.at / 1000.0, 'unixepoch') AS at,
        strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at,
@@ -52,7 +52,7 @@ SELECT 's' || s.id AS id, s.name, a.kind || ':' || a.name AS owner, s.cron, s.ev
 FROM schedule s JOIN address a ON a.id = s.owner;
 
 CREATE VIEW schedule_slots AS
-SELECT 's' || l.schedule AS schedule, l.number, l.outcome, l.reason, 'm' || l.message AS message,
+SELECT 's' || l.schedule AS schedule, l.era, l.number, l.outcome, l.reason, 'm' || l.message AS message,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.slot / 1000.0, 'unixepoch') AS slot,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.last_slot / 1000.0, 'unixepoch') AS last_slot,
        strftime('%Y-%m-%dT%H:%M:%fZ', l.at / 1000.0, 'unixepoch') AS at
@@ -106,7 +106,7 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'done' WHEN 2 THEN 'failed'
                      WHEN 3 THEN 'cancelled' END AS status,
        CASE e.priority WHEN 0 THEN 'critical' WHEN 1 THEN 'high' WHEN 2 THEN 'normal'
-                       WHEN 3 THEN 'low' END AS priority,
+                       WHEN 3 THEN 'low' WHEN 4 THEN 'normal' END AS priority,
        CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash' END AS box,
        CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
                     WHEN 3 THEN 'snooze' END AS waits,
