@@ -52,7 +52,7 @@ class RoughAdapter:
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str:
         request = {"do": "post", "chat": letter.place, "envelope": letter.id, "number": number}
-        answer = await self._ask({**request, "key": f"{letter.id}.{number}", "text": chunk})
+        answer = await self._ask({**request, "key": letter.chunk_key(number), "text": chunk})
         if answer["status"] == 400:
             raise EnvelopeError("refused", "the platform never takes this")
         if answer["status"] == 500:
