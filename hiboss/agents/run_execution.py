@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from ..core import clock
+from ..core import bounded_calls, clock
 from ..core.contracts.failures import Failure, LaneError, TurnError
 from ..core.contracts.provider import Answer, Progress, Provider, Reminder, TurnInput, Usage
 from ..core.envelope import measure
@@ -23,6 +23,7 @@ from . import process_control
 from .live_output import LiveOutput
 
 log = logging.getLogger(__name__)
+END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
 KIND_CHARACTERS = 50
 REMARK_CHARACTERS = 4_000  # of an error or a note that a provider gives
 LONGEST_REMINDER_MS = clock.DEFERRAL_YEARS * 365 * 24 * 3_600_000
@@ -72,6 +73,7 @@ class Execution:
         self._store_pid = store_pid
         self._provider_task: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
+        self._stopped = asyncio.Event()  # it was told to end
         self._over = False  # its outcome is decided and is being written
         self._processes = process_control.RunProcesses()
         loop = asyncio.get_running_loop()
@@ -86,13 +88,14 @@ class Execution:
         if self._ended is not None:
             self._provider_task.cancel()
         try:
-            await asyncio.wait([self._provider_task])
+            await self._until_ended(self._provider_task)
         finally:
             limits_task.cancel()
-            if not self._provider_task.done():  # this task was cancelled: the provider must end too
-                self._provider_task.cancel()
-                await asyncio.wait([self._provider_task])
-        self._over = True
+            self._over = True
+            if self._ended is None and not self._provider_task.done():  # this task was cancelled
+                await bounded_calls.end(
+                    [self._provider_task], f"The provider of r{self.turn.run}", END_SECONDS
+                )
         try:
             return self._outcome(self._provider_task)
         except Exception as error:  # a provider may return and raise anything; its run must end
@@ -140,6 +143,16 @@ class Execution:
 
     # --- while it runs ---------------------------------------------------------------
 
+    async def _until_ended(self, provider_task: asyncio.Task[Answer]) -> None:
+        """Wait for the provider. When it was told to end and does not, it is left behind."""
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait([provider_task, stopped], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+        # It is not cancelled again: that would interrupt it while it ends its program.
+        await bounded_calls.wait_or_leave([provider_task], f"The provider of r{self.turn.run}", END_SECONDS)
+
     async def _take_turn(self) -> Answer:
         turn, provider = await self._prepare()
         try:
@@ -155,6 +168,8 @@ class Execution:
             self.live_output.add(part._replace(text=_encodable(part.text)))
 
     async def _started(self, mark: str, pid: int) -> None:
+        if self._over:  # the provider was left behind: it must end its program
+            raise TurnError("ended", "the run has ended")
         if not isinstance(pid, int) or pid <= 1:
             raise ValueError(f"{pid!r} is not the pid of a program")
         process_control.mark_process(pid, mark)
@@ -179,6 +194,7 @@ class Execution:
     def _stop(self, outcome: Outcome) -> None:
         if self._ended is None:
             self._ended = outcome
+            self._stopped.set()
             if self._provider_task is not None:
                 self._provider_task.cancel()
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from ..core import backoff, clock
+from ..core import backoff, bounded_calls, clock
 from ..core.address import BACKGROUND
 from ..core.contracts.failures import Failure, LaneError
 from ..core.contracts.provider import Provider, TurnInput
@@ -35,12 +35,13 @@ from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import process_control, turn_input
+from . import process_control, run_execution, turn_input
 from .providers.registry import Providers
 from .run_execution import Execution, Limits, Outcome
 
 log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
+TASKS_LOOKED_THROUGH = 200  # on the event loop's thread
 RETRY_SECONDS = 1.0  # after the store could not be read
 
 
@@ -64,6 +65,8 @@ class Runner:
         self._background = 0  # the address id of agent:background
         self._queue: WorkQueue[Job] = WorkQueue(lambda: settings.parallel_runs, self._run_job)
         self._queue.left = self._job_finished
+        self._looking: asyncio.Task[None] | None = None  # looks for tasks behind those of paused agents
+        self._look_behind = False
         self._executions: dict[int, Execution] = {}  # by run id
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
@@ -104,15 +107,15 @@ class Runner:
     async def close(self) -> None:
         """Let runs finish for a limited time. End the others; the next start redelivers their envelopes."""
         jobs = self._queue.close()
+        if self._looking is not None:
+            await asyncio.wait([self._looking])
         if jobs:
             await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
         for execution in list(self._executions.values()):
             execution.end("interrupted", "the daemon stopped during the run; its envelopes are redelivered")
         if jobs:
             await asyncio.wait(jobs, timeout=30.0)
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
+        await bounded_calls.end(jobs, "A run", run_execution.END_SECONDS)
 
     # --- which job is next -----------------------------------------------------------
 
@@ -128,13 +131,33 @@ class Runner:
     def look_for_tasks(self) -> None:
         """Queue the due tasks in the background, each as a job of its own."""
         try:
-            found = self._store.read(lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE))
+            found, more = self._store.read(
+                lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE, TASKS_LOOKED_THROUGH)
+            )
         except HibossError as error:  # look again: nothing else would find them
             log.error("Tasks are looked for again in a second: %s", error, extra={"action": "run"})
             asyncio.get_running_loop().call_later(RETRY_SECONDS, self.look_for_tasks)
             return
         for number in found:
             self._queue.wake(Job("background", number))
+        self._look_behind = more
+        if more and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.get_running_loop().create_task(self._look_through_all())
+
+    async def _look_through_all(self) -> None:
+        """Find tasks behind many of paused agents, on another thread, once more if any came meanwhile."""
+        while self._look_behind and not self._queue.closed:
+            self._look_behind = False
+            try:
+                found, _ = await self._store.read_in_thread(
+                    lambda c: run_start.tasks_due(c, self._background, TASKS_AT_ONCE)
+                )
+            except HibossError as error:
+                log.error("Tasks are looked for again in a second: %s", error, extra={"action": "run"})
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self.look_for_tasks)
+                return
+            for number in found:
+                self._queue.wake(Job("background", number))
 
     def _job_finished(self, job: Job) -> None:
         """Queue more tasks: at most TASKS_AT_ONCE are read at a time."""

@@ -128,14 +128,18 @@ class Supervisor:
                 log.exception("%s was not run.", slot.name, extra={"action": "adapter"})
             pause = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
             slot.adapter, slot.state, slot.crashes = None, "failed", slot.crashes + 1
-            try:
-                if slot.crashes == TELL_AFTER:
-                    await self._on_failing(slot)
-                self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
-            except Exception:  # a defect: the adapter must come back all the same
-                log.exception("Nobody was told that %s failed.", slot.name, extra={"action": "adapter"})
+            await self._tell(slot)
             await _sleep(pause, slot.retry)
             slot.state = "starting"
+
+    async def _tell(self, slot: Slot) -> None:
+        """Tell those who should know that an adapter has failed."""
+        try:
+            self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
+            if slot.crashes == TELL_AFTER:
+                await self._on_failing(slot)
+        except Exception:  # a defect: the adapter must come back all the same
+            log.exception("Nobody was told that %s failed.", slot.name, extra={"action": "adapter"})
 
     async def _run(self, slot: Slot) -> None:
         """Run the adapter once. Returns when it has ended; `slot.error` says why."""

@@ -59,6 +59,13 @@ async def end(
     """Cancel tasks and wait until they have ended; log and return those that have not after `seconds`."""
     for task in tasks:
         task.cancel()
+    return await wait_or_leave(tasks, what, seconds)
+
+
+async def wait_or_leave(
+    tasks: Collection[asyncio.Task[Any]], what: str, seconds: float
+) -> set[asyncio.Task[Any]]:
+    """Wait until tasks that were cancelled have ended; log and return those that have not after `seconds`."""
     if not tasks:
         return set()
     _, left = await asyncio.wait(tasks, timeout=seconds)
