@@ -11,7 +11,6 @@ from ..core.envelope import Lane
 from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
-from ..store.turn_selection import notices_of
 from . import runs
 from .auth import Caller
 from .context import Context
@@ -180,7 +179,7 @@ def _status(context: Context, connection: Connection, row: Row, day: int, caller
     running = run_history.running(connection, row["id"])
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
-    oldest = run_history.oldest_unanswered(connection, row["id"], notices_of(connection, row["id"]))
+    oldest = run_history.oldest_unanswered(connection, row["id"])
     retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
     state, why, until = _state(row, lane, running, retried)
     sees = caller.is_boss or caller.id == row["id"]

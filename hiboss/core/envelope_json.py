@@ -17,7 +17,7 @@ EnvelopeRow = Mapping[str, Any]  # a row of the store, by column
 
 # Plain lists instead of enum lookups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]
-_PRIORITY = [word.word for word in Priority]
+_PRIORITY = ["normal" if word is Priority.NOTICE else word.word for word in Priority]
 _BOX = [word.word for word in Box]
 _KIND = [word.word for word in Kind]
 _WAITS = [word.word for word in Waits]

@@ -28,13 +28,18 @@ def due(
     *,
     conversation: int | None = None,
     binding: int | None = None,
-    apart_from: int | None = None,
+    notices: bool | None = None,
 ) -> list[Due]:
-    """Return a recipient's first due envelopes that nobody holds; of one conversation, or without one."""
+    """Return a recipient's first due envelopes that nobody holds; all, or those of one conversation.
+
+    `notices`: only notices (True), or none of them (False).
+    """
     ranked = []
     walked, rank = None, Priority.CRITICAL
     looked_at = limit if conversation is None else LOOKED_THROUGH
-    rows = connection.execute(_WALKS, (recipient, binding, looked_at, apart_from)).fetchall()
+    # No notice goes to a channel.
+    walks = _OF_NOTICES if notices else _OF_ALL if notices is None and binding is None else _OF_MAIL
+    rows = connection.execute(walks, (recipient, binding, looked_at)).fetchall()
     for number, arrived, row_conversation, since, priority in rows:
         if priority != walked:
             walked, rank = priority, Priority.CRITICAL
@@ -49,18 +54,22 @@ def due(
 
 # Walk the index once for each priority, one after the other. In one statement: a claim from a lane
 # needs the first of each, and four statements cost three times as much as their rows.
-_WALKS = " UNION ALL ".join(
-    f"""
-    SELECT * FROM (
-        SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since, e.priority
-        FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-        WHERE e.recipient = ?1 AND e.binding IS ?2 AND e.priority = {priority:d} AND e.status = 0
-          AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
-          AND m.conversation IS NOT ?4
-        ORDER BY e.arrived LIMIT ?3)
-    """
-    for priority in Priority
-)
+def _walks(*priorities: Priority) -> str:
+    return " UNION ALL ".join(
+        f"""
+        SELECT * FROM (
+            SELECT e.id, e.arrived, m.conversation, m.arrived_at AS since, e.priority
+            FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
+            WHERE e.recipient = ?1 AND e.binding IS ?2 AND e.priority = {priority:d} AND e.status = 0
+              AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
+            ORDER BY e.arrived LIMIT ?3)
+        """
+        for priority in priorities
+    )
+
+
+MAIL = tuple(priority for priority in Priority if priority is not Priority.NOTICE)
+_OF_ALL, _OF_MAIL, _OF_NOTICES = _walks(*Priority), _walks(*MAIL), _walks(Priority.NOTICE)
 
 
 def count(connection: Connection, recipient: int, exact_to: int, *, with_held: bool = False) -> int | str:
@@ -88,7 +97,8 @@ def oldest(connection: Connection) -> int | None:
                     ORDER BY e.arrived LIMIT 1))
         FROM (SELECT id, NULL AS binding FROM address WHERE kind <> 'channel' AND retired_at IS NULL
               UNION ALL SELECT address, binding FROM contact WHERE address IS NOT NULL) a
-        CROSS JOIN (SELECT 0 AS priority UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3) p
+        CROSS JOIN (SELECT 0 AS priority UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
+                    UNION ALL SELECT 4) p
         """
     ).fetchone()
     found: int | None = row[0]

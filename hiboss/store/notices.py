@@ -1,10 +1,14 @@
-"""Notices: messages from agent:system to people and agents. They start no turn and cause no other notice."""
+"""Notices: messages from agent:system to people and agents. They start no turn and cause no other notice.
+
+What others wrote, like an error of a program, is quoted: it cannot look like a line of the notice.
+"""
 
 from __future__ import annotations
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.clock import local, zone
-from ..core.envelope import Draft, Lane
+from ..core.envelope import Draft, Lane, Priority
+from ..core.escaping import quote, visible
 from . import messages
 from .boss import boss_timezone
 from .connection import Row
@@ -19,9 +23,9 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
         return
     if address in (SYSTEM, BACKGROUND):  # they read no notices
         return
-    what = ", ".join(f"e{one['id']} to {one['address']}" for one in rows[:20])
+    what = ", ".join(f"e{one['id']} to {visible(one['address'])}" for one in rows[:20])
     more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
-    text = f"Not delivered: {what}{more}. {why}"
+    text = f"Not delivered: {what}{more}. Reason: {quote(why)}"
     if again:
         ids = " ".join(f"e{one['id']}" for one in rows[:20])
         text += f"\nTo retry: hiboss envelope retry {ids}"
@@ -33,13 +37,13 @@ def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int) -> None:
     since = local(now, zone(boss_timezone(tx)))
     if lane.address:
         row = tx.execute("SELECT kind, name FROM address WHERE id = ?", (lane.address,)).fetchone()
-        what = f"Delivery to {row['kind']}:{row['name']} has failed"
+        what = f"Delivery to {row['kind']}:{visible(row['name'])} has failed"
         see = f"hiboss agent status {row['name']}" if row["kind"] == "agent" else "hiboss lane list"
     else:
         row = tx.execute("SELECT adapter, account FROM binding WHERE id = ?", (lane.binding,)).fetchone()
-        what = f"The account {row['adapter']}:{row['account']} has failed"
+        what = f"The account {row['adapter']}:{visible(row['account'])} has failed"
         see = "hiboss agent bindings"
-    text = f"{what} since {since}: {why}\nIts envelopes wait in order and are retried. See: {see}"
+    text = f"{what} since {since}: {quote(why)}\nIts envelopes wait in order and are retried. See: {see}"
     notify(tx, BOSS, text, now)
 
 
@@ -65,6 +69,7 @@ def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -
         sees_all=True,
         to=(to,),
         text=text,
+        priority=Priority.NOTICE,
         auto=True,
         reply_to=None if about is None else ("message", about),
     )

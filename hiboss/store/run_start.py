@@ -17,7 +17,6 @@ from .turn_selection import (
     LOOKED_THROUGH,
     ReplyTarget,
     next_turn,
-    notices_of,
     reply_target,
     waiting_notices,
     wants_answer,
@@ -67,12 +66,11 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     state = lanes.get(tx, Lane(agent, None))
     if row is None or row["paused_at"] is not None or not lanes.may_start(state, now, eager=eager):
         return None
-    notices = notices_of(tx, agent)
     failed_before = state is not None and state["failures"] > 0
-    found = due_envelopes.due(tx, agent, now, LOOKED_THROUGH if failed_before else 1, apart_from=notices)
+    found = due_envelopes.due(tx, agent, now, LOOKED_THROUGH if failed_before else 1, notices=False)
     if not found:
         return None
-    rows = next_turn(tx, row, found, now, notices)
+    rows = next_turn(tx, row, found, now)
     conversation = int(rows[0]["conversation"])
     leading = next((one for one in rows if wants_answer(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
@@ -81,7 +79,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     if state is not None:
         lanes.mark_tried(tx, state, now)
     target = reply_target(tx, agent, conversation, rows)
-    shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, notices, now)
+    shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, now)
     taken = [int(one["id"]) for one in rows]
     return _start(tx, row, "turn", conversation, (taken, shown), (trace, hops), target, start)
 
@@ -111,20 +109,37 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     return _start(tx, row, "background", facts["conversation"], ([envelope], []), trace, target, start)
 
 
-def tasks_due(connection: Connection, background: int, limit: int) -> list[int]:
-    """Return the due tasks of agent:background, in order; not those of paused agents."""
+class Tasks(NamedTuple):
+    found: list[int]
+    more: bool  # those of paused agents are in front, and others may be behind them
+
+
+def tasks_due(connection: Connection, background: int, limit: int, look_through: int = -1) -> Tasks:
+    """Return the due tasks of agent:background, in order; not those of paused agents.
+
+    `look_through`: of the first so many tasks only, which costs the same whatever waits behind them.
+    """
     rows = connection.execute(
         """
-        SELECT e.id FROM envelope e INDEXED BY envelope_due
-        JOIN message m ON m.id = e.message
-        JOIN agent g ON g.address = m.sender AND g.paused_at IS NULL AND g.provider IS NOT NULL
-        WHERE e.recipient = ? AND e.binding IS NULL AND e.status = 0 AND e.arrived IS NOT NULL
-          AND e.waits IS NULL AND e.held_by IS NULL
-        ORDER BY e.priority, e.arrived LIMIT ?
+        SELECT e.id, g.address FROM (
+            SELECT id, message, priority, arrived FROM envelope INDEXED BY envelope_due
+            WHERE recipient = ? AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
+              AND waits IS NULL AND held_by IS NULL
+            ORDER BY priority, arrived LIMIT ?) e
+        CROSS JOIN message m ON m.id = e.message
+        LEFT JOIN agent g ON g.address = m.sender AND g.paused_at IS NULL AND g.provider IS NOT NULL
+        ORDER BY e.priority, e.arrived
         """,
-        (background, limit),
-    ).fetchall()
-    return [row["id"] for row in rows]
+        (background, look_through),
+    )
+    found, looked_at = [], 0
+    for row in rows:
+        looked_at += 1
+        if row["address"] is not None:
+            found.append(row["id"])
+            if len(found) == limit:
+                return Tasks(found, more=False)
+    return Tasks(found, more=looked_at == look_through)
 
 
 def _start(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.address import SYSTEM
 from ..core.envelope import Lane
 from . import due_envelopes, lanes
 from .connection import Connection, Row
@@ -24,9 +23,7 @@ class ReplyTarget(NamedTuple):
 NOWHERE = ReplyTarget(None, None)
 
 
-def next_turn(
-    tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], now: int, notices: int | None
-) -> list[Row]:
+def next_turn(tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], now: int) -> list[Row]:
     """Return the envelopes of the next turn, all of one conversation; one that failed before is alone."""
     first = found[0]
     if len(found) > 1:
@@ -34,9 +31,8 @@ def next_turn(
     [leader] = envelope_facts(tx, [first.id])
     if leader["attempts"] or agent["busy"] == "followup":
         return [leader]
-    # Without notices: there may be more of them in front than are looked through.
     together = due_envelopes.due(
-        tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation, apart_from=notices
+        tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation, notices=False
     )
     rows = [one for one in envelope_facts(tx, [one.id for one in together]) if not one["attempts"]]
     # Results of several traces must not be answered in one place, nor together with a question.
@@ -102,36 +98,20 @@ def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
     return NOWHERE
 
 
-def notices_of(tx: Tx | Connection, agent: int) -> int | None:
-    """Return the conversation between agent:system and this agent; None if there is none."""
-    row = tx.execute(
-        """
-        SELECT c.id FROM address s JOIN conversation c
-            ON c.key = CASE WHEN s.id < ?1 THEN s.id || ',' || ?1 ELSE ?1 || ',' || s.id END
-        WHERE s.fold = ?2 AND s.retired_at IS NULL
-        """,
-        (agent, SYSTEM.fold),
-    ).fetchone()
-    return row["id"] if row else None
-
-
-def waiting_notices(tx: Tx | Connection, agent: int, notices: int | None, now: int) -> list[int]:
+def waiting_notices(tx: Tx | Connection, agent: int, now: int) -> list[int]:
     """Return the due notices of an agent: they start no turn, and are shown in the next one."""
-    if notices is None:
-        return []
-    return [one.id for one in due_envelopes.due(tx, agent, now, TURN_ENVELOPES, conversation=notices)]
+    return [one.id for one in due_envelopes.due(tx, agent, now, TURN_ENVELOPES, notices=True)]
 
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:
     """Return the envelopes of the next turn without starting it."""
-    notices = notices_of(connection, agent["id"])
     state = lanes.get(connection, Lane(agent["id"], None))
     failed_before = state is not None and state["failures"] > 0
     found = due_envelopes.due(
-        connection, agent["id"], now, LOOKED_THROUGH if failed_before else 1, apart_from=notices
+        connection, agent["id"], now, LOOKED_THROUGH if failed_before else 1, notices=False
     )
     if not found:
         return []
-    rows = next_turn(connection, agent, found, now, notices)
-    shown = [] if rows[0]["attempts"] else waiting_notices(connection, agent["id"], notices, now)
+    rows = next_turn(connection, agent, found, now)
+    shown = [] if rows[0]["attempts"] else waiting_notices(connection, agent["id"], now)
     return [int(one["id"]) for one in rows] + shown

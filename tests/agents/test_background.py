@@ -196,7 +196,7 @@ def test_more_tasks_than_places_are_all_done(team: Team, ada: Boss) -> None:
 def test_tasks_of_a_paused_agent_wait_and_keep_nobody_elses_back(team: Team, ada: Boss) -> None:
     kai, zoe = agent(ada.daemon, provider="demo"), team.hire(DOER)
     ada.call("agent.pause", name=kai.name)
-    tasks = kai.flood(Party(ada.daemon, BACKGROUND, ""), 101)
+    tasks = kai.flood(Party(ada.daemon, BACKGROUND, ""), 201)  # more than the event loop looks through
     zoe.call("agent.background", task="task")
     wait_until(lambda: from_background(zoe))
     assert {ada.get(one)["status"] for one in tasks[:3]} == {"pending"}

@@ -26,7 +26,7 @@ from tests.store.test_flat import BOSS_ID, NEX_ID, NOW, POPULATIONS, Hot, not_fl
 MINUTE = 60_000
 NEX = Address("agent", "nex")
 WRITERS = [Address("agent", "ada"), Address("agent", "bob"), BOSS]
-CRITICAL, HIGH, NORMAL, LOW = Priority
+CRITICAL, HIGH, NORMAL, LOW, NOTICE = Priority
 
 
 class Box:

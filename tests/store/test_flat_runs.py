@@ -15,6 +15,7 @@ import pytest
 from hiboss.core.address import BACKGROUND, SYSTEM
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Answer
+from hiboss.core.envelope import Priority
 from hiboss.store import (
     agent_pauses,
     agents,
@@ -137,6 +138,7 @@ def with_notices(connection: Connection, size: int) -> None:
     system = tx.cache.live_address(SYSTEM)
     assert system is not None
     _readdress(tx, f"id <= {size}", system.id, NEX_ID)
+    connection.execute("UPDATE envelope SET priority = ? WHERE message <= ?", (int(Priority.NOTICE), size))
     connection.execute("UPDATE message SET seq = seq - ? WHERE id > ?", (size, size))
     connection.execute("UPDATE conversation SET last_seq = ? WHERE id = 1", (FRESH,))
 
@@ -163,10 +165,6 @@ def nex(connection: Connection | Tx) -> Row:
 
 def background(connection: Connection) -> int:
     return int(connection.execute("SELECT id FROM address WHERE fold = 'agent:background'").fetchone()[0])
-
-
-def notices(connection: Connection) -> int | None:
-    return turn_selection.notices_of(connection, NEX_ID)
 
 
 def taken(tx: Tx) -> Turn:
@@ -241,8 +239,8 @@ HOT: dict[str, Hot] = {
     "a turn goes well": write(completing),
     "a turn fails": write(failing),
     "the next turn": lambda c, n: turn_selection.preview(c, nex(c), NOW),
-    "tasks due": lambda c, n: run_start.tasks_due(c, background(c), 100),
-    "since when nobody answers": lambda c, n: run_history.oldest_unanswered(c, NEX_ID, notices(c)),
+    "tasks due": lambda c, n: run_start.tasks_due(c, background(c), 100, 200),
+    "since when nobody answers": lambda c, n: run_history.oldest_unanswered(c, NEX_ID),
     "a turn fails for good": failing_for_good,
     "what was sent before": lambda c, n: run_history.already_sent(c, range(1, 11)),
     "what was spent today": lambda c, n: run_limits.spent(c, nex(c), TODAY),
@@ -274,20 +272,37 @@ def test_turns_cost_the_same_after_100_000_runs_as_after_1_000(tmp_path: Path, p
     assert not_flat(tmp_path, POPULATIONS[population], HOT, prepare=with_runs) == {}
 
 
-def test_a_turn_is_found_behind_more_notices_than_are_looked_through(tmp_path: Path) -> None:
+def test_a_turn_is_found_behind_100_000_notices_at_the_cost_of_1_000(tmp_path: Path) -> None:
     def begun(connection: Connection, size: int) -> None:
         shown = turn_selection.preview(connection, nex(connection), NOW)
         turn = taken(Tx(connection))
         assert (len(turn.envelopes), len(turn.notices)) == (10, 10)
         assert shown == [*turn.envelopes, *turn.notices]
 
-    kept: dict[str, Hot] = {"begun": begun}
-    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_notices, large=1_001) == {}
+    def since(connection: Connection, size: int) -> None:
+        found = run_history.oldest_unanswered(connection, NEX_ID)
+        assert found == NOW  # of the first mail, not of a notice
+
+    kept: dict[str, Hot] = {"begun": begun, "since when nobody answers": since}
+    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_notices) == {}
+
+
+def test_looking_for_tasks_costs_the_same_behind_100_000_of_an_agent_that_is_paused(tmp_path: Path) -> None:
+    """The event loop looks through the first ones, and learns that there is more behind them."""
+
+    def found(connection: Connection, size: int) -> None:
+        assert run_start.tasks_due(connection, background(connection), 100, 200) == ([], True)
+
+    kept: dict[str, Hot] = {"found": found}
+    prepare = with_tasks_of_one_who_is_paused
+    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=prepare) == {}
 
 
 def test_tasks_are_found_behind_those_of_an_agent_that_is_paused(tmp_path: Path) -> None:
     def found(connection: Connection, size: int) -> None:
-        assert len(run_start.tasks_due(connection, background(connection), 100)) == FRESH
+        tasks = run_start.tasks_due(connection, background(connection), 100)
+        assert (len(tasks.found), tasks.more) == (FRESH, False)
+        assert run_start.tasks_due(connection, background(connection), 5).found == tasks.found[:5]
 
     kept: dict[str, Hot] = {"found": found}
     prepare = with_tasks_of_one_who_is_paused
@@ -304,7 +319,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert len(users.list_all(connection)) == 1
         last = run_history.last(connection, NEX_ID)
         assert last is not None and last["id"] == size
-        assert run_history.oldest_unanswered(connection, NEX_ID, notices(connection)) is not None
+        assert run_history.oldest_unanswered(connection, NEX_ID) is not None
         assert conversations.between(connection, (NEX_ID, ADA_ID)) is not None
 
     kept: dict[str, Hot] = {"done": done}
