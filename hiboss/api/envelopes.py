@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
@@ -69,6 +70,9 @@ class Ack(Params):
     ids: Annotated[list[Id], Field(max_length=100)] = Field(default_factory=list)
     all: bool = Field(False, description="everything that is due in the inbox")
     up_to: Id | None = Field(None, description="with all: this envelope and those that arrived before it")
+    claim: Id | None = Field(
+        None, description="with ids: your claim, like k7; refused when another claim has one of them now"
+    )
     address: str | None = Field(None, description="whose envelopes (only for the boss)")
 
 
@@ -254,8 +258,12 @@ async def ack(context: Context, caller: Caller, params: Ack) -> ChangedCount:
     """Acknowledge envelopes: each becomes done and read."""
     if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
         raise InvalidParams(detail="give either ids, or all (--all); up_to (--up-to) goes only with all")
+    if params.all and params.claim is not None:
+        raise InvalidParams(detail="claim (--claim) goes only with ids: all leaves out what is claimed")
     if not params.all:
-        return {"changed": await _mark(context, caller, params, envelopes.acknowledge)}
+        claim = None if params.claim is None else ids.number(params.claim, "claim")
+        marking = partial(envelopes.acknowledge, claim=claim)
+        return {"changed": await _mark(context, caller, params, marking)}
     return {"changed": await _ack_all(context, caller, params)}
 
 

@@ -11,7 +11,7 @@ from .addresses import acting_for
 from .auth import Caller
 from .context import Context
 from .envelopes import Mark, envelopes_json
-from .operation import ChangedCount, Level, Params, operation
+from .operation import ChangedCount, Id, Level, Params, operation
 from .request_limits import page_size
 
 LEASE = "10m"
@@ -26,8 +26,13 @@ class Claim(Params):
 
 class Claimed(TypedDict):
     envelopes: list[envelope_json.EnvelopeJson]
+    claim: str | None  # to be given when they are acknowledged or released; null: nothing was due
     until: str  # when the lease ends; then they are due again
     timezone: str
+
+
+class Release(Mark):
+    claim: Id | None = Field(None, description="the `claim` that envelope.claim returned, like k7")
 
 
 _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
@@ -47,24 +52,29 @@ async def claim(context: Context, caller: Caller, params: Claim) -> Claimed:
     now = clock.now()
     until = now + clock.duration(params.lease, most=LONGEST_LEASE_MS)
     most = context.settings.page_bytes  # once: what is claimed is what the answer shows
-    numbers = await context.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now, most))
+    numbers, number = await context.write(caller, lambda tx: leases.claim(tx, owner, limit, until, now, most))
     if numbers:
         context.scheduler.nudge(until)
     shown, timezone = context.store.read(
         lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
     )
-    return {"envelopes": shown, "until": clock.iso(until), "timezone": timezone}
+    claim_id = None if number is None else f"k{number}"
+    return {"envelopes": shown, "claim": claim_id, "until": clock.iso(until), "timezone": timezone}
 
 
 @operation(
     "envelope.release",
     level=Level.RESTRICTED,
-    params=Mark,
+    params=Release,
     result=ChangedCount,
     errors=(*_ERRORS, errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def release(context: Context, caller: Caller, params: Mark) -> ChangedCount:
-    """Release claimed envelopes; they are due again."""
-    owner = acting_for(context.store, caller, params.address)
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    return {"changed": await context.write(caller, lambda tx: leases.release(tx, numbers, owner))}
+async def release(context: Context, caller: Caller, params: Release) -> ChangedCount:
+    """Release claimed envelopes; they are due again. One that was claimed twice needs the claim."""
+    what = leases.Releasing(
+        ids=[ids.number(given, "envelope") for given in params.ids],
+        recipient=acting_for(context.store, caller, params.address),
+        claim=None if params.claim is None else ids.number(params.claim, "claim"),
+        any_claim=caller.is_boss,
+    )
+    return {"changed": await context.write(caller, lambda tx: leases.release(tx, what))}

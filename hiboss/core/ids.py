@@ -13,6 +13,7 @@ KINDS = {
     "s": "schedule",
     "q": "ask",
     "b": "binding",
+    "k": "claim",
 }
 LETTERS = {kind: letter for letter, kind in KINDS.items()}
 LARGEST = 2**63 - 1  # what SQLite can hold

@@ -20,6 +20,12 @@ def next_boot(tx: Tx) -> int:
     return int(row["value"])
 
 
+def next_claim(tx: Tx) -> int:
+    """Return a new number for a claim."""
+    row = tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'claim' RETURNING value").fetchone()
+    return int(row["value"])
+
+
 def last_arrived(connection: Connection | Tx) -> int:
     """Return the arrival number that was given last."""
     return int(connection.execute("SELECT value FROM counter WHERE name = 'arrived'").fetchone()["value"])

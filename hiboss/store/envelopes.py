@@ -18,6 +18,7 @@ from .group_commit import Tx
 from .writer_cache import LiveAddress
 
 NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them
+CLAIMED_AGAIN = "claimed again by another session: your claim has ended"
 CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
 
@@ -132,25 +133,28 @@ def held(tx: Tx, lane: Lane) -> list[int]:
     return [row["id"] for row in rows]
 
 
-def lease(tx: Tx, number: int, claimer: int, until: int) -> None:
-    """Give an envelope to an outside claimer until a time."""
+def lease(tx: Tx, number: int, claim: int, until: int) -> None:
+    """Give an envelope to a claim until a time."""
     tx.execute(
-        """
-        UPDATE envelope SET waits = ?, wait_until = ?, claimed_by = ?, handovers = handovers + 1 WHERE id = ?
-        """,
-        (int(Waits.LEASE), until, claimer, number),
+        "UPDATE envelope SET waits = ?, wait_until = ?, claim = ?, handovers = handovers + 1 WHERE id = ?",
+        (int(Waits.LEASE), until, claim, number),
     )
 
 
 def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
-    """Make an envelope due that waited: a retry, or the end of a lease or a snooze."""
+    """Make an envelope due that waited: a retry, or the end of a lease or a snooze.
+
+    It keeps its place in the order of arrival, unless it `arrives_again`; whoever polls is told again.
+    """
+    place = tx.cache.next_arrived()
+    arrived, due_again = (place, None) if arrives_again else (None, place)
     tx.execute(
         """
-        UPDATE envelope SET waits = NULL, wait_until = NULL, claimed_by = NULL, snoozed_until = NULL,
-               arrived = ifnull(?, arrived)
+        UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL, snoozed_until = NULL,
+               arrived = ifnull(?, arrived), due_again = ?
         WHERE id = ?
         """,
-        (tx.cache.next_arrived() if arrives_again else None, number),
+        (arrived, due_again, number),
     )
 
 
@@ -221,7 +225,7 @@ def fail(tx: Tx, number: int, failure: Failure, now: int, *, tried: bool = False
         tx.execute(
             """
             UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL,
-                   claimed_by = NULL, attempts = attempts + ?5, error_kind = ?2, error_text = ?3,
+                   claim = NULL, attempts = attempts + ?5, error_kind = ?2, error_text = ?3,
                    error_at = ?1, first_failed_at = ifnull(first_failed_at, ?1)
             WHERE id = ?4 AND status = 0
             """,
@@ -238,7 +242,7 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
     return tx.execute(
         """
         UPDATE envelope INDEXED BY envelope_box
-        SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL, claimed_by = NULL,
+        SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL, claim = NULL,
             error_kind = ?2, error_text = ?3, error_at = ?1
         WHERE recipient = ?4 AND box = 0 AND status = 0
           AND (?5 IS NULL OR ?5 = (SELECT m.sender FROM message m WHERE m.id = envelope.message))
@@ -260,10 +264,15 @@ def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
     )
 
 
-def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
-    """Acknowledge envelopes; return how many were not acknowledged before. A pending one is then done."""
+def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int, claim: int | None = None) -> int:
+    """Acknowledge envelopes; return how many were not acknowledged before. A pending one is then done.
+
+    `claim`: the claim that the caller works on them with. Raise TooLate if another claim has one of them.
+    """
     changed = 0
     for row in _received(tx, ids, recipient):
+        if claim is not None and row["claim"] not in (None, claim):
+            raise TooLate(id=f"e{row['id']}", action="acknowledged with this claim", state=CLAIMED_AGAIN)
         if row["status"] in (Status.FAILED, Status.CANCELLED):
             raise TooLate(id=f"e{row['id']}", action="acknowledged", state=Status(row["status"]).word)
         if row["held_by"] is not None:
@@ -289,7 +298,7 @@ def _acknowledge(tx: Tx, number: int, now: int) -> int:
     return tx.execute(
         """
         UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
-               status = 1, waits = NULL, wait_until = NULL, claimed_by = NULL
+               status = 1, waits = NULL, wait_until = NULL, claim = NULL
         WHERE id = ?2 AND acked_at IS NULL
         """,
         (now, number),
@@ -306,8 +315,10 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
         if row["held_by"] is not None:
             raise TooLate(id=f"e{row['id']}", action="moved", state="being delivered")
         settles = row["status"] == Status.PENDING and box is not Box.INBOX
+        back = tx.cache.next_arrived() if box is Box.INBOX else None
         changed += tx.execute(
-            "UPDATE envelope SET box = ? WHERE id = ? AND box <> ?", (int(box), row["id"], int(box))
+            "UPDATE envelope SET box = ?1, due_again = ifnull(?2, due_again) WHERE id = ?3 AND box <> ?1",
+            (int(box), back, row["id"]),
         ).rowcount
         if box is Box.INBOX:
             tx.arrived_for.append(recipient)
@@ -315,7 +326,7 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
             tx.execute(
                 """
                 UPDATE envelope SET status = 1, done_at = ?, waits = NULL, wait_until = NULL,
-                       claimed_by = NULL
+                       claim = NULL
                 WHERE id = ?
                 """,
                 (now, row["id"]),
@@ -328,7 +339,10 @@ def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
     rows = []
     for number in ids:
         row = tx.execute(
-            "SELECT id, status, held_by FROM envelope WHERE id = ? AND recipient = ? AND arrived IS NOT NULL",
+            """
+            SELECT id, status, held_by, claim FROM envelope
+            WHERE id = ? AND recipient = ? AND arrived IS NOT NULL
+            """,
             (number, recipient),
         ).fetchone()
         if row is None:
@@ -375,10 +389,16 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
         tx.execute(
             """
             UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, crashes = 0, box = 0,
-                   waits = ?, wait_until = ? WHERE id = ?
+                   waits = ?, wait_until = ?, due_again = ? WHERE id = ?
             """,
             # The 24 hours until it is given up begin again. Back in the inbox: what is pending is there.
-            (now, int(Waits.DEFERRED) if deferred else None, row["deliver_at"] if deferred else None, number),
+            (
+                now,
+                int(Waits.DEFERRED) if deferred else None,
+                row["deliver_at"] if deferred else None,
+                None if deferred else tx.cache.next_arrived(),
+                number,
+            ),
         )
         changed += 1
         if not deferred:

@@ -5,43 +5,71 @@ To acknowledge one, see `envelopes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
-from . import due_envelopes, envelopes, paging
+from . import counters, due_envelopes, envelopes, paging
+from .connection import Row
 from .group_commit import Tx
 
 
 def claim(
     tx: Tx, recipient: int, limit: int, until: int, now: int, most_bytes: int | None = None
-) -> list[int]:
-    """Lease the next due envelopes until a time and return their ids; nobody else gets them until then.
+) -> tuple[list[int], int | None]:
+    """Lease the next due envelopes until a time; nobody else gets them until then.
 
-    `most_bytes`: no more than fit into one answer, but at least one.
+    Return their ids and the number of this claim; None if there was nothing to claim. `most_bytes`: no
+    more than fit into one answer, but at least one.
     """
     found = [one.id for one in due_envelopes.due(tx, recipient, now, limit)]
     if most_bytes is not None:
         found = paging.fitting(tx, found, most_bytes)
+    if not found:
+        return [], None
+    claim = counters.next_claim(tx)
     for number in found:
-        envelopes.lease(tx, number, recipient, until)
-    return found
+        envelopes.lease(tx, number, claim, until)
+    return found, claim
 
 
-def release(tx: Tx, ids: Iterable[int], recipient: int) -> int:
+class Releasing(NamedTuple):
+    """Who releases what."""
+
+    ids: Sequence[int]
+    recipient: int
+    claim: int | None = None  # the claim that the caller has them by
+    any_claim: bool = False  # the boss may release whatever claim has them
+
+
+def release(tx: Tx, what: Releasing) -> int:
     """Release leased envelopes, all of them or none; return how many."""
     changed = 0
-    for number in dict.fromkeys(ids):
+    for number in dict.fromkeys(what.ids):
         row = tx.execute(
-            "SELECT status, waits FROM envelope WHERE id = ? AND recipient = ? AND arrived IS NOT NULL",
-            (number, recipient),
+            """
+            SELECT status, waits, claim, handovers FROM envelope
+            WHERE id = ? AND recipient = ? AND arrived IS NOT NULL
+            """,
+            (number, what.recipient),
         ).fetchone()
         if row is None:
             raise NotFound(what="envelope", value=f"e{number}")
         if row["waits"] != Waits.LEASE:
             state = "not claimed" if row["status"] == Status.PENDING else Status(row["status"]).word
             raise TooLate(id=f"e{number}", action="released", state=state)
+        _check_claim(number, row, what)
         envelopes.end_wait(tx, number)
         changed += 1
-        tx.arrived_for.append(recipient)
+        tx.arrived_for.append(what.recipient)
     return changed
+
+
+def _check_claim(number: int, row: Row, what: Releasing) -> None:
+    """Raise TooLate unless the caller surely has the envelope: two sessions of one agent share its name."""
+    if what.claim is not None and row["claim"] != what.claim:
+        raise TooLate(id=f"e{number}", action="released with this claim", state=envelopes.CLAIMED_AGAIN)
+    if what.claim is None and not what.any_claim and row["handovers"] > 1:
+        state = "claimed more than once, perhaps by another session"
+        raise TooLate(id=f"e{number}", action="released without the id of your claim", state=state)

@@ -197,7 +197,9 @@ def _walk_box(
 ) -> Sequence[Row]:
     """Walk the index for one status, or the index of unread mail (status None)."""
     place = "e.arrived" if walk == "a" else "e.id"
-    index = "envelope_unread" if status is None else "envelope_box"
+    index = "envelope_box"
+    if status is None:  # what came back counts as new: a cursor passed its old place
+        place, index = "ifnull(e.due_again, e.arrived)", "envelope_unread"
     where = _Where()
     # The box is a literal: with a parameter SQLite could not prove that the partial index covers it.
     where.add(f"e.recipient = ? AND e.box = {int(query.box)}", query.owner)

@@ -235,6 +235,8 @@ def _marks() -> Iterator[Row]:
     yield row("envelope.ack", {}, "invalid_params", "ids|--all", "envelope ack")
     yield row("envelope.ack", {"ids": ["%pending"], "all": True}, "invalid_params", "ids|--all")
     yield row("envelope.ack", {"ids": ["%pending"], "up_to": "%own"}, "invalid_params", "--up-to")
+    yield row("envelope.ack", {"all": True, "claim": "k1"}, "invalid_params", "--claim")
+    yield row("envelope.ack", {"ids": ["%claimed"], "claim": "k999999"}, "too_late", "another session")
     for value in ("%others", "%deferred", "%sent"):
         yield row("envelope.ack", {"all": True, "up_to": value}, "not_found", value)
     yield row("envelope.get", {"id": "m1"}, "bad_id", "m1|e81", "envelope get --id m1")

@@ -68,6 +68,10 @@ def _releases() -> Iterator[Row]:
     for value in NOBODYS_NAMES:
         yield row(name, {"ids": ["%claimed"], "address": value}, "unknown_address", value)
     yield row(name, {"ids": ["%claimed", "x"]}, "bad_id", "x|e81", f"{command} %claimed --id x")
+    wrong = {"ids": ["%claimed"], "claim": "e1"}
+    yield row(name, wrong, "bad_id", "e1 is not a valid claim|k81", f"{command} %claimed --claim e1")
+    stale = {"ids": ["%claimed"], "claim": "k999999"}
+    yield row(name, stale, "too_late", "%claimed|another session", f"{command} %claimed --claim k999999")
     for value in ("%others", "%deferred", "e999999", "%sent"):
         yield row(name, {"ids": ["%claimed", value]}, "not_found", value)
     yield row(name, {"ids": ["%others"]}, "not_found", "%others", f"{command} %others")

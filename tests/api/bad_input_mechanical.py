@@ -83,6 +83,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("agent.unbind", "account"): ("unknown_binding",) * 3,
     ("envelope.get", "id"): ("bad_id",) * 3,
     ("envelope.ack", "up_to"): ("invalid_params",) * 3,  # beside ids, whatever it is
+    **{(f"envelope.{verb}", "claim"): ("bad_id",) * 3 for verb in ("ack", "release")},
     **{("envelope.list", word): ("bad_address",) * 3 for word in ("from", "to")},
     **{("envelope.list", word): ("bad_time",) * 3 for word in ("created_after", "created_before")},
     ("envelope.list", "thread"): ("bad_id",) * 3,

@@ -58,7 +58,7 @@ def test_what_is_claimed_and_acknowledged_is_done(two: Two) -> None:
     claim(bob)
     assert bob.call("envelope.ack", ids=[number]) == {"changed": 1}
     assert bob.get(number)["status"] == "done"
-    assert row(bob.daemon, number)["claimed_by"] is None
+    assert row(bob.daemon, number)["claim"] is None
     assert bob.refusal("envelope.release", ids=[number]) == "too_late"
 
 
@@ -176,11 +176,81 @@ def test_the_command_line_claims_releases_and_retries(daemon: RunningDaemon) -> 
     assert claimed.rc == 0
     assert "take me" in claimed.stdout
     assert "claimed-until: " in claimed.stdout
-    assert shell("envelope", "release", "--as", name, "--id", number).record == {"changed": "1"}
+    (own,) = [
+        line.removeprefix("claim: ") for line in claimed.stdout.splitlines() if line.startswith("claim: ")
+    ]
+    assert shell("envelope", "release", "--as", name, number, "--claim", "k999999").rc != 0
+    assert shell("envelope", "release", "--as", name, "--id", number, "--claim", own).record == {
+        "changed": "1"
+    }
+    again = shell("envelope", "claim", "--as", name, "--json").json["claim"]
+    assert shell("envelope", "ack", "--as", name, number, "--claim", own).rc != 0
+    assert shell("envelope", "release", "--as", name, number, "--claim", again).rc == 0
     assert shell("envelope", "retry", "--as", "boss", "--id", number, "--json").error["code"] == "too_late"
     assert (
         shell("envelope", "claim", "--as", name, "--lease", "soon", "--json").error["code"] == "bad_duration"
     )
+
+
+# --- two sessions of one agent -------------------------------------------------------
+
+
+def claim_again(ada: Party, bob: Party) -> tuple[str, str, str]:
+    """Let a claim end and another session claim the same envelope; return envelope, old claim, new claim."""
+    number = ada.tell(bob)
+    stale = bob.call("envelope.claim", lease="0.05s")["claim"]
+    wait_until(lambda: bob.get(number)["waits"] is None)
+    fresh = bob.call("envelope.claim")["claim"]
+    assert stale != fresh
+    return number, stale, fresh
+
+
+def test_a_stale_holder_does_not_release_another_session_s_lease(two: Two) -> None:
+    ada, bob = two
+    number, stale, fresh = claim_again(ada, bob)
+    assert bob.refusal("envelope.release", ids=[number], claim=stale) == "too_late"
+    assert bob.refusal("envelope.release", ids=[number]) == "too_late"  # whose claim, nobody knows
+    assert bob.get(number)["waits"] == "lease"
+    assert bob.call("envelope.release", ids=[number], claim=fresh) == {"changed": 1}
+    assert claim(bob) == [number]
+
+
+def test_a_stale_holder_is_told_that_another_session_works_on_what_it_acknowledges(two: Two) -> None:
+    ada, bob = two
+    number, stale, fresh = claim_again(ada, bob)
+    with pytest.raises(Answered, match="claimed again by another session"):
+        bob.call("envelope.ack", ids=[number], claim=stale)
+    assert bob.get(number)["status"] == "pending"
+    assert bob.call("envelope.ack", ids=[number], claim=fresh) == {"changed": 1}
+    assert bob.call("envelope.ack", ids=[number], claim=stale) == {"changed": 0}
+
+
+def test_work_that_took_longer_than_its_lease_can_be_acknowledged_while_nobody_else_has_it(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    stale = bob.call("envelope.claim", lease="0.05s")["claim"]
+    wait_until(lambda: bob.get(number)["waits"] is None)
+    assert bob.refusal("envelope.release", ids=[number], claim=stale) == "too_late"
+    assert bob.call("envelope.ack", ids=[number], claim=stale) == {"changed": 1}
+
+
+def test_the_boss_may_release_whatever_claim_has_it(daemon: RunningDaemon, two: Two) -> None:
+    ada, bob = two
+    number, stale, _ = claim_again(ada, bob)
+    chief = boss(daemon)
+    assert chief.refusal("envelope.release", ids=[number], address=bob.address, claim=stale) == "too_late"
+    assert chief.call("envelope.release", ids=[number], address=bob.address) == {"changed": 1}
+
+
+def test_a_claim_that_is_none_is_refused(two: Two) -> None:
+    ada, bob = two
+    number = ada.tell(bob)
+    assert bob.call("envelope.claim", limit=1)["claim"].startswith("k")
+    assert bob.call("envelope.claim")["claim"] is None  # nothing is left
+    for wrong in ("x", "e1", "k", "k-1"):
+        assert bob.refusal("envelope.release", ids=[number], claim=wrong) == "bad_id"
+        assert bob.refusal("envelope.ack", ids=[number], claim=wrong) == "bad_id"
+    assert bob.refusal("envelope.ack", all=True, claim="k1") == "invalid_params"
 
 
 # --- too late to cancel --------------------------------------------------------------

@@ -91,6 +91,75 @@ async def test_mail_deferred_before_is_announced_when_it_has_arrived(daemon: InP
     assert texts(await daemon.ask(POLL, "bob")) == []
 
 
+# --- what becomes due again ----------------------------------------------------------
+
+
+def test_mail_that_was_leased_when_a_poll_looked_and_came_back_is_announced(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    leased = ada.tell(bob, text="leased")
+    bob.call("envelope.claim", limit=1, lease="1h")
+    ada.tell(bob, text="other")
+    assert poll(bob, session="s") == ["other"]
+    bob.call("envelope.release", ids=[leased])
+    assert poll(bob, session="s") == ["leased"]
+    assert poll(bob, session="s") == []
+    assert bob.ids(oldest_first=True)[0] == leased  # in its old place all the same
+
+
+@frozen()
+async def test_mail_whose_lease_ended_is_announced_once_to_each_session(daemon: InProcessDaemon) -> None:
+    await daemon.register("bob")
+    await daemon.send("agent:bob", text="leased")
+    assert texts(await daemon.ask(POLL, "bob", session="told before")) == ["leased"]
+    await daemon.ask("envelope.claim", "bob", lease="10m")
+    await daemon.send("agent:bob", text="other")
+    for session in ("told before", "later"):
+        assert texts(await daemon.ask(POLL, "bob", session=session)) == ["other"]
+    await daemon.move(minutes=10)
+    for session in ("told before", "later"):
+        assert texts(await daemon.ask(POLL, "bob", session=session)) == ["leased"]
+        assert texts(await daemon.ask(POLL, "bob", session=session)) == []
+    assert texts(await daemon.ask(POLL, "bob", session="new")) == ["other", "leased"]
+    claimed = await daemon.ask("envelope.claim", "bob")
+    assert texts(claimed) == ["leased", "other"]
+
+
+def test_a_wait_after_a_cursor_sees_mail_that_came_back(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    leased = ada.tell(bob, text="leased")
+    bob.call("envelope.claim", limit=1)
+    ada.tell(bob, text="other")
+    seen = bob.call("envelope.wait", timeout=WAIT)
+    assert texts(seen) == ["other"]
+    with begun(bob, "envelope.wait", after=seen["next"]) as wait:
+        bob.call("envelope.release", ids=[leased])
+        assert wait.texts() == ["leased"]
+
+
+def test_mail_put_back_into_the_inbox_is_announced(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    away = [ada.tell(bob, text=text) for text in ("archived", "trashed")]
+    bob.call("envelope.archive", ids=away[:1])
+    bob.call("envelope.trash", ids=away[1:])
+    ada.tell(bob, text="other")
+    assert poll(bob) == ["other"]
+    bob.call("envelope.restore", ids=away)
+    assert poll(bob) == ["archived", "trashed"]
+    bob.call("envelope.restore", ids=away)  # they are there already
+    assert poll(bob) == []
+
+
+@frozen(quiet=False)
+async def test_mail_that_failed_and_is_tried_again_is_announced(daemon: InProcessDaemon) -> None:
+    await daemon.register("bob")
+    (number,) = await daemon.send("agent:bob", text="failed")
+    daemon.change("UPDATE envelope SET status = 2, done_at = 1, error_kind = 'x', error_at = 1")
+    await daemon.send("agent:bob", text="other")
+    assert texts(await daemon.ask(POLL, "bob")) == ["other"]
+    await daemon.ask("envelope.retry", ids=[number])
+    assert texts(await daemon.ask(POLL, "bob")) == ["failed"]
+
+
 # --- waiting -------------------------------------------------------------------------
 
 

@@ -63,11 +63,34 @@ def test_a_second_daemon_is_refused_with_the_first_one_s_pid(office: Office) -> 
     assert office("daemon", "ping").rc == 0
 
 
-def test_a_run_cannot_end_its_daemon_by_restarting_it(office: Office) -> None:
+@pytest.mark.parametrize("verb", ["restart", "stop"])
+def test_a_run_cannot_end_its_daemon(office: Office, verb: str) -> None:
+    """Nobody would start it again."""
     pid = office("daemon", "ping").record["pid"]
-    refused = office("daemon", "restart", env={"HIBOSS_RUN": "epoch-r1"})
-    assert refused.rc == 2 and "a run cannot restart the daemon" in refused.stderr
+    inside = {"HIBOSS_RUN": "epoch-r1"}
+    for env in (inside, {**inside, "HIBOSS_TOKEN_FILE": f"{office.home.path}/runs/r1"}):
+        refused = office("daemon", verb, env=env)
+        assert refused.rc == 2 and f"a run cannot {verb} the daemon" in refused.stderr
     assert office("daemon", "ping").record["pid"] == pid
+
+
+def test_a_run_may_start_and_stop_the_daemon_of_another_home(shell: Shell, tmp_path: Path) -> None:
+    shell.set_up()
+    inside = {"HIBOSS_RUN": "epoch-r1", "HIBOSS_TOKEN_FILE": str(tmp_path / "own" / "runs" / "r1")}
+    for verb in ("start", "restart", "stop"):
+        assert shell("daemon", verb, env=inside).rc == 0
+    assert shell("daemon", "ping").rc == 3
+
+
+def test_up_and_setup_inside_a_run_change_nothing(office: Office) -> None:
+    pid, tokens = office("daemon", "ping").record["pid"], os.listdir(f"{office.home.path}/tokens")
+    inside = {"HIBOSS_RUN": "epoch-r1", "HIBOSS_AGENT": "nex"}
+    up = office("up", "--detach", env=inside)
+    assert up.rc == 0 and "already running" in up.stderr
+    assert office("setup", "--boss-name", "Eve", env=inside).rc in (0, 1)
+    assert office("daemon", "ping").record["pid"] == pid
+    assert os.listdir(f"{office.home.path}/tokens") == tokens
+    assert "Eve" not in office("boss", "get", "--as", "boss").stdout
 
 
 def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -> None:

@@ -133,7 +133,7 @@ async def test_a_thousand_leases_of_many_ending_at_one_instant_all_come_back(dae
     assert len(daemon.rows("SELECT 1 FROM envelopes WHERE waits = 'lease'")) == 1_000
     await daemon.move(milliseconds=1)
     assert daemon.rows("SELECT 1 FROM envelope WHERE waits IS NOT NULL OR wake_at IS NOT NULL") == []
-    assert daemon.rows("SELECT 1 FROM envelope WHERE claimed_by IS NOT NULL") == []
+    assert daemon.rows("SELECT 1 FROM envelope WHERE claim IS NOT NULL") == []
     assert daemon.arrived() == arrived
     for name in names:
         taken = await claim(daemon, name, limit=100)

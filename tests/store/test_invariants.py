@@ -48,6 +48,15 @@ BREAKS: dict[str, list[str]] = {
     "a pending envelope is in the inbox": ["UPDATE envelope SET box = 2 WHERE id = 1"],
     "every arrival number is given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
     "no arrival number is larger than the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
+    "what came back has a later number than its arrival, and none larger than the counter": [
+        "UPDATE envelope SET due_again = arrived WHERE id = 1",
+        "UPDATE envelope SET due_again = 1000 WHERE id = 1",
+        "UPDATE envelope SET due_again = 2 WHERE id = 4",
+    ],
+    "an envelope has a claim exactly if it is leased": [
+        "UPDATE envelope SET waits = 2, wait_until = 5 WHERE id = 1",
+        "UPDATE envelope SET claim = 1 WHERE id = 1",
+    ],
     "an envelope has a done time exactly if it is settled": [
         "UPDATE envelope SET done_at = NULL WHERE id = 2",
         "UPDATE envelope SET done_at = 5 WHERE id = 1",
@@ -64,7 +73,19 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE lane SET state = 'waiting'",
         "UPDATE lane SET wake_at = 5",
     ],
-    "no envelope is pending for an account that is no longer bound": ["UPDATE binding SET removed_at = 5"],
+    "a lane waits at least until the time that the platform named": [
+        "UPDATE lane SET state = 'waiting', wake_at = 5, not_before = 6 WHERE binding IS NOT NULL"
+    ],
+    "an account is tried only while one of its envelopes is being delivered": [
+        "INSERT INTO lane (binding, state) VALUES (1, 'trying')",
+        "UPDATE lane SET state = 'trying' WHERE binding = 1",
+    ],
+    "only a lane is paused, and no account": ["INSERT INTO lane (binding, state) VALUES (1, 'paused')"],
+    "what is partly posted belongs to its lane": ["UPDATE lane SET partly_posted = 1 WHERE binding = 1"],
+    "no account that is no longer bound has a lane": ["UPDATE binding SET removed_at = 5"],
+    "no envelope is pending for an account that is no longer bound, unless it is being delivered": [
+        "UPDATE binding SET removed_at = 5"
+    ],
     "only an enabled schedule has a next slot": [
         "UPDATE schedule SET enabled = 0 WHERE id = 1",
         "UPDATE schedule SET deleted_at = 5 WHERE id = 1",

@@ -12,7 +12,7 @@ from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
 from ...core.paths import Home
 from .. import client, output
 from ..call import call_without_token
-from ..credentials import RUN_VARIABLE
+from ..credentials import FILE_VARIABLE, RUN_VARIABLE
 from ..daemon_process import holder, spawn
 from ..options import Json, flag, noun
 from ..views import daemon as views
@@ -30,7 +30,11 @@ def start(json_: Json = False) -> None:
 
 @app.command()
 def stop(json_: Json = False) -> None:
-    """Stop the daemon after it has finished what it is doing."""
+    """Stop the daemon after it has finished what it is doing.
+
+    Not inside a run of its home: the stop would end the run and every other one.
+    """
+    _refuse_in_run(Home(), "stop")
     pid = _stop(Home())
     output.answer({"stopped": pid is not None, "pid": pid})
     if pid is None:
@@ -41,14 +45,10 @@ def stop(json_: Json = False) -> None:
 def restart(json_: Json = False) -> None:
     """Stop the daemon if one runs, then start it.
 
-    Not inside a run: the stop would end the run, and this command with it, before the start.
+    Not inside a run of its home: the stop would end the run, and this command with it, before the start.
     """
-    if os.environ.get(RUN_VARIABLE):
-        detail = (
-            "a run cannot restart the daemon: the stop would end the run, and nobody would start it again"
-        )
-        raise WrongUsage(detail=f"{detail}; ask the boss to restart it", help="hiboss daemon restart --help")
     home = Home()
+    _refuse_in_run(home, "restart")
     from ...core.settings import Configuration
 
     Configuration(home.config, os.environ)  # a wrong setting is found while the old daemon still runs
@@ -105,6 +105,19 @@ def logs(
             file = open(path, encoding="utf-8", errors="replace")  # noqa: SIM115 - it was rotated
         else:
             time.sleep(0.3)
+
+
+def _refuse_in_run(home: Home, verb: str) -> None:
+    """Raise inside a run of this home. A run may stop a daemon of another home, like one it tries out."""
+    token_file = os.environ.get(FILE_VARIABLE)
+    elsewhere = token_file and not os.path.realpath(token_file).startswith(
+        os.path.realpath(home.path) + os.sep
+    )
+    if os.environ.get(RUN_VARIABLE) and not elsewhere:
+        detail = (
+            f"a run cannot {verb} the daemon: the stop would end the run, and nobody would start it again"
+        )
+        raise WrongUsage(detail=f"{detail}; ask the boss to {verb} it", help=f"hiboss daemon {verb} --help")
 
 
 def _start(home: Home) -> None:
