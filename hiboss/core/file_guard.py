@@ -47,7 +47,7 @@ class PrivateFile(PermissionError):
 
 
 class NotAFile(OSError):
-    """Something else than a regular file: a directory, a link, a pipe, a socket, a device."""
+    """Something else than a regular file: a directory, a pipe, a socket, a device."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.EINVAL, "it is not a regular file", path)
@@ -103,9 +103,12 @@ class FileGuard:
         self, path: str, found: os.stat_result, above: Sequence[Identity], private: Sequence[str]
     ) -> None:
         """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`."""
+        if stat.S_ISLNK(found.st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         if not stat.S_ISREG(found.st_mode):
             raise NotAFile(path)
-        if found.st_nlink > 1 and _identity(found) in self._own_files():
+        # Whatever its number of links says: another link may be gone again since it was found.
+        if _identity(found) in self._own_files():
             raise HomeFile(path, "it is a hard link to a file in the home directory of hiboss")
         for place in private:
             root = _stat(os.path.expanduser(place))

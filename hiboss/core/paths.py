@@ -5,13 +5,14 @@ Every command imports this, so it uses os.path and imports little.
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from .errors import HomeUnusable
+from .errors import HibossError, HomeUnusable, StoreFull
 
 # sun_path has 108 bytes on Linux and 104 on macOS, including the closing NUL.
 SOCKET_PATH_LIMIT = 103
@@ -101,7 +102,7 @@ class Home:
             os.chmod(self.path, 0o700)
             self._create_socket_directory(os.path.dirname(self.socket))
         except OSError as error:
-            raise HomeUnusable(home=self.path, why=_why(error)) from error
+            raise unusable(error, self.path) from error
         # root passes every access check, so write a file to find out
         probe = self._in(".writable")
         try:
@@ -109,7 +110,7 @@ class Home:
                 pass
             os.unlink(probe)
         except OSError as error:
-            raise HomeUnusable(home=self.path, why=_why(error)) from error
+            raise unusable(error, self.path) from error
 
     def _create_socket_directory(self, path: str) -> None:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -137,14 +138,14 @@ class Home:
 
         The block stores the hash of the token in the database. The token is written to disk
         before that, under a temporary name, because it cannot be recovered afterwards. After
-        a crash in between, the next start cleans up (`settle_profiles`).
+        a crash or a cancellation in between, the next start cleans up (`settle_profiles`).
         """
         path = self.profile(name.lower())
         waiting = f"{path}.{os.urandom(4).hex()}.new"
         try:
             self._write_waiting(waiting, token)
             yield path
-        except BaseException:
+        except Exception:  # not a cancellation: the hash may be stored all the same
             _unlink(waiting)
             raise
         os.replace(waiting, path)
@@ -158,7 +159,8 @@ class Home:
                 os.fsync(file.fileno())
             sync_directory(os.path.dirname(waiting))
         except OSError as error:
-            raise HomeUnusable(home=self.path, why=_why(error)) from error
+            _unlink(waiting)
+            raise unusable(error, self.path, waiting) from error
 
     def keep_secret(self, secret: str) -> str:
         """Store a secret and return the name to read it by."""
@@ -250,6 +252,18 @@ def _unlink(path: str) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Return whether there was no space: on the disk, by a quota, or by a limit of the file size."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def unusable(error: OSError, home: str, path: str | None = None) -> HibossError:
+    """Return the error for a file of the home that could not be used: StoreFull or HomeUnusable."""
+    if is_disk_full(error):
+        return StoreFull(path=path or error.filename or home)
+    return HomeUnusable(home=home, why=_why(error))
 
 
 def _why(error: OSError) -> str:

@@ -7,8 +7,8 @@ import os
 import time
 
 from .. import __version__
-from ..core.errors import DaemonRunning, HomeUnusable
-from ..core.paths import Home
+from ..core.errors import DaemonRunning
+from ..core.paths import Home, unusable
 
 
 class Lock:
@@ -19,7 +19,7 @@ class Lock:
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise HomeUnusable(home=str(home), why=f"{error.strerror} ({self._path})") from error
+            raise unusable(error, str(home), self._path) from error
         if not self._acquire():
             pid = os.read(self._file, 100).split()[:1]
             os.close(self._file)

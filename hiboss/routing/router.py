@@ -7,10 +7,9 @@ checked there, in the transaction that writes it.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from ..core import clock
 from ..core.contracts.adapter import Inbound
@@ -28,10 +27,12 @@ from ..core.errors import (
 )
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..store import messages, platform_updates
+from ..store import media_files, messages, platform_updates
 from ..store.group_commit import Tx
 from ..store.store import Store
-from . import attachments
+from .attachments import Media
+
+T = TypeVar("T")
 
 
 class Router:
@@ -39,8 +40,8 @@ class Router:
 
     def __init__(self, store: Store, home: Home, settings: Settings) -> None:
         self._store = store
-        self._home = home
         self._settings = settings
+        self._media = Media(home, settings, lambda: store.read(media_files.last_message))
         self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set in hiboss/daemon/wiring.py
 
     async def accept(
@@ -54,9 +55,14 @@ class Router:
         if len(files) > self._settings.attachments:
             _too_many("a message", len(files), "attachments", self._settings.attachments)
         if files:
-            if first := await self._repeated(draft):
+            if first := await self._store.write(lambda tx: _check_before_copying(tx, draft, check)):
                 return first  # a repeated send: its files may not exist any more
-            draft = draft._replace(attachments=await self._keep(files))
+            draft = draft._replace(attachments=await self._media.keep(files))
+            inserting = self._insert(draft, check)
+            return await self._media.settle(draft.attachments, inserting, lambda one: not one.duplicate)
+        return await self._insert(draft, check)
+
+    async def _insert(self, draft: Draft, check: Callable[[Tx], None] | None) -> Accepted:
         now = clock.now()
 
         def insert(tx: Tx) -> Accepted:
@@ -81,9 +87,14 @@ class Router:
             if known:
                 return False
         try:
-            files = await self._keep(inbound.files)
+            files = await self._media.keep(inbound.files, follow_links=False) if inbound.files else ()
         except (TooLarge, BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
             raise Refused(error.message) from error
+        return await self._media.settle(files, self._store_inbound(binding, adapter, inbound, files), bool)
+
+    async def _store_inbound(
+        self, binding: int, adapter: str, inbound: Inbound, files: tuple[Attachment, ...]
+    ) -> bool:
         now = clock.now()
         accepted = await self._store.write(
             lambda tx: platform_updates.receive(tx, binding, adapter, inbound, files, now)
@@ -105,11 +116,31 @@ class Router:
             raise Refused(error.message) from error
 
     async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
-        """Check a draft as if it were sent now and copy its files; return it, to be sent later."""
+        """Check a draft as if it were sent now and copy its files; return it, to be sent later.
+
+        Store it with `store_prepared`.
+        """
         self._check(draft, bool(files) or kept_files)
         if len(files) > self._settings.attachments:
             _too_many("a message", len(files), "attachments", self._settings.attachments)
-        return draft._replace(attachments=await self._keep(files)) if files else draft
+        if not files:
+            return draft
+        await self._store.write(lambda tx: messages.check(tx, draft))  # before anything is copied
+        return draft._replace(attachments=await self._media.keep(files))
+
+    async def store_prepared(self, files: Sequence[Attachment], write: Callable[[], Awaitable[T]]) -> T:
+        """Call what stores a prepared draft with these new files; if that fails, delete the copies."""
+
+        async def writing() -> T:
+            return await write()
+
+        return await self._media.settle(files, writing())
+
+    def clean_up(self) -> None:
+        """Delete the copies of files that a crash left behind. Call it at start."""
+        self._media.clean_up(
+            lambda file, after: self._store.read(lambda c: media_files.is_used(c, file, after))
+        )
 
     def _check(self, draft: Draft, has_files: bool) -> None:
         limits = self._settings
@@ -132,16 +163,15 @@ class Router:
         if draft.metadata:
             measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
 
-    async def _repeated(self, draft: Draft) -> Accepted | None:
-        key = draft.key
-        if key is None:
-            return None
-        return await self._store.write(lambda tx: messages.repeated(tx, draft.caller, key, draft.digest))
 
-    async def _keep(self, files: Sequence[str]) -> tuple[Attachment, ...]:
-        return tuple(
-            [await asyncio.to_thread(attachments.keep, self._home, path, self._settings) for path in files]
-        )
+def _check_before_copying(tx: Tx, draft: Draft, check: Callable[[Tx], None] | None) -> Accepted | None:
+    """Return the first answer to a repeated send; raise the error that would refuse this one."""
+    if check is not None:
+        check(tx)
+    if draft.key is not None and (first := messages.repeated(tx, draft.caller, draft.key, draft.digest)):
+        return first
+    messages.check(tx, draft)
+    return None
 
 
 def _too_many(what: str, number: int, things: str, limit: int) -> None:

@@ -21,6 +21,7 @@ from ..cli import client
 from ..cli.client import Answered
 from ..cli.daemon_process import call_once, spawn
 from ..core.paths import Home
+from ..store import media_files
 from ..store.invariants import violations
 
 __all__ = ["Answered", "RunningDaemon", "running_daemon"]
@@ -112,9 +113,9 @@ class RunningDaemon:
             connection.close()
 
     def check(self) -> None:
-        """Raise AssertionError if an invariant of the store is broken."""
+        """Raise AssertionError if an invariant of the store is broken, or an attachment is missing."""
         with self.database() as connection:
-            broken = violations(connection)
+            broken = violations(connection) + media_files.missing(connection, self.home.media)
         if broken:
             raise AssertionError("\n".join(broken))
 

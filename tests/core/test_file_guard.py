@@ -15,6 +15,7 @@ import pytest
 from hiboss.core import file_guard
 from hiboss.core.file_guard import FileGuard, HomeFile, NotAFile, PrivateFile, create_file
 from hiboss.core.paths import Home
+from tests.support.daemons import can_mount
 
 LOCKED = """
 import fcntl, os, sys
@@ -128,6 +129,27 @@ def test_a_file_exchanged_for_the_database_while_it_is_opened_costs_no_lock(
         except HomeFile:
             assert not (outside / "new").exists()
     assert is_locked(database)
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs the right to mount")
+def test_another_way_to_the_database_is_recognized_also_if_it_is_no_hard_link(
+    guard: FileGuard, outside: Path, database: str
+) -> None:
+    """So is a hard link that is removed again between opening and checking."""
+    (outside / "file").touch()
+    (outside / "tokens").mkdir()
+    ways = {outside / "file": database, outside / "tokens": str(Path(database).parent / "tokens")}
+    for way, target in ways.items():
+        subprocess.run(["mount", "--bind", target, str(way)], check=True)
+    try:
+        assert os.stat(outside / "file").st_nlink == 1
+        for file in ("file", "tokens/boss"):
+            with pytest.raises(HomeFile):
+                guard.open_file(str(outside / file))
+        assert is_locked(database)
+    finally:
+        for way in ways:
+            subprocess.run(["umount", str(way)], check=True)
 
 
 @pytest.mark.parametrize("moment", range(14))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import socket
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hiboss.testing.running_daemon import RunningDaemon
+from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import daemon_with
 from tests.support.parties import Party, agents, at_once, checked_daemon, stored
 
@@ -28,13 +30,25 @@ def attach(two: tuple[Party, Party], *paths: Path | str) -> list[dict[str, Any]]
 
 
 def refusal(two: tuple[Party, Party], *paths: Path | str) -> str:
-    """Return the code of the error; assert that nothing is stored and no partial copy is left."""
+    """Return the code of the error; assert that nothing is stored and no copy is left."""
     ada, bob = two
-    before = stored(ada.daemon)
+    before, files = stored(ada.daemon), media(ada.daemon)
     code = ada.refusal("envelope.send", to=bob.address, text="x", attachments=[str(path) for path in paths])
     assert stored(ada.daemon) == before
-    assert not list(Path(ada.daemon.home.media).glob(".incoming-*"))
+    assert media(ada.daemon) == files
     return code
+
+
+def media(daemon: RunningDaemon) -> set[str]:
+    """Return everything in media/ that is a file: copies, partial copies and marks."""
+    top = Path(daemon.home.media)
+    return {str(file.relative_to(top)) for file in top.rglob("*") if file.is_file()}
+
+
+def new_file(directory: Path, name: str = "new.bin") -> Path:
+    """Make a file with a content that was never sent before."""
+    (directory / name).write_bytes(os.urandom(100))
+    return directory / name
 
 
 def test_a_file_is_copied_under_its_hash_and_described(two: tuple[Party, Party], tmp_path: Path) -> None:
@@ -201,6 +215,36 @@ def test_a_hard_link_to_a_file_of_the_home_is_refused_and_not_even_opened(tmp_pa
         assert bob.ids() == [number]
 
 
+def test_a_file_exchanged_for_the_database_after_the_check_costs_no_stored_mail(tmp_path: Path) -> None:
+    """Links on the way are resolved once; what lies at the end is checked when it is open."""
+    with checked_daemon(tmp_path) as daemon:
+        ada, bob = agents(daemon, 2)
+        (tmp_path / "plain").write_text("plain")
+        over = threading.Event()
+
+        def exchange() -> None:
+            while not over.is_set():
+                for source in (daemon.home.database, tmp_path / "plain"):
+                    os.link(source, tmp_path / "next")
+                    os.replace(tmp_path / "next", tmp_path / "file")
+                    (tmp_path / "next").unlink(missing_ok=True)
+
+        (tmp_path / "file").write_text("plain")
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        sends = [lambda: ada.send(bob, attachments=[str(tmp_path / "file")])] * 4
+        answers = [answer for _ in range(10) for answer in at_once(sends)]
+        over.set()
+        thread.join()
+        refused = [one for one in answers if isinstance(one, Answered)]
+        assert {one.stable_code for one in refused} <= {"attachment_forbidden"}
+        stored(daemon)  # another reader: it would delete the WAL if the locks were lost
+        number = ada.tell(bob)
+        daemon.kill()
+        daemon.start()
+        assert number in bob.ids() and len(bob.ids(page_size=100)) == len(answers) - len(refused) + 1
+
+
 def test_what_does_not_exist_in_the_home_is_forbidden_all_the_same(two: tuple[Party, Party]) -> None:
     assert refusal(two, f"{two[0].daemon.home.path}/tokens/somebody") == "attachment_forbidden"
 
@@ -211,6 +255,100 @@ def test_a_file_from_media_can_be_passed_on(two: tuple[Party, Party], tmp_path: 
     (second,) = attach((two[1], two[0]), first["path"])
     assert second["sha256"] == first["sha256"] and second["path"] == first["path"]
     assert Path(first["path"]).read_text() == "pass it on"
+
+
+def test_media_may_be_a_link_to_another_disk_but_not_to_another_place_of_the_home(tmp_path: Path) -> None:
+    with checked_daemon(tmp_path) as daemon:
+        ada, bob = agents(daemon, 2)
+        kept = Path(daemon.home.media)
+        kept.rename(tmp_path / "disk")
+        kept.symlink_to(tmp_path / "disk")
+        (first,) = attach((ada, bob), new_file(tmp_path))
+        assert Path(first["path"]).is_file()
+        kept.unlink()
+        kept.symlink_to(daemon.home.tokens)
+        before = sorted(os.listdir(daemon.home.tokens))
+        code = ada.refusal("envelope.send", to=bob.address, attachments=[str(new_file(tmp_path))])
+        assert code == "home_unusable"
+        secret = daemon.home.profile("boss")
+        assert ada.refusal("envelope.send", to=bob.address, attachments=[secret]) != "ok"
+        assert sorted(os.listdir(daemon.home.tokens)) == before
+        kept.unlink()
+        (tmp_path / "disk").rename(kept)
+
+
+# --- nothing is left over ------------------------------------------------------------
+
+
+def test_a_refused_send_leaves_no_copy_in_media(two: tuple[Party, Party], tmp_path: Path) -> None:
+    ada, bob = two
+    before = media(ada.daemon)
+    file = str(new_file(tmp_path))
+    refused = [
+        ada.refusal("envelope.send", attachments=[file], **draft)
+        for draft in (
+            {"to": "agent:nobody"},
+            {"to": [bob.address, "agent:nobody"]},
+            {"to": "channel:folder:nowhere"},
+            {"reply_to": "e999999"},
+            {"to": bob.address, "text": "x" * 2_000_000},
+        )
+    ]
+    assert refused == ["unknown_recipient", "unknown_recipient", "not_bound", "not_found", "too_large"]
+    assert refusal(two, file, tmp_path / "missing") == "attachment_missing"
+    assert ada.refusal("cron.create", at="+1h", to="agent:nobody", attachments=[file]) == "unknown_recipient"
+    schedule = ada.call("cron.create", at="+1h", to=bob.address, text="x")["id"]
+    assert ada.refusal("cron.set", id=schedule, to="agent:nobody", attachments=[file]) == "unknown_recipient"
+    assert media(ada.daemon) == before
+    (one,) = attach(two, file)
+    assert media(ada.daemon) - before == {os.path.relpath(one["path"], ada.daemon.home.media)}
+
+
+def test_of_sends_that_exclude_each_other_only_the_files_of_the_stored_one_stay(
+    two: tuple[Party, Party], tmp_path: Path
+) -> None:
+    """With one key for different content, the refusal comes when the files are copied already."""
+    ada, bob = two
+    for round_ in range(5):
+        before = media(ada.daemon)
+        files = [new_file(tmp_path, f"{round_}-{n}.bin") for n in range(4)]
+        shared = new_file(tmp_path, f"{round_}-shared.bin")
+
+        key = f"only-{round_}-{tmp_path.name}"
+        drafts = [{"text": file.name, "key": key, "attachments": [str(file), str(shared)]} for file in files]
+        found = at_once([functools.partial(ada.send, bob, **draft) for draft in drafts])
+        (sent,) = [one for one in found if not isinstance(one, Answered)]
+        assert {one.stable_code for one in found if isinstance(one, Answered)} == {"key_reused"}
+        paths = [one["path"] for one in bob.get(sent["ids"][0])["attachments"]]
+        assert media(ada.daemon) - before == {os.path.relpath(one, ada.daemon.home.media) for one in paths}
+
+
+def test_a_refused_send_takes_no_file_from_a_message_with_the_same_content(
+    two: tuple[Party, Party], tmp_path: Path
+) -> None:
+    ada, bob = two
+    for round_ in range(5):
+        file = new_file(tmp_path, f"{round_}.bin")
+        key = f"same-{round_}-{tmp_path.name}"
+        drafts = [{"text": f"{n}", "key": key} for n in range(3)] + [{}] * 2 + [{"key": f"{key}-again"}] * 3
+        calls = [functools.partial(ada.send, bob, attachments=[str(file)], **draft) for draft in drafts]
+        at_once(calls)
+        paths = {one["attachments"][0]["path"] for one in bob.list(page_size=4)}
+        assert len(paths) == 1 and all(Path(path).read_bytes() == file.read_bytes() for path in paths)
+    ada.daemon.check()
+
+
+def test_the_files_of_a_schedule_stay_for_it(two: tuple[Party, Party], tmp_path: Path) -> None:
+    ada, bob = two
+    files = [new_file(tmp_path, name) for name in ("first.bin", "second.bin")]
+    before = media(ada.daemon)
+    made = ada.call("cron.create", at="+1h", to=bob.address, attachments=[str(files[0])])
+    ada.call("cron.set", id=made["id"], attachments=[str(files[1])])
+    assert ada.refusal("envelope.send", to="agent:nobody", attachments=[str(files[1])]) == "unknown_recipient"
+    assert not [name for name in media(ada.daemon) - before if name.startswith(".")]
+    (number,) = ada.call("cron.run", id=made["id"])["ids"]
+    (one,) = bob.get(number)["attachments"]
+    assert Path(one["path"]).read_bytes() == files[1].read_bytes()
 
 
 # --- not a regular file --------------------------------------------------------------

@@ -18,7 +18,7 @@ from hiboss.core.settings import DEFAULTS
 from hiboss.store.connection import connect
 from hiboss.store.group_commit import Tx, Writer
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import can_mount, mount, set_up, started, unmount
+from tests.support.daemons import can_mount, mount, set_up, started, unmount, wait_until
 
 MIB = 1024 * 1024
 
@@ -132,6 +132,78 @@ def test_an_attachment_for_which_there_is_no_space_is_refused_and_leaves_nothing
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
+def test_a_token_or_a_secret_for_which_there_is_no_space_is_refused_as_such_and_leaves_nothing(
+    kind: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if kind is not TinyDisk:
+        assert not can_mount()
+        return
+    assert mount(tmp_path)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    try:
+        with started(tmp_path) as daemon:
+            boss, old = daemon.token("boss"), daemon.token("nex")
+            bound = daemon.call(
+                "agent.bind", token=boss, name="nex", adapter_type="folder", path=str(elsewhere)
+            )
+            hook = {"provider": "webhook", "url": "http://127.0.0.1:9/"}
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("agent.register", {"name": "ada", "profile": True}),
+                ("user.register", {"name": "zoe", "profile": True}),
+                ("agent.register", {"name": "bob", **hook}),
+                ("agent.set", {"name": "nex", **hook}),
+                ("agent.token.rotate", {"name": "nex", "profile": True}),
+            ]
+            before = [sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)]
+            with TinyDisk(tmp_path).full():
+                for method, params in calls:
+                    with pytest.raises(Answered) as refused:
+                        daemon.call(method, token=boss, **params)
+                    assert refused.value.stable_code == "store_full", method
+                    assert "Free some space" in refused.value.message
+            assert before == [
+                sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)
+            ]
+            names = [one["name"] for one in daemon.call("agent.list", token=boss)["agents"]]
+            assert not {"ada", "bob"} & set(names)
+            assert daemon.call("agent.self", token=old)["agent"]["provider"] is None
+            daemon.call("envelope.send", token=old, to=bound["address"], text="posted")
+            for method, params in calls:
+                daemon.call(method, token=boss, **params)
+            assert daemon.call("agent.self", token=daemon.token("nex"))["agent"]["provider"] == "webhook"
+            daemon.check()
+    finally:
+        unmount(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
+def test_a_folder_on_a_full_disk_keeps_mail_waiting_and_says_why(kind: Any, tmp_path: Path) -> None:
+    if kind is not TinyDisk:
+        assert not can_mount()
+        return
+    (tmp_path / "small").mkdir()
+    assert mount(tmp_path / "small")
+    try:
+        with started(tmp_path) as daemon:
+            boss, root = daemon.token("boss"), tmp_path / "small" / "reports"
+            bound = daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", path=str(root))
+            with TinyDisk(tmp_path / "small").full():
+                (root / "in" / "refused.json").touch()
+                sent = {"to": bound["address"], "text": "x" * 10_000}
+                (number,) = daemon.call("envelope.send", token=daemon.token("nex"), **sent)["ids"]
+                wait_until(lambda: daemon.call("lane.list", token=boss)["lanes"][0]["failures"] == 1)
+                assert "No space left" in daemon.call("lane.list", token=boss)["lanes"][0]["last_error"]
+                assert [name for name in os.listdir(root / "out") if not name.startswith(".")] == []
+            wait_until(lambda: (root / "broken" / "refused.json").exists())
+            assert (root / "broken" / "refused.json.reason.txt").read_text().strip()
+            daemon.call("lane.retry", token=boss, address=bound["address"])
+            wait_until(lambda: (root / "out" / f"{number}.txt").exists())
+            assert (root / "out" / f"{number}.txt").stat().st_size == 10_000
+    finally:
+        unmount(tmp_path / "small")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
 def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(kind: Any, tmp_path: Path) -> None:
     if kind is not TinyDisk:
         assert not can_mount()  # where there is no tiny disk, there must be a reason
@@ -141,7 +213,7 @@ def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(kind: Any, tmp_path: P
         home = set_up(tmp_path)
         with TinyDisk(tmp_path).full(), pytest.raises(Answered) as refused:
             spawn(home, detach=True)
-        assert refused.value.stable_code in ("store_full", "home_unusable")
+        assert refused.value.stable_code == "store_full"
         assert "Traceback" not in refused.value.message
         daemon = RunningDaemon(home)
         daemon.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -94,6 +95,25 @@ def test_setting_up_an_unusable_home_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(Answered) as refused:
         call_once(Home(str(tmp_path / "file" / "home")), "setup.execute", {})
     assert refused.value.stable_code == "home_unusable"
+
+
+# --- profiles --------------------------------------------------------------------------------
+
+
+def test_a_new_token_of_which_nobody_knows_whether_it_is_stored_is_settled_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    home = Home(str(tmp_path / "home"))
+    home.create()
+    for name, is_stored in (("nex", True), ("ada", False)):
+        with home.keeping(name, f"old {name}"):
+            pass
+        with pytest.raises(asyncio.CancelledError), home.keeping(name, f"new {name}"):
+            raise asyncio.CancelledError
+        assert Path(home.profile(name)).read_text() == f"old {name}\n"
+        home.settle_profiles(lambda token: is_stored)  # noqa: B023 - called here
+        assert Path(home.profile(name)).read_text() == f"{'new' if is_stored else 'old'} {name}\n"
+    assert home.profiles() == ["ada", "nex"] and len(os.listdir(home.tokens)) == 2
 
 
 # --- one daemon for a home -------------------------------------------------------------------

@@ -49,7 +49,7 @@ class StoreLocked(StoreError):
 
 
 class StoreFull(StoreError):
-    """no space is left for the database {path}; nothing was stored. Free some space, then try again"""
+    """no space is left on the disk of {path}; nothing was stored. Free some space, then try again"""
 
     code, rpc, http = "store_full", -32042, 507
 
