@@ -9,6 +9,7 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hiboss.core.contracts.failures import LaneError
 from hiboss.core.contracts.provider import Answer, OnProgress, OnStart, Reminder, TurnInput
 from hiboss.core.paths import Home
 
@@ -76,4 +77,33 @@ class Chatter:
         writer.close()
 
 
-PROVIDERS = (Late, Chatter)
+class Limited:
+    """Fails as the next line of a file `script` in its workspace says; without a line it answers.
+
+    A line is the JSON of a LaneError's `retry_after`. Each turn adds a line to the file `turns`.
+    """
+
+    name: ClassVar[str] = "limited"
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        pass
+
+    @classmethod
+    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+        path = os.path.join(turn.workspace, "script")
+        with open(path) as file:
+            lines = file.read().splitlines()
+        with open(path, "w") as file:
+            file.write("".join(f"{line}\n" for line in lines[1:]))
+        with open(os.path.join(turn.workspace, "turns"), "a") as file:
+            file.write(f"{len(turn.envelopes)}\n")
+        if lines:
+            raise LaneError("usage_limit", "the account has reached its limit", json.loads(lines[0]))
+        return Answer(text="at last")
+
+
+PROVIDERS = (Late, Chatter, Limited)
