@@ -43,9 +43,9 @@ def test_a_file_becomes_one_message_wherever_the_daemon_dies(post: Post) -> None
         (f"{FOLDER_RECEIVED}:2", {2}),  # the first comes again: it was stored and not yet taken away
         (f"{FOLDER_RECEIVED}:3", {4}),
         # Some groups are the daemon's own, at its start.
-        (f"{BEFORE_WRITE}:7", set(range(4, FILES))),
-        (f"{IN_GROUP}:7", set(range(4, FILES))),
-        (f"{AFTER_COMMIT}:7", set(range(5, FILES))),
+        (f"{BEFORE_WRITE}:9", set(range(4, FILES))),
+        (f"{IN_GROUP}:9", set(range(4, FILES))),
+        (f"{AFTER_COMMIT}:9", set(range(5, FILES))),
     ):
         post.start(crash_at)
         death = post.die()
@@ -67,7 +67,7 @@ def test_files_dropped_while_the_daemon_dies_again_and_again_become_one_message_
     chance = random.Random(os.getpid())
     known = {row["id"] for row in post.received()}
     aside = set(os.listdir(post.tray / "broken"))
-    dropper = Dropper(post, f"many-{os.getpid()}", os.getpid())
+    dropper = Dropper(post, f"many-{os.getpid()}", os.getpid(), None)
     dropper.start()
     for _ in range(3):
         time.sleep(chance.uniform(0.2, 0.8))  # a file is taken at its second look

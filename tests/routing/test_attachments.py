@@ -383,7 +383,7 @@ def test_what_is_no_ordinary_file_is_refused_and_hangs_nobody(
 
 def test_a_path_longer_than_any_file_has_is_refused(two: tuple[Party, Party]) -> None:
     assert refusal(two, "/" + "a" * 300) == "attachment_unreadable"
-    assert refusal(two, "/a" * 5000) == "attachment_unreadable"
+    assert refusal(two, "/a" * 5000) == "invalid_params"
 
 
 @pytest.mark.parametrize("path", ["file.txt", "./file.txt", "../file.txt", "~/file.txt", ""])
