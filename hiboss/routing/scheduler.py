@@ -21,6 +21,8 @@ from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
 from ..store import overdue
+from ..store.connection import Connection
+from ..store.group_commit import Tx
 from ..store.overdue import Woken
 from ..store.schedule_firing import MaySend
 from ..store.store import Store
@@ -150,14 +152,23 @@ class Scheduler:
     async def catch_up(self) -> None:
         """Wake everything that is overdue, then set the timer for what comes next."""
         await self._clock_watch.look()
-        while True:
-            now = clock.now()
-            nearest = self._store.read(overdue.next_wake)
-            if nearest is None or nearest > now:
-                break
-            crashpoint(ARRIVING)
-            woken = await self._store.write(lambda tx: overdue.wake(tx, now, may_send=self.may_send))  # noqa: B023 - awaited here
-            crashpoint(ARRIVED)
-            self._on_wake(woken)
+        await self._wake_all(overdue.next_row, overdue.wake)
+        # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same.
+        await self._wake_all(overdue.next_slot, lambda tx, now: overdue.fire(tx, now, self.may_send))
+        nearest = self._store.read(overdue.next_wake)
         if nearest is not None:
             self.nudge(nearest)  # unless an earlier row came in meanwhile
+
+    async def _wake_all(
+        self, nearest: Callable[[Connection], int | None], wake: Callable[[Tx, int], Woken]
+    ) -> None:
+        """Wake what is overdue, a chunk in each transaction, until nothing is."""
+        while True:
+            now = clock.now()
+            at = self._store.read(nearest)
+            if at is None or at > now:
+                return
+            crashpoint(ARRIVING)
+            woken = await self._store.write(lambda tx: wake(tx, now))  # noqa: B023 - awaited here
+            crashpoint(ARRIVED)
+            self._on_wake(woken)

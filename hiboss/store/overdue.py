@@ -25,7 +25,24 @@ class Woken:
 
 
 def next_wake(connection: Connection | Tx) -> int | None:
-    """Return the next time at which a row must be processed; None if there is none."""
+    """Return the next time at which something must be processed; None if there is none."""
+    times = [at for at in (next_row(connection), next_slot(connection)) if at is not None]
+    return min(times, default=None)
+
+
+def next_slot(connection: Connection | Tx) -> int | None:
+    """Return when the next schedule must fire; None if there is none."""
+    row = connection.execute(
+        """
+        SELECT next_at FROM schedule INDEXED BY schedule_next
+        WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
+        """
+    ).fetchone()
+    return row["next_at"] if row else None
+
+
+def next_row(connection: Connection | Tx) -> int | None:
+    """Return when the next envelope, lane or pause must be processed; None if there is none."""
     row = connection.execute(
         """
         SELECT min(at) FROM (
@@ -36,10 +53,7 @@ def next_wake(connection: Connection | Tx) -> int | None:
                     WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)
             UNION ALL
             SELECT (SELECT paused_until FROM agent INDEXED BY agent_paused
-                    WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1)
-            UNION ALL
-            SELECT (SELECT next_at FROM schedule INDEXED BY schedule_next
-                    WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1))
+                    WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1))
         """,
         (NEXT_START,),
     ).fetchone()
@@ -47,11 +61,8 @@ def next_wake(connection: Connection | Tx) -> int | None:
     return found
 
 
-def wake(tx: Tx, now: int, limit: int = CHUNK, *, may_send: MaySend) -> Woken:
-    """Process what is overdue: at most `limit` envelopes, in the order of their times.
-
-    `may_send` raises if the owner of a schedule may not send now.
-    """
+def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
+    """Process what is overdue except schedules: at most `limit` envelopes, in the order of their times."""
     woken = Woken()
     rows = tx.execute(
         """
@@ -68,7 +79,6 @@ def wake(tx: Tx, now: int, limit: int = CHUNK, *, may_send: MaySend) -> Woken:
             arrived.add(row["message"])
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
-    _fire(tx, now, woken, may_send)
     agent_pauses.resume_due(tx, now)
     woken.more = len(rows) == limit
     return woken
@@ -104,11 +114,14 @@ def _note(tx: Tx, envelope: Row, woken: Woken) -> None:
         woken.lanes.add(Lane(envelope["recipient"], envelope["binding"]))
 
 
-def _fire(tx: Tx, now: int, woken: Woken, may_send: MaySend) -> None:
+def fire(tx: Tx, now: int, may_send: MaySend) -> Woken:
+    """Fire the schedules that are due. `may_send` raises if the owner of one may not send now."""
+    woken = Woken()
     for accepted in schedule_firing.fire_due(tx, now, may_send):
         woken.envelopes += accepted.envelopes
         woken.recipients += accepted.recipients
         woken.lanes.update(Lane(*lane) for lane in accepted.lanes)
+    return woken
 
 
 def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:

@@ -352,3 +352,21 @@ def test_a_machine_with_a_zone_that_does_not_exist_defers_mail_all_the_same(tmp_
         wait_until(lambda: daemon.call("envelope.list", token=token)["envelopes"])
         log = Path(daemon.home.log_file).read_text()
         assert " error " not in log and " warning " not in log and "apscheduler" not in log
+
+
+@frozen(quiet=False, heartbeat_seconds=1)
+async def test_a_defect_in_firing_schedules_stops_no_mail(daemon: InProcessDaemon) -> None:
+    def breaks(tx: object, owner: int) -> None:
+        raise RuntimeError("a defect")
+
+    await daemon.ask("cron.create", "nex", every="1h", to="agent:nex", text="scheduled")
+    (number,) = await daemon.send(text="deferred", deliver_at="+2h")
+    right, daemon.scheduler.may_send = daemon.scheduler.may_send, breaks
+    daemon.tick(hours=2)
+    daemon.scheduler.wakeup()
+    await daemon.until(lambda: daemon.arrived() == [number])
+    await daemon.until(lambda: any("Waking failed" in line for line in daemon.warnings()))
+    daemon.scheduler.may_send = right
+    daemon.scheduler.wakeup()
+    await daemon.settle()
+    assert await daemon.inbox() == ["deferred", "scheduled"]  # it was only late

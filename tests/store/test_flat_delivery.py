@@ -136,14 +136,10 @@ def receiving(answers: str | None) -> Hot:
     return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
 
 
-def anybody(tx: Tx, owner: int) -> None:
-    """Every owner of a schedule may send."""
-
-
 HOT: dict[str, Hot] = {
     "the next wake": lambda c, n: overdue.next_wake(c),
-    "waking nothing": write(lambda tx, n: overdue.wake(tx, NOW - 1, may_send=anybody)),
-    "waking ten": write(lambda tx, n: overdue.wake(tx, NOW + DAY, 10, may_send=anybody)),
+    "waking nothing": write(lambda tx, n: overdue.wake(tx, NOW - 1)),
+    "waking ten": write(lambda tx, n: overdue.wake(tx, NOW + DAY, 10)),
     "the oldest due": lambda c, n: due_envelopes.oldest(c),
     "due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 1, binding=MINE),
     "ten due in a lane": lambda c, n: due_envelopes.due(c, PLACE_ID, NOW, 10, binding=MINE),
@@ -198,9 +194,9 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
     def done(connection: Connection, size: int) -> None:
         tx = Tx(connection)
         assert (
-            overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1, may_send=anybody).envelopes == []
+            overdue.next_wake(tx) == NOW + 1 and overdue.wake(tx, NOW - 1).envelopes == []
         )
-        assert len(overdue.wake(tx, NOW + DAY, 10, may_send=anybody).envelopes) == 10
+        assert len(overdue.wake(tx, NOW + DAY, 10).envelopes) == 10
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
         assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)[0]) == 10
         assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")
