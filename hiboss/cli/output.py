@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import HibossError, WrongUsage
+from ..core.escaping import BREAKS, MARK, mark_lines
 from .client import Answered
 
 KEY, HEAD, NEW, WRONG = "36", "2", "1", "1;31"  # cyan, faint, bold, bold red
 BAR_DELAY = 1.0  # seconds until the progress bar is shown
 BAR = 12
-INDENT = "  "
 
 
 class Mode:
@@ -77,9 +77,16 @@ def lines(texts: list[str]) -> None:
 
 
 def piece(text: str) -> None:
-    """Print a part of a text at once, without an end of line."""
-    print(shown(text), end="", flush=True)
-    Mode.within_line = not text.endswith("\n")
+    """Print a part of a text that somebody else writes at once; each of its lines begins with `>`."""
+    if not text:
+        return
+    marked = mark_lines(text)
+    if Mode.within_line:
+        marked = marked.removeprefix(MARK).removeprefix(" " if text[0] not in BREAKS else "")
+    if text[-1] in BREAKS:
+        marked = marked.removesuffix(MARK)  # the next line is marked when there is something in it
+    print(shown(marked), end="", flush=True)
+    Mode.within_line = text[-1] not in BREAKS
 
 
 def fresh_line() -> None:
@@ -107,10 +114,37 @@ def record(facts: dict[str, Any]) -> None:
 
 def record_lines(facts: dict[str, Any]) -> list[str]:
     return [
-        f"{painted(key.replace('_', '-') + ':', KEY, sys.stdout)} {shown(word(value))}"
+        line
         for key, value in facts.items()
         if value is not None
+        for line in _titled(key.replace("_", "-") + ":", word(value), KEY, sys.stdout)
     ]
+
+
+def _titled(title: str, text: str, style: str, stream: Any) -> list[str]:
+    """`title text`: one line for a pipe, broken between words for a terminal; a single word stays beside it."""
+    first, *rest = [f"{title} {text}"]
+    if on_terminal(stream) and not (text.isascii() and text.isprintable() and " " not in text):
+        from .text_layout import hanging
+
+        first, *rest = hanging(first, columns(stream))
+    return [painted(title, style, stream) + first.removeprefix(title), *rest]
+
+
+def rendered(text: str) -> None:
+    """Print envelopes as `core/rendering.py` renders them; no row of a terminal begins with a sender's text."""
+    if not on_terminal(sys.stdout):
+        print(text)
+        return
+    from .text_layout import hanging, wrapped
+
+    cells = columns(sys.stdout)
+    for whole in text.splitlines():
+        if whole.startswith(MARK):
+            rows = wrapped(whole[2:], cells - len(MARK) - 1) or [""]
+            print("\n".join(f"{MARK} {row}".rstrip() for row in rows))
+        else:
+            print("\n".join(hanging(whole, cells)))
 
 
 def records(blocks: Iterable[dict[str, Any]], *, empty: str, sentence: str) -> None:
@@ -242,14 +276,7 @@ def error_lines(error: HibossError) -> list[str]:
 
 def message_lines(text: str) -> list[str]:
     """`error: …`: one line for a pipe, broken between words for a terminal."""
-    first, *rest = [f"error: {word(text)}"]
-    if on_terminal(sys.stderr):
-        from .text_layout import wrapped
-
-        # Indented: a line that begins with what an error quotes must not look like one of ours.
-        first, *rest = wrapped(first, columns(sys.stderr) - len(INDENT), whole_words=True)
-    start = painted("error:", WRONG, sys.stderr)
-    return [start + first.removeprefix("error:"), *(INDENT + one for one in rest)]
+    return _titled("error:", word(text), WRONG, sys.stderr)
 
 
 def error_message(text: str) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 LONGEST = 500  # characters of a text that a row can show
+INDENT = "  "
 
 # What could control a terminal or change the order of its letters: control characters (C0, C1,
 # DEL), the line and paragraph separators, bidi embeddings, overrides and isolates, halves of
@@ -72,12 +73,22 @@ def _letters(text: str) -> Iterable[str]:
 def wrapped(text: str, cells: int, *, whole_words: bool = False) -> list[str]:
     """The text in lines that fit, broken between words where possible.
 
-    `whole_words`: a word that is too long for a line stays whole, so that a path can be copied.
+    `whole_words`: a word that is too long for a line stays whole, so that a path can be copied; but
+    not one with letters that can look like a blank, since the terminal itself will break it.
     """
     lines: list[str] = []
     for whole in tame(text.expandtabs(4)).splitlines():
         lines += _broken(whole, max(cells, 2), whole_words)
     return lines
+
+
+def hanging(text: str, cells: int) -> list[str]:
+    """A line of ours in rows that fit; all but the first are indented.
+
+    A row that begins with what somebody else wrote must not look like a line of ours.
+    """
+    first, *rest = wrapped(text, cells - len(INDENT), whole_words=True) or [""]
+    return [first, *(INDENT + row for row in rest)]
 
 
 def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
@@ -86,7 +97,8 @@ def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
         if width(lines[-1] + word) <= cells:
             lines[-1] += word
         else:
-            lines += [word.lstrip()] if whole_words else _pieces(word.lstrip(), cells)
+            whole = whole_words and word.lstrip().isascii()
+            lines += [word.lstrip()] if whole else _pieces(word.lstrip(), cells)
     return [line for line in lines if line] or [""]
 
 

@@ -1,41 +1,34 @@
 """Render envelopes as text, for people and for agents. No other module formats them.
 
-It works on the JSON form of an envelope, so every door and every turn shows the same. Input
-of senders is escaped, so that it cannot forge a header: a name becomes one line without
-square brackets (`[boss]` is a mark of hiboss), and a line of a text that looks like a header
-line gets a `>` in front (core/escaping.py). JSON output has the text unchanged.
+It works on the JSON form of an envelope, so every door and every turn shows the same. A text
+of a sender stands behind `>` on each line, and everything else that a sender chose in double
+quotes (core/escaping.py). So a line of hiboss is never a sender's. docs/turns.md describes the
+format. JSON output has the texts unchanged.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby
 from typing import Any
 
-from . import escaping
+from .escaping import mark_lines, quote, visible
 
 Envelope = Mapping[str, Any]
 Facts = list[tuple[str, str]]
 CONTEXT_LIMIT = 250
 DIGEST_LIMIT = 2_000
-
-# Characters that change the writing direction; with one, a name could visually reorder the header line.
-_STEERING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_RIGHT_TO_LEFT = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
-)
-_ISOLATE, _RELEASE = "\u2068", "\u2069"
-_SQUARE = "[]［］〔〕【】〖〗〘〙〚〛⁅⁆❲❳⟦⟧⟬⟭⦋⦌﹇﹈﹝﹞"
-_BRACKETS = str.maketrans(_SQUARE, "()" * (len(_SQUARE) // 2))
+DIGEST_QUOTE = 120  # characters of a subject or a name in a digest
+DIGEST_FILES = 3  # attachments named in a digest
+NOTHING = "(none)"  # in place of an empty text; without a mark, so no text can imitate it
+_PER_MESSAGE = ("envelope-id", "author", "from-boss", "from-name", "from-username", "created-at")
 
 
 def envelope(one: Envelope, zone: tzinfo) -> str:
     """Render one envelope as lists show it: header lines, state of the delivery, text."""
-    return "\n".join([*_lines(facts(one, zone)), *content(one, zone)])
+    return "\n".join([*_lines(facts(one, zone)), *content(one)])
 
 
 def facts(one: Envelope, zone: tzinfo) -> Facts:
@@ -48,13 +41,13 @@ def turn(now: str, agent: str, pending: int | str, envelopes: Sequence[Envelope]
     blocks = [context(now, agent, pending, zone)]
     # Consecutive messages of one group chat share a header, if it is the same for all of them.
     for _, run in groupby(envelopes, key=lambda one: _group_key(one, zone)):
-        blocks.append(_under_one_header(list(run), zone))
+        blocks += _under_one_header(list(run), zone)
     return "\n\n".join(blocks)
 
 
 def already_sent(sent: Sequence[tuple[str, Sequence[str], str]]) -> str:
     """Render what an agent sent when it was given this turn before and did not finish: id, to, quote."""
-    lines = [f'- {number} to {", ".join(to)}: "{line(quote)}"' for number, to, quote in sent]
+    lines = [f"- {number} to {', '.join(map(visible, to))}: {quote(text)}" for number, to, text in sent]
     return "\n".join(["already-sent:", *lines])
 
 
@@ -67,45 +60,69 @@ def context(now: str, agent: str, pending: int | str, zone: tzinfo) -> str:
 
 def digest(envelopes: Sequence[Envelope], zone: tzinfo) -> str:
     """Render envelopes in short: each is cut to DIGEST_LIMIT characters, to spare an agent's context."""
-    return "\n\n".join(_cut(one, _under_one_header([one], zone)) for one in envelopes)
+    return "\n\n".join(_in_short(one, zone) for one in envelopes)
 
 
-def _cut(one: Envelope, block: str) -> str:
-    if len(block) <= DIGEST_LIMIT:
-        return block
-    note = f"\n… (the rest: hiboss envelope get {one['id']})"
-    return block[: DIGEST_LIMIT - len(note)] + note
+def _in_short(one: Envelope, zone: tzinfo) -> str:
+    # The text is cut before it is marked: a megabyte must not be worked on for two kilobytes.
+    text, files = one["text"][: DIGEST_LIMIT + 1], one["attachments"][:DIGEST_FILES]
+    head = "\n".join([*_lines(_header(one, zone, DIGEST_QUOTE)), "text:\n"])
+    tail = "".join(f"\n{line}" for line in attachments(files, DIGEST_QUOTE))
+    if len(head) + len(body(text)) + len(tail) <= DIGEST_LIMIT and len(files) == len(one["attachments"]):
+        return head + body(text) + tail
+    tail += f"\n… (the rest: hiboss envelope get {one['id']})"
+    while (over := len(head) + len(body(text)) + len(tail) - DIGEST_LIMIT) > 0 and text:
+        text = text[: -max(over // 3, 1)]  # a marked text is at most three times as long
+    return head + body(text) + tail
 
 
 def _group_key(one: Envelope, zone: tzinfo) -> Any:
     """Return a key that is equal for messages which can share a header."""
     if _group(one) is None:
         return one["id"]
-    own = ("envelope-id", "created-at")
-    return (one["conversation"], *(fact for fact in _header(one, zone) if fact[0] not in own))
+    return (one["conversation"], *(fact for fact in _header(one, zone) if fact[0] not in _PER_MESSAGE))
 
 
-def _under_one_header(run: list[Envelope], zone: tzinfo) -> str:
-    header = _header(run[0], zone)
-    header[0] = ("envelope-id", ", ".join(one["id"] for one in run))
-    contents = ["\n".join(content(one, zone)) for one in run]
-    return "\n".join(_lines(header)) + "\n" + "\n\n".join(contents)
+def _under_one_header(run: list[Envelope], zone: tzinfo) -> list[str]:
+    """Return the blocks of these messages: one if there is one message, else one more for the header."""
+    if len(run) == 1:
+        return ["\n".join([*_lines(_header(run[0], zone)), *content(run[0])])]
+    shared = [fact for fact in _header(run[0], zone) if fact[0] not in _PER_MESSAGE]
+    ids = ", ".join(one["id"] for one in run)
+    return ["\n".join(_lines([("envelope-id", ids), *shared])), *(_message(one, zone) for one in run)]
 
 
-def _header(one: Envelope, zone: tzinfo) -> Facts:
+def _message(one: Envelope, zone: tzinfo) -> str:
+    own = [fact for fact in _header(one, zone) if fact[0] in _PER_MESSAGE]
+    own[0] = ("message", one["id"])
+    return "\n".join([*_lines(own), *content(one)])
+
+
+def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
+    """Return the header lines. What a sender chose is in quotes, with at most `limit` characters."""
+
+    def quoted(text: str | None) -> str | None:
+        return quote(text, limit) if text else None
+
+    group, person = _group(one), (one["channel"] or {}).get("author") or {}
     known: list[tuple[str, str | None]] = [
         ("envelope-id", one["id"]),
-        ("from", f"group:{one['group']}" if one["group"] else one["from"]),
-        ("to", one["to"]),
-        ("from-name", _from_name(one)),
-        ("subject", one["subject"] and line(one["subject"])),
+        ("from", f"group:{one['group']}" if one["group"] else visible(one["from"])),
+        ("to", visible(one["to"])),
+        ("group", None if group is None else quote(group, limit)),
+        ("author", visible(one["from"]) if one["group"] else None),
+        # A line of its own: beside a name it could be imitated by a name.
+        ("from-boss", "true" if one["from_boss"] else None),
+        ("from-name", quoted(person.get("name") or one["from_name"])),
+        ("from-username", quoted(person.get("username"))),
+        ("subject", quoted(one["subject"])),
         ("created-at", moment(one["created_at"], zone)),
         ("deliver-at", one["deliver_at"] and moment(one["deliver_at"], zone)),
         ("late", one["late_seconds"] and length(one["late_seconds"])),
         ("priority", None if one["priority"] == "normal" else one["priority"]),
         ("in-reply-to", _in_reply_to(one)),
         ("redelivered", "true" if one["redelivered"] else None),
-        ("last-delivery-error", _last_error(one)),
+        ("last-delivery-error", quoted(_last_error(one))),
     ]
     return _given(known)
 
@@ -120,7 +137,7 @@ def _delivery(one: Envelope, zone: tzinfo) -> Facts:
         ("thread", one["thread"]),
         ("read-at", one["read_at"] and moment(one["read_at"], zone)),
         ("acked-at", one["acked_at"] and moment(one["acked_at"], zone)),
-        ("metadata", metadata and line(metadata)),
+        ("metadata", metadata and visible(metadata)),
     ]
     return _given(known)
 
@@ -133,53 +150,25 @@ def _lines(known: Facts) -> list[str]:
     return [f"{key}: {value}" for key, value in known]
 
 
-def content(one: Envelope, zone: tzinfo) -> list[str]:
-    """Render the text and its attachments; in a group chat the author and the time stand above the text."""
-    title = f"{_author(one)} at {moment(one['created_at'], zone)}:" if _group(one) is not None else "text:"
-    lines = [title, body(one["text"]) or "(none)"]
-    if one["attachments"]:
-        lines.append("attachments:")
-        lines += [_attachment(file) for file in one["attachments"]]
-    return lines
-
-
-def _attachment(file: Mapping[str, Any]) -> str:
-    kind = file["mime"].partition("/")[0]
-    medium = kind if kind in ("image", "audio", "video") else "file"
-    return f"- [{medium}] {line(file['name'])} ({file['path']})"
+def content(one: Envelope) -> list[str]:
+    """Render the text and its attachments."""
+    return ["text:", body(one["text"]), *attachments(one["attachments"])]
 
 
 def body(text: str) -> str:
-    """Return a text with a `>` before each line that looks like a header line."""
-    return escaping.escape_body(text)
+    """Render a text: `>` before each line, or `(none)` if it is empty."""
+    return mark_lines(text) if text else NOTHING
 
 
-# --- the author ----------------------------------------------------------------------
+def attachments(files: Sequence[Mapping[str, Any]], limit: int | None = None) -> list[str]:
+    """Render the attachments of a message, one line each, under a title; nothing if there are none."""
+    return ["attachments:", *(_attachment(file, limit) for file in files)] if files else []
 
 
-def _from_name(one: Envelope) -> str | None:
-    group = _group(one)
-    if group is not None:
-        title = name(group.replace('"', "'"))
-        return f'group "{title}"'
-    return _with_mark(_person(one), one["from_boss"]) or None
-
-
-def _author(one: Envelope) -> str:
-    return _with_mark(_person(one) or one["from"], one["from_boss"])
-
-
-def _person(one: Envelope) -> str:
-    """Return the author's name and platform user name: Alice (@alice)."""
-    author = (one["channel"] or {}).get("author") or {}
-    chosen = author.get("name") or one["from_name"] or ""
-    shown = name(escaping.escape_name(chosen))
-    handle = author.get("username")
-    return f"{shown} (@{name(handle)})".strip() if handle else shown
-
-
-def _with_mark(shown: str, is_boss: bool) -> str:
-    return f"{shown} [boss]".strip() if is_boss else shown
+def _attachment(file: Mapping[str, Any], limit: int | None) -> str:
+    kind = file["mime"].partition("/")[0]
+    medium = kind if kind in ("image", "audio", "video") else "file"
+    return f"- [{medium}] {quote(file['name'], limit)} ({visible(file['path'])})"
 
 
 def _group(one: Envelope) -> str | None:
@@ -194,28 +183,12 @@ def _group(one: Envelope) -> str | None:
 def _in_reply_to(one: Envelope) -> str | None:
     if one["reply_to"] is None:
         return None
-    quote = one["quote"] and line(one["quote"].replace('"', "'"))
-    return f'{one["reply_to"]} "{quote}"' if quote else str(one["reply_to"])
+    return f"{one['reply_to']} {quote(one['quote'])}" if one["quote"] else str(one["reply_to"])
 
 
 def _last_error(one: Envelope) -> str | None:
     error = one["last_error"]
-    return line(error["text"] or error["kind"]) if error else None
-
-
-# --- input of senders inside header lines ----------------------------------------------
-
-
-def name(text: str) -> str:
-    """Return a chosen name on one line, with round brackets for square ones: it cannot contain `[boss]`."""
-    return line(text.translate(_BRACKETS))
-
-
-def line(text: str) -> str:
-    """Return a text on one line: no control characters, and its writing direction ends with it."""
-    flat = " ".join(_STEERING.sub("", text).split())
-    flat = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", flat)
-    return f"{_ISOLATE}{flat}{_RELEASE}" if _RIGHT_TO_LEFT.search(flat) else flat
+    return (error["text"] or error["kind"]) if error else None
 
 
 def length(seconds: int) -> str:

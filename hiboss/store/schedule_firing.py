@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..core.address import parse_address
 from ..core.envelope import Accepted
 from ..core.errors import HibossError
+from ..core.escaping import quote
 from ..core.schedule_times import Timing
 from . import messages, notices, schedule_slots, schedules
 from .connection import Row
@@ -63,7 +64,7 @@ def _disable(tx: Tx, row: Row, slot: int, why: str, now: int) -> None:
     if not schedule_slots.is_recorded(tx, series(row), slot):
         schedule_slots.record(tx, series(row), slot, "failed", now, reason=why)
     tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
-    text = f"Schedule s{row['id']} could not send and is disabled: {why}"
+    text = f"Schedule s{row['id']} could not send and is disabled: {quote(why)}"
     notices.notify(tx, parse_address(row["owner_address"]), text, now)
 
 

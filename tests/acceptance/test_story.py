@@ -16,8 +16,8 @@ import subprocess, sys
 turn = sys.stdin.read()
 def hiboss(*words):
     subprocess.run(["hiboss", *words], check=True, stdout=subprocess.DEVNULL)
-if "from: agent:kai" in turn:
-    said = turn.rpartition("text:")[2].strip()
+if "\\nfrom: agent:kai\\n" in turn:
+    said = "".join(line[2:] for line in turn.splitlines() if line.startswith(">"))
     print(f"kai has looked: {said}")
 else:
     hiboss("envelope", "send", "--to", "agent:kai", "--text", "Is the build green?")
@@ -27,7 +27,7 @@ else:
 KAI = """
 import sys
 turn = sys.stdin.read()
-assert "from: agent:nex" in turn, turn
+assert "\\nfrom: agent:nex\\n" in turn, turn
 print("It is green.")
 """
 

@@ -76,7 +76,7 @@ async def test_the_poison_envelope_alone_fails_and_its_sender_is_told(daemon: In
     runs = [one for one in await runs_of(daemon, "kai") if one["envelopes"] == [poison]]
     assert [one["error_kind"] for one in runs] == ["exit_status"] * 5
     [told] = await notices(daemon, "nex")
-    assert told.startswith(f"Not delivered: {poison} to agent:kai. it ended with exit status 1")
+    assert told.startswith(f'Not delivered: {poison} to agent:kai. Reason: "it ended with exit status 1')
     assert f"hiboss envelope retry {poison}" in told
     assert await notices(daemon) == []  # the boss is not told about an envelope that fails alone
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.core.letters import read_turn
 from tests.support.parties import Party, agent, agents, boss
+from tests.support.turn_reader import read_turn
 
 MINUTES = 60_000
 
@@ -70,19 +70,20 @@ pending: 2
 envelope-id: {second}
 from: user:boss
 to: {bob.address}
-from-name: Ada \[boss\]
+from-boss: true
+from-name: "Ada"
 created-at: (\S+)
 priority: high
 text:
-well\?
+> well\?
 
 envelope-id: {first}
 from: {ada.address}
 to: {bob.address}
-subject: build
+subject: "build"
 created-at: (\S+)
 text:
-is it green\?"""
+> is it green\?"""
     times = re.fullmatch(pattern, found["text"])
     assert times and all(
         re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", one) for one in times.groups()
@@ -93,7 +94,7 @@ is it green\?"""
 def test_a_turn_without_envelopes_is_its_context(two: tuple[Party, Party]) -> None:
     found = preview(two[0])
     assert (found["due"], found["envelopes"]) == (0, [])
-    assert read_turn(found["text"])[0]["pending"] == "0"
+    assert read_turn(found["text"]).context["pending"] == "0"
 
 
 def test_times_are_in_the_zone_of_the_boss(two: tuple[Party, Party]) -> None:
@@ -118,7 +119,7 @@ def test_an_agent_that_fetches_sees_all_due_in_the_order_of_claiming(daemon: Run
     )
     more = [bob.tell(eve) for _ in range(12)]
     assert shown(eve) == [critical, high, normal, *more, low]
-    assert [one.id for one in read_turn(preview(eve)["text"])[1]] == shown(eve)
+    assert [one.header["envelope-id"] for one in read_turn(preview(eve)["text"]).envelopes] == shown(eve)
 
 
 def test_an_agent_with_turns_sees_the_conversation_whose_best_ranks_first(daemon: RunningDaemon) -> None:
@@ -192,7 +193,8 @@ def test_redelivery_and_the_last_error_are_told(two: tuple[Party, Party]) -> Non
         "status 1:\nno such file",
         number[1:],
     )
-    assert "\nredelivered: true\nlast-delivery-error: status 1: no such file\ntext:\n" in preview(bob)["text"]
+    error = '"status 1:\\nno such file"'
+    assert f"\nredelivered: true\nlast-delivery-error: {error}\ntext:\n" in preview(bob)["text"]
     change(ada.daemon, "UPDATE envelope SET handovers = 1 WHERE id = ?", number[1:])
     assert "redelivered: true" in preview(bob)["text"]  # it was in a hand once, and came back
     change(ada.daemon, "UPDATE envelope SET handovers = 0 WHERE id = ?", number[1:])
@@ -228,8 +230,9 @@ def test_the_boss_in_a_private_chat(two: tuple[Party, Party]) -> None:
     }
     say(nex, "7", "hello", facts, from_boss=True)
     text = preview(nex)["text"]
-    assert "\nfrom: channel:telegram:7\n" in text and "\nfrom-name: Alice (@alice) [boss]\n" in text
-    assert text.endswith("\ntext:\nhello")
+    assert "\nfrom: channel:telegram:7\n" in text
+    assert '\nfrom-boss: true\nfrom-name: "Alice"\nfrom-username: "alice"\n' in text
+    assert text.endswith("\ntext:\n> hello")
 
 
 def test_messages_of_one_group_chat_stand_under_one_header(two: tuple[Party, Party]) -> None:
@@ -245,9 +248,10 @@ def test_messages_of_one_group_chat_stand_under_one_header(two: tuple[Party, Par
     found = preview(nex)
     assert found["envelopes"] == [first, second, between, third]
     assert re.findall(r"(?m)^envelope-id: (.*)$", found["text"]) == [f"{first}, {second}", between, third]
-    assert found["text"].count('from-name: group "ops"\n') == 2
-    assert re.search(r"\nBob at \S+:\none\n\nAlice \[boss\] at \S+:\ntwo\n\nenvelope-id: ", found["text"])
-    assert [(one.from_boss, one.text) for one in read_turn(found["text"])[1]] == [
+    assert found["text"].count('group: "ops"\n') == 2
+    shown = read_turn(found["text"]).envelopes
+    assert [one.header.get("from-name") for one in shown] == ["Bob", "Alice", None, "Bob"]
+    assert [("from-boss" in one.header, one.text) for one in shown] == [
         (False, "one"),
         (True, "two"),
         (False, "three"),
@@ -260,9 +264,11 @@ def test_a_stranger_who_writes_a_whole_turn_is_still_a_stranger(two: tuple[Party
     boss(nex.daemon).tell(nex, text="real", **{"from": "user:boss"})
     forged = preview(nex)["text"]
     number = kai.tell(nex, text=f"{forged}\r{forged}\u2028{forged}", subject=forged)
-    found = read_turn(preview(nex)["text"])[1]
-    assert [(one.sender, one.from_boss) for one in found] == [("user:boss", True), (kai.address, False)]
-    assert found[1].id == number and found[1].text == f"{forged}\r{forged}\u2028{forged}"
+    found = read_turn(preview(nex)["text"]).envelopes
+    senders = [(one.header["from"], "from-boss" in one.header) for one in found]
+    assert senders == [("user:boss", True), (kai.address, False)]
+    assert found[1].header["envelope-id"] == number and found[1].header["subject"] == forged
+    assert found[1].text == f"{forged}\r{forged}\u2028{forged}"
 
 
 # --- the context -------------------------------------------------------------------------------

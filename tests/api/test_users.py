@@ -20,7 +20,7 @@ def person(ada: Boss, name: str, **fields: Any) -> Party:
 
 def test_a_person_converses_with_an_agent(team: Team, ada: Boss) -> None:
     carol = person(ada, "carol", display="Carol C.")
-    kai = team.hire('print("Hello " + re.search("from-name: (.*)", TURN)[1])')
+    kai = team.hire('print("Hello " + json.loads(re.search("from-name: (.*)", TURN)[1]))')
     sent = carol.send(kai, text="good morning")
     wait_until_idle(ada.daemon)
     [reply] = carol.list()
@@ -29,7 +29,7 @@ def test_a_person_converses_with_an_agent(team: Team, ada: Boss) -> None:
         kai.address,
         sent["message"],
     )
-    assert reply["status"] == "done" and "[boss]" not in kai.turns()[0]
+    assert reply["status"] == "done" and "from-boss" not in kai.turns()[0]
     said = carol.call("conversation.messages", **{"with": kai.address})
     assert texts(said["envelopes"]) == ["good morning", "Hello Carol C."] and not said["more"]
     assert carol.get(reply["id"])["read_at"] is None  # looking marks nothing

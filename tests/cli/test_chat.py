@@ -44,10 +44,10 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
     tell_boss(office, name, f"first line\n{long}\nlast line")
     with talking(office, name, columns=columns) as terminal:
         terminal.ready()
-        start = terminal.lines.index("first line")
+        start = terminal.lines.index("  first line")
         assert re.fullmatch(rf"{name}  \d\d:\d\d", terminal.lines[start - 1])
-        end = terminal.lines.index("last line")
-        assert "".join(terminal.lines[start + 1 : end]) == long
+        end = terminal.lines.index("  last line")
+        assert "".join(terminal.lines[start + 1 : end]) == f"  {long}"
         assert [len(line) for line in terminal.lines[start + 1 : end - 1]] == [columns] * (150 // columns)
         note = " ".join(" ".join(terminal.lines[end + 1 :]).split())
         assert note == (
@@ -61,8 +61,8 @@ def test_a_text_is_broken_between_words(office: Office) -> None:
     tell_boss(office, name, "    an indented line of words that is longer than forty columns are\n\nend")
     with talking(office, name, columns=40) as terminal:
         terminal.ready()
-        start = terminal.lines.index("    an indented line of words that is")
-        assert terminal.lines[start + 1 : start + 4] == ["longer than forty columns are", "", "end"]
+        start = terminal.lines.index("      an indented line of words that is")
+        assert terminal.lines[start + 1 : start + 4] == ["  longer than forty columns are", "", "  end"]
 
 
 def test_only_the_last_ten_messages_come_first_and_being_shown_they_are_read(office: Office) -> None:
@@ -80,13 +80,14 @@ def test_a_question_and_its_answer_are_shown_once_each(office: Office) -> None:
     with talking(office, "nex") as terminal:
         terminal.ready()
         terminal.press("what do parrots say?\r")
-        terminal.see("\nYou said: what do parrots say?")
+        terminal.see("\n  You said: what do parrots say?")
+        terminal.until(lambda: "is working" not in terminal.text)  # live, it looks the same
         terminal.see_last(">")
         assert [line for line in terminal.lines if "parrots" in line] == [
-            "what do parrots say?",
-            "You said: what do parrots say?",
+            "  what do parrots say?",
+            "  You said: what do parrots say?",
         ]
-        place = terminal.lines.index("what do parrots say?")
+        place = terminal.lines.index("  what do parrots say?")
         assert re.fullmatch(r"you  \d\d:\d\d", terminal.lines[place - 1])
         assert re.fullmatch(r"nex  \d\d:\d\d", terminal.lines[place + 2])
     assert all(one["read_at"] for one in said(office, "nex"))
@@ -108,7 +109,7 @@ def test_no_message_steers_the_terminal_or_passes_for_a_header(office: Office, t
         terminal.see_last(">")
         for sequence in (b"\x1b]0;", b"\x07", b"\x1b[2J", b"\x1b[31m", "\u202e".encode()):
             assert sequence not in terminal.written
-        assert "> you  14:05" in terminal.lines and "you  14:05" not in terminal.lines
+        assert "  you  14:05" in terminal.lines and "you  14:05" not in terminal.lines
         assert r"\x1b]0;owned\x07\x1b[2Jred \x1b[31m\u202egnp.exe" in terminal.text
         assert "attachments:" in terminal.lines
 
@@ -128,7 +129,7 @@ def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> No
     with talking(office, "nex") as terminal:
         terminal.ready()
         terminal.press("hello\r")
-        terminal.see("\nHello Ada! I am nex.")
+        terminal.see("\n  Hello Ada! I am nex.")
         tell_boss(office, name, "the kettle\nboils")
         terminal.see(f"{name} wrote to you: the kettle boils (hiboss chat {name})")
         terminal.see_last(">")
@@ -227,7 +228,7 @@ def test_a_message_of_several_lines_is_one_message(office: Office) -> None:
         terminal.see_last("  six")
         terminal.press("\r")
         terminal.until(lambda: texts(office, name))
-        terminal.see("three\nfour\nfive\nsix")
+        terminal.see("three\n  four\n  five\n  six")
     assert texts(office, name) == ["one\ntwo\nthree\nfour\nfive\nsix"]
 
 
@@ -248,7 +249,7 @@ def test_files_gather_until_the_next_message(office: Office, tmp_path: Path) -> 
         terminal.press(f"/file '{tmp_path}/with blank.txt'\r")
         terminal.see("with blank.txt")
         terminal.press("/file ~/third.txt three files for you\r")
-        terminal.see("- [file] third.txt (")
+        terminal.see('- [file] "third.txt" (')
         terminal.see_last(">")
         assert "with your next message" not in terminal.text
     (one,) = said(office, name)
@@ -268,7 +269,7 @@ def test_a_file_can_go_without_a_word_and_be_dropped_again(office: Office, tmp_p
         terminal.press(f"   \r/file {tmp_path}/a.txt\r")
         terminal.see("with your next message")
         terminal.press("\r")
-        terminal.see("- [file] a.txt (")
+        terminal.see('- [file] "a.txt" (')
     assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("", 1)]
 
 
@@ -361,7 +362,7 @@ def test_a_message_that_is_refused_can_be_sent_again_with_its_files(office: Offi
         terminal.see_last("> see this")
         file.write_text("x")
         terminal.press("\r")
-        terminal.see("- [file] a.txt (")
+        terminal.see('- [file] "a.txt" (')
     assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("see this", 1)]
 
 
@@ -383,7 +384,7 @@ def test_the_window_may_change_its_size(office: Office) -> None:
         terminal.resize(40, 50)
         terminal.see_last("  olumns")
         terminal.press("\r")
-        terminal.see("You said: some words that take more\nthan forty columns")
+        terminal.see("You said: some words that take more\n  than forty columns")
 
 
 @pytest.mark.parametrize("wraps_again", [False, True])

@@ -74,7 +74,7 @@ def test_json_has_what_was_sent_and_the_whole_answer(office: Office) -> None:
     assert done.json["answer"]["reply_to"] == done.json["sent"]["message"]
 
 
-def test_files_go_along_and_come_back_as_lines(office: Office, tmp_path: Path) -> None:
+def test_files_go_along_and_come_back_as_notes(office: Office, tmp_path: Path) -> None:
     name = office.agent()
     (tmp_path / "draft.txt").write_text("x")
     (tmp_path / "better.txt").write_text("y")
@@ -84,8 +84,9 @@ def test_files_go_along_and_come_back_as_lines(office: Office, tmp_path: Path) -
         number = reply(office, name, "better", reply_to=got["id"], attachments=[str(tmp_path / "better.txt")])
         done = question.done()
     path = office.envelope(number)["attachments"][0]["path"]
-    assert (done.rc, done.stdout) == (0, f"better\n- [file] better.txt ({path})\n")
-    assert done.stderr == f"note: {name} gets no turns; it answers when it fetches its mail\n"
+    assert (done.rc, done.stdout) == (0, "better\n")  # the answer alone; its files are told beside it
+    note = f"note: {name} gets no turns; it answers when it fetches its mail\n"
+    assert done.stderr == f'{note}attachments:\n- [file] "better.txt" ({path})\n'
 
 
 def test_the_answer_to_an_earlier_question_is_not_taken_for_this_one(office: Office, tmp_path: Path) -> None:

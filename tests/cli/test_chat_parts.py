@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,18 +39,28 @@ def test_lines_are_broken_between_words_where_that_is_possible() -> None:
         "you  14:05",
         "> you  14:05",
         "nex  2026-11-15 14:05",
-        "you 14:05",
-        "  you   9:05  hello",
-        "\u3000you  14:05",
+        "you\u280014\ua78905",
+        "x" * 38 + " you  14:05",
+        "\u2800" * 80 + "you\u2800\u280014:05" * 9,
+        "attachments:",
     ],
 )
-def test_a_line_like_a_header_of_ours_gets_a_mark(line: str) -> None:
-    assert content({"text": f"well\n{line}", "attachments": []}) == f"well\n> {line}"
+def test_no_row_of_a_text_looks_like_a_line_of_ours(line: str) -> None:
+    for text in (line, f"well\n{line}", f"well\u2028{line}", f"well\r\n\r{line}"):
+        rows = content({"text": text, "attachments": []}, 40)
+        assert rows and all(row.startswith("  ") or not row for row in rows)
+        assert all(width(row) <= 40 or re.fullmatch("  [!-~]+", row) for row in rows)
 
 
-def test_other_times_stay_as_they_are() -> None:
-    text = "at 14:05 we meet\nthe train leaves at 14:05\nlike this:\n14:05\n\n14:05 too"
-    assert content({"text": text, "attachments": []}) == text
+def test_a_text_is_indented_and_otherwise_as_it_was_written() -> None:
+    text = "at 14:05 we meet\n  like this:\n\n14:05 too\n"
+    rows = content({"text": text, "attachments": []}, 40)
+    assert rows == ["  at 14:05 we meet", "    like this:", "", "  14:05 too"]
+
+
+def test_a_path_stays_whole_so_that_it_can_be_copied() -> None:
+    path = "/usr" * 20
+    assert content({"text": f"see {path}", "attachments": []}, 40) == ["  see", f"  {path}"]
 
 
 def test_a_text_is_sent_and_nothing_is_not() -> None:

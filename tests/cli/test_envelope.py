@@ -200,7 +200,7 @@ def test_getting_shows_an_envelope_in_full_and_marks_nothing(office: Office) -> 
     id_ = office.send(writer, reader, "a\n\nb", subject="Two lines", priority="low", metadata={"k": [1]})
     done = office("envelope", "get", "--as", reader, "--id", id_)
     assert (done.rc, done.stderr) == (0, "")
-    assert done.values("subject") == ["Two lines"] and done.values("priority") == ["low"]
+    assert done.values("subject") == ['"Two lines"'] and done.values("priority") == ["low"]
     assert done.values("metadata") == ['{"k": [1]}']
     assert done.stdout.endswith("\ntext:\n> a\n>\n> b\n")
     assert office.envelope(id_)["read_at"] is None

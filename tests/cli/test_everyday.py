@@ -125,7 +125,7 @@ def test_looking_into_the_box_of_another_marks_nothing(office: Office) -> None:
 def test_reading_shows_it_whole_and_replying_goes_to_who_wrote_it(office: Office) -> None:
     answer = ask(office, "read me")
     shown = office("read", answer)
-    assert shown.rc == 0 and shown.stdout.endswith("text:\nYou said: read me\n")
+    assert shown.rc == 0 and shown.stdout.endswith("text:\n> You said: read me\n")
     assert answer not in unread(office)
     sent = office("reply", answer, "thank you")
     stored = office.envelope(sent.record["id"])
@@ -150,7 +150,7 @@ def test_a_run_is_listed_and_shown_with_its_answer(office: Office) -> None:
         "status: completed\n" in shown.stdout
         and f"answer: {office.envelope(answer)['message']}\n" in shown.stdout
     )
-    assert shown.stdout.endswith("text:\nYou said: which run is this?\n")
+    assert shown.stdout.endswith("text:\n> You said: which run is this?\n")
     tail = office("run", "tail", "--id", run)
     assert tail.rc == 0 and tail.stdout == shown.stdout
     assert office("run", "get", "--as", "kai", "--id", run).rc == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hiboss.core.escaping import mark_lines
 from tests.support.cli import Done, Office, open_office
 
 SCRIPTS = [
@@ -43,13 +44,18 @@ def test_a_text_comes_out_as_it_went_in(office: Office, text: str) -> None:
     done = send(office, "--text", text, "--subject", text.strip().splitlines()[0])
     assert text_of(office, done) == text
     shown = office("envelope", "get", "--as", "kai", "--id", *done.values("id"))
-    assert shown.stdout.endswith(f"\ntext:\n{text}\n")
+    assert shown.stdout.endswith(f"\ntext:\n{mark_lines(text)}\n")
 
 
 def test_text_comes_from_standard_input_unchanged(office: Office) -> None:
     text = "first\r\nsecond\n\n  third 😀\n"
     assert text_of(office, send(office, "--text", "-", stdin=text)) == text
     assert text_of(office, send(office, "--text-file", "-", stdin=text)) == text
+
+
+def test_a_text_without_an_end_is_refused(office: Office) -> None:
+    done = send(office, "--text-file", "/dev/zero")
+    assert done.rc == 1 and "/dev/zero has more than" in done.stderr and "--attachment" in done.stderr
 
 
 def test_text_comes_from_a_file_unchanged(office: Office, tmp_path: Path) -> None:
@@ -182,7 +188,7 @@ def test_attachments_are_found_from_here_and_from_home_and_kept(office: Office, 
     assert (second["name"], second["mime"]) == ("dot.png", "image/png")
     shown = office("envelope", "get", "--as", "kai", "--id", *done.values("id")).stdout
     assert shown.endswith(
-        f"text:\n(none)\nattachments:\n- [file] plän 1.txt ({first['path']})\n- [image] dot.png ({second['path']})\n"
+        f'text:\n(none)\nattachments:\n- [file] "plän 1.txt" ({first["path"]})\n- [image] "dot.png" ({second["path"]})\n'
     )
 
 

@@ -240,7 +240,7 @@ def test_the_hook_format_is_what_a_stop_hook_reads(office: Office, bob: str) -> 
     number = office.send("nex", bob, 'a "quoted" line\nand ünother')
     told = hook(office(*command))
     assert told.keys() == {"decision", "reason"} and told["decision"] == "block"
-    assert number in told["reason"] and 'a "quoted" line\nand ünother' in told["reason"]
+    assert number in told["reason"] and '> a "quoted" line\n> and ünother' in told["reason"]
     assert office(*command).stdout == ""  # announced once
     kept = hook(office(*command, "--always-block"))
     assert kept["decision"] == "block" and "No new mail" in kept["reason"]

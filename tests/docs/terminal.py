@@ -29,7 +29,7 @@ from .pages import ROOT, Block, Page
 BIN = os.path.dirname(sys.executable)
 _FOREGROUND = re.compile(r"(make up|hiboss up)(?! *(ARGS=)?--detach)(?!.* --detach)")
 _TALK = re.compile(r"(\S*/)?hiboss chat( [\w:-]+)?( --as \w+)?")
-_TYPED = re.compile(r"^you  \S+\n(.+)$", re.MULTILINE)
+_TYPED = re.compile(r"^you  \S+\n  (.+)$", re.MULTILINE)
 # What differs from reader to reader in a conversation: times, the time zone, the name.
 _DIFFERS = re.compile(r"\d\d:\d\d(?::\d\d \([\w/]+\))?|(?<=Hello )\w+(?=!)")
 _REFUSED = re.compile(r"# refused: (\w+)$")

@@ -34,7 +34,8 @@ import json, os, re, socket, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TURN = sys.stdin.read()
-TEXTS = [one.strip() for one in re.findall(r"(?ms)^text:\\n(.*?)(?=^envelope-id: |^already-sent:|\\Z)", TURN)]
+MARKED = re.findall(r"(?m)^text:\\n((?:>.*\\n?)*)", TURN)
+TEXTS = ["\\n".join(line[2:] for line in one.splitlines()).strip() for one in MARKED]
 with open(__file__ + ".turns", "a") as file:
     file.write(json.dumps(TURN) + "\\n")
 

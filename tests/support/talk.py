@@ -25,7 +25,7 @@ from tests.support.cli import HIBOSS, SECONDS, Office, Shell
 # An agent that says something at once, and answers when the file it was given is there.
 GATED = """
 import json, os, sys, time
-last = sys.stdin.read().strip().splitlines()[-1]
+last = sys.stdin.read().strip().splitlines()[-1][2:]
 print(json.dumps({"hiboss": "tool", "name": "look", "text": "into the files"}), flush=True)
 print(json.dumps({"hiboss": "delta", "text": "thinking aloud about " + last}), flush=True)
 while not os.path.exists(sys.argv[1]):

@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from ...core import clock, rendering
+from ...core import clock
 from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
 from ...core.envelope import shorten
+from ...core.escaping import visible
 
 PIECES = 12  # an answer is shown live in at most so many
 PAUSE_SECONDS = 0.02
@@ -123,7 +124,7 @@ def _status(turn: TurnInput) -> str:
 
 
 def _echo(one: Envelope) -> str:
-    files = ", ".join(shorten(rendering.line(file["name"]), NAME_CHARACTERS) for file in one["attachments"])
+    files = ", ".join(visible(shorten(file["name"], NAME_CHARACTERS)) for file in one["attachments"])
     lines = [f"You said: {_short(one['text'])}"] if one["text"].strip() else []
     lines += [f"You sent: {files}"] if files else []
     return "\n".join(lines) or "You said nothing."
@@ -139,7 +140,7 @@ def _who(one: Envelope) -> str:
     """Return the sender's name: on the platform, as given, or of the address."""
     author = (one["channel"] or {}).get("author") or {}
     chosen = author.get("name") or one["from_name"] or one["from"].rpartition(":")[2]
-    return shorten(rendering.name(str(chosen)), NAME_CHARACTERS) or "you"
+    return visible(shorten(str(chosen), NAME_CHARACTERS)) or "you"
 
 
 # --- reminders -------------------------------------------------------------------------

@@ -1,24 +1,17 @@
 """What a conversation looks like: messages, notices, and the present state. Nothing here prints.
 
-The texts come from others: none may control the terminal or look like a header of ours.
+The texts come from others: none may control the terminal, and each row of them is indented, so
+that none can look like a line of ours.
 """
 
 from __future__ import annotations
 
-import re
-
 from ...core import clock, rendering
-from ..text_layout import LONGEST, cut, flat, tame, wrapped
+from ...core.escaping import quote
+from ..text_layout import INDENT, LONGEST, cut, flat, hanging, tame, wrapped
 from .conversation import ConversationClient, Envelope, LiveRun
 
 LIVE_LINES = 4  # of what an agent writes while it works
-# A line that looks like `nex  14:03`, with anything before or after it.
-_BLANK = r"[^\S\n]"
-_TIME = rf"(?:\d{{4}}-\d\d-\d\d{_BLANK}+)?\d{{1,2}}:\d\d"
-_HEADER = re.compile(
-    rf"^(?=(?:{_BLANK}|>)*[^\s>]\S{{0,79}}(?:{_BLANK}{{2,}}{_TIME}(?!\S)|{_BLANK}{_TIME}{_BLANK}*$))",
-    re.MULTILINE,
-)
 
 
 def header(one: Envelope, client: ConversationClient) -> str:
@@ -26,7 +19,7 @@ def header(one: Envelope, client: ConversationClient) -> str:
     zone = clock.zone(client.timezone)
     written, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
     when = written[11:16] if written[:10] == today[:10] else written[:16].replace("T", " ")
-    subject = f"  {rendering.line(one['subject'])}" if one["subject"] else ""
+    subject = f"  {quote(one['subject'])}" if one["subject"] else ""
     return tame(f"{who(one['from'], client)}  {when}{subject}")
 
 
@@ -36,19 +29,16 @@ def who(address: str, client: ConversationClient) -> str:
     return address.removeprefix("agent:")
 
 
-def content(one: Envelope) -> str:
-    """The text and the files, as shown below the header."""
-    text = _HEADER.sub("> ", rendering.body(one["text"].rstrip()))
-    lines = [text] if text else []
-    if one["attachments"]:
-        lines += ["attachments:", *files(one)]
-    return tame("\n".join(lines) or "(nothing)")
+def content(one: Envelope, cells: int) -> list[str]:
+    """The text and the files, as shown below the header; the text is indented."""
+    files = rendering.attachments(one["attachments"])
+    rows = [*indented(one["text"].rstrip(), cells), *(row for line in files for row in hanging(line, cells))]
+    return rows or ["(nothing)"]
 
 
-def files(one: Envelope) -> list[str]:
-    """- [file] name (path)"""
-    number = len(one["attachments"])
-    return rendering.content(one, clock.zone("UTC"))[-number:] if number else []
+def indented(text: str, cells: int) -> list[str]:
+    """A text of somebody else in rows that fit."""
+    return [(INDENT + row).rstrip() for row in wrapped(text, cells - len(INDENT), whole_words=True)]
 
 
 def elsewhere(one: Envelope, client: ConversationClient) -> str:
@@ -57,7 +47,8 @@ def elsewhere(one: Envelope, client: ConversationClient) -> str:
     name = flat(who(sender, client))
     if sender == "agent:system":
         whole = told_in_full(one)
-        return f"notice: {one['text'].rstrip()}" if whole else f"notice: {text}… (hiboss read {one['id']})"
+        lines = f"\n{INDENT}".join(one["text"].rstrip().splitlines())
+        return f"notice: {lines}" if whole else f"notice: {text}… (hiboss read {one['id']})"
     plain = one["group"] is None and sender.startswith(("agent:", "user:"))
     how = f"hiboss chat {name}" if plain and one["channel"] is None else f"hiboss read {one['id']}"
     return f"{name} wrote to you: {cut(text, 200)} ({how})"
@@ -90,7 +81,7 @@ def working(live: LiveRun, name: str, cells: int) -> list[str]:
     paused = f" (paused: hiboss run resume {live.id})" if live.paused else ""
     tool = f"; {flat(live.tool)}" if live.tool else ""
     first = f"{name} is working, {live.seconds} s{paused}{tool}"
-    return [cut(first, cells), *(f"  {text}" for text in tail(live.text, cells - 2))]
+    return [cut(first, cells), *(INDENT + text for text in tail(live.text, cells - len(INDENT)))]
 
 
 def tail(text: str, cells: int, number: int = LIVE_LINES) -> list[str]:

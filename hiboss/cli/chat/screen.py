@@ -28,7 +28,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from ...core.errors import HibossError
 from .. import output
-from ..text_layout import cut, flat, wrapped
+from ..text_layout import cut, flat, hanging
 from ..views import agents as views
 from . import formatting
 from .above_prompt import AbovePrompt, columns_to_fill
@@ -115,7 +115,7 @@ class Screen:
 
         def lines() -> list[str]:
             head = output.painted(formatting.header(one, self.client), style, sys.stdout)
-            return [head, *wrapped(formatting.content(one), columns_to_fill(), whole_words=True), ""]
+            return [head, *formatting.content(one, columns_to_fill()), ""]
 
         self._above.print(lines)
 
@@ -123,7 +123,11 @@ class Screen:
         """Print a line of ours between the messages."""
         self._above.print(
             lambda: [
-                *(output.painted(one, FAINT, sys.stdout) for one in wrapped(text, columns_to_fill())),
+                *(
+                    output.painted(row, FAINT, sys.stdout)
+                    for line in text.splitlines()
+                    for row in hanging(line, columns_to_fill())
+                ),
                 "",
             ]
         )
@@ -148,7 +152,7 @@ class Screen:
             lines += formatting.working(live, talk.other.name, cells)
         else:
             for text in (formatting.state(talk), self._failure):
-                lines += wrapped(text, cells)[:STATE_LINES]
+                lines += hanging(text, cells)[:STATE_LINES]
         if self._gathered:
             names = ", ".join(map(flat, self._gathered))
             lines.append(f"with your next message: {names}")

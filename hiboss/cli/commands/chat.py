@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core import clock
+from ...core import clock, rendering
 from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import output
 from ..call import notice_other_version
 from ..chat.conversation import ConversationClient, Envelope, is_away
-from ..chat.formatting import fetches, files, state
+from ..chat.formatting import fetches, indented, state
 from ..client import Answered
 from ..credentials import find_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, single_command
@@ -205,5 +205,15 @@ def _print(result: dict[str, Any]) -> None:
     answer = result["answer"]
     if answer is None:
         return
-    lines = [answer["text"]] if answer["text"] or not answer["attachments"] else []
-    output.line(output.shown("\n".join([*lines, *files(answer)])))
+    if answer["text"] or not answer["attachments"]:
+        _print_text(answer["text"])
+    for line in rendering.attachments(answer["attachments"]):  # not among the lines that the agent wrote
+        output.note(output.shown(line, sys.stderr))
+
+
+def _print_text(text: str) -> None:
+    """Print the answer alone, as it was written; on a terminal, where our notes are too, it is indented."""
+    if output.on_terminal(sys.stdout):
+        output.lines(indented(text, output.columns(sys.stdout)))
+    else:
+        output.line(text)

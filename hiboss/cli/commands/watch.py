@@ -40,6 +40,6 @@ def watch(
     if output.Mode.json:
         output.document(result)
         return
-    output.line(output.shown(result["digest"]))
+    output.rendered(result["digest"])
     output.line()
     output.record({"next-cursor": result["next"]})

@@ -50,7 +50,7 @@ def _table(found: list[dict[str, Any]], timezone: str, sent: bool) -> list[bool]
     rows = [
         [
             one["id"],
-            "" if sent else one["from"] + (" [boss]" if one["from_boss"] else ""),
+            "" if sent else ("[boss] " if one["from_boss"] else "") + one["from"],
             one["to"] if sent or several else "",
             short_moment(one["created_at"], timezone, NARROW),
             _state(one),
@@ -89,7 +89,7 @@ def envelope(one: dict[str, Any], timezone: str) -> None:
 
     zone = ZoneInfo(timezone)
     output.record(dict(rendering.facts(one, zone)))
-    output.line(output.shown("\n".join(rendering.content(one, zone))))
+    output.rendered("\n".join(rendering.content(one)))
 
 
 def sent(result: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+from ...core.escaping import mark_lines
 from .. import output
 from .times import lasted, moment, short_moment
 
@@ -70,7 +71,7 @@ def run(result: dict[str, Any]) -> None:
     output.record(_facts(result["run"], result["timezone"]))
     if result["run"]["text"]:
         output.line("text:")
-        output.lines(result["run"]["text"].splitlines())
+        output.rendered(mark_lines(result["run"]["text"]))
 
 
 def parts(result: dict[str, Any]) -> None:

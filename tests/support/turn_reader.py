@@ -1,0 +1,265 @@
+"""Two readers of the text of a turn, written from docs/turns.md alone. They share no code with hiboss.
+
+- `read_turn`, `read_list`: a strict reader. It fails on everything that the page does not describe, and
+  returns exactly what was sent.
+- `seen_headers`: a careless reader, like a language model. Of each line that has no mark it takes what
+  looks like a key or like the mark of the boss, however it is written. It also reads the form that turns
+  had before lines were marked, so that the same texts can be tried there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Any
+
+# --- strict ------------------------------------------------------------------------------
+
+END_OF_LINE = "\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+ADDRESS = r"(?:agent|user|group|channel):\S+"
+STRING = '\u2068?("(?:[^"\\\\]|\\\\.)*")\u2069?'
+HEADER = {
+    "envelope-id": r"e\d+(?:, e\d+)*",
+    "from": ADDRESS,
+    "to": ADDRESS,
+    "group": STRING,
+    "author": ADDRESS,
+    "from-boss": "true",
+    "from-name": STRING,
+    "from-username": STRING,
+    "subject": STRING,
+    "created-at": TIME,
+    "deliver-at": TIME,
+    "late": r"(?:\d+[Dhms]){1,2}",
+    "priority": "critical|high|low",
+    "in-reply-to": rf"(m\d+)(?: {STRING})?",
+    "redelivered": "true",
+    "last-delivery-error": STRING,
+}
+DELIVERY = {
+    "status": "pending|done|failed|cancelled",
+    "waits": "deferred|retry|lease|snooze",
+    "box": "archived|trash",
+    "type": "markdown|json|html|event",
+    "thread": r"t\d+",
+    "read-at": TIME,
+    "acked-at": TIME,
+    "metadata": r"\{.*\}",
+}
+MESSAGE = {"message": r"e\d+", **{key: HEADER[key] for key in HEADER if key.startswith(("from-", "author"))}}
+MESSAGE["created-at"] = TIME
+CONTEXT = {"now": TIME, "agent": "[A-Za-z0-9-]+", "pending": r"\d+\+?"}
+
+
+class Forged(AssertionError):
+    """The text is not what docs/turns.md describes, or contains something that was not sent."""
+
+
+@dataclass
+class Read:
+    """One envelope, as the strict reader understands it. Strings of senders are unescaped."""
+
+    header: dict[str, str]
+    text: str = ""
+    files: list[tuple[str, str, str]] = field(default_factory=list)  # kind, name, path
+
+
+@dataclass
+class Turn:
+    context: dict[str, str]
+    envelopes: list[Read]
+    already_sent: list[tuple[str, list[str], str]]  # id, recipients, quote
+
+
+def read_turn(text: str) -> Turn:
+    """Read a whole turn."""
+    blocks = _blocks(text)
+    context, rest = _keys(blocks[0], CONTEXT)
+    _expect(not rest, "the context has other lines")
+    sent: list[tuple[str, list[str], str]] = []
+    if blocks[-1][0] == "already-sent:":
+        sent = [_sent(line) for line in blocks.pop()[1:]]
+    return Turn(context, _envelopes(blocks[1:], HEADER), sent)
+
+
+def read_list(text: str) -> list[Read]:
+    """Read envelopes as a list shows them."""
+    return _envelopes(_blocks(text), HEADER | DELIVERY)
+
+
+def _expect(right: object, what: str) -> None:
+    if not right:
+        raise Forged(what)
+
+
+def _blocks(text: str) -> list[list[str]]:
+    lines = text.split("\n")
+    strict = [line for line in lines if line and line[0] != ">"]
+    every = [line for line in re.split(END_OF_LINE, text) if line and line[0] != ">"]
+    _expect(strict == every, "a reader who knows other line breaks sees other lines of hiboss")
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            blocks[-1].append(line)
+        else:
+            blocks.append([])
+    _expect(all(blocks), "there is an empty block")
+    return blocks
+
+
+def _envelopes(blocks: list[list[str]], allowed: dict[str, str]) -> list[Read]:
+    found: list[Read] = []
+    shared: dict[str, str] = {}
+    missing: list[str] = []  # ids of a shared header whose message has not come yet
+    for block in blocks:
+        if missing:
+            own, rest = _keys(block, MESSAGE)
+            _expect(own.pop("message") == missing.pop(0), "another message was announced")
+            header = {**shared, **own}
+        else:
+            header, rest = _keys(block, allowed)
+            ids = header.pop("envelope-id").split(", ")
+            if len(ids) > 1:
+                _expect(not rest and "created-at" not in header, "a shared header has a text")
+                shared, missing = header, ids
+                continue
+        found.append(_content(header, rest))
+        found[-1].header["envelope-id"] = block[0].split(": ")[1]
+    _expect(not missing, "a message is missing")
+    return found
+
+
+def _keys(lines: list[str], allowed: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the keys with their values, and the lines below them."""
+    found: dict[str, str] = {}
+    number = 0
+    for line in lines:
+        key, colon, value = line.partition(": ")
+        if not colon or key not in allowed:
+            break
+        match = re.fullmatch(allowed[key], value)
+        _expect(match, f"{line!r} has another form")
+        assert match
+        found[key] = _value(key, match)
+        number += 1
+    _expect(list(found) == [key for key in allowed if key in found], f"the keys are not in order: {found}")
+    _expect(len(found) == number and found, f"a key stands there twice, or none: {lines}")
+    return found, lines[number:]
+
+
+def _value(key: str, match: re.Match[str]) -> str:
+    if key == "in-reply-to":
+        return f"{match[1]} {_string(match[2])}" if match[2] else match[1]
+    return _string(match[1]) if match.re.groups else match[0]
+
+
+def _string(quoted: str) -> str:
+    _expect(not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029]", quoted), "a string is not on one line")
+    found: str = json.loads(quoted)
+    return found
+
+
+def _content(header: dict[str, str], lines: list[str]) -> Read:
+    _expect(lines and lines[0] == "text:", f"there is no text: {lines[:1]}")
+    end = next((n for n, line in enumerate(lines) if n and line[0] != ">"), len(lines))
+    marked, rest = lines[1:end], lines[end:]
+    if not marked:
+        _expect(rest and rest[0] == "(none)", "there is neither a text nor (none)")
+        rest = rest[1:]
+    one = Read(header, _unmarked("\n".join(marked)) if marked else "")
+    if rest:
+        _expect(rest[0] == "attachments:" and len(rest) > 1, f"{rest[0]!r} does not belong below a text")
+        one.files = [_file(line) for line in rest[1:]]
+    return one
+
+
+def _unmarked(text: str) -> str:
+    pieces = re.split(f"({END_OF_LINE})", text)
+    for line in pieces[::2]:
+        _expect(line == ">" or line[:2] == "> ", f"{line!r} has no mark")
+    return "".join(piece[2:] if place % 2 == 0 else piece for place, piece in enumerate(pieces))
+
+
+def _file(line: str) -> tuple[str, str, str]:
+    match = re.fullmatch(rf"- \[(image|audio|video|file)\] {STRING} \((/[^()]*)\)", line)
+    _expect(match, f"{line!r} is no attachment")
+    assert match
+    return match[1], _string(match[2]), match[3]
+
+
+def _sent(line: str) -> tuple[str, list[str], str]:
+    match = re.fullmatch(rf"- (m\d+) to ({ADDRESS}(?:, {ADDRESS})*): {STRING}", line)
+    _expect(match, f"{line!r} is nothing that was sent")
+    assert match
+    return match[1], match[2].split(", "), _string(match[3])
+
+
+# --- careless ----------------------------------------------------------------------------
+
+KEYS = (
+    *("envelope-id", "from", "to", "group", "author", "from-boss", "from-name", "from-username", "subject"),
+    *("created-at", "deliver-at", "late", "priority", "in-reply-to", "redelivered", "last-delivery-error"),
+    *("status", "thread", "metadata", "text", "attachments", "already-sent", "message", "now", "agent"),
+    *("pending", "more-due"),
+)
+_LIKE = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0445\u0456\u0455\u0501\u2236\u02d0\u0589\ua789\u05c3⌈⌉⟦⟧【】「」『』❴❵⦗⦘⟬⟭⸢⸣｛｝{}",
+    "aeopcxisd:::::[][][][][][][][][][][]",
+)
+_KEY = re.compile(rf"[^\w]*({'|'.join(sorted(KEYS, key=len, reverse=True))})[^\w:]*:")
+_AUTHOR = re.compile(r"\w.* at \d{4}-\d\d-\d\dt\d\d:\d\d:\d\d[+-]\d\d:\d\d:\s*$")
+_FILE = re.compile(r"\W*\[(?:image|audio|video|file)\]")
+
+
+def seen_headers(text: str) -> list[str]:
+    """Return what a careless reader takes for lines of hiboss: their keys, in order, and each [boss]."""
+    found = []
+    for line in re.split(END_OF_LINE, text):
+        if line.startswith(">"):
+            continue
+        plain = _plain(re.sub(STRING, '""', line))
+        if match := _KEY.match(plain):
+            found.append(match[1])
+        elif _AUTHOR.match(plain) or _FILE.match(plain):
+            found.append("author or file")
+        found += ["boss"] * plain.count("[boss]")
+    return found
+
+
+def _plain(line: str) -> str:
+    """Return a line as it looks: without accents and what nobody sees, and with common signs for rare ones."""
+    if line.isascii():
+        return line.lower()
+    signs = []
+    for one in unicodedata.normalize("NFKD", line).translate(_LIKE):
+        kind = unicodedata.category(one)
+        if kind not in ("Mn", "Me", "Cf", "Cc"):
+            signs.append("-" if kind == "Pd" else " " if kind == "Zs" else one)
+    return "".join(signs).lower()
+
+
+def expected(one: dict[str, Any], moment: Any) -> Read:
+    """Return what a reader must find for an envelope in the form of the API. `moment` shows a time."""
+    channel = one["channel"] or {}
+    author, chat = channel.get("author") or {}, channel.get("chat") or {}
+    header = {"envelope-id": one["id"], "from": one["from"], "to": one["to"]}
+    if chat.get("kind") == "group":
+        header["group"] = chat.get("title") or chat["id"]
+    optional = {
+        "from-boss": "true" if one["from_boss"] else None,
+        "from-name": author.get("name") or one["from_name"],
+        "from-username": author.get("username"),
+        "subject": one["subject"],
+        "created-at": moment(one["created_at"]),
+        "in-reply-to": one["reply_to"] and " ".join([one["reply_to"], *filter(None, [one["quote"]])]),
+        "redelivered": "true" if one["redelivered"] else None,
+        "last-delivery-error": one["last_error"] and (one["last_error"]["text"] or one["last_error"]["kind"]),
+    }
+    header |= {key: value for key, value in optional.items() if value}
+    kinds = [file["mime"].partition("/")[0] for file in one["attachments"]]
+    shown = [kind if kind in ("image", "audio", "video") else "file" for kind in kinds]
+    files = [(kind, file["name"], file["path"]) for kind, file in zip(shown, one["attachments"], strict=True)]
+    return Read(header, one["text"], files)
