@@ -113,6 +113,13 @@ INVARIANTS: dict[str, str] = {
     "an agent has one turn at a time": """
         SELECT agent FROM run WHERE status = 'running' AND kind = 'turn'
         GROUP BY agent HAVING count(*) > 1""",
+    "what an agent used is the sum over its runs that have ended": """
+        SELECT u.agent FROM (
+            SELECT agent, quarter, tokens, cost FROM usage
+            UNION ALL
+            SELECT agent, started_at / 900000, -ifnull(tokens_in, 0) - ifnull(tokens_out, 0), -ifnull(cost, 0)
+            FROM run WHERE status <> 'running') u
+        GROUP BY u.agent, u.quarter HAVING sum(u.tokens) <> 0 OR abs(sum(u.cost)) > 0.001""",
     "an envelope that an agent holds belongs to one active run": """
         SELECT e.id FROM envelope e WHERE e.held_by IS NOT NULL AND e.binding IS NULL AND 1 <> (
             SELECT count(*) FROM run_envelope x JOIN run r ON r.id = x.run

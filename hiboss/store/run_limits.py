@@ -14,6 +14,9 @@ from .group_commit import Tx
 _OF_A_SLOT = re.compile(r"(s[0-9]+)@")  # a trace that a slot of this schedule began (schedules.py)
 
 
+QUARTER_MS = 15 * 60 * 1000  # the days of all time zones begin with a quarter of an hour
+
+
 class Bounds(NamedTuple):
     """The limits of a trace, and the boss's day for which budgets count (milliseconds)."""
 
@@ -74,14 +77,36 @@ def over_budget(tx: Tx, agent: Row, bounds: Bounds) -> str | None:
 
 def spent(connection: Connection | Tx, agent: Row, since: int) -> Spent:
     """Return the tokens and the cost of an agent's runs since a moment."""
+    whole = -(-since // QUARTER_MS)  # days begin with one; a resume by the boss may be in the middle of one
     row = connection.execute(
         """
-        SELECT sum(ifnull(tokens_in, 0) + ifnull(tokens_out, 0)), sum(ifnull(cost, 0))
-        FROM run INDEXED BY run_day WHERE agent = ? AND started_at >= ?
+        SELECT sum(tokens), sum(cost) FROM (
+            SELECT tokens, cost FROM usage WHERE agent = ?1 AND quarter >= ?3
+            UNION ALL
+            SELECT ifnull(tokens_in, 0) + ifnull(tokens_out, 0), ifnull(cost, 0)
+            FROM run INDEXED BY run_day
+            WHERE agent = ?1 AND started_at >= ?2 AND started_at < ?3 * ?4 AND status <> 'running'
+            UNION ALL
+            SELECT ifnull(tokens_in, 0) + ifnull(tokens_out, 0), ifnull(cost, 0)
+            FROM run INDEXED BY run_running WHERE status = 'running' AND agent = ?1 AND started_at >= ?2)
         """,
-        (agent["id"], since),
+        (agent["id"], since, whole, QUARTER_MS),
     ).fetchone()
     return Spent(int(row[0] or 0), float(row[1] or 0.0))
+
+
+def add_usage(tx: Tx, run: int) -> None:
+    """Add what a run used to its quarter of an hour. Called once, when the run has ended."""
+    tx.execute(
+        """
+        INSERT INTO usage (agent, quarter, tokens, cost)
+        SELECT agent, started_at / ?2, ifnull(tokens_in, 0) + ifnull(tokens_out, 0), ifnull(cost, 0)
+        FROM run WHERE id = ?1 AND coalesce(tokens_in, tokens_out, cost) IS NOT NULL
+        ON CONFLICT (agent, quarter)
+        DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost
+        """,
+        (run, QUARTER_MS),
+    )
 
 
 def extend(tx: Tx, trace: str, reached: int, bounds: Bounds) -> None:

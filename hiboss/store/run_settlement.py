@@ -8,7 +8,8 @@ from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
 from ..core.envelope import Accepted, Draft
 from ..core.errors import HibossError
-from . import envelopes, lane_failures, lanes, messages, notices
+from ..core.escaping import mark_lines, quote
+from . import envelopes, lane_failures, lanes, messages, notices, run_limits
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -80,8 +81,9 @@ def _send_or_tell_boss(
     try:
         sent = _send(tx, turn, text, now, deliver_at)
     except HibossError as error:
-        why = f"The answer of agent:{turn.name} could not be sent: {error.message}\nIts text: {text[:1_000]}"
-        notices.notify(tx, BOSS, f"{why}\nSee: hiboss run get r{turn.run}", now)
+        why = f"The answer of agent:{turn.name} could not be sent: {quote(error.message)}"
+        shown = f"Its text:\n{mark_lines(text[:1_000])}\nSee: hiboss run get r{turn.run}"
+        notices.notify(tx, BOSS, f"{why}\n{shown}", now)
         return None, f"not sent: {error.message}"
     return sent, None if sent else "not sent: nobody else is in the conversation"
 
@@ -285,6 +287,7 @@ def _end(
         """,
         (status, now, kind, error, scope, note, turn.run),
     )
+    run_limits.add_usage(tx, turn.run)
     tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, turn.run))
 
 
@@ -312,5 +315,6 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
             """,
             (now, row["id"]),
         )
+        run_limits.add_usage(tx, row["id"])
         tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, row["id"]))
     return len(rows)

@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
+from hiboss.api import agent_status
 from hiboss.core.address import BACKGROUND, SYSTEM
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Answer
-from hiboss.core.envelope import Priority
+from hiboss.core.envelope import Lane, Priority
 from hiboss.store import (
     agent_pauses,
     agents,
     conversations,
+    due_envelopes,
+    lanes,
     run_history,
     run_limits,
     run_settlement,
@@ -36,7 +39,6 @@ from tests.store.test_flat import ADA_ID, BOSS_ID, FRESH, NEX_ID, NOW, POPULATIO
 
 BOOT = 1
 TODAY = NOW - 3_600_000
-RUNS_TODAY = 100
 START = Start("hbr_for-the-flat-test", NOW, BOOT, Bounds(16, 50, TODAY, NOW + 3_600_000))
 FAILURE = Failure("exit_status", "it ended with exit status 1")
 DELAYS = (5_000, 30_000, 120_000, 600_000, 3_600_000)
@@ -64,7 +66,7 @@ def with_agents(connection: Connection) -> Tx:
 
 
 def with_runs(connection: Connection, size: int) -> None:
-    """Add a run for each old envelope, a hundred of them today, and a message from nex for each run."""
+    """Add a run today for each old envelope, and a message from nex for each run."""
     tx = with_agents(connection)
     connection.execute(
         f"""
@@ -72,7 +74,13 @@ def with_runs(connection: Connection, size: int) -> None:
             ended_at, reply_conversation, reply_message, after_message, last_message, tokens_in, cost, error)
         SELECT n, {NEX_ID}, 1, 'interrupted', 'demo', 0, 'm' || n, s, s, 1, n, {size + FRESH} + n - 1,
                {size + FRESH} + n, 1, 0.1, 'the daemon ended'
-        FROM (SELECT n, CASE WHEN n > {size - RUNS_TODAY} THEN {TODAY} + n ELSE n END AS s FROM t)
+        FROM (SELECT n, {TODAY} + n * 3000000 / {size} AS s FROM t)
+        """
+    )
+    connection.execute(
+        """
+        INSERT INTO usage (agent, quarter, tokens, cost)
+        SELECT agent, started_at / 900000, sum(tokens_in), sum(cost) FROM run GROUP BY 1, 2
         """
     )
     connection.execute(f"UPDATE run SET status = 'completed', error = NULL WHERE id > {size // 2}")
@@ -234,7 +242,20 @@ def said(walk: Callable[[Connection, int], list[tuple[int, int]]]) -> Hot:
     return run
 
 
+def status(connection: Connection, size: int) -> None:
+    """Read all that agent.status and agent.team show of an agent."""
+    assert lanes.get(connection, Lane(NEX_ID, None)) is None
+    assert run_history.running(connection, NEX_ID) == []
+    assert run_history.last(connection, NEX_ID) is not None
+    assert run_limits.spent(connection, nex(connection), TODAY).tokens == size
+    assert run_history.oldest_unanswered(connection, NEX_ID) is not None
+    assert run_history.next_retry(connection, NEX_ID) is None
+    assert due_envelopes.count(connection, NEX_ID, 10) == "10+"
+    assert agent_status.state_of(connection, NEX_ID) == ("idle", None)
+
+
 HOT: dict[str, Hot] = {
+    "the status of an agent": status,
     "a turn begins": write(lambda tx, n: taken(tx)),
     "a turn goes well": write(completing),
     "a turn fails": write(failing),
@@ -244,6 +265,7 @@ HOT: dict[str, Hot] = {
     "a turn fails for good": failing_for_good,
     "what was sent before": lambda c, n: run_history.already_sent(c, range(1, 11)),
     "what was spent today": lambda c, n: run_limits.spent(c, nex(c), TODAY),
+    "whether the budget is used up": write(lambda tx, n: run_limits.over_budget(tx, nex(tx), START.bounds)),
     "a pause ends": write(waking),
     "an agent that thinks": lambda c, n: agents.with_provider(c, NEX_ID),
     "the last run": lambda c, n: run_history.last(c, NEX_ID),
@@ -314,7 +336,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
 
     def done(connection: Connection, size: int) -> None:
         assert len(turn_selection.preview(connection, nex(connection), NOW)) == 10
-        assert run_limits.spent(connection, nex(connection), TODAY).tokens == RUNS_TODAY
+        assert run_limits.spent(connection, nex(connection), TODAY).tokens == size
         assert len(run_history.already_sent(connection, range(1, 11))) == 10
         assert len(users.list_all(connection)) == 1
         last = run_history.last(connection, NEX_ID)

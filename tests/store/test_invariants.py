@@ -135,6 +135,11 @@ BREAKS: dict[str, list[str]] = {
     ],
     "only an active run is paused": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
     "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
+    "what an agent used is the sum over its runs that have ended": [
+        "INSERT INTO usage (agent, quarter, tokens, cost) SELECT agent, 0, 1, 0 FROM run LIMIT 1",
+        "UPDATE run SET cost = ifnull(cost, 0) + 0.5 WHERE id = 1",
+        "UPDATE run SET tokens_out = ifnull(tokens_out, 0) + 1 WHERE id = 1",
+    ],
     "an envelope that an agent holds belongs to one active run": [
         f"UPDATE envelope SET {HELD} WHERE id = 3",
         f"UPDATE envelope SET {HELD}, status = 0, done_at = NULL WHERE id = 9",

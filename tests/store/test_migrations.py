@@ -190,7 +190,8 @@ TABLES = [
     *("address", "user", "agent", "token"),
     *("conversation", "participant", "message", "envelope", "sent_key", "tag", "revision"),
     *("binding", "binding_agent", "contact", "platform_update", "post", "lane"),
-    *("schedule", "schedule_slot", "run", "run_envelope", "trace_limit", "provider_session", "ask"),
+    *("schedule", "schedule_slot", "run", "run_envelope", "usage", "trace_limit"),
+    *("provider_session", "ask"),
     *("config", "counter", "poll_position"),
 ]
 

@@ -401,6 +401,16 @@ CREATE TABLE run_envelope (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_envelope_envelope ON run_envelope (envelope);
 
+-- What the runs of an agent used, by the quarter of an hour in which they started. Only of runs that
+-- have ended. So a day is at most a hundred rows, however many runs it had.
+CREATE TABLE usage (
+    agent   INTEGER NOT NULL REFERENCES agent (address),
+    quarter INTEGER NOT NULL,           -- quarters of an hour since 1970
+    tokens  INTEGER NOT NULL,
+    cost    REAL NOT NULL,              -- in US dollars
+    PRIMARY KEY (agent, quarter)
+) STRICT, WITHOUT ROWID;
+
 -- Limits of one trace, where the boss raised them; all others have those of the settings.
 CREATE TABLE trace_limit (
     trace TEXT PRIMARY KEY,
