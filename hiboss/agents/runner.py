@@ -189,9 +189,16 @@ class Runner:
         crashpoint(RUN_SETTLED)
 
     async def _settle_somehow(self, turn: Turn, outcome: Outcome) -> None:
-        """Settle a run as it ended; after a defect as failed, or else as interrupted: it must end."""
+        """Settle a run as it ended; after a defect in another way, for it must end.
+
+        First as failed. Then so that it is not repeated at once, which could go on for ever: the lane
+        of an agent waits, and a task in the background is given up.
+        """
         failure = Failure("broke_off", "hiboss failed to settle it; its log shows why")
-        for attempt in (outcome, Outcome(failure=failure), Outcome(failure=failure, ended="interrupted")):
+        last = Outcome(failure=failure, of_lane=True)
+        if turn.kind == "background":
+            last = Outcome(failure=failure, ended="interrupted", gives_up=True)
+        for attempt in (outcome, Outcome(failure=failure), last):
             try:
                 return await self._settle(turn, attempt)
             except Exception:
@@ -297,7 +304,7 @@ class Runner:
 
         await self._store.write_until_done(write)
         self._executions.pop(turn.run, None)
-        self._home.forget_run_token(self._mark(turn.run))
+        self._forget_token(turn.run)
         self.on_token_ended()
         self.on_activity(turn.agent)
         self._publish_end(turn, outcome, now)
@@ -305,6 +312,13 @@ class Runner:
             self.accepted(one)
         if wake_at is not None:
             self.nudge(wake_at)
+
+    def _forget_token(self, run: int) -> None:
+        """Delete the token file of a run. The token is invalid already, so this may fail."""
+        try:
+            self._home.forget_run_token(self._mark(run))
+        except OSError as error:  # its program may have changed the file
+            log.warning("The token file of r%d stays: %s", run, error, extra={"action": "run"})
 
     def _publish_end(self, turn: Turn, outcome: Outcome, now: int) -> None:
         failure = outcome.failure

@@ -377,6 +377,66 @@ def test_the_token_of_a_run_ends_with_it(ada: Boss, worker: Worker) -> None:
     assert_idle(worker.daemon, worker.program)
 
 
+def test_a_program_may_spoil_its_token_file_and_its_answer_is_sent_all_the_same(
+    ada: Boss, worker: Worker, tmp_path: Path
+) -> None:
+    """What follows the settling must not be kept back: the answer to a channel would lie there."""
+    worker.program.does('rm "$HIBOSS_TOKEN_FILE"; mkdir "$HIBOSS_TOKEN_FILE"; echo done')
+    number = ada.tell(worker)
+    assert worker.settled()["status"] == "completed"
+    eventually(lambda: worker.answers_to(number), ["done"])
+    assert not log_says(worker.daemon, "could not be settled")
+    goes_on(ada, worker)
+
+
+# --- a defect in settling ------------------------------------------------------------
+
+
+class Defects:
+    """Make every change of some columns fail, as a defect of the code that writes them would."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        self._daemon = daemon
+        self._made: list[str] = []
+
+    def make(self, table: str, column: str) -> None:
+        raising = "BEGIN SELECT RAISE(ABORT, 'a defect'); END"
+        with self._daemon.database() as database:
+            database.execute(f"CREATE TRIGGER on_{column} BEFORE UPDATE OF {column} ON {table} {raising}")
+        self._made.append(f"on_{column}")
+
+    def mend(self) -> None:
+        with self._daemon.database() as database:
+            while self._made:
+                database.execute(f"DROP TRIGGER {self._made.pop()}")
+
+
+@pytest.fixture
+def defects(daemon: RunningDaemon) -> Iterator[Defects]:
+    made = Defects(daemon)
+    yield made
+    made.mend()
+
+
+COMPLETING, FAILING = ("run", "final_text"), ("envelope", "attempts")
+
+
+@pytest.mark.parametrize("places", [[COMPLETING], [COMPLETING, FAILING]], ids=len)
+def test_a_run_that_cannot_be_settled_as_it_ended_still_ends(
+    ada: Boss, worker: Worker, defects: Defects, places: list[tuple[str, str]]
+) -> None:
+    for place in places:
+        defects.make(*place)
+    number = ada.tell(worker)
+    run = worker.settled()
+    assert (run["status"], run["error_kind"]) == ("failed", "broke_off")
+    assert_idle(worker.daemon, worker.program)
+    assert len(worker.runs()) == 1  # it is not repeated at once
+    assert ada.get(number)["status"] == "pending"
+    defects.mend()
+    goes_on(ada, worker)
+
+
 # --- the disk ------------------------------------------------------------------------
 
 
