@@ -46,7 +46,7 @@ class FolderAdapter:
     """Posts to and reads from one directory."""
 
     type: ClassVar[str] = "folder"
-    _served: ClassVar[dict[int, Identity]] = {}  # by binding: the directory that its adapter serves now
+    _running: ClassVar[set[FolderAdapter]] = set()
 
     def __init__(self, account: Account) -> None:
         self._binding = account.binding
@@ -54,6 +54,7 @@ class FolderAdapter:
         self._root = str(account.settings["path"])
         self._guard = FileGuard(Home(account.home))
         self._last_listing: Listing = {}
+        self._here: Identity | None = None  # the directory it serves
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
@@ -89,6 +90,7 @@ class FolderAdapter:
             ]
 
     async def start(self) -> None:
+        self._running.add(self)
         await self._blocking(self._start)
 
     def _start(self) -> None:
@@ -100,15 +102,15 @@ class FolderAdapter:
         """Open the folder itself. Raises LaneError if another binding serves it under another name."""
         with self._guard.open_directory(self._root) as root:
             here = identity(root)
-            for binding, served in list(self._served.items()):
-                if served == here and binding != self._binding:
-                    text = f"{self._root} is the same directory as that of another binding, b{binding}"
+            for other in self._running - {self}:
+                if other._here == here:
+                    text = f"{self._root} is the same directory as that of another binding, b{other._binding}"
                     raise LaneError("folder_taken", text)
-            self._served[self._binding] = here
+            self._here = here
             yield root
 
     async def stop(self) -> None:
-        self._served.pop(self._binding, None)
+        self._running.discard(self)
 
     async def _blocking(self, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread. Raises LaneError if the folder cannot be used."""

@@ -7,10 +7,11 @@ import sys
 
 import typer
 
-from ..core.errors import InvalidParams, NotUtf8, UnreadableFile, WrongUsage
+from ..core.errors import InvalidParams, NotUtf8, TooLarge, UnreadableFile, WrongUsage
 from . import output
 
 SEND_AS_FILE = "; send it with --attachment"
+_MOST_BYTES = 64 * 1024 * 1024  # read into memory; the daemon has a smaller limit. A device has no end.
 
 
 def read_file(path: str, advice: str = "") -> str:
@@ -20,9 +21,14 @@ def read_file(path: str, advice: str = "") -> str:
         raise UnreadableFile(path=called, why="it is closed")
     try:
         if path == "-":
-            return sys.stdin.buffer.read().decode()
-        with open(os.path.expanduser(path), encoding="utf-8", newline="") as file:
-            return file.read()
+            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with open(os.path.expanduser(path), "rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            size, limit = f"more than {_MOST_BYTES} bytes", f"{_MOST_BYTES} for a text"
+            raise TooLarge(what=called, size=size, limit=limit, advice=advice)
+        return content.decode()
     except OSError as error:
         raise UnreadableFile(path=path, why=error.strerror or str(error)) from None
     except UnicodeDecodeError:
