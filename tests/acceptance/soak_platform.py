@@ -28,7 +28,7 @@ UNHEARD = 2.0  # seconds before a death: what was told earlier must have been st
 RATE = 12  # posts of one chat in one second; more are told to wait
 
 # What may happen to a post in a round. The first two name a time; the others make the daemon guess one.
-TOLD = {"wait_chat": 8, "wait_account": 2}
+TOLD = {"wait_chat": 5, "wait_account": 1}
 GUESSED = ("lost", "lost", "hang_accepted", "hang", "refused_connection", "server_error")
 
 Chunk = tuple[str, int]  # envelope and number, like ("e81", 0)
@@ -84,8 +84,8 @@ class Platform:
     def next_round(self) -> None:
         """Choose what happens to the next posts, and whether the adapter crashes."""
         with self._lock:
-            chosen = [*(["ok"] * 110), *(what for what, number in TOLD.items() for _ in range(number))]
-            chosen += self._chance.choices(GUESSED, k=self._chance.randrange(3))
+            chosen = [*(["ok"] * 45), *(what for what, number in TOLD.items() for _ in range(number))]
+            chosen += self._chance.choices(GUESSED, k=self._chance.randrange(1, 4))
             self._chance.shuffle(chosen)
             self._weather = deque(chosen)
             self._crashes = int(self._chance.random() < 0.25)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import threading
 import time
@@ -175,6 +176,7 @@ class Office:
     def round(self, crash_at: str | None = None, *, most_seconds: float = 0.9) -> None:
         """Let it die under load, start it again, and look."""
         self._rounds += 1
+        kills = self.books.kills
         self.post.script(*self._script())
         if self.rough is not None:
             self.rough.platform.next_round()
@@ -182,7 +184,8 @@ class Office:
             self.post.daemon.stop()
             self.post.start(crash_at)
         asked = self._traffic(crash_at, most_seconds)
-        while self.chance.random() < 0.2:  # and once more, while it recovers
+        # And once more, while it recovers; always after a clean stop, so that each round has its kill.
+        while self.books.kills == kills or self.chance.random() < 0.2:
             self.post.start()
             time.sleep(self.chance.uniform(0, 0.2))
             self._dies(self._killed(), "recovering")
@@ -285,8 +288,12 @@ class Office:
 
     def _stops(self) -> None:
         """A clean end for once: nothing is in hand after it, and nothing comes twice for it."""
-        self.post.daemon.stop()
+        status = self.post.daemon.stop()
+        if status == -signal.SIGKILL:  # it came to its crash point after all, while it stopped
+            return self._dies(self._what_is_left(killed=True), "stopping")
         death = self._what_is_left(killed=False)
+        if status != 0:
+            self.books.fault(f"a stop ended with {status}")
         self.books.stops += 1
         if death.held or death.window:
             self.books.fault(f"in hand after a clean stop: {death.held | death.window}")
