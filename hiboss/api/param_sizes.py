@@ -2,7 +2,7 @@
 
 A parameter that declares nothing has DEFAULT. One whose limit is a setting declares that as its type,
 like `Text` or `Annotated[list[str], Size(values="recipients")]`. Checked before anything else looks
-at the values.
+at the values; so is that the texts are text, without half a surrogate pair.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 from pydantic import BaseModel
 
 from ..core.errors import InvalidParams, TooLarge
+from ..core.quoting import printable
 from ..core.settings import Settings
 
 _SURELY_SHORT = 1024  # characters: at most four bytes each
@@ -59,7 +60,7 @@ def check_sizes(operation: str, declared: dict[str, Size], given: dict[str, Any]
     """Raise if a parameter is too large: TooLarge if a setting is its limit, else InvalidParams."""
     for name, value in given.items():
         kind = type(value)
-        if kind is str and len(value) <= _SURELY_SHORT:
+        if kind is str and value.isascii() and len(value) <= _SURELY_SHORT:
             continue  # nearly always; an operation with a lower limit measures again
         if kind in (str, list, dict):
             _check(operation, name, value, declared.get(name, DEFAULT), settings)
@@ -71,8 +72,8 @@ def _check(operation: str, name: str, value: Any, size: Size, settings: Settings
     while to_do:
         one = to_do.pop()
         if isinstance(one, str):
-            # A character has at most four bytes: a short text need not be encoded to be measured.
-            if 4 * len(one) > most_bytes and (found := len(one.encode(errors="surrogatepass"))) > most_bytes:
+            found = len(one) if one.isascii() else _encoded_length(operation, name, one)
+            if found > most_bytes:
                 _refuse(operation, name[:60], f"{found} bytes", most_bytes, size.text)
         elif isinstance(one, (list, dict)):
             left -= len(one)
@@ -82,6 +83,15 @@ def _check(operation: str, name: str, value: Any, size: Size, settings: Settings
             to_do += one
             if isinstance(one, dict):
                 to_do += one.values()
+
+
+def _encoded_length(operation: str, name: str, text: str) -> int:
+    """Return the bytes of a text; raise for half a surrogate pair, which the database cannot take."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        what = "half a surrogate pair, which is no character"
+        raise InvalidParams(detail=f"{operation}: {printable('name', name[:60])} contains {what}") from None
 
 
 def _number(limit: int | str, settings: Settings) -> int:

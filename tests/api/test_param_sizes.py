@@ -20,7 +20,7 @@ from tests.api.bad_input_row import RIGHT
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 MEGABYTES = 3_000_000
-CALLS = 60_000  # of functions, at most: metadata can have 16,384 values; without a bound it is millions
+CALLS = 100_000  # of functions, at most: metadata can have 16,384 values; without a bound it is millions
 
 
 def nested(depth: int) -> Any:
