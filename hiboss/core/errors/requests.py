@@ -191,7 +191,7 @@ class AttachmentUnreadable(HibossError):
 
 
 class AttachmentForbidden(HibossError):
-    """{path} is in the home directory of hiboss; from there only files under {media} may be attached"""
+    """{path} is a file of the home directory of hiboss; from there only files under {media} may be attached"""
 
     code, rpc, http = "attachment_forbidden", -32022, 403
 
