@@ -162,8 +162,8 @@ def _accepting(directory: Path, rounds: int, chance: random.Random, counts: Coun
         house = House(daemon, chance.randrange(2**32), counts)
         for _ in range(rounds):
             point = chance.choice([*POINTS, None])
-            # The first groups are the daemon's own at its start: from the fourth on, clients are there.
-            house.round(f"{point}:{chance.randrange(4, 60)}" if point else None)
+            # The first groups are the daemon's own at its start.
+            house.round(f"{point}:{chance.randrange(15, 70)}" if point else None)
 
 
 def _delivering(directory: Path, rounds: int, chance: random.Random, books: Books) -> None:

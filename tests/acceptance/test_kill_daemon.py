@@ -22,7 +22,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(daemon, seed=os.getpid())
 
 
-@pytest.mark.parametrize("passes", [5, 30])
+@pytest.mark.parametrize("passes", [15, 30])
 @pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT])
 def test_what_was_answered_survives_death_at_a_crash_point(house: House, point: str, passes: int) -> None:
     before = house.counts.asked
@@ -43,20 +43,25 @@ def test_what_was_answered_survives_death_at_random_moments(house: House) -> Non
 def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored: bool) -> None:
     """With one client, one request at a time: the one that was not answered is stored after COMMIT only."""
     set_up(tmp_path)
-    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:6") as daemon:
-        # the first three passes are the daemon's own
+    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:15") as daemon:
+        # the first passes are the daemon's own
         send = {"token": daemon.token("nex"), "to": "agent:nex"}
-        for number in range(2):
-            daemon.call("envelope.send", text=f"{number}", key=f"{number}", **send)
+        answered = 0
         with pytest.raises(DaemonUnreachable):
-            daemon.call("envelope.send", text="2", key="2", **send)
+            while answered < 15:
+                daemon.call("envelope.send", text=f"{answered}", key=f"{answered}", **send)
+                answered += 1
         assert daemon.wait_for_death() == -9
+        assert answered > 0
         daemon.start()
         daemon.check()
-        again = [daemon.call("envelope.send", text=f"{n}", key=f"{n}", **send) for n in range(3)]
-        assert [one["duplicate"] for one in again] == [True, True, stored]
-        found = daemon.call("envelope.list", token=send["token"])["envelopes"]
-        assert [(one["text"], one["seq"]) for one in found] == [("2", 3), ("1", 2), ("0", 1)]
+        texts = [f"{number}" for number in range(answered + 1)]
+        again = [daemon.call("envelope.send", text=text, key=text, **send) for text in texts]
+        assert [one["duplicate"] for one in again] == [*[True] * answered, stored]
+        found = daemon.call("envelope.list", token=send["token"], oldest_first=True, page_size=100)[
+            "envelopes"
+        ]
+        assert [(one["text"], one["seq"]) for one in found] == list(zip(texts, range(1, 99), strict=False))
 
 
 def test_a_death_while_starting_does_not_hinder_the_next_start(tmp_path: Path) -> None:
