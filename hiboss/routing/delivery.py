@@ -85,7 +85,7 @@ class Delivery:
             log.warning(
                 "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
             )
-        for binding in await self._store.read_in_thread(bindings.removed_with_waiting):
+        for binding in self._store.read(bindings.ending):
             await self._fail_waiting(binding)
 
     async def resume(self, binding: int) -> None:
@@ -138,10 +138,10 @@ class Delivery:
 
         Also at each heartbeat: the caller of a change may be gone in the middle of it.
         """
-        rows = self._store.read(bindings.list_all)
+        rows, ending = self._store.read(lambda c: (bindings.list_all(c), bindings.ending(c)))
         for row in rows:
             self._supervisor.add(row)
-        ended = self._supervisor.slots.keys() - {row["id"] for row in rows}
+        ended = self._supervisor.slots.keys() - {row["id"] for row in rows} | {*ending}
         await asyncio.gather(*[self.end_binding(binding) for binding in ended])
 
     async def close(self) -> None:
@@ -163,6 +163,7 @@ class Delivery:
         try:
             if lane.address:
                 await self._deliver(lane, eager)
+                await self._forget_if_removed(lane)
             else:
                 self.wake(await self._with_work(lane), eager=eager)
         except Exception as error:  # a defect of ours: what the lane holds must be freed
@@ -170,6 +171,12 @@ class Delivery:
             await self._break_off(
                 lane, Failure("broke_off", f"hiboss failed to deliver it: {type(error).__name__}")
             )
+
+    async def _forget_if_removed(self, lane: Lane) -> None:
+        """Finish the end of a binding that was removed while this lane was posting."""
+        binding = lane.binding or 0
+        if binding not in self._supervisor.slots:
+            await self._store.write_until_done(lambda tx: bindings.forget_if_empty(tx, binding))
 
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """Free what the lane holds and let the lane wait, as after any other error."""
@@ -192,7 +199,7 @@ class Delivery:
     async def _deliver(self, lane: Lane, eager: bool) -> None:
         settle: Settle | None = None
         for number in range(BURST + 1):
-            last = number == BURST or self._queue.closed or lane.binding not in self._supervisor.slots
+            last = number == BURST or self._queue.closed
             claimed = await self._settle_and_claim(lane, settle, eager=eager, claims=not last)
             if claimed is None:
                 if number == BURST:

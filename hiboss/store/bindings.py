@@ -71,7 +71,9 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
     if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
         return int(row["id"]), False
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
+    # Its account is paused until nothing waits for it: so nothing more is claimed, and a restart goes on here.
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
+    tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))
     return int(row["id"]), True
 
 
@@ -83,22 +85,42 @@ def fail_waiting(tx: Tx, binding: int, now: int) -> int:
     row = tx.execute("SELECT * FROM binding WHERE id = ? AND removed_at IS NOT NULL", (binding,)).fetchone()
     if row is None:
         return 0
-    waiting = [one["id"] for one in tx.execute(_WAITING + " ORDER BY e.id LIMIT ?2", (binding, SLICE))]
+    # In the order of the index: sorted, each slice would read all that wait.
+    unheld = f"{_WAITING} AND e.held_by IS NULL LIMIT ?2"
+    waiting = [one["id"] for one in tx.execute(unheld, (binding, SLICE))]
     fail(tx, waiting, unbound(row), now)
+    forget_if_empty(tx, binding)
     return len(waiting)
+
+
+def forget_if_empty(tx: Tx, binding: int) -> None:
+    """Forget the pause of a removed binding, if nothing is pending for it any more."""
+    if tx.execute(f"{_WAITING} LIMIT 1", (binding,)).fetchone() is None:
+        tx.execute(
+            """
+            DELETE FROM lane WHERE binding = ?1
+              AND EXISTS (SELECT 1 FROM binding WHERE id = ?1 AND removed_at IS NOT NULL)
+            """,
+            (binding,),
+        )
 
 
 _WAITING = """
     SELECT e.id FROM contact c CROSS JOIN envelope e INDEXED BY envelope_box
         ON e.recipient = c.address AND e.box = 0 AND e.status = 0
-    WHERE c.binding = ?1 AND e.binding = ?1 AND e.held_by IS NULL
+    WHERE c.binding = ?1 AND e.binding = ?1
 """
 
 
-def removed_with_waiting(connection: Connection) -> list[int]:
-    """Return the removed bindings for which envelopes still wait: the daemon ended meanwhile."""
-    rows = connection.execute("SELECT id FROM binding WHERE removed_at IS NOT NULL ORDER BY id").fetchall()
-    return [row["id"] for row in rows if connection.execute(_WAITING + " LIMIT 1", (row["id"],)).fetchone()]
+def ending(connection: Connection) -> list[int]:
+    """Return the removed bindings for which `fail_waiting` has not failed everything yet."""
+    rows = connection.execute(
+        """
+        SELECT b.id FROM lane l JOIN binding b ON b.id = l.binding
+        WHERE l.address IS NULL AND l.state = 'paused' AND b.removed_at IS NOT NULL ORDER BY b.id
+        """
+    )
+    return [row["id"] for row in rows]
 
 
 def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:

@@ -56,16 +56,19 @@ INVARIANTS: dict[str, str] = {
     "an account is tried only while one of its envelopes is being delivered": """
         SELECT l.id FROM lane l WHERE l.state = 'trying' AND (l.address IS NOT NULL OR NOT EXISTS (
             SELECT 1 FROM envelope e WHERE e.binding = l.binding AND e.held_by IS NOT NULL))""",
-    "only a lane is paused, and no account": """
-        SELECT id FROM lane WHERE address IS NULL AND state = 'paused'""",
+    "an account is paused only when it is no longer bound": """
+        SELECT l.id FROM lane l JOIN binding b ON b.id = l.binding
+        WHERE l.address IS NULL AND l.state = 'paused' AND b.removed_at IS NULL""",
     "what is partly posted belongs to its lane": """
         SELECT l.id FROM lane l JOIN envelope e ON e.id = l.partly_posted
         WHERE e.recipient IS NOT l.address OR e.binding IS NOT l.binding""",
-    "no account that is no longer bound has a lane": """
-        SELECT l.id FROM lane l JOIN binding b ON b.id = l.binding WHERE b.removed_at IS NOT NULL""",
-    "no envelope is pending for an account that is no longer bound, unless it is being delivered": """
+    "no account that is no longer bound has a lane, unless its mail is being failed": """
+        SELECT l.id FROM lane l JOIN binding b ON b.id = l.binding
+        WHERE b.removed_at IS NOT NULL AND NOT (l.address IS NULL AND l.state = 'paused')""",
+    "no envelope is pending for an account that is no longer bound, unless its mail is being failed": """
         SELECT e.id FROM envelope e JOIN binding b ON b.id = e.binding
-        WHERE e.status = 0 AND e.held_by IS NULL AND b.removed_at IS NOT NULL""",
+        WHERE e.status = 0 AND b.removed_at IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM lane l WHERE l.binding = b.id AND l.address IS NULL AND l.state = 'paused')""",
     "only an enabled schedule has a next slot": """
         SELECT id FROM schedule WHERE next_at IS NOT NULL AND (NOT enabled OR deleted_at IS NOT NULL)""",
     "a slot has a message exactly if it fired": """

@@ -17,6 +17,7 @@ from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
 
 EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
+PLACE, BINDING = "ifnull(address, 0)", "ifnull(binding, 0)"  # as in the index lane_place
 
 
 # --- claiming ------------------------------------------------------------------------
@@ -24,9 +25,7 @@ EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
 
 def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> EnvelopeRow | None:
     """Hold the next envelope of a lane and return it; None if there is nothing to do now."""
-    states = tx.execute(
-        f"SELECT * FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?", (lane.address, lane.binding or 0)
-    ).fetchall()
+    states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     if not all(may_start(state, now, eager=eager) for state in states):
         return None
     number = _next(tx, lane, states, now)
@@ -36,13 +35,12 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
         mark_tried(tx, state, now)
     envelopes.hold(tx, number, boot)
     facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
-    facts["posted"] = posts.posted(tx, number)
+    facts["posted"] = posts.posted(tx, number) if facts["handovers"] > 1 else []  # the first time: none
     facts["platform_reply_to"] = _platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
 
 
-# As in the index lane_place.
-PLACE, BINDING = "ifnull(address, 0)", "ifnull(binding, 0)"
+_STATES = f"SELECT * FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?"  # of a lane and of its account
 
 
 def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
@@ -61,7 +59,7 @@ def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
 
 # Only the columns of a letter: a full envelope has four times as many.
 _TO_POST = """
-    SELECT e.id, m.text, m.type, m.subject, m.attachments, m.reply_to,
+    SELECT e.id, e.handovers, m.text, m.type, m.subject, m.attachments, m.reply_to,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
            coalesce(m.from_name, u.name, g.display) AS from_name
     FROM envelope e
@@ -121,15 +119,28 @@ def mark_tried(tx: Tx, state: Row, now: int) -> None:
 def done(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
     """Settle an envelope as done. Return whether this shows that its account works again."""
     envelopes.done(tx, envelope, now)
-    recovered(tx, lane)
-    return account_recovered(tx, lane, now)
+    return _works(tx, lane, now)
 
 
 def refused(tx: Tx, lane: Lane, envelope: int, failure: Failure, now: int) -> bool:
     """Give up an envelope that the platform does not accept. Return whether its account works again."""
     fail(tx, [envelope], failure, now, tried=True)
+    return _works(tx, lane, now)
+
+
+def _works(tx: Tx, lane: Lane, now: int) -> bool:
+    """Note that a lane and its account work. Return whether the account did not before."""
+    # One look first: nearly always there is nothing to change.
+    if not tx.execute(_TROUBLED, (lane.address, lane.binding or 0)).fetchone():
+        return False
     recovered(tx, lane)
     return account_recovered(tx, lane, now)
+
+
+_TROUBLED = f"""
+    SELECT 1 FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?
+       AND (failures > 0 OR partly_posted IS NOT NULL)
+"""
 
 
 def recovered(tx: Tx, lane: Lane) -> None:

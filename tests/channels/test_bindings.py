@@ -146,7 +146,7 @@ def test_a_post_in_hand_when_its_place_is_unbound_is_no_outage(daemon: RunningDa
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.unbind()
     assert place.wait_for_status(number, "failed")["last_error"]["kind"] == "unbound"
-    assert (place.lane(), place.account()) == ({}, {})
+    wait_until(lambda: (place.lane(), place.account()) == ({}, {}))
     assert [one for one in notices(boss(daemon)) if place.name in one["text"]] == []
     daemon.check()
 

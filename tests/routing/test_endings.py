@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from hiboss.core.clock import now
+from hiboss.core.envelope import Lane
+from hiboss.store import bindings, lanes
+from hiboss.store.envelope_rows import EnvelopeRow
+from hiboss.store.group_commit import Tx
 from hiboss.store.lane_failures import GIVE_UP_FAILURES, GIVE_UP_MS, SLICE
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
@@ -130,6 +134,26 @@ async def test_unbinding_many_is_not_one_operation_of_the_writer(daemon: InProce
 
 
 @frozen(quiet=False, **MODULES)
+async def test_nothing_more_is_posted_for_a_place_from_the_moment_it_was_unbound(
+    daemon: InProcessDaemon,
+) -> None:
+    await with_many(daemon, Path(daemon.home.path).parent / "chat")
+    store = daemon.daemon.wiring.delivery._store
+    (row,) = daemon.rows("SELECT b.*, l.address FROM binding b JOIN lane l ON l.binding = b.id")
+    lane, agent = Lane(row["address"], row["id"]), daemon.rows("SELECT agent FROM binding_agent")[0][0]
+
+    def unbind_and_claim(tx: Tx) -> EnvelopeRow | None:
+        bindings.remove(tx, row["adapter"], row["account"], agent, now())
+        return lanes.claim(tx, lane, now(), store.boot, eager=True)
+
+    assert await store.write(unbind_and_claim) is None
+    await daemon.daemon.wiring.delivery.follow_bindings()  # as at a heartbeat, for one who is gone
+    assert pending(daemon) == 0
+    assert daemon.daemon.wiring.supervisor.slots == {}
+    assert daemon.rows("SELECT 1 FROM lane") == []
+
+
+@frozen(quiet=False, **MODULES)
 async def test_giving_up_many_is_not_one_operation_of_the_writer(daemon: InProcessDaemon) -> None:
     address = await with_many(daemon, Path(daemon.home.path).parent / "chat")
     script = Path(daemon.home.path).parent / "chat" / "script.jsonl"
@@ -151,8 +175,10 @@ async def test_a_daemon_that_ends_in_the_middle_of_an_unbinding_goes_on_at_the_n
     await with_many(daemon, Path(daemon.home.path).parent / "chat")
     await daemon.close()
     daemon.change("DELETE FROM lane WHERE binding IS NOT NULL")  # as after the first transaction
+    daemon.change("INSERT INTO lane (binding, state) SELECT id, 'paused' FROM binding")
     daemon.change("DELETE FROM binding_agent")
     daemon.change("UPDATE binding SET removed_at = ?", now())
+    daemon.check()
     await daemon.open()
     assert pending(daemon) == 0
     assert len(await daemon.inbox("nex")) == 3

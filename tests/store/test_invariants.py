@@ -80,10 +80,10 @@ BREAKS: dict[str, list[str]] = {
         "INSERT INTO lane (binding, state) VALUES (1, 'trying')",
         "UPDATE lane SET state = 'trying' WHERE binding = 1",
     ],
-    "only a lane is paused, and no account": ["INSERT INTO lane (binding, state) VALUES (1, 'paused')"],
+    "an account is paused only when it is no longer bound": ["INSERT INTO lane (binding, state) VALUES (1, 'paused')"],
     "what is partly posted belongs to its lane": ["UPDATE lane SET partly_posted = 1 WHERE binding = 1"],
-    "no account that is no longer bound has a lane": ["UPDATE binding SET removed_at = 5"],
-    "no envelope is pending for an account that is no longer bound, unless it is being delivered": [
+    "no account that is no longer bound has a lane, unless its mail is being failed": ["UPDATE binding SET removed_at = 5"],
+    "no envelope is pending for an account that is no longer bound, unless its mail is being failed": [
         "UPDATE binding SET removed_at = 5"
     ],
     "only an enabled schedule has a next slot": [

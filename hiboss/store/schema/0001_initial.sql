@@ -283,8 +283,8 @@ CREATE TABLE post (
 CREATE INDEX post_platform ON post (platform_id) WHERE platform_id IS NOT NULL;
 
 -- The state of the line of one address, or of one binding in one place; without an address, of a whole
--- account: while it fails, one lane of the binding at a time tries it. A lane without a row is open and
--- has not failed.
+-- account: while it fails, one lane of the binding at a time tries it; when the binding has ended, it is
+-- paused until all that waits for it is failed. A lane without a row is open and has not failed.
 CREATE TABLE lane (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     address         INTEGER REFERENCES address (id),  -- NULL: the account of the binding
