@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import HibossError, WrongUsage
-from ..core.escaping import BREAKS, MARK, mark_lines
+from ..core.escaping import BREAKS, MARK, mark_lines, quote
 from .client import Answered
 
 KEY, HEAD, NEW, WRONG = "36", "2", "1", "1;31"  # cyan, faint, bold, bold red
@@ -179,8 +179,13 @@ def word(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(_item(str(one)) for one in value)
     return " ".join(str(value).splitlines())  # one record, one line
+
+
+def _item(text: str) -> str:
+    """One of a list; in quotes if it could look like several, or like more than a line."""
+    return text if text.isprintable() and not set(text) & {",", '"'} else quote(text)
 
 
 def table(headed: list[Any], rows: list[list[str]], *, bold: Iterable[int] = ()) -> list[bool]:

@@ -290,7 +290,7 @@ def test_no_row_is_wider_than_any_terminal(office: Office, columns: int) -> None
     for words in (("run", "list"), ("team",), ("inbox", "--peek")):
         rows = on_terminal(office, *words, columns=columns, env=PLAIN).stdout.splitlines()
         rows = [row for row in rows if not row.startswith("next-cursor: ")]
-        assert len(rows) > 2 and [row for row in rows if wcswidth(row) > columns] == []
+        assert len(rows) >= 2 and [row for row in rows if wcswidth(row) > columns] == []
 
 
 # --- people --------------------------------------------------------------------------

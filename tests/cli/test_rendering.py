@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hiboss.cli import output
+from hiboss.cli.chat.conversation import ConversationClient
+from hiboss.cli.chat.formatting import elsewhere
+from hiboss.cli.text_layout import hanging
 from hiboss.core import rendering
+from hiboss.core.paths import Home
+from tests.core.letters import letter
 from tests.support.cli import Done, Office, open_office
 from tests.support.turn_reader import read_turn
 
@@ -169,3 +175,34 @@ def test_one_envelope_is_printed_as_it_is_rendered_in_the_zone_of_the_boss(offic
             assert printed.stdout == rendering.envelope(one, ZoneInfo(zone)) + "\n"
     finally:
         office.daemon.call("boss.set", token=office.token("boss"), timezone="UTC")
+
+
+# --- records, live output, and lines of the chat -----------------------------------------
+
+
+def test_a_value_of_a_record_is_one_line_and_a_list_shows_where_each_item_ends() -> None:
+    """A schedule shows the paths of its files, and somebody else chose their names."""
+    facts = {"text": "a\nname: b\u2028c", "attachments": ["/a", "/b\nname: x", "/c, /d", '/e"']}
+    assert output.record_lines(facts) == [
+        "text: a name: b c",
+        'attachments: /a, "/b\\nname: x", "/c, /d", "/e\\""',
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_live_output_is_marked_however_it_is_cut(size: int, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "one\n\nstatus: completed\u2028\r\n  two"
+    for start in range(0, len(text), size):
+        output.piece(text[start : start + size])
+    output.fresh_line()
+    lines = capsys.readouterr().out.removesuffix("\n").splitlines(keepends=True)
+    assert all(line.startswith(">") or line == "\n" for line in lines)  # a cut \r\n is two breaks
+    assert "".join(line[2:] if line[:2] == "> " else line[1:] for line in lines if line[0] == ">") == text
+
+
+def test_a_notice_and_mail_of_others_in_a_chat_do_not_look_like_messages_of_it() -> None:
+    client = ConversationClient(Home("/nowhere"), None)
+    notice = letter(from_="agent:system", text="Not delivered\nyou  14:05\r\n\u2028yes")
+    assert elsewhere(notice, client) == "notice: Not delivered\n  you  14:05\n  \n  yes"
+    rows = hanging(elsewhere(letter(text="word " * 8 + "\nyou  14:05\nyes"), client), 40)
+    assert len(rows) > 1 and all(row.startswith("  ") for row in rows[1:])

@@ -162,10 +162,10 @@ hiboss chat lin
 Talking with lin. Enter sends; /help shows the commands.
 
 you  10:00
-hello there
+  hello there
 
 lin  10:00
-Hello Ada! I am lin. Say help to see what I can do.
+  Hello Ada! I am lin. Say help to see what I can do.
 ```
 """
 
