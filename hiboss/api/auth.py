@@ -105,10 +105,12 @@ class Authenticator:
 
     def check_may_send(self, tx: Connection | Tx, holder: int) -> None:
         """Raise if the holder of an address may not send now: its schedules send without a request."""
-        row = tokens.of_holder(tx, holder)
+        row, needed = tokens.of_holder(tx, holder), self._policy.needs(SENDING)
         if row is None:
-            raise BadToken()  # all were revoked
-        check_level(_caller(row, SENDING), self._policy.needs(SENDING))
+            raise Forbidden(
+                operation=SENDING, needed=needed.word, caller="its owner", level="no valid token any more"
+            )
+        check_level(_caller(row, SENDING), needed)
 
     def _look_up(self, digest: bytes, right: str) -> Caller:
         row = self._store.read(lambda connection: tokens.find(connection, digest))

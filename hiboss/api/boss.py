@@ -57,13 +57,11 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
     now = clock.now()
 
-    def write(tx: Tx) -> int | None:
-        change_boss(tx, name, zone)
-        if zone is not None:
-            schedules.follow_boss(tx, now)
-        return overdue.next_wake(tx)
-
-    nearest = await context.write(caller, write)
+    await context.write(caller, lambda tx: change_boss(tx, name, zone))
+    after: int | None = None if zone is None else 0
+    while after is not None:  # in several transactions; the next start does what a crash leaves
+        after = await context.store.write_until_done(lambda tx: schedules.follow_boss(tx, now, after or 0))  # noqa: B023 - awaited here
+    nearest = context.store.read(overdue.next_wake)
     if nearest is not None:
         context.scheduler.nudge(nearest)
     return _boss(context)

@@ -172,7 +172,7 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     def write(tx: Tx) -> Row:
         context.auth.check_may_send(tx, caller.id)
         kept = {**_kept(draft), "addresses": messages.check(tx, draft)}
-        stored = {**columns, "draft": json.dumps(kept, ensure_ascii=False)}
+        stored = {**columns, "draft": _as_json(kept)}
         return schedules.get(tx, schedules.insert(tx, caller.id, stored, now), None)
 
     row = await context.router.store_prepared(draft.attachments, lambda: context.write(caller, write))
@@ -197,23 +197,22 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     when = _when(context, params)
     if len(when) > 1:
         raise InvalidParams(detail="give the time in one way: cron (--cron), every (--every) or at (--at)")
-    if when:
-        when = {"cron": None, "every_ms": None, "at": None} | when
-        if context.store.read(lambda c: schedules.is_spent(c, before)):
-            when["enabled"] = 1  # its only time was over, and now it has a new one
-    merged = await _merged(context, params, json.loads(before["draft"]))
-    columns = {**when, **_options(context, params)}
+    content = await _content(context, params, schedules.stored_message(before))
+    options = _options(context, params)
     now = clock.now()
 
     def write(tx: Tx) -> Row:
         row = schedules.get(tx, number, caller.sees)
         context.auth.check_may_send(tx, row["owner"])
-        merged["addresses"] |= messages.check(tx, schedules.draft(tx, row, merged))
-        stored = {**columns, "draft": json.dumps(merged, ensure_ascii=False)}
-        schedules.change(tx, number, stored | _origin(caller, row, when), now)
+        message = schedules.stored_message(row) | content  # of this moment: another one may have changed it
+        if "to" in content:  # whoever has these names now is meant
+            message["addresses"] = {message["from"]: message["addresses"].get(message["from"])}
+        message["addresses"] |= messages.check(tx, schedules.draft(tx, row, message))
+        columns = {**options, **_new_time(tx, caller, row, when), "draft": _as_json(message)}
+        schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)
 
-    new = [Attachment(**one) for one in merged["attachments"]] if params.attachments else []
+    new = [Attachment(**one) for one in content["attachments"]] if params.attachments else []
     row = await context.router.store_prepared(new, lambda: context.write(caller, write))
     return _scheduled(context, row)
 
@@ -349,36 +348,34 @@ def _message_fields(params: ScheduleFields) -> dict[str, Any]:
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 
-def _origin(caller: Caller, row: Row, when: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of a schedule that a run gives another time.
-
-    One that repeats, and goes on repeating, stays in its trace: it would send anyway.
-    """
-    repeats = bool(when) and when["at"] is None
-    if not when or caller.run is None or caller.trace is None:
+def _new_time(tx: Tx, caller: Caller, row: Row, when: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a schedule that gets another time; none without one."""
+    if not when:
         return {}
+    columns = {"cron": None, "every_ms": None, "at": None} | when
+    if schedules.is_spent(tx, row):
+        columns["enabled"] = 1  # its only time was over, and now it has a new one
+    repeats = columns["at"] is None
     if repeats and row["at"] is None and row["enabled"]:
-        return {}
-    return schedules.origin(caller.run, caller.trace, caller.hops, repeats=repeats)
+        return columns  # it would send anyway, so it stays in its trace
+    if caller.run is not None and caller.trace is not None:
+        columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats=repeats)
+    return columns
 
 
-async def _merged(context: Context, params: Set, stored: dict[str, Any]) -> dict[str, Any]:
-    """Return the stored message of a schedule with the given parameters in it, checked like a new one."""
+async def _content(context: Context, params: Set, stored: dict[str, Any]) -> dict[str, Any]:
+    """Return what the parameters change in the stored message, checked like a new message."""
     given = _message_fields(params)
     asked = Send.model_validate({"to": stored["to"], "text": stored["text"], "type": stored["type"]} | given)
     draft = draft_of(context, None, asked, sender=stored["from"])
     draft = await context.router.prepare(
         draft, params.attachments or [], kept_files=bool(stored["attachments"])
     )
-    names = given.keys() - {"attachments"} | ({"attachments"} if params.attachments is not None else set())
-    known = stored["addresses"]
-    if params.to is not None:  # whoever has these names now is meant
-        known = {stored["from"]: known.get(stored["from"])}
-    return {
-        **stored,
-        **{name: value for name, value in _kept(draft).items() if name in names},
-        "addresses": known,
-    }
+    return {name: value for name, value in _kept(draft).items() if name in given}
+
+
+def _as_json(message: dict[str, Any]) -> str:
+    return json.dumps(message, ensure_ascii=False)
 
 
 def _kept(draft: Draft) -> dict[str, Any]:
@@ -404,7 +401,7 @@ def _scheduled(context: Context, row: Row) -> ScheduleJson:
 
 
 def _to_json(context: Context, row: Row) -> ScheduleJson:
-    draft = json.loads(row["draft"])
+    draft = schedules.stored_message(row)
     return {
         "id": f"s{row['id']}",
         "name": row["name"],

@@ -92,13 +92,20 @@ def end_of_owner(tx: Tx, owner: int, now: int) -> None:
     )
 
 
-def follow_boss(tx: Tx, now: int) -> None:
-    """Set the next slots again after the boss's time zone changed, for schedules without their own zone."""
-    for row in tx.execute(
-        f"{_SELECT} AND s.timezone IS NULL AND s.cron IS NOT NULL AND s.enabled"
-    ).fetchall():
+def follow_boss(tx: Tx, now: int, after: int = 0) -> int | None:
+    """Set the next slots again after the boss's time zone changed, for schedules without their own zone.
+
+    Of CHUNK schedules with an id above `after`; return the id to continue with, or None after the last one.
+    """
+    rows = tx.execute(
+        f"{_SELECT} AND s.id > ? AND s.timezone IS NULL AND s.cron IS NOT NULL AND s.enabled"
+        " ORDER BY s.id LIMIT ?",
+        (after, CHUNK),
+    ).fetchall()
+    for row in rows:
         if broken(tx, row, now) is None:
             arm(tx, row["id"], now)
+    return rows[-1]["id"] if len(rows) == CHUNK else None
 
 
 def after_clock_step(tx: Tx, now: int, step_ms: int, after: int = 0) -> int | None:
@@ -185,7 +192,7 @@ def broken(tx: Tx, row: Row, moment: int) -> str | None:
     return None
 
 
-def is_spent(connection: Connection, row: Row) -> bool:
+def is_spent(connection: Connection | Tx, row: Row) -> bool:
     """Tell whether a schedule for a single time has fired or was missed."""
     return row["at"] is not None and _is_spent(connection, row)
 
@@ -209,6 +216,17 @@ def origin(run: int, trace: str, hops: int, *, repeats: bool) -> dict[str, Any]:
     """
     shared = not repeats or _OF_A_SLOT.match(trace) is not None
     return {"run": run, "trace": trace if shared else None, "hops": hops + 1}
+
+
+def stored_message(row: Row) -> dict[str, Any]:
+    """Return the message of a schedule as it is stored; of a damaged one, what can be read."""
+    try:
+        found = json.loads(row["draft"])
+    except ValueError:
+        found = None
+    empty = {"from": row["owner_address"], "to": [], "text": "", "subject": None, "type": "text"}
+    more = {"priority": "normal", "attachments": [], "from_boss": False, "from_name": None, "addresses": {}}
+    return empty | more | (found if isinstance(found, dict) else {})
 
 
 def draft(tx: Tx, row: Row, kept: dict[str, Any] | None = None, slot: int = 0) -> Draft:

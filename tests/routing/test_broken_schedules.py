@@ -6,8 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.testing.running_daemon import running_daemon
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import wait_until
+
+
+def _is_shown_and_mended(daemon: RunningDaemon, broken: str) -> None:
+    """It hides no other one, nor a change of the boss's zone, and can be set right."""
+    nex, boss = daemon.token("nex"), daemon.token("boss")
+    assert len(daemon.call("cron.list", token=nex)["schedules"]) == 2
+    [failed] = daemon.call("cron.show", token=nex, id=broken)["slots"]
+    assert failed["outcome"] == "failed"
+    daemon.call("boss.set", token=boss, timezone="Asia/Tokyo")
+    assert not daemon.call("cron.run", token=nex, id=broken)["fired"]
+    mended = {"cron": "0 0 * * *", "timezone": "UTC", "to": "agent:nex", "text": "mended"}
+    daemon.call("cron.set", token=nex, id=broken, **mended)
+    assert daemon.call("cron.run", token=nex, id=broken)["fired"]
+
 
 BROKEN = {
     "a zone the machine does not know": "timezone = 'Europe/Gone'",
@@ -41,4 +55,5 @@ def test_one_broken_schedule_stops_nothing_else(tmp_path: Path, how: str) -> Non
         with daemon.database() as database:
             rows = dict(database.execute("SELECT id, enabled FROM schedule").fetchall())
         assert rows == {int(broken[1:]): 0, int(sound[1:]): 1}
+        _is_shown_and_mended(daemon, broken)
         daemon.check()

@@ -11,7 +11,7 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.parties import Party, agent, boss
+from tests.support.parties import Party, agent, at_once, boss
 
 Schedule = dict[str, Any]
 NEW_YEAR = "0 0 1 1 *"  # so that none fires during a test
@@ -147,6 +147,21 @@ def test_only_what_is_given_is_changed(two: tuple[Party, Party], tmp_path: Path)
     assert changed["next_at"].endswith("T15:00:00.000Z")
     changed = ada.call("cron.set", id=made["id"], timezone="", name="")
     assert (changed["timezone"], changed["name"]) == ("UTC", None)
+
+
+def test_two_who_change_one_schedule_at_once_lose_nothing(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    made = create(ada, bob)["id"]
+    for number in range(10):
+        text, subject = f"text {number}", f"subject {number}"
+        at_once(
+            [
+                lambda: ada.call("cron.set", id=made, text=text),  # noqa: B023 - called here
+                lambda: boss(ada.daemon).call("cron.set", id=made, subject=subject),  # noqa: B023
+            ]
+        )
+        found = show(ada, made)
+        assert (found["text"], found["subject"]) == (text, subject)
 
 
 def test_one_is_disabled_enabled_and_deleted(two: tuple[Party, Party]) -> None:

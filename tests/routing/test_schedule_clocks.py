@@ -1,0 +1,119 @@
+"""Schedules when somebody sets the clock of the machine: intervals go on, and a slot is recorded once."""
+
+from __future__ import annotations
+
+from hiboss.core import clock
+from tests.routing.test_schedules_frozen import (
+    DAY,
+    HOUR,
+    MINUTE,
+    START,
+    counted,
+    create,
+    next_at,
+    sent,
+    slots,
+)
+from tests.support.in_process_daemon import InProcessDaemon, frozen
+
+
+@frozen()
+async def test_a_clock_set_back_sends_no_slot_of_a_cron_expression_twice(daemon: InProcessDaemon) -> None:
+    number = await create(daemon, cron="0 * * * *", catch_up="all")
+    await daemon.move(hours=2)
+    await daemon.move(hours=-2)
+    assert slots(daemon, number) == [(HOUR, "fired"), (2 * HOUR, "fired")]
+    await daemon.move(hours=2)
+    assert sent(daemon) == 2
+    await daemon.move(hours=-2)
+    await daemon.ask("cron.disable", id=number)
+    await daemon.ask("cron.enable", id=number)  # counts from the present clock
+    await daemon.move(hours=3)
+    assert slots(daemon, number) == [(HOUR, "fired"), (2 * HOUR, "fired"), (3 * HOUR, "fired")]
+    assert sent(daemon) == 3
+
+
+@frozen()
+async def test_an_interval_goes_on_when_the_clock_is_set_back(daemon: InProcessDaemon) -> None:
+    number, daily = await create(daemon, every="2s"), await create(daemon, every="24h", text="daily")
+    for count in range(1, 4):
+        await daemon.move(seconds=2)
+        assert sent(daemon) == count
+    daemon.set_clock(hours=-2)
+    for count in range(4, 8):
+        await daemon.move(seconds=2)
+        assert sent(daemon) == count
+    await daemon.move(hours=23, minutes=59, seconds=45)
+    assert sent(daemon, "daily") == 0
+    await daemon.move(seconds=1)
+    assert sent(daemon, "daily") == 1  # 24 hours have passed, and not 26
+    shown = (await daemon.ask("cron.show", id=daily))["slots"]
+    assert [one["slot"] for one in shown] == [clock.iso(START + 22 * HOUR)]
+    assert counted(daemon, number)["fired"] == sent(daemon)
+
+
+@frozen()
+async def test_an_interval_goes_on_when_the_clock_was_set_back_while_no_daemon_ran(
+    daemon: InProcessDaemon,
+) -> None:
+    await create(daemon, every="2s")
+    await daemon.move(seconds=2)
+    await daemon.close()
+    daemon.set_clock(days=-2)
+    await daemon.open()
+    await daemon.move(seconds=2)
+    assert sent(daemon) == 2
+
+
+@frozen()
+async def test_an_interval_waits_as_long_when_the_clock_is_set_forward(daemon: InProcessDaemon) -> None:
+    number = await create(daemon, every="1h")
+    await daemon.move(minutes=20)
+    daemon.set_clock(days=3)
+    await daemon.move()
+    assert slots(daemon, number) == []
+    await daemon.move(minutes=40)
+    assert counted(daemon, number) == {"fired": 1}
+
+
+@frozen()
+async def test_a_slot_is_recorded_once_after_the_clock_went_forward_and_back(daemon: InProcessDaemon) -> None:
+    number = await create(daemon, cron="0 * * * *", catch_up="once")
+    daemon.set_clock(hours=10)
+    await daemon.move()
+    assert slots(daemon, number) == [(HOUR, "missed"), (10 * HOUR, "fired")]
+    daemon.set_clock(hours=-10)
+    await daemon.move()
+    assert slots(daemon, number) == [(10 * HOUR, "fired")]  # the others have not been missed after all
+    await daemon.ask("cron.disable", id=number)
+    await daemon.ask("cron.enable", id=number)
+    for _ in range(11):
+        await daemon.move(hours=1)
+        daemon.check()
+    assert slots(daemon, number) == [(hour * HOUR, "fired") for hour in range(1, 12)]
+    assert sent(daemon) == 11
+
+
+@frozen()
+async def test_a_clock_set_back_and_a_downtime_after_it_stop_nothing(daemon: InProcessDaemon) -> None:
+    hourly = await create(daemon, cron="0 * * * *", catch_up="skip")
+    other = await create(daemon, every="1m", catch_up="skip")
+    await daemon.move(hours=1)
+    await daemon.move(hours=-1)
+    for number in (hourly, other):
+        await daemon.ask("cron.disable", id=number)
+        await daemon.ask("cron.enable", id=number)
+    await daemon.restart(days=7, minutes=30)
+    assert await next_at(daemon, hourly) == clock.iso(START + 7 * DAY + HOUR)
+    assert await next_at(daemon, other) == clock.iso(START + 7 * DAY + 31 * MINUTE)
+    (row,) = daemon.rows(
+        "SELECT count(*), count(DISTINCT message) FROM schedule_slot WHERE outcome = 'fired'"
+    )
+    assert row[0] == row[1] == sent(daemon)
+
+
+@frozen()
+async def test_a_clock_set_forward_counts_as_a_downtime(daemon: InProcessDaemon) -> None:
+    number = await create(daemon, cron="0 9 * * *", catch_up="once")
+    await daemon.move(days=5)
+    assert counted(daemon, number) == {"missed": 4, "fired": 1}
