@@ -108,7 +108,7 @@ class Home:
         try:
             with open(probe, "w"):
                 pass
-            os.unlink(probe)
+            _unlink(probe)  # another start may have removed it
         except OSError as error:
             raise unusable(error, self.path) from error
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,15 @@ def test_setting_up_an_unusable_home_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(Answered) as refused:
         call_once(Home(str(tmp_path / "file" / "home")), "setup.execute", {})
     assert refused.value.stable_code == "home_unusable"
+
+
+def test_a_home_checked_by_many_at_once_is_usable_for_all(tmp_path: Path) -> None:
+    """Each start checks it before one of them gets the lock."""
+    home = Home(str(tmp_path / "home"))
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(home.create) for _ in range(400)]:
+            done.result()
+    assert ".writable" not in os.listdir(home.path)
 
 
 # --- profiles --------------------------------------------------------------------------------
