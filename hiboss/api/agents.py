@@ -246,7 +246,7 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
         context.home.forget_secret(secret)
     context.auth.forget()
     context.home.forget_profile(name)
-    await context.delivery.follow_bindings()
+    await context.delivery.endings.follow()
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
 

@@ -112,7 +112,7 @@ async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResu
         return bindings.remove(tx, params.adapter_type, account, row["id"], now)
 
     number, ended = await context.write(caller, write)
-    failed = await context.delivery.end_binding(number) if ended else 0
+    failed = await context.delivery.endings.end(number) if ended else 0
     return {"binding": f"b{number}", "ended": ended, "failed_envelopes": failed}
 
 

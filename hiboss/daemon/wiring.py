@@ -109,4 +109,4 @@ class Wiring:
 
     async def _heartbeat(self) -> None:
         await self.presence.flush()
-        await self.delivery.follow_bindings()
+        await self.delivery.endings.follow()

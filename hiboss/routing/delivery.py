@@ -32,6 +32,7 @@ from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.lane_failures import Later, Scope
 from ..store.store import Store
+from .binding_endings import BindingEndings
 
 log = logging.getLogger(__name__)
 LONGEST_ID = 500  # characters of a platform's message id
@@ -74,7 +75,7 @@ class Delivery:
         self._queue: WorkQueue[Lane] = WorkQueue(
             lambda: settings.parallel_lanes, self._serve, group=lambda lane: lane.binding
         )
-        self._endings: set[asyncio.Task[int]] = set()  # of removed bindings
+        self.endings = BindingEndings(store, supervisor)
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
 
     async def start(self) -> None:
@@ -85,8 +86,7 @@ class Delivery:
             log.warning(
                 "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
             )
-        for binding in self._store.read(bindings.ending):
-            await self._fail_waiting(binding)
+        await self.endings.finish()
 
     async def resume(self, binding: int) -> None:
         """Wake all lanes of a binding. Called when its adapter runs, for the first time or again.
@@ -112,41 +112,9 @@ class Delivery:
             if not self._supervisor.is_starting(lane.binding):  # `resume` wakes them when it runs
                 self._queue.wake(lane, eager=eager)
 
-    async def end_binding(self, binding: int) -> int:
-        """Stop the adapter of a removed binding, and fail what waits for it; return how many failed.
-
-        It is done to the end, also when the caller is cancelled.
-        """
-        task = asyncio.create_task(self._end_binding(binding))
-        self._endings.add(task)
-        task.add_done_callback(self._endings.discard)
-        return await asyncio.shield(task)
-
-    async def _end_binding(self, binding: int) -> int:
-        await self._supervisor.remove(binding)
-        return await self._fail_waiting(binding)
-
-    async def _fail_waiting(self, binding: int) -> int:
-        """Fail what waits for a removed binding, in slices: other writes go between them."""
-        now, failed = clock.now(), 0
-        while some := await self._store.write_until_done(lambda tx: bindings.fail_waiting(tx, binding, now)):
-            failed += some
-        return failed
-
-    async def follow_bindings(self) -> None:
-        """Run the adapters of exactly the bindings of the store.
-
-        Also at each heartbeat: the caller of a change may be gone in the middle of it.
-        """
-        rows, ending = self._store.read(lambda c: (bindings.list_all(c), bindings.ending(c)))
-        for row in rows:
-            self._supervisor.add(row)
-        ended = self._supervisor.slots.keys() - {row["id"] for row in rows} | {*ending}
-        await asyncio.gather(*[self.end_binding(binding) for binding in ended])
-
     async def close(self) -> None:
         """Let deliveries finish for a limited time. The others are redelivered after the next start."""
-        tasks = [*self._queue.close(), *self._endings]
+        tasks = [*self._queue.close(), *self.endings.tasks]
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         await bounded_calls.end(tasks, "A delivery", STOP_SECONDS)

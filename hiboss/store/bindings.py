@@ -71,7 +71,7 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
     if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
         return int(row["id"]), False
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
-    # Its account is paused until nothing waits for it: so nothing more is claimed, and a restart goes on here.
+    # Its account is paused until nothing waits for it: nothing more is claimed, and a restart goes on.
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))
     return int(row["id"]), True

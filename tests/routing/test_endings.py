@@ -147,7 +147,7 @@ async def test_nothing_more_is_posted_for_a_place_from_the_moment_it_was_unbound
         return lanes.claim(tx, lane, now(), store.boot, eager=True)
 
     assert await store.write(unbind_and_claim) is None
-    await daemon.daemon.wiring.delivery.follow_bindings()  # as at a heartbeat, for one who is gone
+    await daemon.daemon.wiring.delivery.endings.follow()  # as at a heartbeat, for one who is gone
     assert pending(daemon) == 0
     assert daemon.daemon.wiring.supervisor.slots == {}
     assert daemon.rows("SELECT 1 FROM lane") == []
