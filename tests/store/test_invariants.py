@@ -19,6 +19,7 @@ from tests.support.daemons import started, wait_until
 # and 6 (nex to a folder whose lane is paused: e7). Schedule 1 has sent message 7 (nex to nex: e8), 2 is disabled.
 # Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
 HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot')"
+MISSED = "INSERT INTO schedule_slot (schedule, slot, last_slot, number, outcome, at)"
 BREAKS: dict[str, list[str]] = {
     "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -80,9 +81,13 @@ BREAKS: dict[str, list[str]] = {
         "INSERT INTO lane (binding, state) VALUES (1, 'trying')",
         "UPDATE lane SET state = 'trying' WHERE binding = 1",
     ],
-    "an account is paused only when it is no longer bound": ["INSERT INTO lane (binding, state) VALUES (1, 'paused')"],
+    "an account is paused only when it is no longer bound": [
+        "INSERT INTO lane (binding, state) VALUES (1, 'paused')"
+    ],
     "what is partly posted belongs to its lane": ["UPDATE lane SET partly_posted = 1 WHERE binding = 1"],
-    "no account that is no longer bound has a lane, unless its mail is being failed": ["UPDATE binding SET removed_at = 5"],
+    "no account that is no longer bound has a lane, unless its mail is being failed": [
+        "UPDATE binding SET removed_at = 5"
+    ],
     "no envelope is pending for an account that is no longer bound, unless its mail is being failed": [
         "UPDATE binding SET removed_at = 5"
     ],
@@ -95,9 +100,15 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE schedule_slot SET message = NULL",
         "UPDATE schedule_slot SET outcome = 'skipped'",
     ],
+    "the slots of a schedule are recorded once": [
+        f"{MISSED} SELECT schedule, slot - 1, slot + 1, 3, 'missed', at FROM schedule_slot",
+        f"{MISSED} SELECT schedule, slot - 1, slot, 2, 'missed', at FROM schedule_slot",
+        f"{MISSED} SELECT schedule, slot - 2, slot - 1, 1, 'missed', at FROM schedule_slot",
+        f"{MISSED} SELECT schedule, slot - 1, slot - 2, 2, 'missed', at FROM schedule_slot",
+    ],
     "every message of a schedule belongs to one slot": [
-        "INSERT INTO schedule_slot SELECT schedule, slot + 1, last_slot + 1, number, outcome, reason, message, at"
-        " FROM schedule_slot",
+        "INSERT INTO schedule_slot SELECT schedule, era, slot + 1, last_slot + 1, number, outcome, reason, message,"
+        " at FROM schedule_slot",
     ],
     "all status, priority, box and wait codes are known": [
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
