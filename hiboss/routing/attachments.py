@@ -116,7 +116,7 @@ class Media:
         """Copy one file into media/ and return it as an attachment."""
         check_text(path, "attachment path")
         if len(os.fsencode(path)) > _PATH_BYTES:
-            raise AttachmentUnreadable(path=f"{path[:100]}…", why="the path is too long")
+            raise AttachmentUnreadable(path=_shown(path), why="the path is too long")
         if not os.path.isabs(path):
             raise AttachmentUnreadable(path=path, why="over the socket a path must be absolute")
         if os.path.basename(path) in ("", ".", ".."):
@@ -136,13 +136,13 @@ class Media:
             real = os.path.realpath(path) if follow_links else os.path.normpath(path)
             return self._guard.open_file(real, self._settings.forbidden_paths)
         except FileNotFoundError:
-            raise AttachmentMissing(path=path) from None
+            raise AttachmentMissing(path=_shown(path)) from None
         except HomeFile:
-            raise AttachmentForbidden(path=path, media=self._home.media) from None
+            raise AttachmentForbidden(path=_shown(path), media=self._home.media) from None
         except PrivateFile as error:
-            raise AttachmentPrivate(path=path, place=error.place) from None
+            raise AttachmentPrivate(path=_shown(path), place=error.place) from None
         except OSError as error:
-            raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
+            raise AttachmentUnreadable(path=_shown(path), why=error.strerror or str(error)) from error
 
     def _check_media(self) -> None:
         """Refuse a media/ that is a link to another place of the home; a link to another disk is fine."""
@@ -218,6 +218,11 @@ def _delete(path: str) -> None:
         pass
     except OSError as error:
         log.warning("%s could not be deleted: %s", path, error.strerror, extra={"action": "attach"})
+
+
+def _shown(path: str) -> str:
+    """Return a path as an error shows it."""
+    return path if len(path) <= 500 else f"{path[:100]}…"
 
 
 def _refuse_larger(path: str, size: int, limit: int) -> None:
