@@ -142,7 +142,7 @@ def test_no_more_is_claimed_than_is_shown(two: tuple[Party, Party]) -> None:
         found += [one["id"] for one in claimed]
         with bob.daemon.database() as database:
             leased = database.execute(
-                "SELECT count(*) FROM envelope WHERE waits = 2 AND claimed_by = (SELECT id FROM address WHERE name = ?)",
+                "SELECT count(*) FROM envelope WHERE waits = 2 AND recipient = (SELECT id FROM address WHERE name = ?)",
                 (bob.name,),
             ).fetchone()[0]
         assert leased == len(found)
@@ -161,7 +161,7 @@ def test_of_more_than_one_answer_can_show_nothing_is_marked_as_read(two: tuple[P
 
 
 def test_of_what_others_have_not_even_the_size_is_told(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+    _, bob = two
     (eve,) = agents(bob.daemon, 1)
     numbers = [number for page in bob.walk() for number in page]
     assert eve.refusal("envelope.read", ids=numbers) == "not_found"
