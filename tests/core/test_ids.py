@@ -20,6 +20,7 @@ def test_every_kind_has_a_letter_of_its_own() -> None:
         "s": "schedule",
         "q": "ask",
         "b": "binding",
+        "k": "claim",
     }
     assert len(ids.LETTERS) == len(ids.KINDS)
 
