@@ -21,7 +21,9 @@ SLICE = "55s"  # how long one request of a tail waits
 def list_(
     agent: Annotated[Text, flag("--agent", "NAME", "Only runs of this agent.")] = None,
     status: Annotated[STATUS | None, flag("--status", None, "Only runs with this status.")] = None,
-    trace: Annotated[Text, flag("--trace", "ID", "Only runs of this trace, like m57.")] = None,
+    trace: Annotated[
+        Text, flag("--trace", "ID", "Only runs of this trace, like m57, or of a name you gave it.")
+    ] = None,
     number: Number = None,
     after: After = None,
     token: Token = None,
