@@ -105,6 +105,11 @@ class Dispatcher:
         operation = REGISTRY.get(method)
         return operation is not None and operation.waits
 
+    def may_run_together(self, method: str) -> bool:
+        """Tell whether calls of an operation in a row of a batch may run at the same time."""
+        operation = REGISTRY.get(method)
+        return operation is not None and operation.together
+
     def check_token(self, token: Any) -> None:
         """Raise if a token is not valid."""
         self._context.auth.authenticate(_text(token), "")

@@ -69,6 +69,7 @@ class Operation:
     summary: str
     fixed: bool  # no policy can change its level
     waits: bool  # it may take long; later requests of the connection are answered before it
+    together: bool  # in a batch several in a row run at the same time, so that one COMMIT is for all
     offline: bool  # the owner of the home may call it while no daemon runs
     changes: str | None  # it changes the agent or person that its parameter `name` names
     reads: bool  # its handler is a plain function
@@ -92,6 +93,7 @@ def operation(
     fixed: bool = False,
     offline: bool = False,
     waits: bool = False,
+    together: bool = False,
     changes: Literal["agent", "user"] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Declare an operation. The handler's docstring is its summary in the reference.
@@ -116,6 +118,7 @@ def operation(
             fixed=fixed or level is Level.OPEN,
             offline=offline,
             waits=waits,
+            together=together,
             changes=changes,
             reads=not iscoroutinefunction(handler),
             run=handler,

@@ -80,6 +80,7 @@ class Sent(TypedDict):
 @operation(
     "envelope.send",
     level=Level.STANDARD,
+    together=True,
     params=Send,
     result=Sent,
     errors=(

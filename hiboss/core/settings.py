@@ -74,7 +74,7 @@ class Settings:
         least=KIB,
     )
     answer_bytes: int = _setting(
-        "limits", 32 * MIB, "The size limit for one answer, and for the answers of a batch.", least=KIB
+        "limits", 16 * MIB, "The size limit for one answer, and for the answers of a batch.", least=KIB
     )
     count_exact_to: int = _setting(
         "limits", 1_000, "Totals are exact up to this number; larger ones are shown as 1000+.", most=1_000_000

@@ -14,6 +14,7 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
+from itertools import groupby
 from typing import Any, Protocol, cast
 
 from ..core.errors import (
@@ -40,6 +41,8 @@ class Dispatcher(Protocol):
     def check_token(self, token: Any) -> None: ...
 
     def may_wait(self, method: str) -> bool: ...
+
+    def may_run_together(self, method: str) -> bool: ...
 
 
 class _PendingAnswer:
@@ -236,15 +239,25 @@ class Connection(asyncio.Protocol):
         limit = self._settings.answer_bytes
         answers: list[bytes] = []
         size = 0
-        for call in batch.calls:
-            if size > limit and isinstance(call, codec.Request):
-                answer = codec.failure(call.id, BatchTooLarge(limit=limit))
+        for _, alike in groupby(enumerate(batch.calls), key=self._runs_with):
+            calls = [call for _, call in alike]
+            if size > limit:
+                found = [_not_run(call, limit) for call in calls]
+            elif len(calls) == 1:
+                found = [await self._run(calls[0], token)]
             else:
-                answer = await self._run(call, token)
-            if not _is_notification(call):
-                answers.append(answer)
-                size += len(answer)
+                found = await asyncio.gather(*(self._run(call, token) for call in calls))
+            kept = [one for one, call in zip(found, calls, strict=True) if not _is_notification(call)]
+            answers += kept
+            size += sum(map(len, kept))
+            await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
         return codec.batch(answers) if answers else b""
+
+    def _runs_with(self, numbered: tuple[int, codec.Request | codec.Malformed]) -> int:
+        """Return a key that is the same for calls in a row which run at the same time, like sends."""
+        number, call = numbered
+        together = isinstance(call, codec.Request) and self._dispatcher.may_run_together(call.method)
+        return -1 if together else number
 
     async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
         """Return the answer to one call."""
@@ -314,6 +327,12 @@ def _has_gone(peer: socket.socket) -> bool:
     poll = select.poll()
     poll.register(peer.fileno(), select.POLLHUP)
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+
+def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
+    """Return the answer to a call of a batch whose answers have reached the limit."""
+    error = call.error if isinstance(call, codec.Malformed) else BatchTooLarge(limit=limit)
+    return codec.failure(call.id, error)
 
 
 def _is_notification(call: codec.Request | codec.Malformed) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from hiboss.core.settings import DEFAULTS
+from hiboss.rpc.server import Server
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import code, daemon_with
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agents, boss
 
 PAGE, ANSWER = 32 * 1024, 128 * 1024
@@ -200,6 +204,35 @@ def test_the_requests_of_a_batch_run_one_after_another(daemon: RunningDaemon) ->
         batch.append(request("envelope.list", token=bob.token, count=True))
     (answers,) = daemon.exchange(batch, answers=1)
     assert [one["result"]["total"] for one in answers[1::2]] == list(range(1, 11))
+
+
+def test_sends_in_a_row_share_a_commit_and_keep_their_order(daemon: RunningDaemon) -> None:
+    ada, bob = agents(daemon, 2)
+    sends = [request("envelope.send", n, token=ada.token, to=bob.address, text=f"{n}") for n in range(100)]
+    count = request("envelope.list", "count", token=bob.token, count=True)
+    (answers,) = daemon.exchange([count, *sends[:50], count, *sends[50:], count], answers=1)
+    assert [one["result"]["total"] for one in answers if one["id"] == "count"] == [0, 50, 100]
+    assert [one["id"] for one in answers if one["id"] != "count"] == list(range(100))
+    texts = [one["text"] for one in bob.list(oldest_first=True, page_size=100)]
+    assert texts == [f"{n}" for n in range(100)]
+
+
+@frozen()
+async def test_others_have_their_turn_between_the_requests_of_a_batch(daemon: InProcessDaemon) -> None:
+    server = Server(daemon.daemon.dispatcher, DEFAULTS)
+    await server.listen(f"{daemon.home.path}/test.sock")
+    reader, writer = await asyncio.open_unix_connection(f"{daemon.home.path}/test.sock", limit=2**24)
+    try:
+        writer.write(json.dumps([request("daemon.ping", number) for number in range(100)]).encode() + b"\n")
+        answer = asyncio.ensure_future(reader.readline())
+        turns = 0
+        while not answer.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns >= 100 and len(json.loads(answer.result())) == 100
+    finally:
+        writer.close()
+        await server.close()
 
 
 def test_a_batch_of_lists_over_large_messages_has_a_bounded_answer(two: tuple[Party, Party]) -> None:
