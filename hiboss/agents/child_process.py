@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from . import process_control
 
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
-# One start at a time, for each event loop: a mark holds for everything the daemon starts at that moment.
-_starts: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,17 +55,18 @@ class Process:
         return self._child.pid
 
     async def _start(self) -> asyncio.subprocess.Process:
-        async with _starts.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
-            with process_control.marking(self._env.get(process_control.MARK)):
-                child = await asyncio.create_subprocess_exec(
-                    *self._arguments,
-                    cwd=self._cwd,
-                    env=self._env,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    start_new_session=True,
-                )
+        child = await _Marked(
+            asyncio.create_subprocess_exec(
+                *self._arguments,
+                cwd=self._cwd,
+                env=self._env,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            ),
+            self._env.get(process_control.MARK),
+        )
         self._since = int(process_control.started_at(child.pid) or 0)
         return child
 
@@ -131,6 +130,32 @@ class Process:
         while part := await stderr.read(READ_BYTES):
             on_output(b"")
             self._stderr = (self._stderr + part)[-2 * STDERR_BYTES :]
+
+
+class _Marked:
+    """Starts a process with a mark. The mark is on while the first step runs, until the first wait.
+
+    In that step asyncio forks. A mark that stayed on would also be given to what others start meanwhile.
+    """
+
+    def __init__(self, starting: Coroutine[Any, Any, asyncio.subprocess.Process], mark: str | None) -> None:
+        self._starting = starting
+        self._mark = mark
+
+    def __await__(self) -> Generator[Any, Any, asyncio.subprocess.Process]:
+        try:
+            with process_control.marking(self._mark):
+                waits_for = self._starting.send(None)
+            while True:
+                try:
+                    received = yield waits_for
+                except BaseException as error:  # noqa: BLE001 - passed on, whatever it is
+                    waits_for = self._starting.throw(error)
+                else:
+                    waits_for = self._starting.send(received)
+        except StopIteration as started:
+            child: asyncio.subprocess.Process = started.value
+            return child
 
 
 async def _shielded(ending: Awaitable[object]) -> None:

@@ -6,19 +6,16 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from hiboss.agents import child_process, process_control
-from hiboss.agents.child_process import Process, ProcessResult
-from hiboss.agents.process_control import MARK
-from tests.support.shell_agents import ESCAPES, SLEEP, STUBBORN, Program, has_ended
-
-SECONDS = 30.0  # a limit for what must end; not an assertion about speed
+from hiboss.agents.child_process import Process
+from tests.support.shell_agents import SLEEP, STUBBORN, Program
+from tests.support.started_programs import Hand, carriers, lines, tell, until
 
 
 @pytest.fixture(autouse=True)
@@ -39,56 +36,6 @@ def program(tmp_path: Path) -> Iterator[Program]:
     for pid in made.pids:  # of a test that failed
         process_control.signal_all(process_control.members(pid), signal.SIGKILL)
     process_control.signal_all(carriers(made), signal.SIGKILL)
-
-
-class Hand:
-    """A program that was started, and its output."""
-
-    def __init__(self, program: Program, given: bytes = b"a turn\n", room: int = 100_000) -> None:
-        env = {"PATH": os.environ["PATH"], MARK: f"mark of {program.directory}"}
-        self.program = program
-        self.process = Process([str(program.path)], str(program.directory), env, room)
-        self.heard: list[bytes] = []
-        self.pid = 0
-        self._given = given
-
-    async def begin(self) -> asyncio.Task[ProcessResult]:
-        self.pid = await self.process.start()
-        under_way = asyncio.create_task(self.process.run_to_end(self._given, self.heard.append))
-        await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
-        return under_way
-
-    async def ends(self) -> ProcessResult:
-        async with asyncio.timeout(SECONDS):
-            return await (await self.begin())
-
-    @property
-    def output(self) -> bytes:
-        return b"".join(self.heard)
-
-
-def carriers(program: Program) -> list[int]:
-    """Return the processes that carry the mark of a program."""
-    return process_control.marked(frozenset({f"mark of {program.directory}"}))
-
-
-def tell(story: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(2 * SECONDS):
-            await story
-
-    asyncio.run(bounded())
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-def lines(program: Program, name: str) -> list[str]:
-    file = program.directory / name
-    return file.read_text().splitlines() if file.exists() else []
 
 
 # --- starting ------------------------------------------------------------------------
@@ -280,71 +227,6 @@ def test_who_left_the_session_of_a_program_that_must_be_ended_ends_too(program: 
             under_way.cancel()
         await asyncio.wait([under_way])
         assert carriers(program) == []
-
-    tell(story())
-
-
-@pytest.mark.parametrize("how", ["cancelled", "flooding", "by itself"])
-def test_a_child_that_left_its_session_with_an_emptied_environment_ends_with_its_program(
-    program: Program, how: str
-) -> None:
-    async def story() -> None:
-        last = {"cancelled": SLEEP, "flooding": "exec yes flood", "by itself": "echo done"}[how]
-        program.does(f'{ESCAPES}while [ ! -e "$D/go" ]; do sleep 0.01; done\n{last}')
-        under_way = await Hand(program).begin()
-        await until(lambda: lines(program, "escaped"))
-        child = program.escaped
-        try:
-            assert os.getsid(child.pid) != program.pids[0] and MARK not in child.environ()
-            program.let_go()
-            if how == "cancelled":
-                under_way.cancel()
-            await asyncio.wait([under_way])
-            assert has_ended(child)
-        finally:
-            process_control.signal_all([child.pid], signal.SIGKILL)
-
-    tell(story())
-
-
-def test_who_left_the_session_of_a_program_that_ends_by_itself_ends_too(program: Program) -> None:
-    async def story() -> None:
-        program.does(f"setsid {SLEEP} >/dev/null 2>&1 &\nsleep 0.2\necho done")
-        assert (await Hand(program).ends()).status == 0
-        assert carriers(program) == []
-
-    tell(story())
-
-
-def test_who_left_the_session_and_takes_the_mark_off_may_stay(program: Program) -> None:
-    """The way to leave a server running on purpose."""
-
-    async def story() -> None:
-        program.does(
-            f'HIBOSS_RUN= setsid {SLEEP} >/dev/null 2>&1 &\necho $! > "$D/server"\nsleep 0.2\necho done'
-        )
-        assert (await Hand(program).ends()).status == 0
-        server = psutil.Process(int(lines(program, "server")[0]))
-        assert not has_ended(server)
-        server.kill()
-
-    tell(story())
-
-
-def test_programs_started_at_the_same_time_are_told_apart(program: Program, tmp_path: Path) -> None:
-    async def story() -> None:
-        others = [Program(tmp_path / f"other {number}") for number in range(6)]
-        for one in (program, *others):
-            one.does(f"{ESCAPES}{SLEEP}")
-        hands = [Hand(one) for one in (program, *others)]
-        runs = await asyncio.gather(*(hand.begin() for hand in hands))
-        await until(lambda: all(lines(hand.program, "escaped") for hand in hands))
-        children = [hand.program.escaped for hand in hands]
-        for run, child in zip(runs, children, strict=True):
-            assert not has_ended(child)
-            run.cancel()
-            await asyncio.wait([run])
-            assert has_ended(child)
 
     tell(story())
 

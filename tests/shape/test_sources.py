@@ -20,6 +20,7 @@ BROAD_EXCEPTS = {
     "hiboss/api/agents.py::_write_choice": "a secret that was not stored is forgotten; then it is raised again",
     "hiboss/agents/providers/command.py::Command.take_turn": "a program nobody noted is ended; then it is raised again",
     "hiboss/agents/runner.py::Runner._settle_somehow": "a defect in settling is logged, and the run ends all the same",
+    "hiboss/agents/child_process.py::_Marked.__await__": "a coroutine gets whatever is raised into it",
     "hiboss/agents/run_execution.py::Execution.run": "whatever a provider returns, its run has an outcome",
     "hiboss/core/work_queue.py::WorkQueue._finished": "what follows one work is logged, and the others go on",
     "hiboss/routing/scheduler.py::Scheduler._heartbeat": "a defect in one task is logged; the next heartbeat comes",
