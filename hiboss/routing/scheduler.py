@@ -152,23 +152,27 @@ class Scheduler:
     async def catch_up(self) -> None:
         """Wake everything that is overdue, then set the timer for what comes next."""
         await self._clock_watch.look()
-        await self._wake_all(overdue.next_row, overdue.wake)
-        # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same.
-        await self._wake_all(overdue.next_slot, lambda tx, now: overdue.fire(tx, now, self.may_send))
+        while True:
+            while await self._wake(overdue.next_row, overdue.wake):
+                pass
+            # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same. One
+            # slice at a time: nor do they wait for schedules that make up for a long downtime.
+            if not await self._wake(overdue.next_slot, lambda tx, now: overdue.fire(tx, now, self.may_send)):
+                break
         nearest = self._store.read(overdue.next_wake)
         if nearest is not None:
             self.nudge(nearest)  # unless an earlier row came in meanwhile
 
-    async def _wake_all(
+    async def _wake(
         self, nearest: Callable[[Connection], int | None], wake: Callable[[Tx, int], Woken]
-    ) -> None:
-        """Wake what is overdue, a chunk in each transaction, until nothing is."""
-        while True:
-            now = clock.now()
-            at = self._store.read(nearest)
-            if at is None or at > now:
-                return
-            crashpoint(ARRIVING)
-            woken = await self._store.write(lambda tx: wake(tx, now))  # noqa: B023 - awaited here
-            crashpoint(ARRIVED)
-            self._on_wake(woken)
+    ) -> bool:
+        """Wake a chunk of what is overdue, in one transaction; return whether anything was."""
+        now = clock.now()
+        at = self._store.read(nearest)
+        if at is None or at > now:
+            return False
+        crashpoint(ARRIVING)
+        woken = await self._store.write(lambda tx: wake(tx, now))
+        crashpoint(ARRIVED)
+        self._on_wake(woken)
+        return True

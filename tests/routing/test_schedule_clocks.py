@@ -117,3 +117,19 @@ async def test_a_clock_set_forward_counts_as_a_downtime(daemon: InProcessDaemon)
     number = await create(daemon, cron="0 9 * * *", catch_up="once")
     await daemon.move(days=5)
     assert counted(daemon, number) == {"missed": 4, "fired": 1}
+
+
+@frozen()
+async def test_deferred_mail_does_not_wait_for_the_catch_up_of_schedules(daemon: InProcessDaemon) -> None:
+    for _ in range(5):
+        await create(daemon, cron="* * * * *", timezone="Europe/Berlin")
+    [later] = await daemon.send(deliver_at=clock.iso(START + 7 * DAY + 1_000))
+    await daemon.close()
+    daemon.tick(days=7)
+    await daemon.open()
+    await daemon.until(lambda: daemon.rows("SELECT 1 FROM schedule_slot"))
+    daemon.tick(seconds=1)  # in the middle of it
+    await daemon.until(lambda: later in daemon.arrived())
+    assert daemon.rows("SELECT 1 FROM schedule WHERE next_at <= ?", START + 7 * DAY)
+    await daemon.settle()
+    assert {sum(counted(daemon, f"s{number}").values()) for number in range(1, 6)} == {7 * 1440}
