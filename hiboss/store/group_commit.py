@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 LINGER_SECONDS = 0.001
 
+
 class Tx:
     """What an operation works with: the connection in the group's transaction, and the writer's cache."""
 
