@@ -87,7 +87,7 @@ _STATEMENT_CODES = frozenset(
 
 
 def about_a_statement(error: sqlite3.Error) -> bool:
-    """Tell whether an error is about one statement, and so a defect of ours; all others are about the file."""
+    """Tell whether an error is about one statement, so a defect of ours; all others are about the file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _STATEMENT_CODES
 
 
