@@ -1,7 +1,9 @@
 """Named points in the code where a test can kill the daemon as `kill -9` does.
 
 `HIBOSS_CRASH_AT=store.after_commit:3` kills the process when it passes that point for the
-third time. Without the variable a crash point costs one comparison.
+third time. With `@/a/file` behind it, passes count from the moment that this file exists: a daemon
+passes some points at its start, and how often may change. Without the variable a crash point costs
+one comparison.
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ RUN_ANSWERED = "runner.answered"  # it has answered, nothing is settled yet
 RUN_SETTLED = "runner.settled"
 SETUP_PROFILES = "setup.profiles_written"
 
-_chosen, _, _count = os.environ.get("HIBOSS_CRASH_AT", "").partition(":")
+_where, _, _armed_by = os.environ.get("HIBOSS_CRASH_AT", "").partition("@")
+_chosen, _, _count = _where.partition(":")
 _passes_left = int(_count or 1)
 
 
 def crashpoint(name: str) -> None:
     """Kill this process if the test chose this point and it was passed often enough."""
-    if name != _chosen:
+    if name != _chosen or (_armed_by and not os.path.exists(_armed_by)):
         return
     global _passes_left
     _passes_left -= 1

@@ -93,14 +93,16 @@ CASES: list[Case] = [
 
 def test_whenever_the_daemon_dies_the_old_token_or_the_new_one_works(tmp_path: Path) -> None:
     daemon = RunningDaemon(set_up(tmp_path))
+    armed = tmp_path / "armed"
     last: tuple[Killed, Callable[[Killed], None]] | None = None
     try:
         for method, point, params, check in CASES:
-            # The first three groups written are the daemon's own at its start; looking writes nothing.
-            daemon.start(HIBOSS_CRASH_AT=f"{point}:4")
+            armed.unlink(missing_ok=True)
+            daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
             if last is not None:
                 killed, look = last
                 look(killed)
+            armed.touch()  # only now: a daemon writes at its start
             last = (Killed(daemon, method, point, **params), check)
         daemon.start()
         assert last is not None

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,14 @@ def test_the_process_lives_when_no_place_it_passes_is_armed(armed: str | None) -
     assert walk(armed) == (0, len(PASSES))
 
 
+def test_passes_count_from_the_moment_that_a_file_exists(tmp_path: Path) -> None:
+    armed = tmp_path / "armed"
+    assert walk(f"store.in_group@{armed}") == (0, len(PASSES))
+    armed.touch()
+    assert walk(f"store.in_group@{armed}") == (-signal.SIGKILL, 2)
+    assert walk(f"store.in_group:2@{armed}") == (-signal.SIGKILL, 5)
+
+
 def test_every_crash_point_has_a_name_of_its_own() -> None:
     names = [value for name, value in vars(module).items() if name.isupper()]
     assert sorted(names) == [
@@ -64,6 +73,8 @@ def test_every_crash_point_has_a_name_of_its_own() -> None:
         "delivery.settled",
         "folder.received",
         "folder.taken",
+        "media.copied",
+        "media.placed",
         "runner.answered",
         "runner.begun",
         "runner.settled",

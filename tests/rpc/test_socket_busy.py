@@ -16,6 +16,7 @@ from hiboss.core.settings import Settings
 from hiboss.store.connection import connect
 from hiboss.store.group_commit import Tx, Writer
 from tests.support.daemons import answers, ask, code, daemon_with, line, set_up, wait_until
+from tests.support.scripted_channels import written
 
 
 def test_a_connection_over_the_limit_is_told_busy_and_the_others_are_served(tmp_path: Path) -> None:
@@ -48,6 +49,7 @@ def test_a_request_refused_for_busy_hears_so_through_the_shipped_client(tmp_path
 def test_sends_over_the_writers_queue_are_answered_busy_and_store_nothing(tmp_path: Path) -> None:
     with daemon_with(tmp_path, writer_queue=20, lock_wait_seconds=60.0) as daemon:
         token = daemon.token("nex")
+        written(daemon)  # what the daemon writes at its start
         with daemon.database() as other, daemon.connect() as connection:
             other.execute("BEGIN IMMEDIATE")  # nothing can be written while this lasts
             connection.sendall(line("envelope.send", 0, token=token, to="agent:nex", text="0"))

@@ -231,7 +231,7 @@ def test_a_later_migration_may_rebuild_a_table_that_others_refer_to(
 def test_a_rebuilt_table_never_gives_out_an_id_again(
     home: Home, connection: Connection, rows_left: bool
 ) -> None:
-    insert = "INSERT INTO schedule (owner, draft, created_at) VALUES (2, '{}', 1) RETURNING id"
+    insert = "INSERT INTO schedule (owner, draft, created_at, begun_at) VALUES (2, '{}', 1, 1) RETURNING id"
     ids = [connection.execute(insert).fetchone()[0] for _ in range(3)]
     connection.execute("DELETE FROM schedule WHERE id > ?", (ids[0] if rows_left else 0,))
     migrate(connection, home, tomorrow(m0002_rebuild_schedule))
