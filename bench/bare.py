@@ -11,7 +11,7 @@ from time import perf_counter
 
 from hiboss.core import clock
 from hiboss.core.settings import DEFAULTS
-from hiboss.store import messages
+from hiboss.store import envelopes, messages
 from hiboss.store.connection import connect
 from hiboss.store.invariants import violations
 
@@ -65,7 +65,7 @@ class Bare:
                     *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now),
                 ),
             ).lastrowid
-            execute(messages._INSERT_ENVELOPE, (message, agent, None, 0, 2, seq, None, None, None))
+            execute(envelopes._INSERT, (message, agent, None, 0, 2, seq, None, None, None))
         self._seq += group
         execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (self._seq, conversation))
         execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._seq,))

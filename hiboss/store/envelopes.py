@@ -22,6 +22,12 @@ CLAIMED_AGAIN = "claimed again by another session: your claim has ended"
 CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
 
+_INSERT = """
+INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
 # --- coming in -----------------------------------------------------------------------
 
 
@@ -38,11 +44,7 @@ def insert(
     deferred = deliver_at is not None
     done = not deferred and _done_on_arrival(recipient.address.kind)
     cursor = tx.execute(
-        """
-        INSERT INTO envelope
-               (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
+        _INSERT,
         (
             message,
             recipient.id,
