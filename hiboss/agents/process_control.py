@@ -123,24 +123,32 @@ def _look(run: RunProcesses) -> tuple[list[int], bool]:
         elif stat.state == "Z" or int(stat.started) < run.since or pid == os.getpid():
             continue
         elif stat.session in run.sessions or (limits and _is_marked(pid, environment, limits)):
-            found.append(pid)
+            if _may_signal(pid):
+                found.append(pid)
     return found, missed
 
 
 def _is_marked(pid: int, environment: frozenset[bytes], limits: frozenset[int]) -> bool:
-    try:
-        with open(f"{PROC}/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
-        if not environment.isdisjoint(variables):
-            return True
-        with open(f"{PROC}/{pid}/limits") as limits_file:
-            lines = limits_file.read().splitlines()
-    except OSError:  # it has ended, or belongs to another user
-        return False
+    variables = _read(pid, "environ").split(
+        b"\0"
+    )  # a process may hide it, like ssh-agent, but not its limits
+    if not environment.isdisjoint(variables):
+        return True
     if f"{MARK}=".encode() in variables:
         return False
-    words = next((line.split()[3:4] for line in lines if line.startswith("Max file locks")), [])
+    lines = _read(pid, "limits").splitlines()
+    words = next((line.split()[3:4] for line in lines if line.startswith(b"Max file locks")), [])
     return bool(words) and words[0].isdigit() and int(words[0]) in limits
+
+
+def _may_signal(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # it runs as another user, as by sudo: waiting for its end would not end it
+        return False
+    except ProcessLookupError:  # it has just ended, but may have started others
+        pass
+    return True
 
 
 def _group(leader: int) -> list[int]:
@@ -217,10 +225,15 @@ def _processes() -> list[int]:
 
 
 def _stat(pid: int) -> _Stat | None:
+    # The name, in brackets, may be any bytes; only what follows it is text and can be split.
+    fields = _read(pid, "stat").rpartition(b")")[2].decode("ascii").split()
+    return _Stat(fields[0], int(fields[3]), fields[19]) if fields else None
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Return a file of a process; nothing if the process has ended, or hides the file from us."""
     try:
-        with open(f"{PROC}/{pid}/stat") as file:
-            # The name, in brackets, may contain anything; only what follows it can be split.
-            fields = file.read().rpartition(")")[2].split()
+        with open(f"{PROC}/{pid}/{name}", "rb") as file:
+            return file.read()
     except OSError:
-        return None
-    return _Stat(fields[0], int(fields[3]), fields[19])
+        return b""

@@ -89,6 +89,27 @@ def test_a_name_with_brackets_and_blanks_is_read_rightly(tmp_path: Path) -> None
     tell(story())
 
 
+def test_a_name_that_is_no_utf_8_breaks_no_look_at_processes(tmp_path: Path) -> None:
+    """Linux cuts a name after 15 bytes, also in the middle of a letter."""
+
+    async def story() -> None:
+        cut = tmp_path / "nos-serveurs2-é"
+        cut.symlink_to("/bin/sleep")
+        hand = Process([str(cut), "1000"], str(tmp_path), {}, 1000)
+        pid = await hand.start()
+        try:
+            await until(lambda: b"nos-serveurs2-\xc3)" in Path(f"/proc/{pid}/stat").read_bytes())
+            assert process_control.members(pid) == [pid]
+            assert process_control.members(os.getpid()) == []
+            assert process_control.started_at(pid) is not None
+            await hand.end()
+            assert process_control.members(pid) == []
+        finally:
+            process_control.signal_all([pid], signal.SIGKILL)
+
+    tell(story())
+
+
 def test_the_dead_whom_nobody_has_buried_are_no_members() -> None:
     child = os.fork()
     if child == 0:

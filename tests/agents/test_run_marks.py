@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,17 @@ from hiboss.agents import process_control
 from hiboss.agents.process_control import MARK
 from tests.support.shell_agents import ESCAPES, SLEEP, Program, has_ended
 from tests.support.started_programs import Hand, carriers, lines, tell, until
+
+# Writes its pid to `hidden` when nobody may read its environment any more, like ssh-agent and gpg-agent.
+HIDES = f"""setsid {shlex.quote(sys.executable)} -c '
+import ctypes, os, sys, time
+PR_SET_DUMPABLE = 4
+assert ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
+with open(sys.argv[1] + "/new", "w") as file: file.write(str(os.getpid()))
+os.rename(sys.argv[1] + "/new", sys.argv[1] + "/hidden")
+time.sleep(1000)
+' "$D" </dev/null >/dev/null 2>&1 &
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +128,46 @@ def test_what_others_start_meanwhile_is_no_part_of_a_run(program: Program) -> No
                 one.wait()
 
     tell(story())
+
+
+def test_a_process_that_hides_its_environment_carries_the_mark_too(program: Program) -> None:
+    async def story() -> None:
+        program.does(f"{HIDES}{SLEEP}")
+        under_way = await Hand(program).begin()
+        await until(lambda: lines(program, "hidden"))
+        hidden = int(lines(program, "hidden")[0])
+        try:
+            assert hidden in carriers_seen_by(program, "--bounding-set=-all")
+        finally:
+            under_way.cancel()
+            await asyncio.wait([under_way])
+
+    tell(story())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
+def test_a_process_of_another_user_is_not_waited_for(program: Program) -> None:
+    """Nobody but root can end it: to find it would only let the end of the run take all its rounds."""
+
+    async def story() -> None:
+        program.does(f"setsid {SLEEP} &\n{SLEEP}")
+        under_way = await Hand(program).begin()
+        await until(lambda: len(carriers(program)) == 3)
+        assert carriers_seen_by(program, "--reuid=65534", "--clear-groups") == []
+        under_way.cancel()
+        await asyncio.wait([under_way])
+
+    tell(story())
+
+
+def carriers_seen_by(program: Program, *rights: str) -> list[int]:
+    """Return the processes that carry the mark of a program, as a process without some rights of root sees it."""
+    look = "import sys; from hiboss.agents import process_control as p; print(*p.marked(frozenset(sys.argv[1:])))"
+    drop = ["setpriv", *rights, "--"] if os.geteuid() == 0 else []
+    found = subprocess.run(
+        [*drop, sys.executable, "-c", look, f"mark of {program.directory}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(word) for word in found.stdout.split()]
