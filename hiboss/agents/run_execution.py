@@ -17,6 +17,7 @@ from ..core.contracts.failures import Failure, LaneError, TurnError
 from ..core.contracts.provider import Answer, Progress, Provider, Reminder, TurnInput, Usage
 from ..core.envelope import measure
 from ..core.errors import HibossError
+from ..core.plugins import no_exit
 from ..core.quoting import redact
 from ..store.run_start import Turn
 from . import process_control
@@ -154,11 +155,9 @@ class Execution:
         await bounded_calls.wait_or_leave([provider_task], f"The provider of r{self.turn.run}", END_SECONDS)
 
     async def _take_turn(self) -> Answer:
-        turn, provider = await self._prepare()
-        try:
+        with no_exit():
+            turn, provider = await self._prepare()
             return await provider.take_turn(turn, self._on_progress, partial(self._started, turn.delivery))
-        except (SystemExit, KeyboardInterrupt) as error:  # either would end the daemon
-            raise RuntimeError(f"it raised {type(error).__name__}") from error
 
     def _on_progress(self, part: Progress) -> None:
         self._alive_at = self._clock()

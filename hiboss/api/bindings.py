@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.contracts.failures import Refused
 from ..core.errors import BindingTaken, InvalidParams, UnknownAdapter, UnknownAgent, UnknownBinding
+from ..core.plugins import no_exit
 from ..store import agents, bindings
 from ..store.bindings import Bound
 from ..store.connection import Row
@@ -76,7 +77,8 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
         raise InvalidParams(detail="path (--path) cannot be the path of a directory")
     given = {"path": params.path, "home": str(context.home)}
     try:
-        account, settings, places = kind.bind({key: value for key, value in given.items() if value})
+        with no_exit():
+            account, settings, places = kind.bind({key: value for key, value in given.items() if value})
     except Refused as refusal:
         raise InvalidParams(detail=refusal.why) from None
     now = clock.now()

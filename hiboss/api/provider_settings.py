@@ -8,6 +8,7 @@ from typing import Any
 from ..agents.providers.webhook import new_secret
 from ..core.contracts.failures import Refused
 from ..core.errors import BadProvider, InvalidParams
+from ..core.plugins import no_exit
 from ..store.connection import Row
 from .context import Context
 
@@ -74,7 +75,8 @@ def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
         takes = ", ".join(f"--{option}" for option in kind.options) or "none"
         raise BadProvider(why=f"--{foreign[0]} is not an option of {name}, which takes {takes}")
     try:
-        settings: dict[str, Any] = kind.configure(options)
+        with no_exit():
+            settings: dict[str, Any] = kind.configure(options)
     except Refused as refused:
         raise BadProvider(why=refused.why) from None
     return settings

@@ -191,15 +191,13 @@ def _words(error: BaseException) -> str:
 
 
 def is_our_cancellation(error: BaseException) -> bool:
-    """Return whether an exception from an adapter is about our own task: it was cancelled or interrupted.
+    """Return whether an exception means that our own task was cancelled.
 
-    A CancelledError can also come from a task of the adapter, and SystemExit from a library it uses.
-    Neither may end the daemon or a delivery.
+    A CancelledError can also come from a task of the adapter, and SystemExit or KeyboardInterrupt from a
+    library it uses (a SIGINT only stops the daemon in order). None of these may end the daemon or a delivery.
     """
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is not None and task.cancelling() > 0
-    return isinstance(error, (KeyboardInterrupt, GeneratorExit))
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def _sleep(seconds: float, end: asyncio.Event) -> None:

@@ -44,11 +44,9 @@ async def call(coroutine: Coroutine[Any, Any, T], what: str, seconds: float | No
 
 
 async def _outcome(coroutine: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
-    """Return the result or the exception: asyncio lets a SystemExit of a task end the event loop."""
+    """Return the result or the exception: asyncio lets some of them end the event loop."""
     try:
         return await coroutine, None
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
     except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
         return None, error
 

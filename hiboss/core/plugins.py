@@ -1,7 +1,9 @@
-"""Load adapters and providers from Python modules that are named in the settings."""
+"""Adapters and providers from Python modules that are named in the settings: load them, survive them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -25,3 +27,12 @@ def load(module: str, attribute: str, key: str, ours: dict[str, Any], setting: s
         wants = f"another {key} than {', '.join(taken)}, which is built in"
         raise BadSetting(where=setting, value=module, wants=wants)
     return found
+
+
+@contextmanager
+def no_exit() -> Iterator[None]:
+    """Make an error of what code of a plugin raises to end its program: it would end the daemon."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"it raised {type(error).__name__}") from error

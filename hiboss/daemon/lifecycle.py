@@ -172,8 +172,15 @@ def run(main: Coroutine[Any, Any, None]) -> bool:
     """
     loop = asyncio.new_event_loop()
     left: set[asyncio.Task[Any]] = set()
+    serving = loop.create_task(main)
     try:
-        loop.run_until_complete(main)
+        while not serving.done():
+            try:
+                loop.run_until_complete(serving)
+            except (SystemExit, KeyboardInterrupt):  # asyncio lets them of any task end the event loop
+                if serving.done():
+                    raise
+                log.exception("A task of an adapter or a provider failed.", extra={"action": "work"})
     finally:
         left = loop.run_until_complete(bounded_calls.end(asyncio.all_tasks(loop), "A task"))
         if not left:

@@ -52,9 +52,11 @@ class Reporting:
         return self._answer
 
 
-def run(progress: list[Progress], answer: Any) -> tuple[Outcome, Execution]:
+def run(progress: list[Progress], answer: Any, *, is_made: bool = True) -> tuple[Outcome, Execution]:
     async def story() -> tuple[Outcome, Execution]:
         async def prepare() -> tuple[TurnInput, Provider]:
+            if not is_made:
+                raise answer
             return cast(TurnInput, SimpleNamespace(delivery="mark")), cast(
                 Provider, Reporting(progress, answer)
             )
@@ -173,8 +175,9 @@ def test_a_time_to_wait_that_is_no_amount_is_left_out(value: Any) -> None:
 @pytest.mark.parametrize(
     "error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()], ids=repr
 )
-def test_a_provider_that_ends_its_program_ends_its_turn_only(error: BaseException) -> None:
-    outcome, _ = run([], error)
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_provider_that_ends_its_program_ends_its_turn_only(error: BaseException, is_made: bool) -> None:
+    outcome, _ = run([], error, is_made=is_made)
     assert outcome.failure is not None and outcome.failure.kind == "provider_failed"
 
 

@@ -109,6 +109,37 @@ def test_no_failing_adapter_harms_the_daemon_or_another_adapter(
     assert daemon.call("daemon.ping")["pong"] is True
 
 
+@pytest.mark.parametrize("where", ["init", "start", "listen", "stop"])
+def test_an_adapter_that_interrupts_like_a_keyboard_ends_no_daemon(
+    daemon: RunningDaemon, tmp_path: Path, where: str
+) -> None:
+    place = bound(
+        Place(tmp_path, kind="rude").settings(**{where: "KeyboardInterrupt()", "fail_listens": 1}), daemon
+    )
+    place.wait_for_state("failed")
+    assert ("KeyboardInterrupt" in place.shown()["last_error"]) is (where != "stop")
+    assert place.unbind()["ended"] is True
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt()", "SystemExit(3)"])
+def test_a_task_of_an_adapter_that_ends_like_a_program_ends_no_daemon(
+    daemon: RunningDaemon, tmp_path: Path, error: str
+) -> None:
+    place = Place(tmp_path, kind="rude").settings(task=error).bound(daemon)
+    place.send("still here")
+    place.wait_for("still here")
+    assert place.unbind()["ended"] is True
+
+
+def test_an_adapter_that_ends_like_a_program_when_it_is_bound_ends_no_daemon(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, kind="rude").settings(bind="SystemExit(3)")
+    refused = boss(daemon).refusal("agent.bind", name="nex", adapter_type="rude", path=str(place.root))
+    assert refused == "internal_error"
+    assert daemon.call("daemon.ping")["pong"] is True
+
+
 def test_an_error_that_cannot_be_shown_ends_no_adapters_life_in_silence(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from tests.support.scripted_channels import (
 )
 
 PATIENCE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 3_600_000, 3_600_000]
+ENDS = ["KeyboardInterrupt()", "SystemExit()", "GeneratorExit()", "asyncio.CancelledError()"]
 SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -103,6 +104,22 @@ def test_a_crashing_post_makes_its_lane_wait_and_nothing_else(
     assert place.shown()["state"] == "running"
     place.steer("retry")
     place.wait_for("x")
+
+
+@pytest.mark.parametrize("where", ["post", "chunks"])
+@pytest.mark.parametrize("error", ENDS)
+def test_a_post_that_ends_like_a_program_makes_its_lane_wait_and_ends_no_daemon(
+    daemon: RunningDaemon, tmp_path: Path, error: str, where: str
+) -> None:
+    place = Place(tmp_path, kind="rude").settings().bound(daemon)
+    number = place.send(error, subject=where)
+    lane = place.wait_for_failures(1)
+    assert (lane["error_kind"], lane["error_text"]) == (
+        "adapter_failed",
+        f"the adapter failed: {error.removeprefix('asyncio.').removesuffix('()')}",
+    )
+    assert (row(daemon, number)["held_by"], row(daemon, number)["attempts"]) == (None, 1)
+    place.unbind()
 
 
 def test_a_post_that_is_not_confirmed_in_time_makes_its_lane_wait(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import json
 import os
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+from hiboss.core.contracts import failures
 from hiboss.core.contracts.adapter import Account, Letter, Receive
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
@@ -156,5 +160,63 @@ class Leisurely(Noted):
         self.note("stop")
 
 
+class Rude(Noted):
+    """It raises what is said, as an expression: by the text of a letter, or by the settings."""
+
+    type: ClassVar[str] = "rude"
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(account)
+        self._raise_for("init")
+
+    @classmethod
+    def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
+        found = super().bind(given)
+        _raise_for("bind", found[1]["path"])
+        return found
+
+    async def start(self) -> None:
+        await super().start()
+        self._raise_for("start")
+        self._task = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        self._raise_for("task")
+
+    async def listen(self, receive: Receive) -> None:
+        self._raise_for("listen")
+        await super().listen(receive)
+
+    async def stop(self) -> None:
+        await super().stop()
+        self._raise_for("stop")
+
+    def chunks(self, letter: Letter) -> list[str]:
+        if letter.subject == "chunks":
+            raise _evaluated(letter.text)
+        return super().chunks(letter)
+
+    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+        if letter.subject == "post":
+            self.note("try")
+            raise _evaluated(letter.text)
+        return await super().post(letter, number, chunk)
+
+    def _raise_for(self, where: str) -> None:
+        _raise_for(where, self._root)
+
+
+def _raise_for(where: str, root: str) -> None:
+    with open(os.path.join(root, "settings.json"), encoding="utf-8") as file:
+        error = json.load(file).get(where)
+    if error is not None:
+        raise _evaluated(error)
+
+
+def _evaluated(expression: str) -> BaseException:
+    error: BaseException = eval(expression, {"asyncio": asyncio, **vars(failures), **vars(datetime)})
+    return error
+
+
 DEAF = [DeafStart, DeafListen, DeafPost, DeafStop]
-ADAPTERS = [Noted, Leaving, Talkative, Clinging, Unborn, Endless, Unspeakable, Leisurely, *DEAF]
+ADAPTERS = [Noted, Leaving, Talkative, Clinging, Unborn, Endless, Unspeakable, Leisurely, Rude, *DEAF]
