@@ -132,7 +132,7 @@ async def resume(context: Context, caller: Caller, params: ByName) -> AgentChang
 
     def write(tx: Tx) -> tuple[Row, bool]:
         row = agents.get(tx, params.name)
-        reopened = lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
+        reopened = lanes.reopen(tx, Lane(row["id"], None))
         return row, agent_pauses.resume(tx, row, bounds, now) or reopened
 
     row, changed = await context.write(caller, write)

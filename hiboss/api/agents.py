@@ -192,7 +192,7 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
         agents.change(tx, params.name, fields)
         row = agents.get(tx, params.name)
         if {"provider", "workspace"} & fields.keys():  # this may repair what its lane waits for
-            lanes.reopen(tx, Lane(row["id"], None), ("waiting",))
+            lanes.reopen(tx, Lane(row["id"], None))
         agent_pauses.resume_within_budget(tx, row, bounds)
         return agents.get(tx, params.name)
 

@@ -8,8 +8,8 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.envelope import Lane
 from ..core.errors import BadAddress, BossOnly, NotFound, UnknownAddress
-from ..store import lanes
-from ..store.connection import Row
+from ..store import bindings, lanes
+from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from .addresses import address_id, resolve
 from .auth import Caller, check_may_change
@@ -30,7 +30,9 @@ class LaneJson(TypedDict):
     failures: int  # in a row
     next_try_at: str | None  # of a waiting lane
     failing_since: str | None
-    last_error: str | None
+    last_error: (
+        str | None
+    )  # null for other agents, if the lane is an agent's; in daemon.status for all but the boss
     last_error_at: str | None
 
 
@@ -45,9 +47,15 @@ _ERRORS = (BadAddress, UnknownAddress, NotFound, BossOnly)
 @operation("lane.list", level=Level.PRIVILEGED, result=LaneList)
 async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
     """List the lanes: their state, how much is due, and their last failure."""
-    return await context.store.read_in_thread(
-        lambda c: {"lanes": [to_json(row) for row in lanes.list_all(c)], "timezone": context.timezone}
-    )
+
+    def read(connection: Connection) -> LaneList:
+        found = [
+            to_json(row, tells_error=row["binding"] is not None or may_see(caller, row))
+            for row in lanes.list_all(connection)
+        ]
+        return {"lanes": found, "timezone": context.timezone}
+
+    return await context.store.read_in_thread(read)
 
 
 @operation("lane.retry", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
@@ -57,7 +65,7 @@ async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedC
     accounts = {lane.account for lane in found if lane.binding is not None}
 
     def write(tx: Tx) -> set[Lane]:
-        return {lane for lane in (*found, *accounts) if lanes.reopen(tx, lane, ("waiting",))}
+        return {lane for lane in (*found, *accounts) if lanes.reopen(tx, lane)}
 
     reopened = await context.write(caller, write)
     # An adapter that does not run is started at once; its lanes are woken when it runs.
@@ -81,15 +89,19 @@ async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedC
 
 @operation("lane.resume", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
-    """Resume a paused lane at once."""
+    """Resume a paused lane: at once, or at the time that its platform named."""
     found = _lanes(context, caller, params.address)
+    now = clock.now()
 
-    def write(tx: Tx) -> int:
-        return sum(lanes.reopen(tx, lane, ("paused",)) for lane in found)
+    def write(tx: Tx) -> list[Row]:
+        return [row for lane in found if (row := lanes.resume(tx, lane, now)) is not None]
 
-    changed = await context.write(caller, write)
+    resumed = await context.write(caller, write)
+    for row in resumed:
+        if row["wake_at"] is not None:
+            context.scheduler.nudge(row["wake_at"])
     _wake(context, found)
-    return {"changed": changed}
+    return {"changed": len(resumed)}
 
 
 def _wake(context: Context, found: list[Lane]) -> None:
@@ -106,10 +118,23 @@ def _lanes(context: Context, caller: Caller, text: str) -> list[Lane]:
     found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:
         raise NotFound(what="lane", value=text, where="hiboss lane list")
+    if address.kind == "channel" and not caller.is_boss:
+        found = context.store.read(lambda c: [lane for lane in found if _uses(c, caller, lane)])
+        if not found:
+            raise BossOnly(what=f"{caller.right} for {address}", caller=caller.name)
     return found
 
 
-def to_json(row: Row) -> LaneJson:
+def _uses(connection: Connection, caller: Caller, lane: Lane) -> bool:
+    return lane.binding is not None and caller.address in bindings.agents_of(connection, lane.binding)
+
+
+def may_see(caller: Caller, row: Row) -> bool:
+    """Tell whether a caller may see why a lane waits: it may quote a message."""
+    return caller.is_boss or caller.id == row["address_id"]
+
+
+def to_json(row: Row, *, tells_error: bool) -> LaneJson:
     return {
         "address": row["address"],
         "binding": None if row["binding"] is None else f"b{row['binding']}",
@@ -119,6 +144,6 @@ def to_json(row: Row) -> LaneJson:
         "failures": row["failures"],
         "next_try_at": clock.iso_or_none(row["wake_at"]),
         "failing_since": clock.iso_or_none(row["first_failed_at"]),
-        "last_error": row["error_text"],
+        "last_error": row["error_text"] if tells_error else None,
         "last_error_at": clock.iso_or_none(row["error_at"]),
     }

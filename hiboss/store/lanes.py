@@ -361,15 +361,30 @@ def pause(tx: Tx, lane: Lane, now: int) -> bool:
     )
 
 
-def reopen(tx: Tx, lane: Lane, states: tuple[str, ...]) -> bool:
-    """Open a lane at once if it is in one of these states; return whether it was."""
-    marks = ",".join("?" * len(states))
+def resume(tx: Tx, lane: Lane, now: int) -> Row | None:
+    """End the pause of a lane: it is open, or waits until a time that the platform named (`wake_at`).
+
+    None if it was not paused.
+    """
+    row: Row | None = tx.execute(
+        f"""
+        UPDATE lane SET state = iif(not_before > ?3, 'waiting', 'open'),
+               wake_at = iif(not_before > ?3, not_before, NULL), tried_at = NULL
+        WHERE {PLACE} = ?1 AND {BINDING} = ?2 AND state = 'paused' RETURNING wake_at
+        """,
+        (lane.address, lane.binding or 0, now),
+    ).fetchone()
+    return row
+
+
+def reopen(tx: Tx, lane: Lane) -> bool:
+    """Open a waiting lane at once, also before a time that the platform named; return whether it waited."""
     return bool(
         tx.execute(
             f"""
             UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
-            WHERE {PLACE} = ? AND {BINDING} = ? AND state IN ({marks})
+            WHERE {PLACE} = ? AND {BINDING} = ? AND state = 'waiting'
             """,
-            (lane.address, lane.binding or 0, *states),
+            (lane.address, lane.binding or 0),
         ).rowcount
     )

@@ -4,7 +4,7 @@ All its files are in the directory it is bound to, so a test can control it from
 
 - `script.jsonl`: what happens to the next posts, one line each: {"do": "ok"}, {"do": "lane_error",
   "text": "…", "retry_after": 0.1}, {"do": "account_error", …}, {"do": "envelope_error"}, {"do": "crash"},
-  {"do": "hang"}; when there is no line, a post succeeds
+  {"do": "hang"}; with "after": 0.5 it happens so many seconds later; when there is no line, a post succeeds
 - `posts.jsonl`: what was posted, one line each, written before the post is confirmed
 - `inbox/<update>.json`: an incoming message ({"text": "hello"}); deleted when it was received
 - `settings.json`, read at each start: {"places": […], "chunk": 10, "fail_starts": 2, "fail_listens": 1}
@@ -85,6 +85,8 @@ class ScriptedAdapter:
         step = self._next_step()
         what = step.get("do", "ok")
         text = step.get("text", f"the script says {what}")
+        if "after" in step:
+            await asyncio.sleep(step["after"])
         if what == "lane_error":
             raise LaneError(step.get("kind", "scripted"), text, step.get("retry_after"))
         if what == "account_error":

@@ -77,7 +77,7 @@ def test_the_status_shows_a_lane_that_waits_and_what_waits_there(daemon: Running
     place.send("a")
     place.send("b")
     place.wait_for_failures(1)
-    status = daemon.call("daemon.status")
+    status = boss(daemon).call("daemon.status")
     (lane,) = [one for one in status["lanes"] if one["address"] == place.address]
     assert (lane["state"], lane["due"], lane["failures"], lane["last_error"]) == ("waiting", 2, 1, "cut off")
     assert lane["next_try_at"] is not None
@@ -241,7 +241,7 @@ def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
 
 
 def test_new_mail_does_not_try_a_paused_lane(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error())
+    place.script(lane_error(retry_after=None))
     place.send("first")
     place.wait_for_failures(1)
     place.steer("pause")

@@ -53,10 +53,13 @@ class Channel:
         found: dict[str, Any] = lane
         return found
 
-    async def failed(self, times: int) -> dict[str, Any]:
+    async def steer(self, verb: str) -> None:
+        await self.daemon.call(f"lane.{verb}", token=self.daemon.token("boss"), address=self.address)
+
+    async def failed(self, times: int, state: str = "waiting") -> dict[str, Any]:
         """Wait until the lane has failed so often, and return it."""
         async with asyncio.timeout(60):
-            while (lane := await self.lane())["failures"] < times or lane["state"] != "waiting":
+            while (lane := await self.lane())["failures"] < times or lane["state"] != state:
                 await asyncio.sleep(0.005)
         return lane
 
@@ -99,6 +102,37 @@ def test_nothing_is_tried_before_the_time_a_platform_named(tmp_path: Path, resta
             assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
             await daemon.move(seconds=11)
             await daemon.until(lambda: channel.posts() == 6)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("paused_first", [False, True])
+def test_a_lane_that_is_paused_and_resumed_keeps_to_the_time_a_platform_named(
+    tmp_path: Path, paused_first: bool
+) -> None:
+    async def story() -> None:
+        async with frozen_daemon(tmp_path, **MODULES) as daemon:
+            channel = Channel(daemon, tmp_path)
+            refusal = {"do": "lane_error", "text": "slow down", "retry_after": 60}
+            channel.script({**refusal, "after": 0.3} if paused_first else refusal)
+            await channel.bind()
+            await channel.send()
+            if paused_first:  # the platform answers when the lane is paused already
+                await daemon.until(lambda: channel.steps_left() == 0)
+                await channel.steer("pause")
+                await channel.failed(1, state="paused")
+            else:
+                await channel.failed(1)
+                await channel.steer("pause")
+            await channel.steer("resume")
+            lane = await channel.lane()
+            assert lane["state"] == "waiting" and 59 < seconds_to_next_try(lane) <= 60
+            await daemon.move(seconds=59)
+            await channel.send()  # new mail, which tries a lane that only guessed its wait
+            await asyncio.sleep(0.3)
+            assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
+            await daemon.move(seconds=2)
+            await daemon.until(lambda: channel.posts() == 2)
 
     asyncio.run(story())
 

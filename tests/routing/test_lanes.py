@@ -129,7 +129,7 @@ def test_a_paused_lane_keeps_its_mail_until_it_is_resumed(daemon: RunningDaemon,
 
 
 def test_a_lane_that_waits_can_be_paused_and_goes_on_at_once_when_resumed(place: Place) -> None:
-    place.script(lane_error())
+    place.script(lane_error(retry_after=None))
     place.send("late")
     place.wait_for_failures(1)
     place.steer("pause")
@@ -154,16 +154,15 @@ def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, 
 def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path).settings(chunk=3)
-    place.bound(daemon)
-    place.script({"do": "hang", "seconds": 0.5}, lane_error())
-    number = place.send("abcdef")
+    place = Place(tmp_path).bound(daemon)
+    place.script(lane_error(after=0.5, retry_after=None))
+    number = place.send("x")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.steer("pause")
     wait_until(lambda: row(daemon, number)["attempts"] == 1)
     assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
     place.steer("resume")
-    place.wait_for("abc", "def")
+    place.wait_for("x")
 
 
 def test_steering_a_lane_that_is_not_there_is_refused(daemon: RunningDaemon) -> None:
@@ -194,7 +193,7 @@ def test_the_command_line_lists_pauses_retries_and_resumes(daemon: RunningDaemon
     listed = shell("lane", "list", "--as", "boss")
     assert place.address in listed.stdout
     assert "the wire is cut" in listed.stdout
-    for verb, changed in (("pause", "1"), ("resume", "1"), ("retry", "0")):
+    for verb, changed in (("pause", "1"), ("resume", "1"), ("retry", "1")):
         done = shell("lane", verb, "--as", "boss", "--address", place.address)
         assert (done.rc, done.record) == (0, {"changed": changed})
     place.wait_for("x")
