@@ -66,6 +66,24 @@ async def test_an_interval_goes_on_when_the_clock_was_set_back_while_no_daemon_r
 
 
 @frozen()
+async def test_an_interval_that_is_enabled_after_the_clock_was_set_back_does_not_wait_for_the_old_time(
+    daemon: InProcessDaemon,
+) -> None:
+    number = await create(daemon, every="10s")
+    await daemon.move(seconds=15)
+    await daemon.ask("cron.disable", id=number)
+    daemon.set_clock(hours=-2)
+    await daemon.move()
+    await daemon.ask("cron.enable", id=number)
+    assert await next_at(daemon, number) == clock.iso(clock.now() + 10_000)
+    for count in range(2, 5):
+        await daemon.move(seconds=10)
+        assert sent(daemon) == count
+    await daemon.move(hours=2)  # over the times of the slots before
+    assert counted(daemon, number)["fired"] == sent(daemon)
+
+
+@frozen()
 async def test_an_interval_waits_as_long_when_the_clock_is_set_forward(daemon: InProcessDaemon) -> None:
     number = await create(daemon, every="1h")
     await daemon.move(minutes=20)
