@@ -24,16 +24,34 @@ _NEVER_SET = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # macOS: its
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+_ahead: int | None = None  # by how much the clock of the daemon is ahead of `elapsed`; see `follow`
+
+
 def now() -> int:
     """Return the milliseconds since 1970. Call it on the event loop's thread and pass the value on."""
+    return wall() if _ahead is None else elapsed() + _ahead
+
+
+def wall() -> int:
+    """Return what the clock of the machine shows, in milliseconds since 1970."""
     # datetime and not time.time(): freezegun does not freeze the latter on some threads.
     return to_ms(datetime.now(UTC))
+
+
+def follow(ahead: int | None) -> None:
+    """Let `now` be so much ahead of `elapsed`, whatever the wall clock shows; None: follow the wall clock.
+
+    When somebody sets the clock, the daemon goes over to it in one moment, together with everything
+    that waits (routing/clock_watch.py). Until then its own clock goes on as if nothing had happened.
+    """
+    global _ahead
+    _ahead = ahead
 
 
 def elapsed() -> int:
     """Return milliseconds of a clock that nobody sets; it also runs while the machine sleeps.
 
-    Only differences mean something. The difference to `now` changes when somebody sets the clock.
+    Only differences mean something. The difference to `wall` changes when somebody sets the clock.
     """
     return time.clock_gettime_ns(_NEVER_SET) // 1_000_000
 

@@ -53,6 +53,7 @@ class Wiring:
 
     async def start(self) -> None:
         """Free what was held, start the adapters, wake what is overdue, give turns to agents."""
+        await self.scheduler.look_at_clock()  # before anything is decided by the time
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
         for row in self._store.read(bindings.list_all):
@@ -71,6 +72,7 @@ class Wiring:
             await self.presence.flush()
         except HibossError as error:
             log.error("When callers were last seen could not be written: %s", error, extra={"action": "stop"})
+        clock.follow(None)
 
     # --- who wakes whom --------------------------------------------------------------
 

@@ -9,54 +9,69 @@ from __future__ import annotations
 import logging
 
 from ..core import clock
-from ..store import clock_steps, envelopes, schedules
+from ..core.errors import HibossError
+from ..store import clock_steps, schedules
+from ..store.group_commit import Tx
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
 STEP_MS = 1_000  # less is the fine adjustment of the clock
-CHUNK = 500  # waits moved in one transaction
 
 
 class ClockWatch:
-    """Call `look` before anything is decided by the wall clock."""
+    """Call `look` at the start, and whenever `was_set` returns True."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._boot = clock.machine_boot()
-        self._offset: int | None = None  # by how much the wall clock is ahead of the elapsed time
+        self._offset: int | None = None  # by how much the daemon's clock is ahead of the elapsed time
 
     def was_set(self) -> bool:
-        """Return whether the clock was set since the last `look`."""
-        return self._offset is not None and abs(_offset_now() - self._offset) > STEP_MS
+        """Return whether the clock was set since the last `look`; follow its fine adjustment."""
+        offset = _offset_now()
+        if self._offset is None or abs(offset - self._offset) > STEP_MS:
+            return True
+        self._offset = offset
+        clock.follow(offset)
+        return False
 
     async def look(self) -> None:
-        """Correct the store if the clock was set since the last call."""
+        """Go over to what the wall clock shows, and correct the store if somebody has set it."""
         if self._offset is None:
-            known = self._store.read(lambda c: clock_steps.known_offset(c, self._boot))
-            first = _offset_now() if known is None else known
-            if known is None:
-                await self._note(first, 0)
-            self._offset = first
-            if not self.was_set():  # perhaps before: since the machine restarted, nobody knows by how much
-                await self._continue_schedules(0)
+            await self._begin()
+        elif self.was_set():
+            await self._correct()
+
+    async def _begin(self) -> None:
+        self._offset = self._store.read(lambda c: clock_steps.known_offset(c, self._boot))
+        if self._offset is not None and self.was_set():
+            await self._correct()
+            return
+        self._offset = offset = _offset_now()
+        clock.follow(offset)
+        await self._store.write(lambda tx: clock_steps.note_offset(tx, self._boot, offset))
+        # It may have been set before the machine was restarted: nobody knows by how much.
+        await self._continue_schedules(0)
+
+    async def _correct(self) -> None:
+        assert self._offset is not None
         offset = _offset_now()
-        if self.was_set():
-            await self._correct(offset, offset - self._offset)
-
-    async def _correct(self, offset: int, step: int) -> None:
+        step, before = offset - self._offset, clock.elapsed() + self._offset
         log.info("The clock was set by %+.1f s; waits are corrected.", step / 1000, extra={"action": "wake"})
-        # What ends earlier was begun after the clock was set back: it is right already.
-        since = clock.now() - step - STEP_MS
-        waits = await self._store.read_in_thread(lambda c: envelopes.timed_waits(c, since))
-        await self._note(offset, step)
-        self._offset = offset
-        for start in range(0, len(waits), CHUNK):
-            chunk = waits[start : start + CHUNK]
-            await self._store.write_until_done(lambda tx: envelopes.move_waits(tx, chunk, step))  # noqa: B023 - awaited here
-        await self._continue_schedules(-step)
 
-    async def _note(self, offset: int, step: int) -> None:
-        await self._store.write(lambda tx: clock_steps.note_offset(tx, self._boot, offset, step))
+        def move(tx: Tx) -> None:
+            clock_steps.move_waits(tx, self._boot, offset, step, before)
+
+        # The clock changes in the same moment as the change is submitted. So everything that was
+        # written by the old clock is moved, and nothing that is written by the new one.
+        moved = self._store.write(move)
+        self._offset = offset
+        clock.follow(offset)
+        try:
+            await moved
+        except HibossError:
+            await self._store.write_until_done(move)
+        await self._continue_schedules(-step)
 
     async def _continue_schedules(self, back: int) -> None:
         now = clock.now()
@@ -69,4 +84,4 @@ class ClockWatch:
 
 def _offset_now() -> int:
     """Return by how much the wall clock is ahead of the elapsed time, in milliseconds."""
-    return clock.now() - clock.elapsed()
+    return clock.wall() - clock.elapsed()

@@ -67,6 +67,10 @@ class Scheduler:
         """When the timer is set to; milliseconds UTC."""
         return self._timer_at
 
+    async def look_at_clock(self) -> None:
+        """Correct what waits if somebody has set the clock while no daemon ran. Call it before `start`."""
+        await self._clock_watch.look()
+
     def start(self) -> None:
         self._jobs.start()
         self._loop_task = asyncio.create_task(self._loop())

@@ -7,7 +7,7 @@ by the same amount. What waits for a moment (deferred or snoozed mail, a cron ex
 
 from __future__ import annotations
 
-from . import lanes
+from . import envelopes, lanes
 from .connection import Connection
 from .group_commit import Tx
 
@@ -19,11 +19,8 @@ def known_offset(connection: Connection, machine_boot: str) -> int | None:
     return int(offset) if boot and boot == machine_boot else None
 
 
-def note_offset(tx: Tx, machine_boot: str, offset: int, step: int) -> None:
-    """Store by how much the wall clock is ahead, and move the waits of all lanes by `step` milliseconds.
-
-    In one transaction: a crash must not make them move twice.
-    """
+def note_offset(tx: Tx, machine_boot: str, offset: int) -> None:
+    """Store by how much the wall clock is ahead of the elapsed time."""
     tx.execute(
         """
         INSERT INTO config (key, value) VALUES ('clock_offset', ?1)
@@ -31,5 +28,14 @@ def note_offset(tx: Tx, machine_boot: str, offset: int, step: int) -> None:
         """,
         (f"{machine_boot} {offset}",),
     )
-    if step:
-        lanes.move_waits(tx, step)
+
+
+def move_waits(tx: Tx, machine_boot: str, offset: int, step: int, before: int) -> None:
+    """Move all waits for a length of time by `step` ms. `before`: the time as it was before the clock was set.
+
+    In one transaction, also with many waits: a crash must not make some of them move twice, and
+    nobody may see some moved and others not.
+    """
+    note_offset(tx, machine_boot, offset)
+    lanes.move_waits(tx, step)
+    envelopes.move_waits(tx, step, before)

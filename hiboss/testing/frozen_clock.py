@@ -99,7 +99,7 @@ class FrozenDaemon:
 
     def _elapsed(self) -> int:
         """Stands in for `clock.elapsed`: the time that has passed, without what the clock was set by."""
-        return clock.now() - self._set_by // timedelta(milliseconds=1)
+        return clock.wall() - self._set_by // timedelta(milliseconds=1)
 
     async def move(self, **by: float) -> None:
         """Move the clock, wake the scheduler, and wait until all that is overdue was woken."""

@@ -92,17 +92,51 @@ async def test_deferred_mail_arrives_when_the_clock_shows_its_time(
     assert (daemon.arrived() == [number]) == (clock.now() >= at)
 
 
-@frozen()
-async def test_a_lease_claimed_between_the_change_and_its_notice_is_not_cut_short(
-    daemon: InProcessDaemon,
+@on_both_sides
+async def test_what_begins_to_wait_between_the_change_and_its_notice_lasts_as_long_as_it_should(
+    daemon: InProcessDaemon, by: dict[str, float]
 ) -> None:
     await daemon.send(text="leased")
-    daemon.set_clock(hours=-2)
-    assert await claimed(daemon, lease="10m") == ["leased"]
-    await daemon.move(minutes=9, seconds=59)
+    daemon.set_clock(**by)
+    assert await claimed(daemon, lease="3h") == ["leased"]
+    await daemon.move(hours=2, minutes=59, seconds=59)
     assert await claimed(daemon) == []
     await daemon.move(seconds=1)
     assert await claimed(daemon) == ["leased"]
+
+
+@pytest.mark.parametrize("by", STEPS, ids=str)
+@pytest.mark.parametrize("restart", [False, True])
+def test_new_mail_tries_no_lane_before_the_named_time_although_the_clock_was_set(
+    tmp_path: Path, by: dict[str, float], restart: bool
+) -> None:
+    """Before it is noticed, and at the start of a daemon, whose adapters try what waits."""
+
+    async def story() -> None:
+        async with frozen_daemon(tmp_path, **MODULES) as daemon:
+            channel = Channel(daemon, tmp_path)
+            channel.script({"do": "lane_error", "text": "slow down", "retry_after": 60})
+            await channel.bind()
+            await channel.send()
+            await channel.failed(1)
+            if restart:
+                await daemon.close()
+                daemon.set_clock(**by)
+                await daemon.open()
+                await daemon.until(lambda: daemon.daemon.wiring.supervisor.slots[1].state == "running")
+            else:
+                daemon.set_clock(**by)
+            await channel.send()
+            await asyncio.sleep(0.1)
+            assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
+            await daemon.move(seconds=59)
+            await channel.send()
+            await asyncio.sleep(0.1)
+            assert channel.posts() == 0
+            await daemon.move(seconds=1)
+            await daemon.until(lambda: channel.posts() == 3)
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("by", STEPS, ids=str)
