@@ -122,9 +122,10 @@ def _look(run: RunProcesses) -> tuple[list[int], bool]:
             missed = True
         elif stat.state == "Z" or int(stat.started) < run.since or pid == os.getpid():
             continue
-        elif stat.session in run.sessions or (limits and _is_marked(pid, environment, limits)):
-            if _may_signal(pid):
-                found.append(pid)
+        elif (
+            stat.session in run.sessions or (limits and _is_marked(pid, environment, limits))
+        ) and _may_signal(pid):
+            found.append(pid)
     return found, missed
 
 

@@ -14,7 +14,7 @@ from ..store.connection import Connection
 from .auth import Caller
 from .bindings import BindingJson, bindings_json
 from .context import Context
-from .lanes import LaneJson
+from .lanes import LaneJson, may_see
 from .lanes import to_json as lane_json
 from .operation import Level, Nothing, operation
 
@@ -81,12 +81,20 @@ def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
 
 @operation("daemon.status", level=Level.OPEN, result=DaemonStatus)
 async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
-    """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait."""
-    return await context.store.read_in_thread(lambda connection: _status(context, connection))
+    """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait.
+
+    Only the boss is shown error texts, and an agent those of its own lane.
+    """
+    return await context.store.read_in_thread(lambda connection: _status(context, connection, caller))
 
 
-def _status(context: Context, connection: Connection) -> DaemonStatus:
-    rows = lanes.list_all(connection)
+def _status(context: Context, connection: Connection, caller: Caller) -> DaemonStatus:
+    rows = [
+        row for row in lanes.list_all(connection) if row["state"] != "open" or row["due"] or row["failures"]
+    ]
+    adapters = bindings_json(context)
+    if not caller.is_boss:
+        adapters = [{**one, "last_error": None} for one in adapters]
     return {
         "version": __version__,
         "pid": os.getpid(),
@@ -101,8 +109,8 @@ def _status(context: Context, connection: Connection) -> DaemonStatus:
         "database_bytes": os.path.getsize(context.home.database),
         "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
         "oldest_due_at": clock.iso_or_none(due_envelopes.oldest(connection)),
-        "lanes": [lane_json(row) for row in rows if row["state"] != "open" or row["due"] or row["failures"]],
-        "adapters": bindings_json(context),
+        "lanes": [lane_json(row, tells_error=may_see(caller, row)) for row in rows],
+        "adapters": adapters,
         **counters.counts(connection, context.settings.count_exact_to),  # type: ignore[typeddict-item]
     }
 

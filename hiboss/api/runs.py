@@ -173,6 +173,7 @@ async def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
     """Wait for output of a run; answer when there is more, when the run ends, or at the time limit."""
     row = _visible(context, caller, params.id)
     parts, position = await _wait_for_output(context, row, params.after, deadline(params.timeout))
+    context.auth.recheck(caller)
     run, timezone = context.store.read(
         lambda _: (to_json(_visible(context, caller, params.id)), context.timezone)
     )

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from .. import __version__
-from ..core.errors import BadText, BadToken
+from ..core.errors import AgentNotNamed, BadText, BadToken, NotSetUp, UnreadableFile
 from ..core.paths import Home
 from . import client, output
 from .credentials import find_token
@@ -30,6 +30,14 @@ def call(
 def call_without_token(method: str, params: dict[str, Any]) -> Any:
     """Call an operation that needs no token; a revoked one in the environment does no harm."""
     return _call(Home(), method, params, None, client.TIMEOUT)
+
+
+def call_with_any_token(method: str, params: dict[str, Any]) -> Any:
+    """Call an operation that needs no token but tells some callers more, with a token if there is a valid one."""
+    try:
+        return call(method, params)
+    except (AgentNotNamed, BadToken, NotSetUp, UnreadableFile):
+        return call_without_token(method, params)
 
 
 def _call(home: Home, method: str, params: dict[str, Any], token: str | None, timeout: float) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, texts, wait_until_idle
+from tests.support.waiting_calls import begun
 
 
 def collected(ada: Boss, who: PythonAgent, *sends: Any) -> list[list[str]]:
@@ -351,3 +352,17 @@ print(json.dumps({"hiboss": "delta", "text": "upon a time"}), flush=True)
         part["text"] for part in parts if part["kind"] == "delta"
     ) in ("Once ", "Once upon a time")
     assert ada.call("run.tail", id=number)["parts"] == []  # it is not stored
+
+
+def test_a_token_that_ended_meanwhile_is_told_no_output_of_a_run(team: Team, ada: Boss) -> None:
+    kai = team.hire('wait_for("secret"); print("secret", flush=True); wait_for("end")')
+    ada.say(kai)
+    wait_until(kai.turns)
+    try:
+        with begun(kai, "run.tail", id=kai.runs()[0]["id"]) as tail:
+            ada.call("agent.token.rotate", name=kai.name)
+            team.place("secret").touch()
+            assert tail.refusal() == "bad_token"
+    finally:
+        team.place("end").touch()
+    wait_until_idle(ada.daemon)

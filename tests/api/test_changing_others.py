@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +82,17 @@ def test_an_agent_steers_no_lane_of_another_agent(
     ada, bob = agents(daemon, 2)
     assert ada.refusal(operation, address=bob.address) == "boss_only"
     assert ada.call(operation, address=ada.name)["changed"] in (0, 1)
+
+
+@pytest.mark.parametrize("operation", LANES)
+def test_an_agent_steers_no_lane_of_a_channel_that_it_is_not_bound_to(
+    daemon: RunningDaemon, lowered: None, operation: str, tmp_path: Path
+) -> None:
+    ada, bob = agents(daemon, 2)
+    folder = boss(daemon).call("agent.bind", name=bob.name, adapter_type="folder", path=str(tmp_path))
+    assert ada.refusal(operation, address=folder["address"]) == "boss_only"
+    assert bob.call(operation, address=folder["address"])["changed"] in (0, 1)
+    boss(daemon).call("agent.unbind", name=bob.name, adapter_type="folder")
 
 
 def test_an_agent_that_may_changes_itself(daemon: RunningDaemon, lowered: None) -> None:

@@ -1,10 +1,10 @@
-"""What `conversation.follow` shows to others: live output only where the answer goes, and no error texts."""
+"""What others are shown of an agent: live output only where the answer goes, and no error texts."""
 
 from __future__ import annotations
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.parties import agent
+from tests.support.parties import Party, agent
 from tests.support.python_agents import Boss, Team, wait_until_idle
 
 
@@ -45,3 +45,21 @@ def test_why_an_agent_waits_is_told_to_the_boss_and_the_agent_alone(daemon: Runn
     wait_until(lambda: state(ada)[0] == "waiting")
     assert "secret-program" in (state(ada)[1] or "")
     assert state(lin) == ("waiting", None)
+
+
+def test_the_error_of_an_agents_turn_is_told_by_no_list_of_lanes(daemon: RunningDaemon, ada: Boss) -> None:
+    kai, lin = agent(daemon, command="/nowhere/secret-program"), agent(daemon)
+    ada.call("agent.permission.set", name=lin.name, level="privileged")
+    ada.tell(kai, text="hello")
+
+    def error(method: str, who: Party | None) -> str | None:
+        answer = daemon.call(method) if who is None else who.call(method)
+        (lane,) = [one for one in answer["lanes"] if one["address"] == kai.address]
+        found: str | None = lane["last_error"]
+        return found
+
+    wait_until(lambda: ada.status(kai)["state"] == "waiting")
+    assert [error("daemon.status", who) for who in (None, lin)] == [None, None]
+    assert error("lane.list", lin) is None
+    for who, method in ((ada, "daemon.status"), (ada, "lane.list"), (kai, "daemon.status")):
+        assert "secret-program" in (error(method, who) or "")

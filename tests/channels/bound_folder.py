@@ -23,7 +23,7 @@ class Folder:
         wait_until(lambda: self.shown()["state"] == "running")
 
     def shown(self) -> dict[str, Any]:
-        adapters = self.daemon.call("daemon.status")["adapters"]
+        adapters = boss(self.daemon).call("daemon.status")["adapters"]
         (found,) = [one for one in adapters if one["binding"] == self.binding]
         return dict(found)
 

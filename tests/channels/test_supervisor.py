@@ -196,7 +196,7 @@ def test_secrets_in_the_errors_of_adapters_are_shown_to_nobody(daemon: RunningDa
     place.wait_for_state("failed")
     assert place.shown()["last_error"] == "RuntimeError: GET https://example.org/hba_…/getMe: 404"
     bindings = place.owner.call("agent.bindings")
-    assert SECRET not in json.dumps([bindings, daemon.call("daemon.status")])
+    assert SECRET not in json.dumps([bindings, boss(daemon).call("daemon.status")])
     place.send("x")
     assert SECRET not in json.dumps(boss(daemon).call("lane.list"))
     assert SECRET not in Path(daemon.home.log_file).read_text()

@@ -17,6 +17,7 @@ from tests.support.scripted_channels import (
     OK,
     SCRIPTED,
     Place,
+    account_error,
     age,
     daemon_with_channels,
     lane_error,
@@ -183,6 +184,23 @@ def test_agents_may_not_steer_lanes_and_only_privileged_ones_see_them(
     boss(daemon).call("agent.permission.set", name=eve.name, level="privileged")
     assert eve.call("lane.list")["lanes"]
     assert eve.refusal("lane.pause", address=place.address) == "forbidden"
+
+
+def test_why_a_lane_and_an_account_wait_is_told_by_the_status_to_the_boss_alone(
+    daemon: RunningDaemon, place: Place
+) -> None:
+    def errors(**caller: str) -> list[str | None]:
+        status = daemon.call("daemon.status", **caller)
+        found = [one for one in (*status["lanes"], *status["adapters"]) if one["address"] == place.address]
+        return [one["last_error"] for one in found]
+
+    place.script(account_error(text="the key 1234 is wrong"))
+    place.send("x")
+    wait_until(lambda: shown(daemon, place)["scope"] == "account")
+    assert errors(token=boss(daemon).token) == ["the key 1234 is wrong"] * 2
+    assert errors() == errors(token=agent(daemon).token) == [None] * 2
+    place.steer("retry")
+    place.wait_for("x")
 
 
 def test_the_command_line_lists_pauses_retries_and_resumes(daemon: RunningDaemon, place: Place) -> None:

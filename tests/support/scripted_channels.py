@@ -148,7 +148,7 @@ class Place:
 
     def shown(self) -> dict[str, Any]:
         """Return the binding as daemon.status shows it."""
-        adapters = self.daemon.call("daemon.status")["adapters"]
+        adapters = boss(self.daemon).call("daemon.status")["adapters"]
         (found,) = [one for one in adapters if one["binding"] == f"b{self.binding}"]
         return dict(found)
 

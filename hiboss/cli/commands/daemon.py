@@ -11,7 +11,7 @@ from typing import Annotated
 from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
 from ...core.paths import Home
 from .. import client, output
-from ..call import call_without_token
+from ..call import call_with_any_token, call_without_token
 from ..credentials import FILE_VARIABLE, RUN_VARIABLE
 from ..daemon_process import holder, spawn
 from ..options import Json, flag, noun
@@ -58,8 +58,8 @@ def restart(json_: Json = False) -> None:
 
 @app.command()
 def status(json_: Json = False) -> None:
-    """Show the state of the daemon and how much work waits."""
-    views.status(call_without_token("daemon.status", {}))
+    """Show the state of the daemon and how much work waits. The boss also sees why lanes and adapters wait."""
+    views.status(call_with_any_token("daemon.status", {}))
 
 
 @app.command()
