@@ -31,7 +31,7 @@ def note_offset(tx: Tx, machine_boot: str, offset: int) -> None:
 
 
 def move_waits(tx: Tx, machine_boot: str, offset: int, step: int, before: int) -> None:
-    """Move all waits for a length of time by `step` ms. `before`: the time as it was before the clock was set.
+    """Move all waits for a length of time by `step` ms. `before`: the time before the clock was set.
 
     In one transaction, also with many waits: a crash must not make some of them move twice, and
     nobody may see some moved and others not.
