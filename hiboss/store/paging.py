@@ -19,6 +19,7 @@ from .connection import Connection, Row
 from .group_commit import Tx
 
 MEASURED_AT_ONCE = 10  # envelopes; large texts after the end of a page need not be read
+LARGEST_IN_JSON = 6  # bytes that one byte of a text can have in an answer, as \u0001
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,14 +133,16 @@ def page(connection: Connection, query: Query) -> Page:
 
 
 def fitting(connection: Connection | Tx, ids: Sequence[int], most: int) -> list[int]:
-    """Return the first of these envelopes whose contents have at most so many bytes; at least one."""
+    """Return the first of these envelopes whose contents have at most so many bytes in JSON; at least one."""
+    groups = [ids[start : start + MEASURED_AT_ONCE] for start in range(0, len(ids), MEASURED_AT_ONCE)]
+    if _surely_fit(connection, groups, most):
+        return list(ids)
     left, found = most, 0
-    for start in range(0, len(ids), MEASURED_AT_ONCE):
-        some = ids[start : start + MEASURED_AT_ONCE]
-        size = _content_bytes(connection, some)
+    for some in groups:
+        size = _content_bytes(connection, some, "json_quote(m.text)")
         if size > left:  # it ends among these
             for number in some:
-                left -= _content_bytes(connection, [number])
+                left -= _content_bytes(connection, [number], "json_quote(m.text)")
                 if left < 0:
                     return list(ids[: max(found, 1)])
                 found += 1
@@ -148,11 +151,21 @@ def fitting(connection: Connection | Tx, ids: Sequence[int], most: int) -> list[
     return list(ids)
 
 
-def _content_bytes(connection: Connection | Tx, ids: Sequence[int]) -> int:
+def _surely_fit(connection: Connection | Tx, groups: Sequence[Sequence[int]], most: int) -> bool:
+    """Tell whether these envelopes fit whatever they contain: the usual case, found without encoding texts."""
+    left = most
+    for some in groups:
+        left -= LARGEST_IN_JSON * _content_bytes(connection, some, "m.text")
+        if left < 0:
+            return False
+    return True
+
+
+def _content_bytes(connection: Connection | Tx, ids: Sequence[int], text: str) -> int:
     # A cast to BLOB: of a text, length() counts the characters.
     row = connection.execute(
         f"""
-        SELECT sum(length(CAST(m.text AS BLOB)) + ifnull(length(CAST(m.metadata AS BLOB)), 0)
+        SELECT sum(length(CAST({text} AS BLOB)) + ifnull(length(CAST(m.metadata AS BLOB)), 0)
                    + ifnull(length(CAST(m.channel AS BLOB)), 0)
                    + ifnull(length(CAST(m.attachments AS BLOB)), 0))
         FROM envelope e JOIN message m ON m.id = e.message WHERE e.id IN ({",".join("?" * len(ids))})

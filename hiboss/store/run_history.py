@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import orjson
+
 from ..core.envelope import Priority, shorten
 from .connection import Connection, Row
 from .due_envelopes import MAIL
@@ -46,7 +48,7 @@ def page(
     """Return runs, newest first; all, or only those of one agent, trace or status.
 
     `trace` is also the beginning of traces that a caller named: agent:kai/nightly.
-    A page that reaches `most_bytes` ends there; it has at least one run.
+    A page that reaches `most_bytes` in JSON ends there; it has at least one run.
     """
     index = "run_trace" if trace is not None else "run_agent" if agent is not None else None
     source = _SELECT.replace("FROM run r JOIN", f"FROM run r INDEXED BY {index} JOIN") if index else _SELECT
@@ -65,7 +67,7 @@ def page(
     for row in connection.execute(
         f"{source} WHERE {' AND '.join(terms)} ORDER BY r.id DESC LIMIT ?", (*values, limit + 1)
     ):
-        left -= sum(len((row[column] or "").encode()) for column in ("final_text", "error", "note"))
+        left -= sum(len(orjson.dumps(row[column])) for column in ("final_text", "error", "note"))
         if len(found) == limit or (found and left < 0):
             return Page(found, more=True)
         found.append(row)

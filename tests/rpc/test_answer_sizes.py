@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,12 +14,13 @@ import pytest
 from hiboss.core.settings import DEFAULTS
 from hiboss.rpc.server import Server
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import code, daemon_with
+from tests.support.daemons import code, daemon_with, wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, agents, boss
+from tests.support.parties import Party, agent, agents, boss
 
 PAGE, ANSWER = 32 * 1024, 128 * 1024
-LARGE = 10_000  # characters: three of them are a page
+LARGE = 10_000  # bytes in JSON: three of them are a page
+CONTROL = "\x01"  # in JSON it has six bytes: \u0001
 NUMBER = 20
 
 
@@ -28,13 +31,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         running.check()
 
 
-@pytest.fixture
-def two(daemon: RunningDaemon) -> tuple[Party, Party]:
-    """The second has large messages from the first."""
+@pytest.fixture(params=["0" * LARGE, CONTROL * (LARGE // 6)], ids=["letters", "control characters"])
+def two(daemon: RunningDaemon, request: pytest.FixtureRequest) -> tuple[Party, Party]:
+    """The second has messages from the first that are large in an answer."""
     ada, bob = agents(daemon, 2)
-    first = ada.tell(bob, text="0" * LARGE)
-    for number in range(1, NUMBER):
-        ada.tell(bob, text=f"{number % 10}" * LARGE, reply_to=first)
+    first = ada.tell(bob, text=request.param)
+    for _ in range(1, NUMBER):
+        ada.tell(bob, text=request.param, reply_to=first)
     return ada, bob
 
 
@@ -178,6 +181,24 @@ def test_the_preview_of_an_agent_that_fetches_ends_early_and_says_so(two: tuple[
     assert "more-due: true" in found["text"] and "the first 3 are shown" in found["text"]
 
 
+def test_runs_that_ended_with_control_characters_are_shown_in_pages(daemon: RunningDaemon) -> None:
+    program = f"print({CONTROL!r} * {ANSWER // 24})"  # five of them are more than an answer
+    worker = agent(daemon, command=shlex.join([sys.executable, "-c", program]))
+
+    def ended() -> list[str]:
+        found: list[str] = []
+        page: dict[str, Any] = {"next": None}
+        while True:
+            page = worker.call("run.list", page_size=100, after=page["next"])
+            found += [run["id"] for run in page["runs"] if run["status"] == "completed"]
+            if page["next"] is None:
+                return found
+
+    for number in range(1, 6):
+        boss(daemon).tell(worker)
+        wait_until(lambda number=number: len(ended()) == number)  # type: ignore[misc]
+
+
 def test_an_answer_over_the_limit_is_refused_with_what_to_do(daemon: RunningDaemon) -> None:
     ada, bob = agents(daemon, 2)
     number = ada.tell(bob, text="x" * ANSWER)
@@ -244,7 +265,7 @@ def test_a_batch_of_lists_over_large_messages_has_a_bounded_answer(two: tuple[Pa
     assert [one["id"] for one in answers] == [*range(100), "late"]
     run = [one for one in answers if code(one) == "ok"]
     assert ANSWER < sum(size(one) for one in run) < ANSWER + 2 * PAGE
-    assert len(run) == 5 and {code(one) for one in answers[5:]} == {"batch_too_large"}
+    assert {code(one) for one in answers[len(run) :]} == {"batch_too_large"}
     assert "not run" in answers[-1]["error"]["message"] and "another batch" in answers[-1]["error"]["message"]
     assert bob.call("envelope.list", page_size=1)["envelopes"][0]["text"] != "late"
 
