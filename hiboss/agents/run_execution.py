@@ -13,20 +13,20 @@ from functools import partial
 from typing import NamedTuple
 
 from ..core import bounded_calls, clock
+from ..core.backoff import named_seconds
 from ..core.contracts.failures import Failure, LaneError, TurnError
 from ..core.contracts.provider import Answer, Progress, Provider, Reminder, TurnInput, Usage
 from ..core.envelope import measure
 from ..core.errors import HibossError
 from ..core.plugins import no_exit
-from ..core.quoting import redact
+from ..core.quoting import encodable, storable
 from ..store.run_start import Turn
 from . import process_control
 from .live_output import LiveOutput
 
 log = logging.getLogger(__name__)
 END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
-KIND_CHARACTERS = 50
-REMARK_CHARACTERS = 4_000  # of an error or a note that a provider gives
+NOTE_CHARACTERS = 4_000
 LONGEST_REMINDER_MS = clock.DEFERRAL_YEARS * 365 * 24 * 3_600_000
 
 
@@ -164,7 +164,7 @@ class Execution:
         if part.usage is not None:
             self.usage = valid_usage(part.usage)
         if part.kind in ("delta", "tool") and part.text:
-            self.live_output.add(part._replace(text=_encodable(part.text)))
+            self.live_output.add(part._replace(text=encodable(part.text)))
 
     async def _started(self, mark: str, pid: int) -> None:
         if self._over:  # the provider was left behind: it must end its program
@@ -210,15 +210,17 @@ class Execution:
         if error is None:
             return self._checked(provider_task.result())
         if isinstance(error, TurnError):
-            return Outcome(failure=_failure(error.kind, error.text))
+            return Outcome(failure=Failure.reported(error.kind, error.text))
         if isinstance(error, LaneError):
-            retry_after = error.retry_after if _is_amount(error.retry_after, int, float) else None
-            return Outcome(failure=_failure(error.kind, error.text), of_lane=True, retry_after=retry_after)
+            failure, retry_after = Failure.reported(error.kind, error.text), named_seconds(error.retry_after)
+            return Outcome(failure=failure, of_lane=True, retry_after=retry_after)
         if isinstance(error, HibossError):  # its turn could not be read, or its pid not be stored
             return Outcome(failure=Failure(error.code, error.message), of_lane=True)
         log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
         return Outcome(
-            failure=_failure("provider_failed", f"the provider failed: {type(error).__name__}: {error}")
+            failure=Failure.reported(
+                "provider_failed", f"the provider failed: {type(error).__name__}: {error}"
+            )
         )
 
     def _checked(self, answer: Answer) -> Outcome:
@@ -239,20 +241,10 @@ class Execution:
             return Outcome(failure=Failure(error.code, error.message))
         reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost)
         usage = valid_usage(reported)
-        notes = [] if answer.note is None else [_clean(answer.note)]
+        notes = [] if answer.note is None else [storable(answer.note, NOTE_CHARACTERS)]
         if usage != reported:
             notes.append("some of its usage was not a number and was left out")
         return Outcome(answer=replace(answer, note="; ".join(notes) or None, **usage._asdict()))
-
-
-def _failure(kind: object, text: object) -> Failure:
-    """Return a failure that can be stored and shown, whatever the provider gave."""
-    return Failure(_clean(kind)[:KIND_CHARACTERS], redact(_clean(text)))
-
-
-def _clean(given: object) -> str:
-    """Return the beginning of a text, without NUL and halves of surrogate pairs, which cannot be stored."""
-    return _encodable(str(given)[:REMARK_CHARACTERS]).replace("\x00", "\ufffd")
 
 
 def _is_reminder(given: object) -> bool:
@@ -276,8 +268,3 @@ def valid_usage(usage: Usage) -> Usage:
 def _is_amount(value: object, *types: type) -> bool:
     # Above 2**53 a float is not exact, and a sum of budgets would overflow; NaN compares false.
     return isinstance(value, types) and not isinstance(value, bool) and 0 <= value < 2**53  # type: ignore[operator]
-
-
-def _encodable(text: str) -> str:
-    """Return the text without halves of surrogate pairs, which no answer can be written with."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -17,10 +17,10 @@ from typing import Any
 
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Account, Inbound
-from ..core.contracts.failures import AccountError, LaneError
+from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError
 from ..core.errors import HibossError
 from ..core.events import AdapterFailed, AdapterStarted, Bus
-from ..core.quoting import redact
+from ..core.quoting import storable
 from ..store.connection import Row
 from .registry import Registry
 
@@ -156,12 +156,12 @@ class Supervisor:
             await bounded_calls.call(adapter.listen(receive), f"The listening of {slot.name}")
             slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
-            slot.error = _words(error)
+            slot.error = storable(error, ERROR_CHARACTERS)
             log.warning("%s cannot run: %s", slot.name, slot.error, extra={"action": "adapter"})
         except BaseException as error:
             if is_our_cancellation(error):
                 raise
-            slot.error = f"{type(error).__name__}: {_words(error)}"
+            slot.error = f"{type(error).__name__}: {storable(error, ERROR_CHARACTERS)}"
             log.exception("%s crashed.", slot.name, extra={"action": "adapter"})
         finally:
             if slot.since and clock.now() - slot.since > STABLE_MS:
@@ -180,14 +180,6 @@ class Supervisor:
         if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
             raise LaneError("stopped", "this adapter was stopped")
         return await self._receive(slot.binding, slot.type, inbound)
-
-
-def _words(error: BaseException) -> str:
-    """Return the text of an exception. Turning one into a text may itself fail."""
-    try:
-        return redact(str(error))
-    except Exception:  # noqa: BLE001 - the exception is somebody else's class
-        return "it has no text"
 
 
 def is_our_cancellation(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import timedelta
 
 SECONDS = (5.0, 30.0, 120.0, 600.0, 3600.0)  # then every hour
 LONGEST_SECONDS = 24 * 3600.0  # whatever a platform asks for
@@ -30,11 +31,25 @@ def delay_seconds(failing_seconds: float) -> float:
     return _jittered(SECONDS[step(failing_seconds)])
 
 
-def next_wait(failing_seconds: float, retry_after: float | None) -> tuple[float, bool]:
+def next_wait(failing_seconds: float, retry_after: object) -> tuple[float, bool]:
     """Return the seconds to wait, and whether the other side named that time (`retry_after`)."""
-    if retry_after is not None and math.isfinite(retry_after):
-        return min(max(retry_after, SHORTEST_SECONDS), LONGEST_SECONDS), True
-    return delay_seconds(failing_seconds), False
+    named = named_seconds(retry_after)
+    if named is None:
+        return delay_seconds(failing_seconds), False
+    # Who says "at once" again and again is not tried all the time.
+    shortest = min(max(failing_seconds, SHORTEST_SECONDS), 1.0)
+    return min(max(named, shortest), LONGEST_SECONDS), True
+
+
+def named_seconds(given: object) -> float | None:
+    """Return the seconds that an error names, also as a text or a timedelta; None if it names none."""
+    if isinstance(given, timedelta):
+        return given.total_seconds()
+    try:
+        seconds = float(given)  # type: ignore[arg-type] # somebody else's value
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if math.isfinite(seconds) and not isinstance(given, (bool, bytes)) else None
 
 
 def delays_ms() -> tuple[int, ...]:

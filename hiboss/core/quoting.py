@@ -15,6 +15,23 @@ def redact(text: str) -> str:
     return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
 
 
+def storable(given: object, limit: int) -> str:
+    """Return the beginning of what a plugin gave as a text, whatever it is, in a form that can be stored.
+
+    That is without NUL, halves of surrogate pairs, and tokens.
+    """
+    try:
+        text = str(given)[:limit]
+    except Exception:  # noqa: BLE001 - it is an object of somebody else's class
+        return "it has no text"
+    return redact(encodable(text).replace("\x00", "\ufffd"))
+
+
+def encodable(text: str) -> str:
+    """Return the text without halves of surrogate pairs, which no answer can be written with."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 # The facts of errors that quote user input.
 _USER_INPUT = {"value", "name", "address", "path", "key", "method", "id", "detail", "account"}
 

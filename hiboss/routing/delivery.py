@@ -24,7 +24,6 @@ from ..core.envelope import Kind, Lane
 from ..core.errors import HibossError
 from ..core.events import Bus, EnvelopeSettled, Event, LaneWaits
 from ..core.paths import Home
-from ..core.quoting import redact
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
 from ..store import bindings, lane_failures, lanes, posts
@@ -214,10 +213,10 @@ class Delivery:
             adapter = self._supervisor.adapter(lane.binding)
             return await self._post(adapter, lane, self._letter(claimed), claimed)
         except EnvelopeError as error:
-            return self._failed(lane, number, Failure(error.kind, redact(error.text)))
+            return self._failed(lane, number, Failure.reported(error.kind, error.text))
         except LaneError as error:
             scope = Scope.ACCOUNT if isinstance(error, AccountError) else Scope.LANE
-            failure = Failure(error.kind, redact(error.text))
+            failure = Failure.reported(error.kind, error.text)
             return self._waits(lane, claimed, failure, scope, error.retry_after)
         except (bounded_calls.TookTooLong, TimeoutError):
             text = f"no answer within {self._settings.post_seconds:g} seconds"
@@ -308,7 +307,7 @@ class Delivery:
         claimed: EnvelopeRow,
         failure: Failure,
         scope: Scope = Scope.UNKNOWN,
-        retry_after: float | None = None,
+        retry_after: object = None,
     ) -> Settle:
         now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
         log.warning("e%d to %s waits: %s", number, address, failure.text, extra={"action": "deliver"})

@@ -45,7 +45,7 @@ def retry_later(
     now: int,
     *,
     scope: Scope = Scope.LANE,
-    retry_after: float | None = None,
+    retry_after: object = None,
 ) -> Later:
     """Release a held envelope after a failure: its lane or its account waits and keeps the order."""
     removed = _removed(tx, lane)

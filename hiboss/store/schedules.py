@@ -68,7 +68,7 @@ def arm(tx: Tx, number: int, now: int) -> None:
     if live and row["at"] is not None and slot is None and not _is_spent(tx, row):
         slot = row["at"]  # a single time that has just passed is fired late
     if slot is not None and row["every_ms"] is not None:
-        # The clock may have been set back while it was disabled: it counts from now, and its slots come again.
+        # If the clock was set back while it was disabled, it counts from now, and its slots come again.
         begun = min(row["begun_at"], now)
         slot = min(slot, now + row["every_ms"])
         era = row["era"] + schedule_slots.any_after(tx, series(row), now)

@@ -186,6 +186,54 @@ def test_a_senseless_time_to_wait_is_not_waited_for(
     place.wait_for("first", "second")
 
 
+@pytest.mark.parametrize("named", ["'60'", "'60.0 '", "timedelta(seconds=60)"])
+@pytest.mark.parametrize("kind", ["LaneError", "AccountError"])
+def test_a_time_that_is_named_in_another_form_is_kept_too(
+    daemon: RunningDaemon, tmp_path: Path, kind: str, named: str
+) -> None:
+    place = Place(tmp_path, kind="rude").settings().bound(daemon)
+    place.send(f"{kind}('busy', 'later', {named})", subject="post")
+    found = place.wait_for_failures(1) if kind == "LaneError" else place.wait_for_account(1)
+    assert found["not_before"] - found["tried_at"] == 60_000
+    place.unbind()
+
+
+@pytest.mark.parametrize("text", ["None", "b'x'", "'half \\ud83d'", "'nul \\x00'", "5"])
+@pytest.mark.parametrize("kind", ["LaneError", "EnvelopeError"])
+def test_an_error_with_a_text_of_any_kind_is_what_its_class_says(
+    daemon: RunningDaemon, tmp_path: Path, kind: str, text: str
+) -> None:
+    place = Place(tmp_path, kind="rude").settings().bound(daemon)
+    number = place.send(f"{kind}({text}, {text})", subject="post")
+    if kind == "LaneError":
+        found = place.wait_for_failures(1)["error_text"]
+    else:
+        found = place.wait_for_status(number, "failed")["last_error"]["text"]
+    assert "hiboss failed" not in found
+    place.unbind()
+
+
+def test_error_texts_of_adapters_are_cut_wherever_they_are_kept(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    long = "x" * 5_000_000
+    kinds = ("LaneError", "AccountError", "EnvelopeError")
+    places = [Place(tmp_path, kind="rude").settings().bound(daemon) for _ in kinds]
+    for place, kind in zip(places, kinds, strict=True):
+        place.send(f"{kind}('k' * 5_000_000, 'x' * 5_000_000)", subject="post")
+    down = Place(tmp_path, kind="rude").settings(start="RuntimeError('x' * 5_000_000)")
+    down.bind(places[0].owner)
+    down.wait_for_state("failed")
+    places[0].wait_for_failures(1)
+    places[1].wait_for_account(1)
+    wait_until(lambda: notices(places[2].owner))
+    with daemon.database() as database:
+        assert long[:2_000] not in "\n".join(database.iterdump())
+    assert len(down.shown()["last_error"]) < 2_000
+    for place in (*places, down):
+        place.unbind()
+
+
 def test_a_time_in_the_past_is_tried_again_at_once(place: Place) -> None:
     place.script(lane_error(retry_after=-5))
     place.send("x")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,24 @@ def test_a_time_that_was_named_wins_within_bounds(asked: float, expected: tuple[
     assert backoff.next_wait(0, asked) == expected
 
 
-@pytest.mark.parametrize("asked", [None, float("nan"), float("inf")])
-def test_without_a_time_that_makes_sense_the_wait_is_guessed(asked: float | None) -> None:
+@pytest.mark.parametrize("failing", [0, 0.1, 0.5, 1, 1000])
+def test_what_is_to_be_tried_at_once_again_and_again_waits_as_long_as_it_fails_up_to_a_second(
+    failing: float,
+) -> None:
+    assert backoff.next_wait(failing, 0) == (min(max(failing, 0.05), 1), True)
+    assert backoff.next_wait(failing, 60) == (60, True)
+
+
+@pytest.mark.parametrize("asked", ["60", " 60.0", timedelta(minutes=1), Decimal(60)])
+def test_a_time_may_be_named_in_other_forms_than_a_number(asked: Any) -> None:
+    assert backoff.next_wait(0, asked) == (60, True)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [None, "soon", True, b"5", float("nan"), float("inf"), "inf", 10**400],
+    ids=lambda one: repr(one)[:20],
+)
+def test_without_a_time_that_makes_sense_the_wait_is_guessed(asked: Any) -> None:
     seconds, told = backoff.next_wait(0, asked)
     assert 4.5 <= seconds <= 5.5 and not told

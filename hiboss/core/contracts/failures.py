@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..quoting import storable
+
+KIND_CHARACTERS = 50
+ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not get too large
+
 
 class LaneError(Exception):
     """Nothing can be delivered to this place now, whichever envelope it is: 5xx, 429 of a chat.
@@ -64,3 +69,8 @@ class Failure(NamedTuple):
 
     kind: str
     text: str
+
+    @classmethod
+    def reported(cls, kind: object, text: object) -> Failure:
+        """Return a failure that can be stored and shown, whatever an adapter or a provider gave."""
+        return cls(storable(kind, KIND_CHARACTERS), storable(text, ERROR_CHARACTERS))
