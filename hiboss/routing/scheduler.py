@@ -21,7 +21,6 @@ from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
 from ..store import overdue
-from ..store.connection import Connection
 from ..store.group_commit import Tx
 from ..store.overdue import Woken
 from ..store.schedule_firing import MaySend
@@ -155,28 +154,24 @@ class Scheduler:
 
     async def catch_up(self) -> None:
         """Wake everything that is overdue, then set the timer for what comes next."""
-        await self._clock_watch.look()
+        if self._clock_watch.was_set():
+            await self._clock_watch.look()
         while True:
-            while await self._wake(overdue.next_row, overdue.wake):
-                pass
+            now, following = clock.now(), self._store.read(overdue.next_times)
+            if following.row is not None and following.row <= now:
+                await self._wake(lambda tx: overdue.wake(tx, now))  # noqa: B023 - awaited here
             # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same. One
             # slice at a time: nor do they wait for schedules that make up for a long downtime.
-            if not await self._wake(overdue.next_slot, lambda tx, now: overdue.fire(tx, now, self.may_send)):
+            elif following.slot is not None and following.slot <= now:
+                await self._wake(lambda tx: overdue.fire(tx, now, self.may_send))  # noqa: B023 - awaited here
+            else:
                 break
-        nearest = self._store.read(overdue.next_wake)
-        if nearest is not None:
-            self.nudge(nearest)  # unless an earlier row came in meanwhile
+        if following.nearest is not None:
+            self.nudge(following.nearest)  # unless an earlier row came in meanwhile
 
-    async def _wake(
-        self, nearest: Callable[[Connection], int | None], wake: Callable[[Tx, int], Woken]
-    ) -> bool:
-        """Wake a chunk of what is overdue, in one transaction; return whether anything was."""
-        now = clock.now()
-        at = self._store.read(nearest)
-        if at is None or at > now:
-            return False
+    async def _wake(self, wake: Callable[[Tx], Woken]) -> None:
+        """Wake a chunk of what is overdue, in one transaction."""
         crashpoint(ARRIVING)
-        woken = await self._store.write(lambda tx: wake(tx, now))
+        woken = await self._store.write(wake)
         crashpoint(ARRIVED)
         self._on_wake(woken)
-        return True

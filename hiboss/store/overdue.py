@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..core.envelope import Lane, Waits
 from . import agent_pauses, envelopes, schedule_firing
@@ -24,41 +25,41 @@ class Woken:
     more: bool = False
 
 
-def next_wake(connection: Connection | Tx) -> int | None:
-    """Return the next time at which something must be processed; None if there is none."""
-    times = [at for at in (next_row(connection), next_slot(connection)) if at is not None]
-    return min(times, default=None)
+class NextTimes(NamedTuple):
+    """When something must be processed next; None if nothing waits for a time."""
+
+    row: int | None  # an envelope, a lane or a pause
+    slot: int | None  # a schedule
+
+    @property
+    def nearest(self) -> int | None:
+        if self.row is None or self.slot is None:
+            return self.row if self.slot is None else self.slot
+        return min(self.row, self.slot)
 
 
-def next_slot(connection: Connection | Tx) -> int | None:
-    """Return when the next schedule must fire; None if there is none."""
+def next_times(connection: Connection | Tx) -> NextTimes:
+    """Return when the next row, and when the next schedule must be processed."""
     row = connection.execute(
         """
-        SELECT next_at FROM schedule INDEXED BY schedule_next
-        WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1
-        """
-    ).fetchone()
-    return row["next_at"] if row else None
-
-
-def next_row(connection: Connection | Tx) -> int | None:
-    """Return when the next envelope, lane or pause must be processed; None if there is none."""
-    row = connection.execute(
-        """
-        SELECT min(at) FROM (
-            SELECT (SELECT wake_at FROM envelope INDEXED BY envelope_wake
-                    WHERE wake_at IS NOT NULL AND wake_at < ? ORDER BY wake_at LIMIT 1) AS at
-            UNION ALL
-            SELECT (SELECT wake_at FROM lane INDEXED BY lane_wake
-                    WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)
-            UNION ALL
-            SELECT (SELECT paused_until FROM agent INDEXED BY agent_paused
-                    WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1))
+        SELECT (SELECT wake_at FROM envelope INDEXED BY envelope_wake
+                WHERE wake_at IS NOT NULL AND wake_at < ? ORDER BY wake_at LIMIT 1),
+               (SELECT wake_at FROM lane INDEXED BY lane_wake
+                WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
+               (SELECT paused_until FROM agent INDEXED BY agent_paused
+                WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1),
+               (SELECT next_at FROM schedule INDEXED BY schedule_next
+                WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1)
         """,
         (NEXT_START,),
     ).fetchone()
-    found: int | None = row[0]
-    return found
+    envelope, lane, pause, slot = row
+    return NextTimes(min((at for at in (envelope, lane, pause) if at is not None), default=None), slot)
+
+
+def next_wake(connection: Connection | Tx) -> int | None:
+    """Return the next time at which something must be processed; None if there is none."""
+    return next_times(connection).nearest
 
 
 def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
