@@ -135,7 +135,7 @@ def _read_update(
     if found is not None:
         limit = context.settings.page_size_limit
         arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
-        live = _live_run(context, other, found["id"], params, seen)
+        live = _live_run(context, caller, other, found["id"], params, seen)
     state, why = context.store.read(lambda c: agent_status.state_of(c, other))
     shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
     return {
@@ -151,12 +151,15 @@ def _read_update(
 
 
 def _live_run(
-    context: Context, other: int, conversation: int, params: Follow, seen: int | None
+    context: Context, caller: Caller, other: int, conversation: int, params: Follow, seen: int | None
 ) -> LiveRun | None:
-    """Return the run of the other party for this conversation, with its output since the run last seen."""
+    """Return the run of the other party for this conversation, with its output since the run last seen.
+
+    The output of an agent that sends its answers itself is for nobody but the boss.
+    """
     row = context.store.read(lambda c: run_history.in_conversation(c, other, conversation))
     execution = None if row is None else context.runner.execution(row["id"])
-    if row is None or execution is None:
+    if row is None or execution is None or not (caller.is_boss or execution.turn.reply == "auto"):
         return None
     parts, position = execution.live_output.after(params.parts if seen == row["id"] else 0)
     return {

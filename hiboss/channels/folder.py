@@ -132,12 +132,7 @@ class FolderAdapter:
         with self._open_root() as root:
             _make_directory("out", root)  # it may have been deleted; but the folder itself is never made here
         with self._open("out") as (out,):
-            names: set[str] = set()
-            for number, file in enumerate(letter.files):
-                name = _shortened(f"{letter.id}-{os.path.basename(file.name)}")
-                if name in names:  # two attachments with the same name
-                    name = _shortened(f"{letter.id}-{number}-{os.path.basename(file.name)}")
-                names.add(name)
+            for number, (file, name) in enumerate(zip(letter.files, _names(letter), strict=True)):
                 # The same temporary name at every attempt: nothing is left over.
                 with self._open_attachment(file) as source:
                     _write_file(out, f".{letter.id}-{number}.part", name, source)
@@ -172,10 +167,13 @@ class FolderAdapter:
                 os.mkdir(update, 0o700, dir_fd=taken)
                 with _open_below(update, taken) as own:
                     try:
-                        os.rename(name, name, src_dir_fd=inbox, dst_dir_fd=own)
+                        os.rename(name, _as_utf8(name), src_dir_fd=inbox, dst_dir_fd=own)
                     except FileNotFoundError:  # somebody moved or deleted it
                         os.rmdir(update, dir_fd=taken)
                         continue
+                    except OSError:
+                        os.rmdir(update, dir_fd=taken)
+                        raise
                     for directory in (own, taken, inbox):
                         # Before the COMMIT: a power cut must not undo the move but keep the message.
                         os.fsync(directory)
@@ -262,6 +260,25 @@ def _explained(error: OSError, root: str) -> str:
     return f"{error.filename or root}: {error.strerror or error}"
 
 
+def _names(letter: Letter) -> list[str]:
+    """Return the name in `out/` of each attachment, with a number where another one has that name."""
+    names: dict[str, str] = {}  # by what they are where large and small letters are the same
+    for number, file in enumerate(letter.files):
+        own = os.path.basename(file.name)
+        name = _shortened(f"{letter.id}-{own}")
+        while name.casefold() in names:
+            name = _shortened(f"{letter.id}-{number}-{own}")
+            number += 1
+        names[name.casefold()] = name
+    return list(names.values())
+
+
+def _as_utf8(name: str) -> str:
+    """Return the name of a file as text: it may contain any bytes, and an attachment cannot."""
+    text = os.fsencode(name).decode("utf-8", "replace")
+    return name if text == name else _shortened(text)
+
+
 def _shortened(name: str) -> str:
     """Shorten a file name so that `.reason.txt` can follow: file systems allow 255 bytes."""
     stem, ending = os.path.splitext(name)
@@ -272,13 +289,20 @@ def _shortened(name: str) -> str:
 def _prepare(guard: FileGuard, root: str, folder: int) -> None:
     """Make the directories of a folder, and check all of them."""
     found: dict[Identity, str] = {}
+    disks: dict[str, int] = {}
     for name in _DIRECTORIES:
         _make_directory(name, folder)
         path = os.path.join(root, name)
         with guard.open_directory(path) as directory:
-            other = found.setdefault(identity(directory), name)
+            here = identity(directory)
+        disks[name] = here[0]
+        other = found.setdefault(here, name)
         if other != name:  # a post would come in again as a message
             raise OSError(errno.EINVAL, f"it is the same directory as {other}", path)
+    for name in ("in", "broken"):
+        if disks[name] != disks[".taken"]:  # a file could not be moved in one step
+            why = "it is on another file system than .taken/; only the whole folder, or out/, can be there"
+            raise OSError(errno.EXDEV, why, os.path.join(root, name))
 
 
 def _make_directory(name: str, parent: int) -> None:

@@ -152,7 +152,7 @@ def fitting(connection: Connection | Tx, ids: Sequence[int], most: int) -> list[
 
 
 def _surely_fit(connection: Connection | Tx, groups: Sequence[Sequence[int]], most: int) -> bool:
-    """Tell whether these envelopes fit whatever they contain: the usual case, found without encoding texts."""
+    """Tell whether these envelopes fit, whatever their texts are: the usual case, without encoding them."""
     left = most
     for some in groups:
         left -= LARGEST_IN_JSON * _content_bytes(connection, some, "m.text")

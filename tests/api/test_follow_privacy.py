@@ -34,6 +34,23 @@ else: print("Dear boss, lin is wrong.", flush=True); wait_for("go-on")
     wait_until_idle(team.daemon)
 
 
+def test_live_output_that_is_never_sent_is_shown_to_the_boss_alone(team: Team, ada: Boss) -> None:
+    lin = team.hire("")
+    kai = team.hire('print("my thoughts", flush=True); wait_for("think-on")', reply="explicit")
+    lin.tell(kai)
+    try:
+        wait_until(kai.turns)
+        number = kai.runs()[0]["id"]
+        wait_until(lambda: ada.call("run.tail", id=number)["parts"])
+        follow = {"with": kai.address, "after": 10**9, "timeout": "0.05s"}
+        assert lin.call("conversation.follow", **follow)["run"] is None
+        seen = ada.call("conversation.follow", **follow, address=lin.address)["run"]
+        assert "my thoughts" in "".join(part["text"] for part in seen["parts"])
+    finally:
+        team.place("think-on").touch()
+    wait_until_idle(team.daemon)
+
+
 def test_why_an_agent_waits_is_told_to_the_boss_and_the_agent_alone(daemon: RunningDaemon, ada: Boss) -> None:
     kai, lin = agent(daemon, command="/nowhere/secret-program"), agent(daemon)
     ada.tell(kai, text="hello")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.channels.folder import FolderAdapter
 from hiboss.core.contracts.adapter import Account, File
+from hiboss.core.contracts.failures import LaneError, Refused
 from tests.channels.adapter_rigs import letter
 
 
@@ -110,3 +112,57 @@ def test_what_a_crash_left_half_written_is_written_over(adapter: FolderAdapter, 
     (root / "out" / ".e1.txt.part").write_text("half")
     asyncio.run(adapter.post(letter(), 0, "hello"))
     assert {file.name: file.read_text() for file in (root / "out").iterdir()} == {"e1.txt": "hello"}
+
+
+@pytest.mark.parametrize(
+    "names", [("a", "2-a", "a"), ("a", "a", "1-a"), ("x" * 300, "2-" + "x" * 300, "x" * 300)]
+)
+def test_no_attachment_is_written_over_another_of_its_envelope(
+    adapter: FolderAdapter, root: Path, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    files = []
+    for number, name in enumerate(names):
+        source = tmp_path / f"source {number}"
+        source.write_text(f"content {number}")
+        files.append(File(name, str(source), "text/plain"))
+    for _ in range(2):
+        asyncio.run(adapter.post(letter(files=tuple(files)), 0, "hello"))
+    assert sorted(file.read_text() for file in (root / "out").iterdir()) == [
+        "content 0",
+        "content 1",
+        "content 2",
+        "hello",
+    ]
+
+
+def test_in_on_another_file_system_is_refused_with_the_reason_and_nothing_is_left_in_taken(
+    adapter: FolderAdapter, root: Path, other_disk: Path
+) -> None:
+    """A file can be moved out of it only by copying it, and then it could become two messages."""
+    (root / "in").rmdir()
+    (root / "in").symlink_to(other_disk)
+    (other_disk / "a.txt").write_text("x")
+    adapter._take_files()
+    with pytest.raises(OSError, match="cross-device"):
+        adapter._take_files()
+    assert os.listdir(root / ".taken") == [] and (other_disk / "a.txt").exists()
+    with pytest.raises(LaneError, match=r"/in: it is on another file system than \.taken"):
+        asyncio.run(adapter.start())
+    with pytest.raises(Refused, match="another file system"):
+        FolderAdapter.bind({"path": str(root), "home": str(root.parent / "home")})
+
+
+def test_out_may_be_on_another_file_system(adapter: FolderAdapter, root: Path, other_disk: Path) -> None:
+    (root / "out").rmdir()
+    (root / "out").symlink_to(other_disk)
+    asyncio.run(adapter.start())
+    asyncio.run(adapter.post(letter(), 0, "hello"))
+    assert (other_disk / "e1.txt").read_text() == "hello"
+
+
+@pytest.fixture
+def other_disk(tmp_path: Path) -> Iterator[Path]:
+    if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
+        pytest.skip("it needs a second file system")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
