@@ -159,7 +159,7 @@ class Supervisor:
             slot.error = storable(error, ERROR_CHARACTERS)
             log.warning("%s cannot run: %s", slot.name, slot.error, extra={"action": "adapter"})
         except BaseException as error:
-            if is_our_cancellation(error):
+            if bounded_calls.is_our_cancellation(error):
                 raise
             slot.error = f"{type(error).__name__}: {storable(error, ERROR_CHARACTERS)}"
             log.exception("%s crashed.", slot.name, extra={"action": "adapter"})
@@ -180,16 +180,6 @@ class Supervisor:
         if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
             raise LaneError("stopped", "this adapter was stopped")
         return await self._receive(slot.binding, slot.type, inbound)
-
-
-def is_our_cancellation(error: BaseException) -> bool:
-    """Return whether an exception means that our own task was cancelled.
-
-    A CancelledError can also come from a task of the adapter, and SystemExit or KeyboardInterrupt from a
-    library it uses (a SIGINT only stops the daemon in order). None of these may end the daemon or a delivery.
-    """
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def _sleep(seconds: float, end: asyncio.Event) -> None:
@@ -216,6 +206,6 @@ async def _stop(adapter: Any, slot: Slot) -> None:
     try:
         await bounded_calls.call(adapter.stop(), f"The stop of {slot.name}", STOP_SECONDS)
     except BaseException as error:
-        if is_our_cancellation(error):
+        if bounded_calls.is_our_cancellation(error):
             raise
         log.exception("%s failed to stop.", slot.name, extra={"action": "adapter"})

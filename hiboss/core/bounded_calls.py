@@ -72,3 +72,15 @@ async def wait_or_leave(
         _left_behind.add(task)
         task.add_done_callback(_left_behind.discard)
     return left
+
+
+def is_our_cancellation(error: BaseException) -> bool:
+    """Return whether an exception means that our own task was cancelled.
+
+    A CancelledError can also come from a task of an adapter, and SystemExit or KeyboardInterrupt from a
+    library it uses (a SIGINT only stops the daemon in order). None of these may end the daemon or a delivery.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from .bounded_calls import is_our_cancellation
 from .errors import BadSetting
 
 
@@ -31,8 +32,10 @@ def load(module: str, attribute: str, key: str, ours: dict[str, Any], setting: s
 
 @contextmanager
 def no_exit() -> Iterator[None]:
-    """Make an error of what code of a plugin raises to end its program: it would end the daemon."""
+    """Make an error of what code of a plugin raises to end its program or its task: it would end ours."""
     try:
         yield
-    except (SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
+        if isinstance(error, Exception) or is_our_cancellation(error):
+            raise
         raise RuntimeError(f"it raised {type(error).__name__}") from error

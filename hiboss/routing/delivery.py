@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from ..channels.supervisor import Supervisor, is_our_cancellation
+from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import File, Letter
 from ..core.contracts.failures import AccountError, EnvelopeError, Failure, LaneError
@@ -36,6 +36,7 @@ from .binding_endings import BindingEndings
 log = logging.getLogger(__name__)
 LONGEST_ID = 500  # characters of a platform's message id
 STOP_SECONDS = 5.0  # for deliveries that were cancelled
+LARGEST_PLAN = 10_000  # chunks: they are stored in one transaction, for which others wait
 BURST = 50  # envelopes of one lane before another lane gets its place
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ class Posted(NamedTuple):
 class Settled(NamedTuple):
     """What was written after a hand-over, and what follows from it."""
 
-    event: Event
+    event: Event | None = None
     wake_at: int | None = None
     opened: bool = False  # the account works again: all its lanes go on
     gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
@@ -194,7 +195,8 @@ class Delivery:
 
     async def _follow(self, lane: Lane, settled: Settled) -> None:
         """Do what follows from what was written."""
-        self._bus.publish(settled.event)
+        if settled.event is not None:
+            self._bus.publish(settled.event)
         if settled.wake_at is not None:
             self.nudge(settled.wake_at)
         if settled.opened:
@@ -224,7 +226,7 @@ class Delivery:
         except HibossError as error:  # the chunks could not be planned; nothing was posted
             return self._waits(lane, claimed, Failure(error.code, error.message))
         except BaseException as error:  # a defect of an adapter, also SystemExit, stops its own lane only
-            if is_our_cancellation(error):
+            if bounded_calls.is_our_cancellation(error):
                 raise
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
             failure = Failure("adapter_failed", f"the adapter failed: {type(error).__name__}")
@@ -235,6 +237,9 @@ class Delivery:
         chunks = [row["content"] for row in planned] or adapter.chunks(letter)
         if not chunks:
             raise EnvelopeError("nothing_to_post", "the adapter has nothing to post for it")
+        if len(chunks) > LARGEST_PLAN:
+            text = f"it has {len(chunks)} chunks there, and the limit is {LARGEST_PLAN}"
+            raise EnvelopeError("too_many_chunks", text)
         sent = {row["chunk"] for row in planned if row["posted_at"] is not None}
         if len(chunks) > 1 and not planned:
             await self._store.write(lambda tx: posts.plan(tx, number, chunks))
@@ -252,18 +257,24 @@ class Delivery:
             id_ = str(platform_id).encode("utf-8", "replace").decode()[:LONGEST_ID]
             posted.append(Posted(index, chunk, id_))
             if index < len(chunks) - 1:  # the last one is recorded when the envelope is settled
-                await self._record(lane, number, posted.pop())
+                may_go_on = await self._record(lane, number, posted.pop())
+                if not may_go_on or self._queue.closed:
+                    return self._goes_on_later(lane, number)
         return self._done(lane, number, posted)
 
-    async def _record(self, lane: Lane, number: int, chunk: Posted) -> None:
-        """Record a posted chunk, however long the store cannot be used: else it would be posted again."""
+    async def _record(self, lane: Lane, number: int, chunk: Posted) -> bool:
+        """Record a posted chunk, however long the store cannot be used: else it would be posted again.
+
+        Return whether the next one may be posted now.
+        """
         now = clock.now()
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> bool:
             posts.note_post(tx, number, *chunk, now)
             lanes.note_partly_posted(tx, lane, number)
+            return lanes.may_go_on(tx, lane, now)
 
-        await self._store.write_until_done(write)
+        return await self._store.write_until_done(write)
 
     def _letter(self, claimed: EnvelopeRow) -> Letter:
         """Return an envelope in the form an adapter gets it."""
@@ -294,6 +305,10 @@ class Delivery:
             return Settled(EnvelopeSettled(at=now, envelope=number, status="done"), opened=opened)
 
         return write
+
+    def _goes_on_later(self, lane: Lane, number: int) -> Settle:
+        now = clock.now()
+        return lambda tx: Settled(opened=lane_failures.put_back(tx, lane, number, now))
 
     def _failed(self, lane: Lane, number: int, failure: Failure) -> Settle:
         now = clock.now()

@@ -67,6 +67,19 @@ def retry_later(
     return Later(row["wake_at"] or until, opened, failing if more else None)
 
 
+def put_back(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
+    """Free an envelope of which some chunks are posted; the others follow when its lane may go on.
+
+    Return whether this shows that its account works again.
+    """
+    removed = _removed(tx, lane)
+    if removed is not None:
+        lanes.fail(tx, [envelope], removed, now)
+        return False
+    envelopes.free(tx, envelope)
+    return lanes.account_recovered(tx, lane, now)
+
+
 def account_failed(tx: Tx, binding: int, failure: Failure, now: int) -> int | None:
     """Let an account wait whose adapter does not run; return until when. None if it is not bound any more."""
     account = Lane(0, binding)

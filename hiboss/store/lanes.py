@@ -99,6 +99,15 @@ def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
     return bool(state["state"] == "open")
 
 
+def may_go_on(tx: Tx, lane: Lane, now: int) -> bool:
+    """Tell whether the next chunk of a message may be posted.
+
+    Not if its lane was paused meanwhile, or its account: that was told to wait, or is not bound any more.
+    """
+    states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
+    return all(state["state"] != "paused" and (state["not_before"] or 0) <= now for state in states)
+
+
 def mark_tried(tx: Tx, state: Row, now: int) -> None:
     """Open a lane that waited or failed, and store that it was tried now. An account is then `trying`."""
     if state["state"] == "open" and not state["failures"]:

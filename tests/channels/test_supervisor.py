@@ -109,15 +109,14 @@ def test_no_failing_adapter_harms_the_daemon_or_another_adapter(
     assert daemon.call("daemon.ping")["pong"] is True
 
 
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "GeneratorExit"])
 @pytest.mark.parametrize("where", ["init", "start", "listen", "stop"])
-def test_an_adapter_that_interrupts_like_a_keyboard_ends_no_daemon(
-    daemon: RunningDaemon, tmp_path: Path, where: str
+def test_an_adapter_that_ends_like_a_program_ends_no_daemon_and_is_started_again(
+    daemon: RunningDaemon, tmp_path: Path, where: str, error: str
 ) -> None:
-    place = bound(
-        Place(tmp_path, kind="rude").settings(**{where: "KeyboardInterrupt()", "fail_listens": 1}), daemon
-    )
+    place = bound(Place(tmp_path, kind="rude").settings(**{where: f"{error}()", "fail_listens": 1}), daemon)
     place.wait_for_state("failed")
-    assert ("KeyboardInterrupt" in place.shown()["last_error"]) is (where != "stop")
+    assert (error in place.shown()["last_error"]) is (where != "stop")
     assert place.unbind()["ended"] is True
 
 
@@ -131,10 +130,11 @@ def test_a_task_of_an_adapter_that_ends_like_a_program_ends_no_daemon(
     assert place.unbind()["ended"] is True
 
 
-def test_an_adapter_that_ends_like_a_program_when_it_is_bound_ends_no_daemon(
-    daemon: RunningDaemon, tmp_path: Path
+@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt()", "asyncio.CancelledError()"])
+def test_an_adapter_that_ends_like_a_program_when_it_is_bound_is_answered_as_an_error(
+    daemon: RunningDaemon, tmp_path: Path, error: str
 ) -> None:
-    place = Place(tmp_path, kind="rude").settings(bind="SystemExit(3)")
+    place = Place(tmp_path, kind="rude").settings(bind=error)
     refused = boss(daemon).refusal("agent.bind", name="nex", adapter_type="rude", path=str(place.root))
     assert refused == "internal_error"
     assert daemon.call("daemon.ping")["pong"] is True

@@ -20,6 +20,7 @@ from tests.support.scripted_channels import (
     daemon_with_channels,
     envelope_error,
     lane_error,
+    row,
 )
 
 
@@ -72,6 +73,81 @@ def test_also_after_a_failure_of_the_account(place: Place) -> None:
     place.send("URG", priority="critical")
     place.steer("retry")
     place.wait_for("AAAAA", "BBBBB", "URG")
+
+
+def test_between_two_chunks_an_account_that_was_told_to_wait_is_heeded(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    place.settings(chunk=5, places=[f"{place.name}-b"])
+    place.bound(daemon)
+    place.script({**OK, "after": 0.5}, account_error())
+    number = place.send("AAAAABBBBBCCCCC")
+    wait_until(lambda: place.steps_left() == 1)
+    place.owner.send(f"{place.address}-b", text="other")
+    place.wait_for_account(1)
+    wait_until(lambda: row(daemon, number)["held_by"] is None)
+    assert place.texts() == ["AAAAA"]
+    assert row(daemon, number)["attempts"] == 0
+    place.steer("retry")
+    wait_until(lambda: len(place.texts()) == 4)
+    assert [text for text in place.texts() if text != "other"] == ["AAAAA", "BBBBB", "CCCCC"]
+
+
+@pytest.mark.parametrize("account_is_tried", [False, True])
+def test_between_two_chunks_a_lane_that_was_paused_stops(
+    daemon: RunningDaemon, place: Place, account_is_tried: bool
+) -> None:
+    slow = {**OK, "after": 0.5}
+    place.script(*[account_error(retry_after=None)] * account_is_tried, slow)
+    number = place.send("AAAAABBBBB")
+    if account_is_tried:
+        place.wait_for_account(1)
+        place.steer("retry")
+    wait_until(lambda: place.steps_left() == 0)
+    place.steer("pause")
+    wait_until(lambda: row(daemon, number)["held_by"] is None)
+    assert place.texts() == ["AAAAA"]
+    assert place.account().get("state") == ("open" if account_is_tried else None)
+    place.send("URG", priority="critical")
+    place.steer("resume")
+    place.wait_for("AAAAA", "BBBBB", "URG")
+
+
+def test_between_two_chunks_the_end_of_a_binding_is_heeded(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path, kind="leisurely")
+    place.settings(chunk=5)
+    place.bound(daemon)
+    place.script({**OK, "after": 0.5})
+    number = place.send("AAAAABBBBB")
+    wait_until(lambda: place.steps_left() == 0)
+    place.unbind()
+    failed = place.wait_for_status(number, "failed")
+    assert (failed["last_error"]["kind"], place.texts()) == ("unbound", ["AAAAA"])
+
+
+def test_between_two_chunks_a_stop_of_the_daemon_is_heeded(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_DRAIN_SECONDS="30") as daemon:
+        place = Place(tmp_path)
+        place.settings(chunk=5)
+        place.bound(daemon)
+        place.script({**OK, "after": 0.5})
+        number = place.send("AAAAABBBBB")
+        wait_until(lambda: place.steps_left() == 0)
+        daemon.stop()
+        assert place.texts() == ["AAAAA"]
+        assert row(daemon, number)["held_by"] is None
+        daemon.start(**SCRIPTED)
+        place.wait_for("AAAAA", "BBBBB")
+
+
+def test_a_message_in_far_too_many_chunks_is_not_posted(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.settings(chunk=1)
+    place.bound(daemon)
+    failed = place.wait_for_status(place.send("x" * 10_001), "failed")
+    assert failed["last_error"]["kind"] == "too_many_chunks"
+    assert place.texts() == []
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "failed"])

@@ -24,6 +24,7 @@ BROAD_EXCEPTS = {
     "hiboss/agents/run_execution.py::Execution.run": "whatever a provider returns, its run has an outcome",
     "hiboss/core/work_queue.py::WorkQueue._finished": "what follows one work is logged, and the others go on",
     "hiboss/routing/scheduler.py::Scheduler._heartbeat": "a defect in one task is logged; the next heartbeat comes",
+    "hiboss/core/plugins.py::no_exit": "what a plugin raises to end its program becomes an error",
     "hiboss/core/quoting.py::storable": "the text of somebody else's exception may fail to be made",
     "hiboss/core/bounded_calls.py::_outcome": "what a task of its own met is raised where it is awaited",
     "hiboss/channels/supervisor.py::Supervisor._keep_running": "a defect is logged, and the adapter comes back",

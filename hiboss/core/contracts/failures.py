@@ -16,7 +16,8 @@ ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not ge
 class LaneError(Exception):
     """Nothing can be delivered to this place now, whichever envelope it is: 5xx, 429 of a chat.
 
-    The lane waits, keeps its order, and is retried. `retry_after` (seconds) replaces the usual delay.
+    The lane waits, keeps its order, and is retried. `retry_after` (seconds, up to a day) replaces
+    the usual delay.
     """
 
     def __init__(self, kind: str, text: str, retry_after: float | None = None) -> None:
