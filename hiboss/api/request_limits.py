@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import TypeVar
+
+import orjson
 
 from ..core import clock
 from ..core.errors import InvalidParams
 from .context import Context
 
 LONGEST_WAIT_MS = 3_600_000
+T = TypeVar("T")
 
 
 def page_size(context: Context, given: int | None, name: str = "page_size") -> int:
@@ -19,6 +24,21 @@ def page_size(context: Context, given: int | None, name: str = "page_size") -> i
     if not 1 <= given <= limit:
         raise InvalidParams(detail=f"{name} (-n) is {given}; it can be 1 to {limit}")
     return given
+
+
+def fitting(context: Context, found: Iterable[T]) -> tuple[list[T], bool]:
+    """Return the first of these records, as many as fit into a page, and whether there are more.
+
+    At least one; those after the page are not asked for.
+    """
+    shown: list[T] = []
+    left = context.settings.page_bytes
+    for one in found:
+        left -= len(orjson.dumps(one))
+        if shown and left < 0:
+            return shown, True
+        shown.append(one)
+    return shown, False
 
 
 def deadline(timeout: str) -> float:

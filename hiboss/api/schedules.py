@@ -12,13 +12,14 @@ from ..core import clock, errors, ids, schedule_times
 from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import InvalidParams
 from ..store import messages, schedule_firing, schedule_slots, schedules
-from ..store.connection import Row
+from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from ..store.schedule_firing import Origin
 from .auth import Caller
 from .context import Context
-from .operation import Id, Level, Nothing, Params, operation
+from .operation import Id, Level, Params, operation
 from .param_sizes import Line, Size, Text, Word
+from .request_limits import fitting
 from .sending import Send, draft_of
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
@@ -60,6 +61,10 @@ class Create(ScheduleFields):
 
 class ById(Params):
     id: Id = Field(description="the schedule, like s3")
+
+
+class List(Params):
+    after: Id | None = Field(None, description="the `next` of the previous page")
 
 
 class Set(ScheduleFields, ById):
@@ -111,6 +116,7 @@ ScheduleJson = TypedDict(
 
 class ScheduleList(TypedDict):
     schedules: list[ScheduleJson]
+    next: str | None  # to be given as `after` for the next page; null: this is the last
 
 
 class ScheduleRun(TypedDict):
@@ -217,11 +223,17 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     return _scheduled(context, row)
 
 
-@operation("cron.list", level=Level.RESTRICTED, result=ScheduleList)
-def listed(context: Context, caller: Caller, params: Nothing) -> ScheduleList:
-    """List the caller's own schedules; for the boss all."""
-    rows = context.store.read(lambda c: schedules.list_all(c, caller.sees))
-    return {"schedules": [_to_json(context, row) for row in rows]}
+@operation("cron.list", level=Level.RESTRICTED, params=List, result=ScheduleList, errors=(errors.BadId,))
+def listed(context: Context, caller: Caller, params: List) -> ScheduleList:
+    """List the caller's own schedules; for the boss all. Large texts make several pages."""
+    after = 0 if params.after is None else ids.number(params.after, "schedule")
+
+    def read(connection: Connection) -> ScheduleList:
+        rows = schedules.list_all(connection, caller.sees, after)
+        shown, more = fitting(context, (_to_json(context, row) for row in rows))
+        return {"schedules": shown, "next": shown[-1]["id"] if more else None}
+
+    return context.store.read(read)
 
 
 @operation("cron.show", level=Level.RESTRICTED, params=ById, result=ScheduleJson, errors=_ID_ERRORS)

@@ -27,6 +27,17 @@ def call(
     return _call(home, method, params, find_token(home, token, profile), timeout)
 
 
+def call_for_all(
+    method: str, params: dict[str, Any], records: str, *, token: str | None, profile: str | None
+) -> Any:
+    """Call an operation that lists records, until the last page; return the pages as one result."""
+    result = call(method, params, token=token, profile=profile)
+    while result["next"] is not None:
+        page = call(method, params | {"after": result["next"]}, token=token, profile=profile)
+        result = page | {records: result[records] + page[records]}
+    return result
+
+
 def call_without_token(method: str, params: dict[str, Any]) -> Any:
     """Call an operation that needs no token; a revoked one in the environment does no harm."""
     return _call(Home(), method, params, None, client.TIMEOUT)

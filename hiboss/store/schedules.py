@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ..core import clock
@@ -165,10 +166,10 @@ def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
     return row
 
 
-def list_all(connection: Connection, owner: int | None) -> list[Row]:
-    if owner is None:
-        return connection.execute(f"{_SELECT} ORDER BY s.id").fetchall()
-    return connection.execute(f"{_SELECT} AND s.owner = ? ORDER BY s.id", (owner,)).fetchall()
+def list_all(connection: Connection, owner: int | None, after: int = 0) -> Iterator[Row]:
+    """Yield the schedules of an owner (None: of anybody) above the id `after`; each is read when asked for."""
+    which, values = ("", ()) if owner is None else (" AND s.owner = ?", (owner,))
+    yield from connection.execute(f"{_SELECT} AND s.id > ?{which} ORDER BY s.id", (after, *values))
 
 
 def due(tx: Tx, after: int, until: int, limit: int) -> list[int]:

@@ -60,7 +60,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"user.{verb}", "name"): ("unknown_user",) * 3 for verb in ("delete", "token.rotate")},
     ("run.list", "agent"): ("unknown_agent",) * 3,
     ("run.list", "trace"): ("bad_text", "", "too_large"),
-    ("run.list", "after"): ("bad_id",) * 3,
+    **{(f"{noun}.list", "after"): ("bad_id",) * 3 for noun in ("run", "cron")},
     **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
     ("run.tail", "timeout"): ("bad_duration",) * 3,
     ("run.cancel", "reason"): ("bad_text", "", "too_large"),

@@ -186,6 +186,8 @@ def _people() -> Iterator[Row]:
 
 def _foreign() -> Iterator[Row]:
     """Whatever is asked about a schedule that is none, is gone, or is another's."""
+    for value in (*BAD_IDS, "e1"):
+        yield row("cron.list", {"after": value}, "bad_id", f"{shown(value)} is not a valid |s81")
     for verb in ("show", "set", "enable", "disable", "delete", "run"):
         name, more = f"cron.{verb}", RIGHT[f"cron.{verb}"]
         words = f"cron {verb} --id" if verb != "set" else "cron set --every 2h --id"

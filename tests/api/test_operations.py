@@ -109,6 +109,7 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
         for value, expected in (("x", "bad_id"), ("r999999", "not_found"))
     ],
     ("run.list", {"after": "x"}, "bad_id"),
+    ("cron.list", {"after": "x"}, "bad_id"),
     ("run.list", {"agent": "nobody-here"}, "unknown_agent"),
     ("run.list", {"page_size": 0}, "invalid_params"),
     ("run.list", {"trace": "\x00"}, "bad_text"),

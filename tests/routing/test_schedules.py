@@ -228,7 +228,7 @@ def test_who_may_not_send_may_not_schedule(daemon: RunningDaemon) -> None:
     quiet = agent(daemon)
     boss(daemon).call("agent.permission.set", name=quiet.name, level="restricted")
     assert quiet.refusal("cron.create", cron=NEW_YEAR, to=quiet.address, text="x") == "forbidden"
-    assert quiet.call("cron.list") == {"schedules": []}
+    assert quiet.call("cron.list") == {"schedules": [], "next": None}
     with pytest.raises(Answered) as caught:
         daemon.call("cron.create", cron=NEW_YEAR, to=quiet.address, text="x")
     assert caught.value.stable_code == "no_token"

@@ -14,6 +14,7 @@ import pytest
 from hiboss.core.settings import DEFAULTS
 from hiboss.rpc.server import Server
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Shell
 from tests.support.daemons import code, daemon_with, wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, agents, boss
@@ -197,6 +198,25 @@ def test_runs_that_ended_with_control_characters_are_shown_in_pages(daemon: Runn
     for number in range(1, 6):
         boss(daemon).tell(worker)
         wait_until(lambda number=number: len(ended()) == number)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("text", ["0" * LARGE, CONTROL * (LARGE // 6)], ids=["letters", "control characters"])
+def test_schedules_with_large_texts_are_listed_in_pages(daemon: RunningDaemon, text: str) -> None:
+    """Seventeen of one agent with 1 MiB each locked everybody out of the list, also the boss."""
+    ada, bob = agents(daemon, 2)
+    boss(daemon).call("cron.create", to=bob.address, text="before", every="1h")
+    made = [ada.call("cron.create", to=bob.address, text=text, at="+1h")["id"] for _ in range(NUMBER)]
+    boss(daemon).call("cron.create", to=bob.address, text="after", every="1h")
+    for party in (ada, boss(daemon)):
+        found: list[str] = []
+        page: dict[str, Any] = {"next": None}
+        while not found or page["next"]:
+            page = party.call("cron.list", after=page["next"])
+            assert size(page) < 2 * PAGE and page["schedules"]
+            found += [one["id"] for one in page["schedules"]]
+        assert len(set(found)) == len(found) and set(made) <= set(found)
+    done = Shell(daemon.home.path)("cron", "list", "--json")  # it shows all pages
+    assert [one["id"] for one in done.json["schedules"]] == found
 
 
 def test_an_answer_over_the_limit_is_refused_with_what_to_do(daemon: RunningDaemon) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from .. import output
-from ..call import call, call_without_token
+from ..call import call, call_for_all, call_without_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, noun
 from ..text_input import attachments, refuse_input_twice, text_or_input
 from ..views import schedules as views
@@ -101,7 +101,7 @@ def _content(values: dict[str, Any]) -> dict[str, Any]:
 @app.command("list")
 def list_(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """List your schedules; the boss sees all."""
-    views.schedules(call("cron.list", {}, token=token, profile=as_))
+    views.schedules(call_for_all("cron.list", {}, "schedules", token=token, profile=as_))
 
 
 @app.command()
