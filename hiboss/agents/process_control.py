@@ -190,6 +190,11 @@ def unmark() -> None:
     _set_limit(0, resource.RLIM_INFINITY)
 
 
+def is_limit_lowered() -> bool:
+    """Tell whether an administrator has lowered the hard limit, so that no mark can be set."""
+    return sys.platform == "linux" and resource.prlimit(0, LOCKS)[1] != resource.RLIM_INFINITY
+
+
 def _set_limit(pid: int, number: int) -> bool:
     """Set the soft limit of a process (0: this one). Return False where that is not possible."""
     if sys.platform != "linux":

@@ -28,6 +28,7 @@ _STEP = _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: to open a named pipe must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_KERNEL = ("/proc", "/sys")  # what looks like files there tells about processes: also about the daemon
 _never_closed: list[int] = []  # descriptors of files of the home, opened in a race
 
 
@@ -47,7 +48,7 @@ class PrivateFile(PermissionError):
 
 
 class NotAFile(OSError):
-    """Something else than a regular file: a directory, a pipe, a socket, a device."""
+    """Something else than a regular file: a directory, a pipe, a socket, a device, a file of the kernel."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.EINVAL, "it is not a regular file", path)
@@ -105,7 +106,8 @@ class FileGuard:
         """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`."""
         if stat.S_ISLNK(found.st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        if not stat.S_ISREG(found.st_mode):
+        kernel = {_identity(one) for one in map(_stat, _KERNEL) if one is not None}
+        if not stat.S_ISREG(found.st_mode) or not kernel.isdisjoint(above):
             raise NotAFile(path)
         # Whatever its number of links says: another link may be gone again since it was found.
         if _identity(found) in self._own_files():

@@ -98,6 +98,13 @@ class Daemon:
         self._cleanup.push_async_callback(self.wiring.close)
         await self.wiring.start()
 
+        if process_control.is_limit_lowered():
+            log.warning(
+                "The hard limit of file locks (RLIMIT_LOCKS) is lowered here. So a process that leaves the"
+                " session of its run and clears its environment is not ended with the run.",
+                extra={"action": "start"},
+            )
+
     async def open_doors(self) -> None:
         """Listen on the socket. From here on the daemon answers calls."""
         _allow_many_files()

@@ -145,6 +145,25 @@ def test_a_process_that_hides_its_environment_carries_the_mark_too(program: Prog
     tell(story())
 
 
+def test_a_server_that_hides_its_environment_may_stay_if_it_takes_both_marks_off(program: Program) -> None:
+    """Like one that writes a title over its environment, as nginx and postgres do. The way of docs/providers.md."""
+
+    async def story() -> None:
+        program.does(HIDES.replace("setsid", "HIBOSS_RUN= setsid prlimit --locks=unlimited:") + SLEEP)
+        under_way = await Hand(program).begin()
+        await until(lambda: lines(program, "hidden"))
+        server = int(lines(program, "hidden")[0])
+        try:
+            found = carriers_seen_by(program, "--bounding-set=-all")
+            assert found and server not in found
+        finally:
+            under_way.cancel()
+            await asyncio.wait([under_way])
+            process_control.signal_all([server], signal.SIGKILL)
+
+    tell(story())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
 def test_a_process_of_another_user_is_not_waited_for(program: Program) -> None:
     """Nobody but root can end it: to find it would only let the end of the run take all its rounds."""

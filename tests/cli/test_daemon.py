@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,15 @@ def test_a_started_daemon_keeps_no_terminal_directory_or_pipe(shell: Shell, tmp_
 
 
 # --- a start that fails --------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes are not marked")
+def test_a_daemon_that_cannot_mark_processes_says_so_in_its_log(shell: Shell) -> None:
+    shell.set_up()
+    assert shell.sh("prlimit --locks=1000:1000 hiboss daemon start").rc == 0
+    assert "RLIMIT_LOCKS" in Path(shell.home.log_file).read_text()
+    assert shell("daemon", "restart").rc == 0
+    assert Path(shell.home.log_file).read_text().count("RLIMIT_LOCKS") == 1
 
 
 def test_a_home_below_a_file_is_said_and_no_traceback_is_shown(tmp_path: Path) -> None:

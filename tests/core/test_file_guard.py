@@ -191,6 +191,14 @@ def test_what_is_no_regular_file_is_refused_and_hangs_nobody(guard: FileGuard, o
     assert missing.value.filename == str(outside / "missing")
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="it needs /proc")
+def test_a_file_of_the_kernel_is_refused(guard: FileGuard) -> None:
+    """/proc/self/environ is the environment of the daemon, with keys of its owner."""
+    for path in ("/proc/self/environ", "/proc/version", f"/proc/{os.getppid()}/status"):
+        with pytest.raises(NotAFile):
+            guard.open_file(os.path.realpath(path))
+
+
 def test_a_file_of_a_private_place_is_refused_by_whatever_name(guard: FileGuard, outside: Path) -> None:
     (outside / "keys").mkdir()
     (outside / "keys" / "id").write_text("secret")
