@@ -122,12 +122,13 @@ def record_lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _titled(title: str, text: str, style: str, stream: Any) -> list[str]:
-    """`title text`: one line for a pipe, broken between words for a terminal; a single word stays beside it."""
+    """`title text`: one line for a pipe, broken between words for a terminal; a path stays beside it."""
     first, *rest = [f"{title} {text}"]
-    if on_terminal(stream) and not (text.isascii() and text.isprintable() and " " not in text):
-        from .text_layout import hanging
+    if on_terminal(stream):
+        from .text_layout import hanging, may_stay_whole
 
-        first, *rest = hanging(first, columns(stream))
+        if not may_stay_whole(text):
+            first, *rest = hanging(first, columns(stream))
     return [painted(title, style, stream) + first.removeprefix(title), *rest]
 
 

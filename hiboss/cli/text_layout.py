@@ -19,6 +19,9 @@ _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\
 # moves nothing outside it.
 _CONTROLLING = re.compile(f"(\u2068[^\n{_CONTROLS}]*\u2069)|[{_CONTROLS}]")
 _NARROW = frozenset("–—‘’“”„…•→")
+# A word that may stay longer than a row: a path or a link. The terminal breaks it, so it has no colon and
+# no `>`, with which a row could look like a line of ours, and no letter that can look like a blank.
+_MAY_STAY_WHOLE = re.compile(r"""["'(]?(?:[a-z]+://)?[!-9;-=?-~]*""")
 
 
 def tame(text: str) -> str:
@@ -38,13 +41,14 @@ def flat(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many cells of a terminal a tamed text takes."""
+    """How many cells of a terminal a tamed text takes, also on one that does not join emoji."""
     if text.isascii() or all(letter < "\u0300" or letter in _NARROW for letter in text):
         return len(text)
-    from wcwidth import wcswidth
+    from wcwidth import wcswidth, wcwidth
 
-    found: int = wcswidth(text)
-    return found if found >= 0 else len(text)
+    joined: int = wcswidth(text)
+    apart: int = sum(max(wcwidth(letter), 0) for letter in text)
+    return max(apart, joined if joined >= 0 else len(text))
 
 
 def cut(text: str, cells: int) -> str:
@@ -73,8 +77,7 @@ def _letters(text: str) -> Iterable[str]:
 def wrapped(text: str, cells: int, *, whole_words: bool = False) -> list[str]:
     """The text in lines that fit, broken between words where possible.
 
-    `whole_words`: a word that is too long for a line stays whole, so that a path can be copied; but
-    not one with letters that can look like a blank, since the terminal itself will break it.
+    `whole_words`: a word that is too long for a line stays whole if it can, so that a path can be copied.
     """
     lines: list[str] = []
     for whole in tame(text.expandtabs(4)).splitlines():
@@ -93,13 +96,20 @@ def hanging(text: str, cells: int) -> list[str]:
 
 def _broken(text: str, cells: int, whole_words: bool) -> list[str]:
     lines = [""]
-    for word in re.findall(r"\s*\S+", text):
+    for word in re.findall(
+        r"\s*\S+", text.rstrip()
+    ):  # else it would try each blank at the end, again and again
         if width(lines[-1] + word) <= cells:
             lines[-1] += word
         else:
-            whole = whole_words and word.lstrip().isascii()
+            whole = whole_words and may_stay_whole(word.lstrip())
             lines += [word.lstrip()] if whole else _pieces(word.lstrip(), cells)
     return [line for line in lines if line] or [""]
+
+
+def may_stay_whole(word: str) -> bool:
+    """Whether a word may be longer than a row, because no row of it can look like a line of ours."""
+    return _MAY_STAY_WHOLE.fullmatch(word) is not None
 
 
 def _pieces(word: str, cells: int) -> list[str]:
@@ -108,7 +118,8 @@ def _pieces(word: str, cells: int) -> list[str]:
     for letter in word:
         size = width(letter)
         if used + size > cells:
-            pieces, used = [*pieces, ""], 0
+            pieces.append("")
+            used = 0
         pieces[-1] += letter
         used += size
     return pieces

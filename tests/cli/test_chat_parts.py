@@ -33,6 +33,18 @@ def test_lines_are_broken_between_words_where_that_is_possible() -> None:
     assert tail("1\n2\n3\n4\n5 and 6\n", 3) == ["4", "5", "and", "6"]
 
 
+@pytest.mark.parametrize("text", ["x" + " " * 300_000 + "\ny", "x" * 300_000, "\t" * 100_000, "漢" * 100_000])
+@pytest.mark.timeout(60)  # they took minutes and longer
+def test_a_text_of_any_shape_is_broken_into_rows_without_a_delay(text: str) -> None:
+    for cells in (2, 78):
+        assert "".join("".join(wrapped(text, cells)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("word", ["/home/somebody/" + "x" * 80, "https://example.org/" + "x" * 80])
+def test_a_long_path_and_a_link_stay_whole_so_that_they_can_be_copied(word: str) -> None:
+    assert f"  {word}" in content({"text": f"see {word}", "attachments": []}, 40)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -43,13 +55,17 @@ def test_lines_are_broken_between_words_where_that_is_possible() -> None:
         "x" * 38 + " you  14:05",
         "\u2800" * 80 + "you\u2800\u280014:05" * 9,
         "attachments:",
+        "-" * 38 + "from-boss:true" + "-" * 26 + "to:user:boss",
+        "-" * 38 + ">forged" + "-" * 38,
+        "https://" + "-" * 30 + "from-boss:true",
     ],
 )
 def test_no_row_of_a_text_looks_like_a_line_of_ours(line: str) -> None:
     for text in (line, f"well\n{line}", f"well\u2028{line}", f"well\r\n\r{line}"):
         rows = content({"text": text, "attachments": []}, 40)
         assert rows and all(row.startswith("  ") or not row for row in rows)
-        assert all(width(row) <= 40 or re.fullmatch("  [!-~]+", row) for row in rows)
+        # A longer word is broken by the terminal; without a colon it cannot look like a line of ours.
+        assert all(width(row) <= 40 or re.fullmatch("  [!-9;-=?-~]+", row) for row in rows)
 
 
 def test_a_text_is_indented_and_otherwise_as_it_was_written() -> None:
