@@ -102,6 +102,9 @@ def free(tx: Tx, number: int) -> None:
 
 def free_all(tx: Tx) -> int:
     """Make everything due again that this daemon holds, because it stops; return how much."""
+    for number in _in_hand_at_crashes(tx):
+        tx.execute("UPDATE envelope SET crashes = 0 WHERE id = ?", (number,))
+    tx.execute("DELETE FROM config WHERE key = 'in_hand_at_crashes'")
     return tx.execute(
         f"""
         UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0
@@ -121,7 +124,18 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
         WHERE wake_at = {NEXT_START} RETURNING id, crashes
         """
     ).fetchall()
+    known = _in_hand_at_crashes(tx).union(row["id"] for row in rows)
+    tx.execute(
+        "INSERT OR REPLACE INTO config (key, value) VALUES ('in_hand_at_crashes', ?)",
+        (" ".join(map(str, known)),),
+    )
     return len(rows), [row["id"] for row in rows if row["crashes"] >= CRASHES]
+
+
+def _in_hand_at_crashes(tx: Tx) -> set[int]:
+    """Return what was held at any crash since the last normal stop: only there is a count of crashes."""
+    row = tx.execute("SELECT value FROM config WHERE key = 'in_hand_at_crashes'").fetchone()
+    return set() if row is None else {int(number) for number in row["value"].split()}
 
 
 def held(tx: Tx, lane: Lane) -> list[int]:

@@ -66,8 +66,11 @@ def arm(tx: Tx, number: int, now: int) -> None:
             return  # it is due: firing sets the next slot
         schedule_slots.record_missed(tx, series(row), [row["next_at"]], now, reason="it was disabled")
     slot = timing(tx, row).after(now) if live else None
-    if live and row["at"] is not None and slot is None and not _is_spent(tx, row):
-        slot = row["at"]  # a single time that has just passed is fired late
+    if live and row["at"] is not None and slot is None:
+        if _is_spent(tx, row):
+            tx.execute("UPDATE schedule SET enabled = 0 WHERE id = ?", (number,))
+        else:
+            slot = row["at"]  # a single time that has just passed is fired late
     if slot is not None and row["every_ms"] is not None:
         # If the clock was set back while it was disabled, it counts from now, and its slots come again.
         begun = min(row["begun_at"], now)

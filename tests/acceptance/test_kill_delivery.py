@@ -206,6 +206,27 @@ def test_crashes_with_a_stop_between_them_are_not_in_a_row(post: Post) -> None:
     assert notices(post, first) == []
 
 
+def test_a_normal_stop_starts_the_count_of_crashes_again_also_for_what_is_not_in_hand(post: Post) -> None:
+    before = len(post.posted())
+    (first,), death = die_at(post, CLAIMED, ["one"])
+    post.start(CLAIMED)
+    deaths = [death, post.die()]
+    with post.daemon.database() as database:  # while no daemon runs, which would try it at its start
+        database.execute("UPDATE lane SET state = 'paused'")
+        database.commit()
+    post.start()
+    post.daemon.stop()
+    with post.daemon.database() as database:
+        database.execute("UPDATE lane SET state = 'open'")
+        database.commit()
+    post.start(CLAIMED)
+    deaths.append(post.die())
+    assert [one.held for one in deaths] == [{first}] * 3
+    recover(post, *deaths)
+    assert post.posted()[before:] == [(first, 0)]
+    assert notices(post, first) == []
+
+
 def test_ten_deaths_at_random_moments_lose_nothing_and_double_nothing_unexplained(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

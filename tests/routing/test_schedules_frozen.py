@@ -405,6 +405,15 @@ async def test_a_single_time_in_the_past_is_late_or_missed(daemon: InProcessDaem
 
 
 @frozen()
+async def test_a_single_time_that_is_over_cannot_be_enabled_any_more(daemon: InProcessDaemon) -> None:
+    number = await create(daemon, at="+1h")
+    await daemon.move(hours=1)
+    assert sent(daemon) == 1
+    shown = await daemon.ask("cron.enable", id=number)
+    assert (shown["enabled"], shown["next_at"]) == (False, None)
+
+
+@frozen()
 async def test_a_recipient_who_is_gone_ends_a_schedule_and_its_owner_is_told_once(
     daemon: InProcessDaemon,
 ) -> None:

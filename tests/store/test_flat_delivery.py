@@ -103,7 +103,7 @@ def account_waiting(tx: Tx, size: int) -> None:
     if claimed is not None:
         lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW, scope=Scope.ACCOUNT)
         assert lanes.claim(tx, PLACE, NOW, BOOT) is None
-        assert lanes.reopen(tx, PLACE.account, ("waiting",))
+        assert lanes.reopen(tx, PLACE.account)
         claimed = lanes.claim(tx, PLACE, NOW, BOOT)
         assert claimed is not None and lanes.claim(tx, PLACE, NOW, BOOT) is None  # one tries
         assert lanes.done(tx, PLACE, claimed["id"], NOW)
@@ -114,7 +114,7 @@ def partly_posting(tx: Tx, size: int) -> None:
     if claimed is not None:
         lanes.note_partly_posted(tx, PLACE, claimed["id"])
         lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW)
-        assert lanes.reopen(tx, PLACE, ("waiting",))
+        assert lanes.reopen(tx, PLACE)
         again = lanes.claim(tx, PLACE, NOW, BOOT)
         assert again is not None and again["id"] == claimed["id"]
 
