@@ -21,7 +21,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from ..core.contracts.adapter import Account, File, Inbound, Letter, Receive
@@ -84,10 +84,11 @@ class FolderAdapter:
     def _open(self, *names: str) -> Iterator[list[int]]:
         """Open some of its directories. At each use, since anybody may have put a link in their place."""
         with ExitStack() as opened:
-            yield [
-                opened.enter_context(self._guard.open_directory(os.path.join(self._root, name)))
-                for name in names
-            ]
+            root = opened.enter_context(self._guard.open_directory(self._root))
+            yield [opened.enter_context(self._open_in(name, root)) for name in names]
+
+    def _open_in(self, name: str, root: int) -> AbstractContextManager[int]:
+        return self._guard.open_below(name, root, os.path.join(self._root, name))
 
     async def start(self) -> None:
         self._running.add(self)
@@ -129,9 +130,10 @@ class FolderAdapter:
 
     def _write(self, letter: Letter, chunk: str) -> str:
         """Write the attachments first and the text last: a reader of the text finds its attachments."""
-        with self._open_root() as root:
+        with ExitStack() as opened:
+            root = opened.enter_context(self._open_root())
             _make_directory("out", root)  # it may have been deleted; but the folder itself is never made here
-        with self._open("out") as (out,):
+            out = opened.enter_context(self._open_in("out", root))
             for number, (file, name) in enumerate(zip(letter.files, _names(letter), strict=True)):
                 # The same temporary name at every attempt: nothing is left over.
                 with self._open_attachment(file) as source:
@@ -160,7 +162,11 @@ class FolderAdapter:
 
     def _take_files(self) -> None:
         """Move every finished file into `.taken/`, each into a directory of its own."""
-        with self._open_root(), self._open("in", ".taken") as (inbox, taken):
+        with (
+            self._open_root() as root,
+            self._open_in("in", root) as inbox,
+            self._open_in(".taken", root) as taken,
+        ):
             ready = self._find_ready(inbox)
             for changed, name in sorted(ready):
                 update = f"{changed:020d}-{os.urandom(6).hex()}"

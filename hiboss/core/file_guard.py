@@ -25,6 +25,7 @@ Identity = tuple[int, int]  # device and inode: the same whatever the path
 _HAS_PATH_ONLY = hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd")
 _PATH_ONLY = os.O_PATH if _HAS_PATH_ONLY else os.O_RDONLY | os.O_NONBLOCK
 _STEP = _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_BELOW = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: to open a named pipe must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -135,6 +136,29 @@ class FileGuard:
         finally:
             os.close(directory)
         try:
+            yield opened
+        finally:
+            os.close(opened)
+
+    @contextmanager
+    def open_below(self, name: str, parent: int, path: str) -> Iterator[int]:
+        """Open a directory in one that `open_directory` has opened, and yield its descriptor.
+
+        What is really there needs no look at what is above it: that was checked with the parent. A
+        link is followed, and checked as by `open_directory`.
+        """
+        try:
+            opened = os.open(name, _BELOW, dir_fd=parent)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise type(error)(error.errno, error.strerror, path) from error
+            with self.open_directory(path) as elsewhere:
+                yield elsewhere
+            return
+        try:
+            home = _stat(self._home.path)
+            if home is not None and identity(opened) == _identity(home):  # mounted there
+                raise HomeFile(path, f"it leads into the home directory of hiboss, {self._home.path}")
             yield opened
         finally:
             os.close(opened)
