@@ -60,6 +60,15 @@ class FileGuard:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._above_home: list[Identity] = []
+
+    def _home_and_above(self) -> list[Identity]:
+        """Return the home and the directories above it, the home last; nothing if it does not exist."""
+        home = _stat(self._home.path)
+        # Only the home itself is looked at each time: what is above it is no secret.
+        if home is not None and self._above_home[-1:] != [_identity(home)]:
+            self._above_home = _ancestors(self._home.path)
+        return self._above_home if home is not None else []
 
     def open_file(self, path: str, private: Sequence[str] = ()) -> BinaryIO:
         """Open a regular file to read it; resolve links before, since none is followed here.
@@ -124,9 +133,9 @@ class FileGuard:
 
         Raises HomeFile if it is in the home or contains it, and OSError.
         """
-        directory, above = _descend(os.path.realpath(path))
+        directory, above = _descend_through_links(path)
         try:
-            home = _ancestors(self._home.path)
+            home = self._home_and_above()
             if home and home[-1] in above:
                 raise HomeFile(path, f"it leads into the home directory of hiboss, {self._home.path}")
             if above[-1] in home:
@@ -232,15 +241,25 @@ def _descend(path: str) -> tuple[int, list[Identity]]:
     try:
         for part in path.split(os.sep):
             if part:
-                with _named(path):
-                    below = os.open(part, _STEP, dir_fd=here)
+                below = os.open(part, _STEP, dir_fd=here)
                 os.close(here)
                 here = below
                 above.append(identity(here))
-    except OSError:
+    except OSError as error:
         os.close(here)
-        raise
+        raise type(error)(error.errno, error.strerror, path) from error
     return here, above
+
+
+def _descend_through_links(path: str) -> tuple[int, list[Identity]]:
+    """Open a directory as `_descend` does, but follow links."""
+    if os.path.isabs(path) and ".." not in path:
+        try:
+            return _descend(path)  # most often there are none, and to resolve them costs as much again
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+    return _descend(os.path.realpath(path))
 
 
 @contextmanager
