@@ -170,7 +170,7 @@ def get(connection: Connection | Tx, number: int, owner: int | None) -> Row:
 
 
 def list_all(connection: Connection, owner: int | None, after: int = 0) -> Iterator[Row]:
-    """Yield the schedules of an owner (None: of anybody) above the id `after`; each is read when asked for."""
+    """Yield the schedules of an owner (None: of anybody) above the id `after`; each is read when needed."""
     which, values = ("", ()) if owner is None else (" AND s.owner = ?", (owner,))
     yield from connection.execute(f"{_SELECT} AND s.id > ?{which} ORDER BY s.id", (after, *values))
 
