@@ -141,7 +141,7 @@ async def listed(context: Context, caller: Caller, params: List) -> RunList:
 
 def _full_trace(caller: Caller, trace: str) -> str:
     """Return the trace that is meant: an id like m57 or s3@…, a full name, or a name that the caller gave."""
-    full = "/" in trace or re.fullmatch(r"m[0-9]+|s[0-9]+@.*", trace)
+    full = re.fullmatch(r"m[0-9]+|s[0-9]+@.*|(agent|user):[^/]+/.*", trace)
     return trace if full else f"{caller.address}/{trace}"
 
 

@@ -123,6 +123,7 @@ class ScheduleRun(TypedDict):
     id: str
     fired: bool  # whether a message was sent
     ids: list[str]  # of its envelopes
+    why: str | None  # why nothing was sent; the schedule is then disabled
 
 
 class CronTimes(TypedDict):
@@ -268,7 +269,7 @@ async def delete(context: Context, caller: Caller, params: ById) -> ScheduleRun:
         schedules.delete(tx, number, now)
 
     await context.write(caller, write)
-    return {"id": f"s{number}", "fired": False, "ids": []}
+    return {"id": f"s{number}", "fired": False, "ids": [], "why": None}
 
 
 @operation("cron.run", level=Level.STANDARD, params=ById, result=ScheduleRun, errors=_ID_ERRORS)
@@ -278,15 +279,15 @@ async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     now = clock.now()
     origin = None if caller.run is None else Origin(caller.run, caller.trace or "", caller.hops)
 
-    def write(tx: Tx) -> Accepted | None:
+    def write(tx: Tx) -> Accepted | str:
         row = schedules.get(tx, number, caller.sees)
         return schedule_firing.run(tx, row, now, context.auth.check_may_send, origin)
 
-    accepted = await context.write(caller, write)
-    if accepted is not None:
-        context.router.accepted(accepted)
-    found = [f"e{one}" for one in accepted.envelopes] if accepted else []
-    return {"id": f"s{number}", "fired": accepted is not None, "ids": found}
+    done = await context.write(caller, write)
+    if isinstance(done, str):
+        return {"id": f"s{number}", "fired": False, "ids": [], "why": done}
+    context.router.accepted(done)
+    return {"id": f"s{number}", "fired": True, "ids": [f"e{one}" for one in done.envelopes], "why": None}
 
 
 @operation(

@@ -150,16 +150,20 @@ def _fire_slot(tx: Tx, number: int, slot: int, now: int, may_send: MaySend) -> A
     if row["overlap"] == "skip" and _is_pending(tx, row["last_message"]):
         schedule_slots.record(tx, series(row), slot, "skipped", now, reason="the message before is not done")
         return None
-    return _fire(tx, row, slot, now, may_send)
+    done = _fire(tx, row, slot, now, may_send)
+    return None if isinstance(done, str) else done
 
 
-def run(tx: Tx, row: Row, now: int, may_send: MaySend, origin: Origin | None) -> Accepted | None:
-    """Fire a schedule now, outside its times: under a slot that is not its next one and not used yet."""
+def run(tx: Tx, row: Row, now: int, may_send: MaySend, origin: Origin | None) -> Accepted | str:
+    """Fire a schedule now, outside its times: under a slot that is not its next one and not used yet.
+
+    Return what was sent, or why nothing was.
+    """
     slot = schedule_slots.first_free(tx, series(row), now)
     broken = schedules.broken(tx, row, now)
     if broken is not None:
         _disable(tx, row, slot, broken, now)
-        return None
+        return broken
     if slot == row["next_at"]:
         slot = schedule_slots.first_free(tx, series(row), slot + 1)
     return _fire(tx, row, slot, now, may_send, origin)
@@ -167,8 +171,8 @@ def run(tx: Tx, row: Row, now: int, may_send: MaySend, origin: Origin | None) ->
 
 def _fire(
     tx: Tx, row: Row, slot: int, now: int, may_send: MaySend, origin: Origin | None = None
-) -> Accepted | None:
-    """Send the message of a schedule; if it cannot be sent, disable the schedule and tell its owner."""
+) -> Accepted | str:
+    """Send the message of a schedule; if it cannot be sent, disable it, tell its owner, and return why."""
     try:
         may_send(tx, row["owner"])
         draft = schedules.draft(tx, row, slot=slot)
@@ -177,7 +181,7 @@ def _fire(
         accepted = messages.insert(tx, draft, now)
     except HibossError as error:
         _disable(tx, row, slot, error.message, now)
-        return None
+        return error.message
     if now - slot >= 1_000:  # then it is shown as late
         tx.execute("UPDATE message SET deliver_at = ? WHERE id = ?", (slot, accepted.message))
     schedule_slots.record(tx, series(row), slot, "fired", now, message=accepted.message)

@@ -46,8 +46,10 @@ def posted(ada: Party, directory: Path) -> list[Path]:
 
 def refused_now(owner: Party, number: str) -> str:
     """Run a schedule that may not send, check that it is disabled, and return the recorded reason."""
-    assert boss(owner.daemon).call("cron.run", id=number) == {"id": number, "fired": False, "ids": []}
+    ran = boss(owner.daemon).call("cron.run", id=number)
+    assert (ran["fired"], ran["ids"]) == (False, [])
     found = show(boss(owner.daemon), number)
+    assert ran["why"] == found["slots"][0]["reason"]
     assert (found["enabled"], found["next_at"]) == (False, None)
     assert found["slots"][0]["outcome"] == "failed" and found["slots"][0]["message"] is None
     return str(found["slots"][0]["reason"])

@@ -106,7 +106,7 @@ def test_run_sends_now_and_the_box_has_all_of_it(two: tuple[Party, Party], tmp_p
     (tmp_path / "plan.txt").unlink()  # it was copied when the schedule was made
     ran = ada.call("cron.run", id=made["id"])
     (number,) = ran["ids"]
-    assert ran == {"id": made["id"], "fired": True, "ids": [number]}
+    assert ran == {"id": made["id"], "fired": True, "ids": [number], "why": None}
     envelope = bob.get(number)
     assert (envelope["from"], envelope["text"], envelope["subject"]) == (ada.address, "tick", "s")
     assert envelope["priority"] == "high"
@@ -349,7 +349,8 @@ def test_when_the_one_it_speaks_for_is_gone_the_boss_is_told(two: tuple[Party, P
     chief = boss(ada.daemon)
     made = create(chief, bob, from_=ada.address)
     chief.call("agent.delete", name=ada.name)
-    assert chief.call("cron.run", id=made["id"]) == {"id": made["id"], "fired": False, "ids": []}
+    ran = chief.call("cron.run", id=made["id"])
+    assert (ran["fired"], ran["ids"]) == (False, []) and ada.address in ran["why"]
     assert not show(chief, made["id"])["enabled"] and bob.list() == []
     (notice,) = [one for one in chief.list(address="user:boss") if made["id"] in one["text"]]
     assert notice["from"] == "agent:system"
@@ -389,14 +390,19 @@ def test_every_command_works_by_hand(daemon: RunningDaemon, tmp_path: Path) -> N
     number = made.record["schedule-id"]
     assert made.record["next-time"].endswith("-01-01T00:00:00+09:00")
     assert shell("cron", "list", "--as", "cli").record["schedule-id"] == number
-    changed = shell("cron", "set", "--as", "cli", "--id", number, "--every", "2h", "--text", "new")
+    changed = shell("cron", "set", "--as", "cli", "--id", number, "--every", "2h", "--text", "new\nlines")
     assert changed.record["schedule-id"] == number
     assert shell("cron", "disable", "--as", "cli", "--id", number).record["enabled"] == "false"
     assert shell("cron", "enable", "--as", "cli", "--id", number).record["enabled"] == "true"
     ran = shell("cron", "run", "--as", "cli", "--id", number)
-    assert (ran.record["sent"], ran.record["id"][0]) == ("true", "e")
-    facts, slot = shell("cron", "show", "--as", "cli", "--id", number).blocks
-    expected = {"every": "7200s", "text": "new", "name": "new year", "attachments": "a.txt"}
+    assert (ran.rc, ran.record["sent"], ran.record["id"][0]) == (0, "true", "e")
+    shown = shell("cron", "show", "--as", "cli", "--id", number).stdout
+    assert "\ntext:\n> new\n> lines\n\nslot: " in shown
+    facts, slot = [
+        dict(line.split(": ", 1) for line in block.splitlines() if ": " in line)
+        for block in shown.split("\n\n")
+    ]
+    expected = {"every": "7200s", "name": "new year", "attachments": "a.txt"}
     assert {key: facts[key] for key in expected} == expected
     assert slot["outcome"] == "sent" and slot["slot"].endswith("+09:00")
     as_json = shell("cron", "show", "--as", "cli", "--id", number, "--json").json
@@ -406,6 +412,14 @@ def test_every_command_works_by_hand(daemon: RunningDaemon, tmp_path: Path) -> N
     told = shell("cron", "explain", "--cron", "0 9 * * 7", "--timezone", "Asia/Tokyo", "--count", "2")
     assert [*told.record] == ["cron", "timezone", "next-time-1", "next-time-2"]
     assert told.record["next-time-1"].endswith("T09:00:00+09:00")
+
+
+def test_a_run_that_sends_nothing_says_why_and_fails(daemon: RunningDaemon) -> None:
+    ada, bob = agent(daemon), agent(daemon)
+    number = create(ada, bob)["id"]
+    boss(daemon).call("agent.delete", name=bob.name)
+    ran = Shell(daemon.home.path)("cron", "run", number)
+    assert (ran.rc, ran.record["sent"]) == (1, "false") and bob.address in ran.record["why"]
 
 
 def test_the_command_line_refuses_with_a_reason(daemon: RunningDaemon) -> None:

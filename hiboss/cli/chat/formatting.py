@@ -51,7 +51,7 @@ def elsewhere(one: Envelope, client: ConversationClient) -> str:
         return f"notice: {lines}" if whole else f"notice: {text}… (hiboss read {one['id']})"
     plain = one["group"] is None and sender.startswith(("agent:", "user:"))
     how = f"hiboss chat {name}" if plain and one["channel"] is None else f"hiboss read {one['id']}"
-    return f"{name} wrote to you: {cut(text, 200)} ({how})"
+    return f"{name} wrote to you: {quote(cut(text, 200))} ({how})"
 
 
 def told_in_full(one: Envelope) -> bool:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import typer
+
+from ...core.errors import EXIT_REFUSED
 from .. import output
 from ..call import call, call_for_all, call_without_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, noun
@@ -136,9 +139,15 @@ def delete(id_: Id, token: Token = None, as_: As = None, json_: Json = False) ->
 
 @app.command()
 def run(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Send the message of a schedule now. Its next time does not change."""
+    """Send the message of a schedule now. Its next time does not change.
+
+    If it cannot be sent, the schedule is disabled, and the exit status is 1.
+    """
     result = call("cron.run", {"id": id_}, token=token, profile=as_)
-    output.answer(result, {"schedule-id": result["id"], "sent": result["fired"], "id": result["ids"] or None})
+    facts = {"schedule-id": result["id"], "sent": result["fired"], "id": result["ids"] or None}
+    output.answer(result, facts | {"why": result["why"]})
+    if not result["fired"]:
+        raise typer.Exit(EXIT_REFUSED)
 
 
 @app.command()

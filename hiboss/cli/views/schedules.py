@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.escaping import mark_lines
 from .. import output
 from .times import moment
 
@@ -22,7 +23,10 @@ def schedule(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
         return
-    output.record(_facts(result))
+    output.record(_facts(result) | {"text": None})
+    if result["text"]:
+        output.line("text:")
+        output.rendered(mark_lines(result["text"]))
     for slot in result["slots"]:
         output.line()
         output.record(_slot(slot, result["timezone"]))
