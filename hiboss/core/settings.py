@@ -76,6 +76,13 @@ class Settings:
     answer_bytes: int = _setting(
         "limits", 16 * MIB, "The size limit for one answer, and for the answers of a batch.", least=KIB
     )
+    waiting_bytes: int = _setting(
+        "limits",
+        256 * MIB,
+        "The size limit for what waits in memory for all clients: answers that they have not read, and "
+        "incomplete requests. Above it, the client that read nothing for the longest time is disconnected.",
+        least=KIB,
+    )
     count_exact_to: int = _setting(
         "limits", 1_000, "Totals are exact up to this number; larger ones are shown as 1000+.", most=1_000_000
     )

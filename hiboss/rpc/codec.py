@@ -40,6 +40,11 @@ class Framer:
         self._size = 0
         self._skipping = False
 
+    @property
+    def size(self) -> int:
+        """How many bytes of an incomplete line are stored."""
+        return 0 if self._skipping else self._size
+
     def feed(self, data: bytes) -> Iterator[bytes | FrameTooLarge]:
         """Return the lines that `data` completes, and an error for each line that is too long."""
         if not self._size and data.find(b"\n") == len(data) - 1 and 1 < len(data) <= self._limit:

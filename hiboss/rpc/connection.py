@@ -8,10 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import select
-import socket
-import struct
-import sys
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from itertools import groupby
@@ -28,6 +24,9 @@ from ..core.errors import (
 )
 from ..core.settings import Settings
 from . import codec
+from .answers import Answers, PendingAnswer
+from .peer import has_gone, peer_uid
+from .waiting_bytes import WaitingBytes
 
 log = logging.getLogger(__name__)
 PEER_CHECK_SECONDS = 1.0  # how often to check whether a peer that sends no more is still there
@@ -45,29 +44,27 @@ class Dispatcher(Protocol):
     def may_run_together(self, method: str) -> bool: ...
 
 
-class _PendingAnswer:
-    """The place of one answer in the order of answers."""
-
-    __slots__ = ("content", "done")
-
-    def __init__(self) -> None:
-        self.content = b""
-        self.done = False
-
-
 class Connection(asyncio.Protocol):
-    def __init__(self, dispatcher: Dispatcher, settings: Settings, connections: set[Connection]) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        connections: set[Connection],
+        waiting_bytes: WaitingBytes,
+    ) -> None:
         self._dispatcher = dispatcher
         self._settings = settings
         self._connections = connections  # every open one of the server
+        self._waiting_bytes = waiting_bytes  # of all of them
         self._framer = codec.Framer(settings.frame_bytes)
-        self._pending: deque[_PendingAnswer] = deque()  # answers in the order of their requests
+        self._answers = Answers()
+        self._batch_bytes = 0  # of the answers in batches that are not complete
         self._lines: deque[bytes | FrameTooLarge] = deque()  # received and not yet started
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()  # of those, the ones whose operation may wait
-        self._unordered: list[bytes] = []  # their answers, which are written when they are ready
         self._token: str | None = None
         self._running = 0
+        self._running_bytes = 0  # of their lines: a request with a large text is in memory until it is done
         self._writing_resumed = asyncio.Event()
         self._writing_resumed.set()
         self._writable = True  # false: the peer does not read, and the transport's buffer is full
@@ -80,7 +77,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        uid = _peer_uid(transport.get_extra_info("socket"))
+        uid = peer_uid(transport.get_extra_info("socket"))
         if uid is not None and uid != os.geteuid():
             self._refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
         elif len(self._connections) >= self._settings.connections:
@@ -99,7 +96,7 @@ class Connection(asyncio.Protocol):
             self._lines.extend(self._framer.end())
             self._ending = True
             self._proceed()
-            if self._waiting and _has_gone(self._transport.get_extra_info("socket")):
+            if self._waiting and has_gone(self._transport.get_extra_info("socket")):
                 self.hang_up()
         return True
 
@@ -108,7 +105,7 @@ class Connection(asyncio.Protocol):
         self._peer_check_planned = False
         if not self._waiting or self._transport.is_closing():
             return
-        if _has_gone(self._transport.get_extra_info("socket")):
+        if has_gone(self._transport.get_extra_info("socket")):
             self.hang_up()
         else:
             self._plan_peer_check()
@@ -125,11 +122,14 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
-        self._writing_resumed.set()
+        self._flush()  # may pause again
+        if self._writable:
+            self._writing_resumed.set()
         self._proceed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
+        self._waiting_bytes.forget(self)
         self._ending = True
         self._lines.clear()
         self._writing_resumed.set()
@@ -142,7 +142,13 @@ class Connection(asyncio.Protocol):
 
     def _proceed(self) -> None:
         """Start requests while there is room, write answers that are ready, then read on or pause reading."""
-        while self._lines and self._writable and self._running < self._settings.requests_in_flight:
+        limits = self._settings
+        while (
+            self._lines
+            and self._writable
+            and self._running < limits.requests_in_flight
+            and self._running_bytes < limits.frame_bytes
+        ):
             self._take(self._lines.popleft())
         self._flush()
         if self._lines or not self._writable:
@@ -156,52 +162,48 @@ class Connection(asyncio.Protocol):
     def _take(self, line: bytes | FrameTooLarge) -> None:
         """Parse one line and start what it asks for."""
         if isinstance(line, FrameTooLarge):
-            self._answer_now(codec.failure(None, line))
+            self._answers.settle(self._answers.reserve(), codec.failure(None, line))
             return
         parsed = codec.parse(line, self._settings.batch_requests)
         if isinstance(parsed, codec.Malformed):
-            self._answer_now(codec.failure(parsed.id, parsed.error))
+            self._answers.settle(self._answers.reserve(), codec.failure(parsed.id, parsed.error))
         elif isinstance(parsed, codec.Batch):
             for call in parsed.calls:
                 self._login_first(call)
-            self._begin(parsed.calls, self._run_batch(parsed, self._token))
+            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
         else:
             self._login_first(parsed)
             if parsed.notification or self._dispatcher.may_wait(parsed.method):
-                self._begin([parsed], self._run_alone(parsed, self._token))
+                self._begin([parsed], self._run_alone(parsed, self._token), len(line))
             else:  # nearly all requests; this path is the shortest
-                self._start(self._answer_one(parsed, self._add_pending(), self._token))
+                self._start(self._answer_one(parsed, self._answers.reserve(), self._token), len(line))
 
     def _begin(
-        self, calls: Sequence[codec.Request | codec.Malformed], answering: Coroutine[Any, Any, bytes]
+        self,
+        calls: Sequence[codec.Request | codec.Malformed],
+        answering: Coroutine[Any, Any, bytes],
+        size: int,
     ) -> None:
         """Start calls. If one may wait, their answer has no place in the order, and ends with the peer."""
         if not any(
             isinstance(call, codec.Request) and self._dispatcher.may_wait(call.method) for call in calls
         ):
             silent = all(_is_notification(call) for call in calls)
-            self._start(answering if silent else self._answer(answering, self._add_pending()))
+            self._start(answering if silent else self._answer(answering, self._answers.reserve()), size)
             return
-        task = self._start(self._answer_unordered(answering))
+        task = self._start(self._answer_unordered(answering), size)
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    def _add_pending(self) -> _PendingAnswer:
-        pending = _PendingAnswer()
-        self._pending.append(pending)
-        return pending
-
-    def _answer_now(self, answer: bytes) -> None:
-        pending = self._add_pending()
-        pending.content, pending.done = answer, True
-
-    def _start(self, answering: Coroutine[Any, Any, Any]) -> asyncio.Task[None]:
+    def _start(self, answering: Coroutine[Any, Any, Any], size: int) -> asyncio.Task[None]:
+        """Start what a line of so many bytes asks for."""
         self._running += 1
-        task = asyncio.get_running_loop().create_task(self._run_to_end(answering))
+        self._running_bytes += size
+        task = asyncio.get_running_loop().create_task(self._run_to_end(answering, size))
         self._tasks.add(task)  # the loop itself keeps only a weak reference
         return task
 
-    async def _run_to_end(self, answering: Coroutine[Any, Any, Any]) -> None:
+    async def _run_to_end(self, answering: Coroutine[Any, Any, Any], size: int) -> None:
         """Run it, then proceed. A done-callback would cost one more pass of the event loop."""
         try:
             await answering
@@ -210,21 +212,20 @@ class Connection(asyncio.Protocol):
             self.hang_up()
         finally:
             self._running -= 1
+            self._running_bytes -= size
             if task := asyncio.current_task():
                 self._tasks.discard(task)
             self._proceed()
 
-    async def _answer(self, answering: Awaitable[bytes], pending: _PendingAnswer) -> None:
-        pending.content = await answering
-        pending.done = True
+    async def _answer(self, answering: Awaitable[bytes], pending: PendingAnswer) -> None:
+        self._answers.settle(pending, await answering)
 
-    async def _answer_one(self, request: codec.Request, pending: _PendingAnswer, token: str | None) -> None:
-        pending.content = await self._run(request, token)
-        pending.done = True
+    async def _answer_one(self, request: codec.Request, pending: PendingAnswer, token: str | None) -> None:
+        self._answers.settle(pending, await self._run(request, token))
 
     async def _answer_unordered(self, answering: Awaitable[bytes]) -> None:
         if answer := await answering:
-            self._unordered.append(answer)
+            self._answers.add(answer)
 
     async def _run_alone(self, call: codec.Request, token: str | None) -> bytes:
         """Run a request that is no batch; a notification has no answer."""
@@ -249,8 +250,12 @@ class Connection(asyncio.Protocol):
                 found = await asyncio.gather(*(self._run(call, token) for call in calls))
             kept = [one for one, call in zip(found, calls, strict=True) if not _is_notification(call)]
             answers += kept
-            size += sum(map(len, kept))
+            added = sum(map(len, kept))
+            size += added
+            self._batch_bytes += added
+            self._note_size()
             await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
+        self._batch_bytes -= size
         return codec.batch(answers) if answers else b""
 
     def _runs_with(self, numbered: tuple[int, codec.Request | codec.Malformed]) -> int:
@@ -294,15 +299,22 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         """Write the answers that are ready, in order."""
-        ready = [answer + b"\n" for answer in self._unordered]
-        self._unordered.clear()
-        while self._pending and self._pending[0].done:
-            if answer := self._pending.popleft().content:
-                ready.append(answer + b"\n")
-        if ready and not self._transport.is_closing():
-            self._transport.write(b"".join(ready))
-        if self._ending and not self._pending and not self._lines and not self._running:
+        if self._transport.is_closing():
+            self._answers.clear()
+        while self._writable and (piece := self._answers.next_piece()) is not None:
+            self._transport.write(piece)
+        self._note_size()
+        if self._ending and not self._answers and not self._lines and not self._running:
             self._transport.close()  # it still sends what was written
+
+    def measure(self) -> int:
+        """Return how many bytes wait here: answers that the peer has not read, and an incomplete request."""
+        unsent = self._transport.get_write_buffer_size() + self._answers.size + self._batch_bytes
+        return unsent + self._framer.size
+
+    def _note_size(self) -> None:
+        if not self.finished.done():
+            self._waiting_bytes.note(self, self.measure())
 
     def _refuse(self, error: HibossError) -> None:
         """Answer a new connection with an error and close it."""
@@ -319,14 +331,8 @@ class Connection(asyncio.Protocol):
 
     def hang_up(self) -> None:
         """Disconnect at once."""
+        self._answers.clear()
         self._transport.abort()
-
-
-def _has_gone(peer: socket.socket) -> bool:
-    """Tell whether the other end is closed completely, not only for sending."""
-    poll = select.poll()
-    poll.register(peer.fileno(), select.POLLHUP)
-    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
 def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
@@ -337,12 +343,3 @@ def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
 
 def _is_notification(call: codec.Request | codec.Malformed) -> bool:
     return isinstance(call, codec.Request) and call.notification
-
-
-def _peer_uid(connection: socket.socket) -> int | None:
-    """Return the uid of the process at the other end; None where the platform does not tell."""
-    if sys.platform != "linux":
-        return None
-    size = struct.calcsize("3i")
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(uid)

@@ -3,7 +3,7 @@
 A connection answers in the order of its requests: an error about a line that could not be
 parsed has no id, and is found by its place. Operations that wait are answered when they are
 ready. No more requests are read from a client that does not read its answers, so that nothing
-piles up in memory.
+piles up in memory; what waits for all clients together has a limit too (`waiting_bytes`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 
 from ..core.settings import Settings
 from .connection import Connection, Dispatcher
+from .waiting_bytes import WaitingBytes
 
 
 class Server:
@@ -22,6 +23,7 @@ class Server:
         self._dispatcher = dispatcher
         self._settings = settings
         self.connections: set[Connection] = set()
+        self.waiting_bytes = WaitingBytes(settings)
         self._listener: asyncio.AbstractServer | None = None
 
     async def listen(self, path: str) -> None:
@@ -36,7 +38,7 @@ class Server:
             os.umask(old)
 
     def _connect(self) -> Connection:
-        return Connection(self._dispatcher, self._settings, self.connections)
+        return Connection(self._dispatcher, self._settings, self.connections, self.waiting_bytes)
 
     async def close(self) -> None:
         if self._listener is not None:

@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -227,6 +228,95 @@ def test_an_answer_over_the_limit_is_refused_with_what_to_do(daemon: RunningDaem
     assert str(ANSWER) in answer["error"]["message"] and "limits.answer_bytes" in answer["error"]["message"]
     (answer,) = daemon.exchange(request("daemon.ping"), answers=1)
     assert code(answer) == "ok"
+
+
+# --- all clients together --------------------------------------------------------------
+
+MANY = 12  # clients
+
+
+async def _clients(path: str, sent: bytes) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Open connections that send this and read nothing."""
+    found = [await asyncio.open_unix_connection(path, limit=1) for _ in range(MANY)]
+    for _, writer in found:
+        writer.write(sent)
+    return found
+
+
+@frozen(quiet=False)
+async def test_what_waits_for_all_clients_together_is_bounded_and_who_reads_is_served(
+    daemon: InProcessDaemon,
+) -> None:
+    """200 connections that asked for a page of large texts and did not read it took 830 MB."""
+    for _ in range(4):
+        await daemon.ask("envelope.send", to="nex", text="x" * 1_000_000)
+    one = request("envelope.list", token=daemon.token("nex"))
+    limit, asked = 16 * 2**20, json.dumps(one).encode() + b"\n"
+    for sent in (asked, json.dumps([one] * 3).encode() + b"\n", b"x" * 3_500_000):
+        server, path = Server(daemon.daemon.dispatcher, replace(DEFAULTS, waiting_bytes=limit)), "test.sock"
+        await server.listen(path := f"{daemon.home.path}/{path}")
+        clients = await _clients(path, sent)
+        try:
+            for _ in range(3):
+                reader, writer = await asyncio.open_unix_connection(path, limit=2**24)
+                writer.write(asked)
+                assert len(json.loads(await reader.readline())["result"]["envelopes"]) == 4
+                writer.close()
+            while not 1 <= len(server.connections) < MANY:
+                await asyncio.sleep(0)
+            assert limit // 2 < sum(one.measure() for one in server.connections) <= limit
+            assert server.waiting_bytes.total <= limit
+        finally:
+            for _, writer in clients:
+                writer.close()
+            await server.close()
+        assert server.waiting_bytes.total == 0
+
+
+class Held:
+    """Operations that take until they are released."""
+
+    def __init__(self) -> None:
+        self.started = 0
+        self.released = asyncio.Event()
+
+    async def call(self, method: str, params: Any, token: str | None = None) -> Any:
+        self.started += 1
+        await self.released.wait()
+        return {}
+
+    def check_token(self, token: Any) -> None: ...
+
+    def may_wait(self, method: str) -> bool:
+        return False
+
+    def may_run_together(self, method: str) -> bool:
+        return False
+
+
+@frozen()
+async def test_large_requests_of_one_connection_are_not_all_processed_at_the_same_time(
+    daemon: InProcessDaemon,
+) -> None:
+    """512 of them may be in flight, whatever their size: half a gigabyte of texts."""
+    held = Held()
+    server, path = Server(held, DEFAULTS), f"{daemon.home.path}/test.sock"
+    await server.listen(path)
+    reader, writer = await asyncio.open_unix_connection(path, limit=2**24)
+    try:
+        writer.write((json.dumps(request("envelope.send", text="x" * 1_000_000)).encode() + b"\n") * 30)
+        while not held.started:
+            await asyncio.sleep(0)
+        [one] = server.connections
+        while held.started < 30 and one._transport.is_reading():
+            await asyncio.sleep(0)
+        assert held.started == 5  # the first that are more than the largest request
+        held.released.set()
+        for _ in range(30):
+            assert "result" in json.loads(await reader.readline())
+    finally:
+        writer.close()
+        await server.close()
 
 
 # --- batches ---------------------------------------------------------------------------
