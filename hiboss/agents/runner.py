@@ -282,7 +282,7 @@ class Runner:
         sent: list[Accepted] = []
         wake_at: int | None = None
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx, now: int) -> None:
             nonlocal sent, wake_at
             sent, wake_at = [], None  # the writer may call this again
             if usage is not None:
@@ -302,7 +302,7 @@ class Runner:
             else:
                 wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.delays_ms(), now)
 
-        await self._store.write_until_done(write)
+        await self._store.timed_write_until_done(write)
         self._executions.pop(turn.run, None)
         self._forget_token(turn.run)
         self.on_token_ended()

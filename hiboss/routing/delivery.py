@@ -58,7 +58,7 @@ class Settled(NamedTuple):
     gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
 
 
-Settle = Callable[[Tx], Settled | None]  # writes about an envelope; None: it was settled meanwhile
+Settle = Callable[[Tx, int], Settled]  # writes about an envelope, now
 
 
 class Delivery:
@@ -93,15 +93,13 @@ class Delivery:
 
         Nobody would do it later, so it is repeated until the store works.
         """
-        now = clock.now()
-        await self._store.write_until_done(lambda tx: lanes.reopen_binding(tx, binding, now))
+        await self._store.timed_write_until_done(lambda tx, now: lanes.reopen_binding(tx, binding, now))
         self.wake([Lane(0, binding)])
 
     async def account_failed(self, binding: int, failure: Failure) -> None:
         """Let all lanes of a binding wait, because its adapter does not run; the boss is told once."""
-        now = clock.now()
-        until = await self._store.write_until_done(
-            lambda tx: lane_failures.account_failed(tx, binding, failure, now)
+        until = await self._store.timed_write_until_done(
+            lambda tx, now: lane_failures.account_failed(tx, binding, failure, now)
         )
         if until is not None:
             self.nudge(until)
@@ -148,9 +146,8 @@ class Delivery:
 
     async def _break_off(self, lane: Lane, failure: Failure) -> None:
         """Free what the lane holds and let the lane wait, as after any other error."""
-        now = clock.now()
-        later = await self._store.write_until_done(
-            lambda tx: lane_failures.retry_held_later(tx, lane, failure, now)
+        later = await self._store.timed_write_until_done(
+            lambda tx, now: lane_failures.retry_held_later(tx, lane, failure, now)
         )
         if later.until is not None:
             self.nudge(later.until)
@@ -183,11 +180,11 @@ class Delivery:
         """Settle the last envelope and claim the next, in one transaction, repeated until the store works."""
         boot = self._store.boot
 
-        def change(tx: Tx) -> tuple[Settled | None, EnvelopeRow | None]:
-            settled = settle(tx) if settle is not None else None
-            return settled, lanes.claim(tx, lane, clock.now(), boot, eager=eager) if claims else None
+        def change(tx: Tx, now: int) -> tuple[Settled | None, EnvelopeRow | None]:
+            settled = settle(tx, now) if settle is not None else None
+            return settled, lanes.claim(tx, lane, now, boot, eager=eager) if claims else None
 
-        settled, claimed = await self._store.write_until_done(change)
+        settled, claimed = await self._store.timed_write_until_done(change)
         crashpoint(SETTLED)
         if settled is not None:
             await self._follow(lane, settled)
@@ -202,9 +199,9 @@ class Delivery:
         if settled.opened:
             self.wake([lane.account])
         if settled.gives_up is not None:
-            (failing, failure), now = settled.gives_up, clock.now()
-            while await self._store.write_until_done(
-                lambda tx: lane_failures.give_up(tx, failing, failure, now)
+            failing, failure = settled.gives_up
+            while await self._store.timed_write_until_done(
+                lambda tx, now: lane_failures.give_up(tx, failing, failure, now)
             ):
                 pass  # in slices: other writes go between them
 
@@ -267,14 +264,13 @@ class Delivery:
 
         Return whether the next one may be posted now.
         """
-        now = clock.now()
 
-        def write(tx: Tx) -> bool:
+        def write(tx: Tx, now: int) -> bool:
             posts.note_post(tx, number, *chunk, now)
             lanes.note_partly_posted(tx, lane, number)
             return lanes.may_go_on(tx, lane, now)
 
-        return await self._store.write_until_done(write)
+        return await self._store.timed_write_until_done(write)
 
     def _letter(self, claimed: EnvelopeRow) -> Letter:
         """Return an envelope in the form an adapter gets it."""
@@ -296,9 +292,7 @@ class Delivery:
     # --- what is written afterwards --------------------------------------------------
 
     def _done(self, lane: Lane, number: int, posted: list[Posted]) -> Settle:
-        now = clock.now()
-
-        def write(tx: Tx) -> Settled:
+        def write(tx: Tx, now: int) -> Settled:
             for chunk in posted:
                 posts.note_post(tx, number, *chunk, now)
             opened = lanes.done(tx, lane, number, now)
@@ -307,14 +301,16 @@ class Delivery:
         return write
 
     def _goes_on_later(self, lane: Lane, number: int) -> Settle:
-        now = clock.now()
-        return lambda tx: Settled(opened=lane_failures.put_back(tx, lane, number, now))
+        return lambda tx, now: Settled(opened=lane_failures.put_back(tx, lane, number, now))
 
     def _failed(self, lane: Lane, number: int, failure: Failure) -> Settle:
-        now = clock.now()
         log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
-        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
-        return lambda tx: Settled(event, opened=lanes.refused(tx, lane, number, failure, now))
+
+        def write(tx: Tx, now: int) -> Settled:
+            event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
+            return Settled(event, opened=lanes.refused(tx, lane, number, failure, now))
+
+        return write
 
     def _waits(
         self,
@@ -324,10 +320,10 @@ class Delivery:
         scope: Scope = Scope.UNKNOWN,
         retry_after: object = None,
     ) -> Settle:
-        now, number, address = clock.now(), int(claimed["id"]), str(claimed["to_address"])
+        number, address = int(claimed["id"]), str(claimed["to_address"])
         log.warning("e%d to %s waits: %s", number, address, failure.text, extra={"action": "deliver"})
 
-        def write(tx: Tx) -> Settled:
+        def write(tx: Tx, now: int) -> Settled:
             later = lane_failures.retry_later(
                 tx, lane, number, failure, now, scope=scope, retry_after=retry_after
             )

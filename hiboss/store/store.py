@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from ..core import clock
 from ..core.errors import Busy, HibossError, HomeUnusable, StoreError
 from ..core.paths import Home
 from ..core.settings import Settings
@@ -69,10 +70,19 @@ class Store:
 
     async def write_until_done(self, operation: Callable[[Tx], T]) -> T:
         """Run an operation that must not be lost: retry while the store is busy or cannot be used."""
+        return await self.timed_write_until_done(lambda tx, now: operation(tx))
+
+    async def timed_write_until_done(self, operation: Callable[[Tx, int], T]) -> T:
+        """Do the same, with the time of each attempt.
+
+        So what is decided by the time agrees with what is stored, also when somebody sets the clock
+        meanwhile: that moves what waits, in the order of the writer (routing/clock_watch.py).
+        """
         pause = 0.1
         while True:
+            now = clock.now()
             try:
-                return await self.write(operation)
+                return await self.write(lambda tx: operation(tx, now))  # noqa: B023 - awaited here
             except (Busy, StoreError, HomeUnusable) as error:  # HomeUnusable: read-only for a moment
                 log.error("A change waits for the store: %s", error, extra={"action": "write"})
                 await asyncio.sleep(pause)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.core import clock
+from hiboss.core.envelope import Lane
+from hiboss.store.lanes import list_all
 from tests.routing.test_lane_backoff import MODULES, Channel, frozen_daemon
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
@@ -156,6 +159,38 @@ def test_a_lane_is_tried_after_the_time_that_was_named_and_not_before(
             await asyncio.sleep(0.1)
             assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
             await daemon.move(seconds=1)
+            await daemon.until(lambda: channel.posts() == 2)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("by", STEPS, ids=str)
+def test_a_claim_that_waits_for_the_store_while_the_clock_is_set_keeps_to_the_named_time(
+    tmp_path: Path, by: dict[str, float]
+) -> None:
+    async def story() -> None:
+        async with frozen_daemon(tmp_path, **MODULES) as daemon:
+            channel = Channel(daemon, tmp_path)
+            channel.script({"do": "lane_error", "text": "slow down", "retry_after": 60})
+            await channel.bind()
+            await channel.send()
+            await channel.failed(1)
+            await daemon.move(seconds=10)
+            wiring, free = daemon.daemon.wiring, threading.Event()
+            lanes = wiring._store.read(lambda c: [Lane(row["address_id"], 1) for row in list_all(c)])
+            busy = wiring._store.write(lambda tx: free.wait(10))  # as if another program had locked it
+            wiring.delivery.wake(lanes, eager=True)
+            await asyncio.sleep(0.05)  # its claim waits for the writer
+            daemon.set_clock(**by)
+            daemon.scheduler.wakeup()
+            await daemon.until(lambda: clock.now() == clock.wall())
+            free.set()
+            await busy
+            await daemon.settle()
+            await channel.send()
+            await asyncio.sleep(0.1)
+            assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
+            await daemon.move(seconds=50)
             await daemon.until(lambda: channel.posts() == 2)
 
     asyncio.run(story())
