@@ -131,8 +131,10 @@ class ScriptedAdapter:
         if not left:
             return False
         self._settings[name] = left - 1
-        with open(os.path.join(self._root, "settings.json"), "w", encoding="utf-8") as file:
+        path = os.path.join(self._root, "settings.json")
+        with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump(self._settings, file)
+        os.replace(path + ".new", path)  # in one step: a test may read it at any time
         return True
 
 
