@@ -43,12 +43,11 @@ async def preview(context: Context, caller: Caller, params: Preview) -> TurnPrev
 
     def read(connection: Connection) -> TurnPreview:
         agent = _agent(context, caller, params)
-        numbers, more = _next(connection, agent, now, context.settings.page_bytes)
+        numbers, left_out = _next(connection, agent, now, context.settings.page_bytes)
         who = (agent["id"], agent["name"])
         content = turn_input.content(connection, context.home, who, numbers, now, context.zone, exact_to)
         text = content.text
-        if more:
-            text += f"\n\nmore-due: true\n(the first {len(numbers)} are shown; acknowledge some for more)"
+        text += left_out
         return {
             "agent": agent["name"],
             "due": content.due,
@@ -71,13 +70,17 @@ def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     return context.store.read(lambda c: agents.get(c, address.name))
 
 
-def _next(connection: Connection, agent: Row, now: int, most_bytes: int) -> tuple[list[int], bool]:
-    """Return the envelopes of the next turn, and whether more are due that are not shown.
+def _next(connection: Connection, agent: Row, now: int, most_bytes: int) -> tuple[list[int], str]:
+    """Return the envelopes of the next turn, as many as fit, and the lines that say what is left out.
 
-    They are of one conversation; or all, as many as fit, for an agent that fetches its mail.
+    They are of one conversation; or all that are due, for an agent that fetches its mail.
     """
     if agent["mode"] == "run":
-        return turn_selection.preview(connection, agent, now), False
+        turn = turn_selection.preview(connection, agent, now)
+        shown = paging.fitting(connection, turn, most_bytes)
+        left = f"\n\n(the turn has {len(turn)} envelopes; the first {len(shown)} are shown here)"
+        return shown, left if len(shown) < len(turn) else ""
     due = [one.id for one in due_envelopes.due(connection, agent["id"], now, PULL_ENVELOPES)]
     shown = paging.fitting(connection, due, most_bytes)
-    return shown, len(shown) < len(due) or len(due) == PULL_ENVELOPES
+    left = f"\n\nmore-due: true\n(the first {len(shown)} are shown; acknowledge some for more)"
+    return shown, left if len(shown) < len(due) or len(due) == PULL_ENVELOPES else ""

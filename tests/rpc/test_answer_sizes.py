@@ -183,6 +183,16 @@ def test_the_preview_of_an_agent_that_fetches_ends_early_and_says_so(two: tuple[
     assert "more-due: true" in found["text"] and "the first 3 are shown" in found["text"]
 
 
+def test_the_preview_of_a_turn_with_large_messages_ends_early_and_says_so(daemon: RunningDaemon) -> None:
+    worker = agent(daemon, command="true")
+    boss(daemon).call("agent.pause", name=worker.name)
+    for _ in range(10):
+        boss(daemon).tell(worker, text=CONTROL * (LARGE // 4))
+    found = worker.call("turn.preview")
+    assert len(found["envelopes"]) == 2 and size(found) < 2 * PAGE
+    assert "the turn has 10 envelopes; the first 2 are shown here" in found["text"]
+
+
 def test_runs_that_ended_with_control_characters_are_shown_in_pages(daemon: RunningDaemon) -> None:
     program = f"print({CONTROL!r} * {ANSWER // 24})"  # five of them are more than an answer
     worker = agent(daemon, command=shlex.join([sys.executable, "-c", program]))
