@@ -30,9 +30,8 @@ class LaneJson(TypedDict):
     failures: int  # in a row
     next_try_at: str | None  # of a waiting lane
     failing_since: str | None
-    last_error: (
-        str | None
-    )  # null for other agents, if the lane is an agent's; in daemon.status for all but the boss
+    # Null for other agents, if the lane is an agent's; in daemon.status for all but the boss.
+    last_error: str | None
     last_error_at: str | None
 
 
