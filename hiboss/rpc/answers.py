@@ -26,7 +26,7 @@ class Answers:
         self._pending: deque[PendingAnswer] = deque()  # in the order of their requests
         self._ready: list[bytes] = []
         self._outgoing: deque[memoryview] = deque()  # what the transport takes when the peer has read more
-        self.size = 0  # bytes
+        self.size = 0  # bytes of all that is settled or added
 
     def __bool__(self) -> bool:
         """Tell whether something is not given to the transport yet."""
@@ -48,11 +48,15 @@ class Answers:
         self._ready.append(answer)
         self.size += len(answer)
 
-    def next_piece(self) -> memoryview | None:
+    def next_piece(self) -> bytes | memoryview | None:
         """Remove and return the next bytes to send; None if there is nothing to send now."""
         while self._pending and self._pending[0].done:
             if answer := self._pending.popleft().content:
                 self._ready.append(answer)
+        if len(self._ready) == 1 and not self._outgoing and self.size < WRITTEN_AT_ONCE:  # the usual case
+            answer = self._ready.pop()
+            self.size -= len(answer)
+            return answer + b"\n"
         if self._ready:
             lines = b"\n".join((*self._ready, b""))
             self.size += len(self._ready)  # the ends of the lines

@@ -253,7 +253,7 @@ class Connection(asyncio.Protocol):
             added = sum(map(len, kept))
             size += added
             self._batch_bytes += added
-            self._note_size()
+            self._waiting_bytes.note(self, self.measure())
             await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
         self._batch_bytes -= size
         return codec.batch(answers) if answers else b""
@@ -299,11 +299,12 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         """Write the answers that are ready, in order."""
-        if self._transport.is_closing():
-            self._answers.clear()
-        while self._writable and (piece := self._answers.next_piece()) is not None:
+        answers = self._answers
+        if answers.size and self._transport.is_closing():
+            answers.clear()
+        while answers.size and self._writable and (piece := answers.next_piece()) is not None:
             self._transport.write(piece)
-        self._note_size()
+        self._waiting_bytes.note(self, self.measure())
         if self._ending and not self._answers and not self._lines and not self._running:
             self._transport.close()  # it still sends what was written
 
@@ -311,10 +312,6 @@ class Connection(asyncio.Protocol):
         """Return how many bytes wait here: answers that the peer has not read, and an incomplete request."""
         unsent = self._transport.get_write_buffer_size() + self._answers.size + self._batch_bytes
         return unsent + self._framer.size
-
-    def _note_size(self) -> None:
-        if not self.finished.done():
-            self._waiting_bytes.note(self, self.measure())
 
     def _refuse(self, error: HibossError) -> None:
         """Answer a new connection with an error and close it."""

@@ -7,6 +7,7 @@ do not notice others that do not.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -18,6 +19,8 @@ UNCOUNTED = 64 * 1024  # bytes of one connection; so the usual request costs one
 
 class Waiting(Protocol):
     """A connection, as far as it is measured here."""
+
+    finished: asyncio.Future[None]
 
     def measure(self) -> int: ...
 
@@ -34,7 +37,7 @@ class WaitingBytes:
 
     def note(self, connection: Waiting, size: int) -> None:
         """Note how much waits for a connection now."""
-        if size > UNCOUNTED or connection in self._counted:
+        if (size > UNCOUNTED or connection in self._counted) and not connection.finished.done():
             self._count(connection, size)
             if self.total > self._settings.waiting_bytes:
                 self._make_room()
