@@ -88,7 +88,7 @@ async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedC
 
 @operation("lane.resume", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
 async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
-    """Resume a paused lane: at once, or at the time that its platform named."""
+    """Resume a paused lane, not before a time its platform named."""
     found = _lanes(context, caller, params.address)
     now = clock.now()
 

@@ -131,7 +131,7 @@ def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> No
         terminal.press("hello\r")
         terminal.see("\n  Hello Ada! I am nex.")
         tell_boss(office, name, "the kettle\nboils")
-        terminal.see(f"{name} wrote to you: the kettle boils (hiboss chat {name})")
+        terminal.see(f'{name} wrote to you: "the kettle boils" (hiboss chat {name})')
         terminal.see_last(">")
         assert terminal.text.count("I am nex.") == 1  # what belongs here is no mail of others
 

@@ -93,7 +93,7 @@ HOT: dict[str, Hot] = {
     "firing what is due": write(lambda tx, n: schedule_firing.fire_due(tx, NOW, anybody)),
     "firing nothing": write(lambda tx, n: schedule_firing.fire_due(tx, NOW - HOUR, anybody)),
     "one schedule": lambda c, n: schedules.get(c, n // 2, NEX_ID),
-    "the schedules of one who has few": lambda c, n: schedules.list_all(c, ADA_ID),
+    "the schedules of one who has few": lambda c, n: list(schedules.list_all(c, ADA_ID)),
     "the last slots": lambda c, n: schedule_slots.last(c, n + 1, 20),
     "changing one": write(lambda tx, n: schedules.change(tx, n // 2, {"every_ms": 2 * HOUR}, NOW)),
     "a cursor": lambda c, n: poll_positions.get(c, NEX_ID, f"s{n // 2}"),
@@ -127,7 +127,7 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert overdue.next_wake(tx) == NOW - 2
         assert (
             len(schedule_firing.fire_due(tx, NOW, anybody)) == 3
-            and len(schedules.list_all(connection, ADA_ID)) == 3
+            and len(list(schedules.list_all(connection, ADA_ID))) == 3
         )
         assert overdue.next_wake(tx) == NOW + HOUR - 2
         assert len(schedule_slots.last(connection, size + 1, 20)) == 20

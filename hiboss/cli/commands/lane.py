@@ -34,5 +34,5 @@ def pause(address: Lane, token: Token = None, as_: As = None, json_: Json = Fals
 
 @app.command()
 def resume(address: Lane, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Resume a paused lane: at once, or at the time that its platform named."""
+    """Resume a paused lane, not before a time its platform named."""
     output.answer(call("lane.resume", {"address": address}, token=token, profile=as_))
