@@ -121,12 +121,14 @@ async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResu
 @operation("agent.bindings", level=Level.STANDARD, result=BindingList)
 def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
     """List the bindings: which agents use which place, and whether it works."""
-    return {"bindings": bindings_json(context), "timezone": context.timezone}
+    return {"bindings": bindings_json(context, caller), "timezone": context.timezone}
 
 
-def bindings_json(context: Context) -> list[BindingJson]:
-    """Return every binding with the state of its adapter."""
-    return [_to_json(context, row) for row in context.store.read(bindings.list_all)]
+def bindings_json(context: Context, caller: Caller) -> list[BindingJson]:
+    """Return every binding with the state of its adapter; the last error only to the boss and its agents."""
+    found = [_to_json(context, row) for row in context.store.read(bindings.list_all)]
+    own = caller.address.name if caller.address is not None and caller.address.kind == "agent" else None
+    return [one if caller.is_boss or own in one["agents"] else {**one, "last_error": None} for one in found]
 
 
 def _account(tx: Tx, agent: str, params: Unbind) -> str:

@@ -83,7 +83,7 @@ def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
 async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
     """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait.
 
-    Only the boss is shown error texts, and an agent those of its own lane.
+    Only the boss is shown error texts, and an agent those of its own lane and accounts.
     """
     return await context.store.read_in_thread(lambda connection: _status(context, connection, caller))
 
@@ -92,9 +92,6 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
     rows = [
         row for row in lanes.list_all(connection) if row["state"] != "open" or row["due"] or row["failures"]
     ]
-    adapters = bindings_json(context)
-    if not caller.is_boss:
-        adapters = [{**one, "last_error": None} for one in adapters]
     return {
         "version": __version__,
         "pid": os.getpid(),
@@ -110,7 +107,7 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
         "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
         "oldest_due_at": clock.iso_or_none(due_envelopes.oldest(connection)),
         "lanes": [lane_json(row, tells_error=may_see(caller, row)) for row in rows],
-        "adapters": adapters,
+        "adapters": bindings_json(context, caller),
         **counters.counts(connection, context.settings.count_exact_to),  # type: ignore[typeddict-item]
     }
 

@@ -10,7 +10,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.parties import agent, boss
+from tests.support.parties import Party, agent, boss
 from tests.support.scripted_channels import (
     HANG,
     HOUR_MS,
@@ -186,7 +186,7 @@ def test_agents_may_not_steer_lanes_and_only_privileged_ones_see_them(
     assert eve.refusal("lane.pause", address=place.address) == "forbidden"
 
 
-def test_why_a_lane_and_an_account_wait_is_told_by_the_status_to_the_boss_alone(
+def test_why_a_lane_and_an_account_wait_is_told_to_the_boss_and_its_agents_alone(
     daemon: RunningDaemon, place: Place
 ) -> None:
     def errors(**caller: str) -> list[str | None]:
@@ -199,6 +199,13 @@ def test_why_a_lane_and_an_account_wait_is_told_by_the_status_to_the_boss_alone(
     wait_until(lambda: shown(daemon, place)["scope"] == "account")
     assert errors(token=boss(daemon).token) == ["the key 1234 is wrong"] * 2
     assert errors() == errors(token=agent(daemon).token) == [None] * 2
+
+    def listed(party: Party) -> list[str | None]:
+        found = party.call("agent.bindings")["bindings"]
+        return [one["last_error"] for one in found if one["address"] == place.address]
+
+    assert (listed(boss(daemon)), listed(agent(daemon))) == (["the key 1234 is wrong"], [None])
+    assert listed(place.owner) == ["the key 1234 is wrong"]  # it is its own account
     place.steer("retry")
     place.wait_for("x")
 
