@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
 
 from .. import output
 from ..text_layout import width
@@ -36,9 +35,19 @@ class AbovePrompt:
             self._write(block)
             return
         try:
-            self._app.loop.call_soon_threadsafe(lambda: run_in_terminal(lambda: self._write(block)))
+            self._app.loop.call_soon_threadsafe(lambda: self._write_above(block))
         except RuntimeError:  # the prompt has just ended, and its loop with it
             self._write(block)
+
+    def _write_above(self, block: Block) -> None:
+        """Write in place of the prompt, and draw the prompt again below it."""
+        # Not by run_in_terminal: it leaves the raw mode of the terminal for a moment. What is typed just
+        # then would be shown twice, and its Enter would begin a new line and send nothing.
+        self._app.renderer.erase()
+        self._write(block)
+        self._app.renderer.reset()
+        self._app._request_absolute_cursor_position()
+        self._app._redraw()
 
     def _write(self, block: Block) -> None:
         self._printed.append(block)
