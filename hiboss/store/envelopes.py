@@ -23,6 +23,7 @@ LONGEST_MS = 25 * 3_600_000  # no lease and no wait for a retry is longer
 CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
 
+_IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -101,15 +102,13 @@ def free(tx: Tx, number: int) -> None:
 
 
 def free_all(tx: Tx) -> int:
-    """Make everything due again that this daemon holds, because it stops; return how much."""
-    for number in _in_hand_at_crashes(tx):
-        tx.execute("UPDATE envelope SET crashes = 0 WHERE id = ?", (number,))
-    tx.execute("DELETE FROM config WHERE key = 'in_hand_at_crashes'")
+    """Make everything due again that this daemon holds, because it stops; return how much.
+
+    The stop is counted: crashes before and after it are not in a row.
+    """
+    tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'stop'")
     return tx.execute(
-        f"""
-        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0
-        WHERE wake_at = {NEXT_START}
-        """
+        f"UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0 WHERE {_IS_HELD}"
     ).rowcount
 
 
@@ -118,24 +117,16 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
 
     Return how much, and those that were in hand at CRASHES crashes in a row: they may be the cause.
     """
+    stops = tx.execute("SELECT value FROM counter WHERE name = 'stop'").fetchone()["value"]
     rows = tx.execute(
         f"""
-        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = crashes + 1
-        WHERE wake_at = {NEXT_START} RETURNING id, crashes
-        """
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, after_stop = ?1,
+               crashes = 1 + iif(after_stop IS ?1, crashes, 0)
+        WHERE {_IS_HELD} RETURNING id, crashes
+        """,
+        (stops,),
     ).fetchall()
-    known = _in_hand_at_crashes(tx).union(row["id"] for row in rows)
-    tx.execute(
-        "INSERT OR REPLACE INTO config (key, value) VALUES ('in_hand_at_crashes', ?)",
-        (" ".join(map(str, known)),),
-    )
     return len(rows), [row["id"] for row in rows if row["crashes"] >= CRASHES]
-
-
-def _in_hand_at_crashes(tx: Tx) -> set[int]:
-    """Return what was held at any crash since the last normal stop: only there is a count of crashes."""
-    row = tx.execute("SELECT value FROM config WHERE key = 'in_hand_at_crashes'").fetchone()
-    return set() if row is None else {int(number) for number in row["value"].split()}
 
 
 def held(tx: Tx, lane: Lane) -> list[int]:

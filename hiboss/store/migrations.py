@@ -50,7 +50,9 @@ def _execute(db: Database, name: str) -> None:
 @migrations()
 def m0001_initial(db: Database) -> None:
     _execute(db, "0001_initial.sql")
-    db.execute("INSERT INTO counter (name, value) VALUES ('arrived', 0), ('boot', 0), ('claim', 0)")
+    db.execute(
+        "INSERT INTO counter (name, value) VALUES ('arrived', 0), ('boot', 0), ('claim', 0), ('stop', 0)"
+    )
     db.execute("INSERT INTO config (key, value) VALUES ('indexed_upto', '0')")
     db.execute("INSERT INTO config (key, value) VALUES ('epoch', ?)", [secrets.token_hex(4)])
 

@@ -165,6 +165,7 @@ CREATE TABLE envelope (
     handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
     attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
     crashes         INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was being delivered
+    after_stop      INTEGER,            -- how often the daemon had stopped normally before these crashes
     first_failed_at INTEGER,
     error_kind      TEXT,               -- of the last failure
     error_text      TEXT,
@@ -457,7 +458,7 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 -- The last number given out: 'arrived' (order of arrival over all envelopes), 'boot' (starts of the
--- daemon), 'claim' (of leases).
+-- daemon), 'claim' (of leases), 'stop' (normal stops of the daemon).
 CREATE TABLE counter (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL
