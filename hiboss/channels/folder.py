@@ -38,6 +38,7 @@ POLL_SECONDS = 0.3
 _DIRECTORIES = ("in", "out", "broken", ".taken")
 _ENDINGS = {"text": ".txt", "markdown": ".md", "json": ".json", "html": ".html", "event": ".txt"}
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")  # somebody still writes to these
+_UNFINISHED_POST = re.compile(r"\.e[0-9]+[.-].*\.part")
 _NAME = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}")
 Listing = dict[str, tuple[int, int, int]]  # by name: inode, size, time of the last change
 
@@ -55,6 +56,9 @@ class FolderAdapter:
         self._guard = FileGuard(Home(account.home))
         self._last_listing: Listing = {}
         self._here: Identity | None = None  # the directory it serves
+        # In the names of unfinished files. A daemon that stops can leave a write behind, which goes on for
+        # a moment beside the next daemon: the two must not take each other's file for their own.
+        self._own = os.urandom(4).hex()
 
     @classmethod
     def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
@@ -97,6 +101,10 @@ class FolderAdapter:
     def _start(self) -> None:
         with self._open_root() as root:  # never created here: it may be unplugged or moved
             _prepare(self._guard, self._root, root)
+            with self._open_in("out", root) as out:
+                for name in os.listdir(out):
+                    if _UNFINISHED_POST.fullmatch(name):  # of a daemon that was killed
+                        os.unlink(name, dir_fd=out)
 
     @contextmanager
     def _open_root(self) -> Iterator[int]:
@@ -135,11 +143,10 @@ class FolderAdapter:
             _make_directory("out", root)  # it may have been deleted; but the folder itself is never made here
             out = opened.enter_context(self._open_in("out", root))
             for number, (file, name) in enumerate(zip(letter.files, _names(letter), strict=True)):
-                # The same temporary name at every attempt: nothing is left over.
                 with self._open_attachment(file) as source:
-                    _write_file(out, f".{letter.id}-{number}.part", name, source)
+                    _write_file(out, f".{letter.id}-{number}.{self._own}.part", name, source)
             name = letter.id + _ENDINGS[letter.type]
-            _write_file(out, f".{name}.part", name, io.BytesIO(chunk.encode()))
+            _write_file(out, f".{name}.{self._own}.part", name, io.BytesIO(chunk.encode()))
             os.fsync(out)
         return name
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,10 +110,42 @@ def test_the_same_envelope_again_writes_the_same_files(
     assert sorted(listings[0].values()) == ["content"] * 3 + ["hello"]
 
 
-def test_what_a_crash_left_half_written_is_written_over(adapter: FolderAdapter, root: Path) -> None:
-    (root / "out" / ".e1.txt.part").write_text("half")
+def test_what_a_crash_left_half_written_is_removed_at_the_next_start(
+    adapter: FolderAdapter, root: Path
+) -> None:
+    for name in (".e1.txt.part", ".e1-0.12ab34cd.part", ".mine.part"):
+        (root / "out" / name).write_text("half")
+    asyncio.run(adapter.start())
     asyncio.run(adapter.post(letter(), 0, "hello"))
-    assert {file.name: file.read_text() for file in (root / "out").iterdir()} == {"e1.txt": "hello"}
+    found = {file.name: file.read_text() for file in (root / "out").iterdir()}
+    assert found == {"e1.txt": "hello", ".mine.part": "half"}
+
+
+def test_a_write_that_a_stopped_daemon_left_behind_spoils_no_post_of_the_next(
+    adapter: FolderAdapter, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins just before the next one gives its file the final name, and ends with its process."""
+
+    class Ended(Exception):
+        pass
+
+    old = FolderAdapter(
+        Account(binding=1, name="here", settings={"path": str(root)}, home=str(root.parent / "home"))
+    )
+    asyncio.run(adapter.stop())  # of two processes, neither knows that the other serves the folder
+    copy, copies = shutil.copyfileobj, []
+
+    def copied(source: Any, file: Any, length: int) -> None:
+        copies.append(file)
+        if len(copies) == 2:
+            raise Ended
+        with pytest.raises(Ended):
+            old._write(letter(), "hello")
+        copy(source, file, length)
+
+    monkeypatch.setattr(shutil, "copyfileobj", copied)
+    adapter._write(letter(), "hello")
+    assert (root / "out" / "e1.txt").read_text() == "hello"
 
 
 @pytest.mark.parametrize(
