@@ -110,7 +110,7 @@ async def test_what_begins_to_wait_between_the_change_and_its_notice_lasts_as_lo
 
 @pytest.mark.parametrize("by", STEPS, ids=str)
 @pytest.mark.parametrize("restart", [False, True])
-def test_new_mail_tries_no_lane_before_the_named_time_although_the_clock_was_set(
+def test_a_lane_is_tried_after_the_time_that_was_named_and_not_before(
     tmp_path: Path, by: dict[str, float], restart: bool
 ) -> None:
     """Before it is noticed, and at the start of a daemon, whose adapters try what waits."""
@@ -138,28 +138,6 @@ def test_new_mail_tries_no_lane_before_the_named_time_although_the_clock_was_set
             assert channel.posts() == 0
             await daemon.move(seconds=1)
             await daemon.until(lambda: channel.posts() == 3)
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize("by", STEPS, ids=str)
-def test_a_lane_is_tried_after_the_time_that_was_named_and_not_before(
-    tmp_path: Path, by: dict[str, float]
-) -> None:
-    async def story() -> None:
-        async with frozen_daemon(tmp_path, **MODULES) as daemon:
-            channel = Channel(daemon, tmp_path)
-            channel.script({"do": "lane_error", "text": "slow down", "retry_after": 60})
-            await channel.bind()
-            await channel.send()
-            await channel.failed(1)
-            daemon.set_clock(**by)
-            await daemon.move(seconds=59)
-            await channel.send()
-            await asyncio.sleep(0.1)
-            assert channel.posts() == 0 and (await channel.lane())["failures"] == 1
-            await daemon.move(seconds=1)
-            await daemon.until(lambda: channel.posts() == 2)
 
     asyncio.run(story())
 

@@ -253,7 +253,8 @@ def claim(
 ) -> None:
     """Claim the next due envelopes, so that nobody else gets them.
 
-    Acknowledge or release them before the lease ends. After that they are due again.
+    Acknowledge or release them before the lease ends. After that they are due again. The claim that
+    is printed, like k7, can be given to ack and release with --claim.
     """
     params = {"limit": number, "lease": lease, "address": address}
     result = call("envelope.claim", params, token=token, profile=as_)
