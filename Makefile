@@ -40,4 +40,5 @@ soak: .venv/developers
 	$(BIN)/python -m tests.acceptance.soak $(ARGS)
 
 docs: .venv/developers
+	$(BIN)/python -m docs.record_examples
 	$(BIN)/python -m docs.generate

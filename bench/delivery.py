@@ -70,7 +70,11 @@ def measure(directory: Path, rounds: int, seconds: float, due: int) -> list[Figu
 def _folder(daemon: RunningDaemon, path: Path) -> str:
     path.mkdir()
     answer = daemon.call(
-        "agent.bind", token=daemon.token("boss"), name=AGENT, adapter_type="folder", path=os.fspath(path)
+        "agent.bind",
+        token=daemon.token("boss"),
+        name=AGENT,
+        adapter_type="folder",
+        settings={"path": os.fspath(path)},
     )
     return str(answer["address"])
 

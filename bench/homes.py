@@ -94,7 +94,11 @@ def bind(daemon: RunningDaemon, account: Path, places: list[str]) -> None:
     account.mkdir()
     (account / "settings.json").write_text(json.dumps({"places": places}))
     daemon.call(
-        "agent.bind", token=daemon.token("boss"), name=AGENT, adapter_type="stamped", path=os.fspath(account)
+        "agent.bind",
+        token=daemon.token("boss"),
+        name=AGENT,
+        adapter_type="stamped",
+        settings={"path": os.fspath(account)},
     )
 
 

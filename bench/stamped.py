@@ -21,7 +21,7 @@ class StampedAdapter(ScriptedAdapter):
 
     def __init__(self, account: Account) -> None:
         super().__init__(account)
-        self._path = os.path.join(str(account.settings["path"]), FILE)
+        self._path = os.path.join(str(account.settings.path), FILE)
         self._stamps: Any = None
 
     async def start(self) -> None:

@@ -25,7 +25,7 @@ def measure(directory: Path, rounds: int, turns: int) -> list[Figure]:
         for name in names[1:]:
             daemon.call("agent.register", token=boss, name=name)
         for name in names:
-            fields = {"provider": "command", "command": PROGRAM, "busy": "followup"}
+            fields = {"provider": "command", "settings": {"command": PROGRAM}, "busy": "followup"}
             daemon.call("agent.set", token=boss, name=name, **fields)
         say(f"turns of agents that are programs, {rounds} rounds of {turns}")
         return [

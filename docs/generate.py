@@ -11,7 +11,7 @@ from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 
-from .makers import cli, errors, rpc, settings, views
+from .makers import cli, contracts, errors, rpc, settings, views
 from .makers.markdown import COMMAND
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +20,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/rpc.md": rpc.make,
     "docs/reference/settings.md": settings.make,
     "docs/reference/errors.md": errors.make,
+    "docs/reference/contracts.md": contracts.make,
     "docs/reference/views.md": views.make,
     "config.example.toml": settings.example,
 }

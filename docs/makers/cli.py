@@ -8,8 +8,11 @@ from typing import Any
 
 from typer.main import get_command
 
+from hiboss.agents.providers.registry import BUILT_IN as PROVIDERS
+from hiboss.channels.registry import BUILT_IN as ADAPTERS
 from hiboss.cli.main import app
 from hiboss.core import errors
+from hiboss.core.option_models import Option, describe
 
 from .markdown import code, page, table
 
@@ -54,6 +57,14 @@ def old_flags(command: Any) -> list[str]:
     return list(command.old_flags())
 
 
+def described(words: str, command: Any) -> list[tuple[str, Option]]:
+    """The options that a command takes for the built-in providers or adapters, each with whose it is."""
+    if not command.described:
+        return []
+    kinds: dict[str, Any] = dict(ADAPTERS if words.endswith(" bind") else PROVIDERS)
+    return [(name, option) for name, kind in kinds.items() for option in describe(kind.Settings)]
+
+
 def _below(group: Any, context: Any, words: str) -> Iterator[tuple[str, Any, Any]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -70,7 +81,17 @@ def _command(words: str, command: Any, context: Any) -> str:
     usage = " ".join([words, *command.collect_usage_pieces(context)])
     rows = [[code(_names(one, context)), _meaning(one)] for one in options(command)]
     flags = table(("argument or flag", "meaning"), rows) if rows else ""
-    return "\n\n".join(filter(None, [f"## {words}", _help(command), f"Usage: `{usage}`", flags]))
+    parts = [f"## {words}", _help(command), f"Usage: `{usage}`", flags, _described(words, command)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _described(words: str, command: Any) -> str:
+    """The options of the built-in providers or adapters, which the help does not show."""
+    rows = []
+    for kind, option in described(words, command):
+        value = "|".join(option.choices) or option.type.upper()
+        rows.append([kind, code(f"{option.flag} {value}"), option.description])
+    return table(("built-in", "its option", "meaning"), rows) if rows else ""
 
 
 def _help(command: Any) -> str:

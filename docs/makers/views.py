@@ -118,8 +118,9 @@ def _holds(expression: str, sources: dict[str, str], notes: Notes) -> str:
     """What a column holds, as its expression and the table below show."""
     if "strftime(" in expression:
         return "a time"
-    if expression.startswith("CASE"):
-        return _choices(", ".join(re.findall(r"THEN ('\w+')", expression)))
+    words = re.findall(r"THEN ('\w+')", expression)
+    if expression.startswith("CASE") and words:
+        return _choices(", ".join(words))
     if "group_concat(" in expression:
         ids = re.search(r"group_concat\('([a-z])' \|\|", expression)
         return f"{f'{LETTERS[ids[1]]} ids' if ids else 'names'}, with commas between"

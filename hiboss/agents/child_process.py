@@ -16,6 +16,9 @@ from . import process_control
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
+UNREAD_BYTES = 4 * 1024 * 1024  # of input that it has not read: more is not given
+
+OnOutput = Callable[[bytes], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +31,7 @@ class ProcessResult:
 
 
 class Process:
-    """Started once, given its input once, read until it ends."""
+    """Started once, given its input, read until it ends."""
 
     def __init__(self, arguments: Sequence[str], cwd: str, env: Mapping[str, str], output_bytes: int) -> None:
         self._arguments = list(arguments)
@@ -54,6 +57,18 @@ class Process:
         self._child = starting.result()
         return self._child.pid
 
+    async def report(self, started: Callable[[int], Awaitable[None]]) -> None:
+        """Tell of its pid, before it gets its input (`started` is that of the LiveRun).
+
+        If that fails, it is ended: what nobody has noted would be left running by a crash.
+        """
+        assert self._child is not None
+        try:
+            await started(self._child.pid)
+        except BaseException:
+            await _shielded(self.end())
+            raise
+
     async def _start(self) -> asyncio.subprocess.Process:
         child = await _Marked(
             asyncio.create_subprocess_exec(
@@ -70,28 +85,34 @@ class Process:
         self._since = int(process_control.started_at(child.pid) or 0)
         return child
 
-    async def run_to_end(self, given: bytes, on_output: Callable[[bytes], None]) -> ProcessResult:
+    async def run_to_end(
+        self, given: bytes, on_output: OnOutput, *, keep_input: bool = False
+    ) -> ProcessResult:
         """Feed it, read it, and return when it and all it started have ended. If cancelled, end it first.
 
-        `on_output` gets standard output as it comes, and b"" for each output on standard error.
+        `on_output` gets standard output as it comes, and b"" for each output on standard error. What it
+        raises ends the program, and is raised here. `keep_input`: standard input stays open, for `write`.
         """
         child = self._child
         assert child is not None and child.stdin and child.stdout and child.stderr
+        reading = asyncio.create_task(self._read_stdout(child.stdout, on_output))
         pipes = [
-            asyncio.create_task(self._feed(child.stdin, given)),
-            asyncio.create_task(self._read_stdout(child.stdout, on_output)),
+            asyncio.create_task(self._feed(child.stdin, given, keep_input)),
+            reading,
             asyncio.create_task(self._read_stderr(child.stderr, on_output)),
         ]
         try:
             # Polled: child.wait() also waits for the pipes, which other processes may keep open.
             pause = POLL_SECONDS / 10
-            while child.returncode is None:
+            while child.returncode is None and _error(reading) is None:
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, POLL_SECONDS)
         finally:
             # Also the processes it left: a pipe stays open as long as one of them has it.
             await _shielded(self.end())
             await _shielded(_read_rest(child, pipes))
+        if (error := _error(reading)) is not None:
+            raise error
         return ProcessResult(
             status=child.returncode if child.returncode is not None else -signal.SIGKILL,
             stderr_tail=self._stderr[-STDERR_BYTES:].decode("utf-8", "replace").strip(),
@@ -107,28 +128,43 @@ class Process:
         run = process_control.RunProcesses(frozenset({child.pid}), marks, self._since)
         await process_control.end(run, leader_gone=lambda: child.returncode is not None)
 
-    async def _feed(self, stdin: asyncio.StreamWriter, given: bytes) -> None:
+    def write(self, line: bytes) -> bool:
+        """Give it more input, without waiting until it is read. Return False if it takes no more."""
+        child = self._child
+        if child is None or child.stdin is None or child.returncode is not None or child.stdin.is_closing():
+            return False
+        if child.stdin.transport.get_write_buffer_size() > UNREAD_BYTES:
+            return False
+        child.stdin.write(line)
+        return True
+
+    def close_input(self) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
+
+    async def _feed(self, stdin: asyncio.StreamWriter, given: bytes, keep_open: bool) -> None:
         try:
             stdin.write(given)
             await stdin.drain()
-            stdin.close()
-            await stdin.wait_closed()
+            if not keep_open:
+                stdin.close()
+                await stdin.wait_closed()
         except (BrokenPipeError, ConnectionResetError):
             pass  # a program need not read its input
 
-    async def _read_stdout(self, stdout: asyncio.StreamReader, on_output: Callable[[bytes], None]) -> None:
+    async def _read_stdout(self, stdout: asyncio.StreamReader, on_output: OnOutput) -> None:
         while part := await stdout.read(READ_BYTES):
             if self._too_much_output:
                 continue  # read on: a program that cannot write does not end
-            on_output(part[: self._bytes_left])
+            await on_output(part[: self._bytes_left])
             self._bytes_left -= len(part)
             if self._bytes_left < 0:
                 self._too_much_output = True
                 await self.end()
 
-    async def _read_stderr(self, stderr: asyncio.StreamReader, on_output: Callable[[bytes], None]) -> None:
+    async def _read_stderr(self, stderr: asyncio.StreamReader, on_output: OnOutput) -> None:
         while part := await stderr.read(READ_BYTES):
-            on_output(b"")
+            await on_output(b"")
             self._stderr = (self._stderr + part)[-2 * STDERR_BYTES :]
 
 
@@ -171,11 +207,16 @@ async def _shielded(ending: Awaitable[object]) -> None:
         raise asyncio.CancelledError
 
 
+def _error(task: asyncio.Task[None]) -> BaseException | None:
+    """Return what a task raised; None while it runs, or when it was cancelled."""
+    return task.exception() if task.done() and not task.cancelled() else None
+
+
 async def _read_rest(child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]]) -> None:
     """Read what is still in the pipes, for a limited time: a process that left may keep them open."""
     _, left = await asyncio.wait(pipes, timeout=process_control.STEP_SECONDS)
     for one in left:
         one.cancel()
     await asyncio.gather(*pipes, return_exceptions=True)
-    if left:
+    if left or any(_error(one) is not None for one in pipes):
         child._transport.close()  # type: ignore[attr-defined] # else our ends would stay open

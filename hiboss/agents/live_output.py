@@ -14,11 +14,11 @@ CHARACTERS = 2_000_000  # of all parts together; a longer part is cut
 class LiveOutput:
     """The parts that one run has reported. A reader asks for what came after its position."""
 
-    def __init__(self, on_output: Callable[[], None]) -> None:
+    def __init__(self, on_output: Callable[[Progress, int], None]) -> None:
         self._parts: list[Progress] = []
         self._dropped = 0
         self._characters = 0
-        self._on_output = on_output  # wakes those who follow the run
+        self._on_output = on_output  # gets a part and its position; wakes those who follow the run
 
     def add(self, part: Progress) -> None:
         part = part._replace(text=part.text[:CHARACTERS])
@@ -26,7 +26,7 @@ class LiveOutput:
         self._characters += len(part.text)
         if len(self._parts) > PARTS or self._characters > CHARACTERS:
             self._drop()
-        self._on_output()
+        self._on_output(part, self._dropped + len(self._parts))
 
     def _drop(self) -> None:
         """Drop the oldest parts: a tenth of them, or as many as are too much."""

@@ -9,25 +9,37 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
-from ..core import bounded_calls, clock
-from ..core.backoff import named_seconds
-from ..core.contracts.failures import Failure, LaneError, TurnError
-from ..core.contracts.provider import Answer, Progress, Provider, Reminder, TurnInput, Usage
-from ..core.envelope import measure
-from ..core.errors import HibossError
+from ..core import bounded_calls
+from ..core.contracts.failures import Failure, SessionLost, TurnError
+from ..core.contracts.provider import (
+    ASK,
+    INTERRUPT,
+    SESSION,
+    SHOWN,
+    STEER,
+    Answer,
+    Choice,
+    Progress,
+    Provider,
+    Question,
+    TurnInput,
+    Usage,
+)
 from ..core.plugins import no_exit
 from ..core.quoting import encodable, storable
 from ..store.run_start import Turn
-from . import process_control
+from . import process_control, run_outcome
 from .live_output import LiveOutput
+from .provider_reports import check_pid, check_progress, check_session
+from .questions import Questions
+from .run_outcome import NOTE_CHARACTERS, Outcome
 
 log = logging.getLogger(__name__)
 END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
-NOTE_CHARACTERS = 4_000
-LONGEST_REMINDER_MS = clock.DEFERRAL_YEARS * 365 * 24 * 3_600_000
+INTERRUPT_SECONDS = 3.0  # for a provider that can end a turn in an orderly way, before it is cancelled
+STEER_SECONDS = 10.0
 
 
 class Limits(NamedTuple):
@@ -36,19 +48,19 @@ class Limits(NamedTuple):
     idle_seconds: float  # without any output
     total_seconds: float
     text_bytes: int  # of the answer
+    question_seconds: float = 3_600.0  # that a question waits for its answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """How a run ended: with an answer, with a failure, or because somebody ended it."""
+class Reports:
+    """Where an execution reports what is stored, and what others wait for."""
 
-    answer: Answer | None = None
-    failure: Failure | None = None
-    of_lane: bool = False  # every turn of this agent would fail, not only this one
-    retry_after: float | None = None
-    ended: str | None = None  # cancelled, interrupted
-    gives_up: bool = False  # its envelopes fail; else they are due again
-    ended_by: int | None = None  # the address id of who ended it: no notice is sent there
+    store_pid: Callable[[int], Awaitable[None]]
+    store_session: Callable[[str], Awaitable[None]]
+    session_lost: Callable[[str], Awaitable[None]]
+    on_output: Callable[[Progress, int], None]  # something to show, and its position
+    on_standstill: Callable[[bool], None]  # True: it works no more for now; False: it works again
+    on_question: Callable[[], None]  # it asks one more, or one has its answer
 
 
 class Execution:
@@ -59,19 +71,22 @@ class Execution:
         turn: Turn,
         limits: Limits,
         *,
-        prepare: Callable[[], Awaitable[tuple[TurnInput, Provider]]],
-        store_pid: Callable[[int], Awaitable[None]],
-        on_output: Callable[[], None],
+        prepare: Callable[[], Awaitable[tuple[TurnInput, Callable[[], Provider]]]],
+        reports: Reports,
     ) -> None:
         self.turn = turn
-        self.live_output = LiveOutput(on_output)
+        self.live_output = LiveOutput(reports.on_output)
+        self.questions = Questions(limits.question_seconds, self.show, self._asked, self._answered)
         self.pid: int | None = None
         self.paused = False
         self.control = asyncio.Lock()  # one pause or resume at a time
         self.usage: Usage | None = None  # as reported so far
+        self._notes: dict[str, None] = {}  # of reports that could not be used as they were, each once
         self._limits = limits
         self._prepare = prepare
-        self._store_pid = store_pid
+        self._reports = reports
+        self._provider: Provider | None = None  # that takes the turn now
+        self._interrupting: asyncio.Task[None] | None = None
         self._provider_task: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
         self._stopped = asyncio.Event()  # it was told to end
@@ -80,6 +95,7 @@ class Execution:
         loop = asyncio.get_running_loop()
         self._clock = loop.time
         self._began_at = self._alive_at = self._paused_at = loop.time()
+        self._standing_still = 0  # for how many reasons: a pause, questions that wait for their answer
         self._resumed = asyncio.Event()
         self._resumed.set()
 
@@ -92,6 +108,8 @@ class Execution:
             await self._until_ended(self._provider_task)
         finally:
             limits_task.cancel()
+            if self._interrupting is not None:
+                self._interrupting.cancel()
             self._over = True
             if self._ended is None and not self._provider_task.done():  # this task was cancelled
                 await bounded_calls.end(
@@ -116,15 +134,16 @@ class Execution:
         if self.ending is not None:
             return False
         failure = Failure(status, why)
-        self._stop(Outcome(ended=status, failure=failure, gives_up=gives_up, ended_by=by))
+        orderly = self.can(INTERRUPT) and not self.paused
+        self._stop(Outcome(ended=status, failure=failure, gives_up=gives_up, ended_by=by), orderly=orderly)
         return True
 
     async def pause(self) -> bool:
         """Stop its processes and the clock of its limits. Return whether it was running before."""
         if self.paused or self.pid is None or self.ending is not None:
             return False
-        self.paused, self._paused_at = True, self._clock()
-        self._resumed.clear()
+        self.paused = True
+        self._stand_still()
         await asyncio.to_thread(process_control.stop, self._processes)
         if self.ending is not None:  # what ends it has begun meanwhile, and must not meet a stopped process
             await asyncio.to_thread(process_control.resume, self._processes)
@@ -134,13 +153,55 @@ class Execution:
         """Let its processes continue. Return whether it was paused."""
         if not self.paused or self.ending is not None:
             return False
-        lasted = self._clock() - self._paused_at  # does not count for the limits
-        self._began_at += lasted
-        self._alive_at += lasted
         self.paused = False
         await asyncio.to_thread(process_control.resume, self._processes)
-        self._resumed.set()
+        self._go_on()
         return True
+
+    async def steer(self, text: str) -> bool:
+        """Give the running turn words of a person. Return False if it is too late for that."""
+        if not self.can(STEER) or self.ending is not None:
+            return False
+        assert self._provider is not None
+        try:
+            with no_exit():
+                async with asyncio.timeout(STEER_SECONDS):
+                    taken = await self._provider.steer(text) is True
+        except Exception:  # a provider may raise anything; its run goes on
+            log.exception("r%d could not be steered.", self.turn.run, extra={"action": "run"})
+            return False
+        if taken:
+            self.show(Progress("steer", text))
+        return taken
+
+    def can(self, capability: str) -> bool:
+        """Tell whether the provider that takes the turn now declares a capability."""
+        return self._provider is not None and capability in self._provider.capabilities
+
+    def _stand_still(self) -> None:
+        """Stop the clock of the limits, and let another run have the place."""
+        self._standing_still += 1
+        if self._standing_still == 1:
+            self._paused_at = self._clock()
+            self._resumed.clear()
+            self._reports.on_standstill(True)
+
+    def _go_on(self) -> None:
+        self._standing_still -= 1
+        if self._standing_still == 0 and not self._over:
+            lasted = self._clock() - self._paused_at  # does not count for the limits
+            self._began_at += lasted
+            self._alive_at += lasted
+            self._resumed.set()
+            self._reports.on_standstill(False)
+
+    def _asked(self) -> None:
+        self._stand_still()
+        self._reports.on_question()
+
+    def _answered(self) -> None:
+        self._go_on()
+        self._reports.on_question()
 
     # --- while it runs ---------------------------------------------------------------
 
@@ -156,25 +217,60 @@ class Execution:
 
     async def _take_turn(self) -> Answer:
         with no_exit():
-            turn, provider = await self._prepare()
-            return await provider.take_turn(turn, self._on_progress, partial(self._started, turn.delivery))
+            turn, make = await self._prepare()
+            try:
+                return await self._give(turn, make())
+            except SessionLost as lost:
+                if turn.session is None:
+                    raise
+                why = storable(lost.text, NOTE_CHARACTERS)
+                log.warning("r%d begins a new session: %s", self.turn.run, why, extra={"action": "run"})
+            await self._reports.session_lost(turn.session)
+            answer = await self._give(replace(turn, session=None), make())
+            note = f"a new session was begun, the one before could not be resumed: {why}"
+            return replace(answer, note=f"{note}; {answer.note}" if answer.note else note)
 
-    def _on_progress(self, part: Progress) -> None:
+    async def _give(self, turn: TurnInput, provider: Provider) -> Answer:
+        """Give the turn to a provider. What it cannot resume it does not get."""
+        self._provider = provider
+        if turn.session is not None and not self.can(SESSION):
+            turn = replace(turn, session=None)
+        return await provider.take_turn(turn, _Run(self, turn.delivery))
+
+    def report(self, part: Progress) -> None:
+        """Take progress of the provider."""
         self._alive_at = self._clock()
+        part, note = check_progress(part)
         if part.usage is not None:
-            self.usage = valid_usage(part.usage)
-        if part.kind in ("delta", "tool") and part.text:
-            self.live_output.add(part._replace(text=encodable(part.text)))
+            self.usage = part.usage
+        if note:
+            self._notes[note] = None
+        if part.kind in SHOWN and part.text:
+            self.show(part)
 
-    async def _started(self, mark: str, pid: int) -> None:
+    def show(self, part: Progress) -> None:
+        """Show something to those who follow the run."""
+        self.live_output.add(part._replace(text=encodable(part.text)))
+
+    async def session(self, session: str) -> None:
+        """Store the session that the provider uses."""
+        note = check_session(session)
+        if self._over:
+            raise TurnError("ended", "the run has ended")
+        if note:
+            self._notes[note] = None
+            return
+        await self._reports.store_session(session)
+
+    async def started(self, mark: str, pid: int) -> None:
+        """Store the process that takes the turn."""
         if self._over:  # the provider was left behind: it must end its program
             raise TurnError("ended", "the run has ended")
-        if not isinstance(pid, int) or pid <= 1:
-            raise ValueError(f"{pid!r} is not the pid of a program")
+        check_pid(pid)
         process_control.mark_process(pid, mark)
         self._processes = process_control.RunProcesses(frozenset({pid}), frozenset({mark}))
         self.pid = pid
-        await self._store_pid(pid)
+        await self._reports.store_pid(pid)
 
     async def _watch_limits(self) -> None:
         """End the run when it takes too long or gives no output for too long; not while it is paused."""
@@ -190,12 +286,33 @@ class Execution:
                 return self._stop(Outcome(failure=Failure("timed_out", text)))
             await asyncio.sleep(min(idle, total) + 0.01)
 
-    def _stop(self, outcome: Outcome) -> None:
-        if self._ended is None:
-            self._ended = outcome
-            self._stopped.set()
-            if self._provider_task is not None:
-                self._provider_task.cancel()
+    def _stop(self, outcome: Outcome, *, orderly: bool = False) -> None:
+        if self._ended is not None:
+            return
+        self._ended = outcome
+        self._stopped.set()
+        if self._provider_task is None:
+            return
+        if orderly:
+            self._interrupting = asyncio.create_task(self._interrupt(self._provider_task))
+        else:
+            self._provider_task.cancel()
+
+    async def _interrupt(self, provider_task: asyncio.Task[Answer]) -> None:
+        """Let the provider end its turn itself; cancel it if that takes too long."""
+        assert self._provider is not None
+        self.questions.close()
+        try:
+            with no_exit():
+                async with asyncio.timeout(INTERRUPT_SECONDS):
+                    await self._provider.interrupt()
+                    await asyncio.wait([provider_task])
+        except TimeoutError:
+            log.info("r%d took too long to end itself.", self.turn.run, extra={"action": "run"})
+        except Exception:  # a provider may raise anything; it is cancelled then
+            log.exception("r%d could not be interrupted.", self.turn.run, extra={"action": "run"})
+        finally:
+            provider_task.cancel()
 
     # --- the outcome -----------------------------------------------------------------
 
@@ -208,63 +325,31 @@ class Execution:
             )
         error = provider_task.exception()
         if error is None:
-            return self._checked(provider_task.result())
-        if isinstance(error, TurnError):
-            return Outcome(failure=Failure.reported(error.kind, error.text))
-        if isinstance(error, LaneError):
-            failure, retry_after = Failure.reported(error.kind, error.text), named_seconds(error.retry_after)
-            return Outcome(failure=failure, of_lane=True, retry_after=retry_after)
-        if isinstance(error, HibossError):  # its turn could not be read, or its pid not be stored
-            return Outcome(failure=Failure(error.code, error.message), of_lane=True)
-        log.error("r%d: the provider failed.", self.turn.run, exc_info=error, extra={"action": "run"})
-        return Outcome(
-            failure=Failure.reported(
-                "provider_failed", f"the provider failed: {type(error).__name__}: {error}"
-            )
-        )
-
-    def _checked(self, answer: Answer) -> Outcome:
-        """Return the answer, or a failure when it cannot be stored. Nonsense as usage is left out."""
-        if not isinstance(answer, Answer) or not isinstance(answer.text, str):
-            return Outcome(
-                failure=Failure("provider_failed", "the provider returned something else than an answer")
-            )
-        if not isinstance(answer.later, tuple) or not all(_is_reminder(one) for one in answer.later):
-            return Outcome(
-                failure=Failure("provider_failed", "the provider returned something else than reminders")
-            )
-        try:
-            measure("its answer", answer.text, self._limits.text_bytes)
-            for one in answer.later:
-                measure("its reminder", one.text, self._limits.text_bytes)
-        except HibossError as error:
-            return Outcome(failure=Failure(error.code, error.message))
-        reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost)
-        usage = valid_usage(reported)
-        notes = [] if answer.note is None else [storable(answer.note, NOTE_CHARACTERS)]
-        if usage != reported:
-            notes.append("some of its usage was not a number and was left out")
-        return Outcome(answer=replace(answer, note="; ".join(notes) or None, **usage._asdict()))
+            return run_outcome.of_answer(provider_task.result(), self._limits.text_bytes, list(self._notes))
+        return run_outcome.of_error(error, self.turn.run)
 
 
-def _is_reminder(given: object) -> bool:
-    return (
-        isinstance(given, Reminder)
-        and isinstance(given.text, str)
-        and _is_amount(given.deliver_at, int)
-        and given.deliver_at <= clock.now() + LONGEST_REMINDER_MS
-    )
+class _Run:
+    """The run as its provider sees it (LiveRun): nothing but what the contract names."""
 
+    def __init__(self, execution: Execution, mark: str) -> None:
+        self._execution = execution
+        self._mark = mark
 
-def valid_usage(usage: Usage) -> Usage:
-    """Return what can be stored of a provider's numbers; None stands for what cannot."""
-    return Usage(
-        usage.tokens_in if _is_amount(usage.tokens_in, int) else None,
-        usage.tokens_out if _is_amount(usage.tokens_out, int) else None,
-        float(usage.cost) if usage.cost is not None and _is_amount(usage.cost, int, float) else None,
-    )
+    def progress(self, part: Progress) -> None:
+        self._execution.report(part)
 
+    async def started(self, pid: int) -> None:
+        await self._execution.started(self._mark, pid)
 
-def _is_amount(value: object, *types: type) -> bool:
-    # Above 2**53 a float is not exact, and a sum of budgets would overflow; NaN compares false.
-    return isinstance(value, types) and not isinstance(value, bool) and 0 <= value < 2**53  # type: ignore[operator]
+    async def session(self, session: str) -> None:
+        self._need(SESSION)
+        await self._execution.session(session)
+
+    async def ask(self, question: Question) -> Choice:
+        self._need(ASK)
+        return await self._execution.questions.ask(question)
+
+    def _need(self, capability: str) -> None:
+        if not self._execution.can(capability):
+            raise TypeError(f"the provider does not declare the capability {capability}")

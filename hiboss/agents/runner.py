@@ -17,18 +17,27 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from ..core import backoff, bounded_calls, clock
+from ..core import backoff, bounded_calls, clock, option_models
 from ..core.address import BACKGROUND
-from ..core.contracts.failures import Failure, LaneError
-from ..core.contracts.provider import Provider, TurnInput
-from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED, crashpoint
+from ..core.contracts.failures import Failure, LaneError, Refused
+from ..core.contracts.provider import Progress, Provider, TurnInput
+from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SESSION, RUN_SETTLED, RUN_STARTED, crashpoint
 from ..core.envelope import Accepted
 from ..core.errors import HibossError
-from ..core.events import Bus, RunEnded, RunStarted
+from ..core.events import AgentChanged, Fact, RunProgress
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import agents, lane_failures, run_settlement, run_start, tokens
+from ..store import (
+    agents,
+    lane_failures,
+    notices,
+    provider_sessions,
+    run_history,
+    run_settlement,
+    run_start,
+    tokens,
+)
 from ..store.boss import boss_timezone
 from ..store.connection import Connection
 from ..store.group_commit import Tx
@@ -37,11 +46,14 @@ from ..store.run_start import Start, Turn
 from ..store.store import Store
 from . import process_control, run_execution, turn_input
 from .providers.registry import Providers
-from .run_execution import Execution, Limits, Outcome
+from .questions import OpenQuestion
+from .run_execution import Execution, Limits, Reports
+from .run_outcome import Outcome
 
 log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
 TASKS_LOOKED_THROUGH = 200  # on the event loop's thread
+START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
 RETRY_SECONDS = 1.0  # after the store could not be read
 
 
@@ -55,11 +67,11 @@ class Job(NamedTuple):
 class Runner:
     """Runs turns and background tasks, at most `runs.parallel_runs` at once."""
 
-    def __init__(self, store: Store, home: Home, settings: Settings, bus: Bus) -> None:
+    def __init__(self, store: Store, home: Home, settings: Settings, tell: Callable[[Fact], None]) -> None:
         self._store = store
         self._home = home
         self._settings = settings
-        self._bus = bus
+        self._tell = tell  # publishes a fact
         self.providers = Providers(settings.provider_modules)
         self._agents: set[int] = set()  # address ids of the agents that get turns
         self._background = 0  # the address id of agent:background
@@ -68,11 +80,13 @@ class Runner:
         self._looking: asyncio.Task[None] | None = None  # looks for tasks behind those of paused agents
         self._look_behind = False
         self._executions: dict[int, Execution] = {}  # by run id
+        self._telling: set[asyncio.Task[None]] = set()  # the boss, of questions
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None  # the scheduler's
-        self.on_activity: Callable[[int], None] = lambda agent: None  # wakes those who follow this agent
         self.on_token_ended: Callable[[], None] = lambda: None
+        self.on_begun: Callable[[Execution], None] = lambda execution: None
+        self.on_ended: Callable[[int], None] = lambda run: None  # its outcome is stored
 
     # --- start and stop --------------------------------------------------------------
 
@@ -116,6 +130,8 @@ class Runner:
         if jobs:
             await asyncio.wait(jobs, timeout=30.0)
         await bounded_calls.end(jobs, "A run", run_execution.END_SECONDS)
+        if self._telling:
+            await asyncio.wait(self._telling)
 
     # --- which job is next -----------------------------------------------------------
 
@@ -180,13 +196,26 @@ class Runner:
         if turn is None:
             return
         crashpoint(RUN_BEGUN)
-        self._bus.publish(RunStarted(at=start.now, run=turn.run, agent=turn.agent))
         if job.kind == "turn":
             self._queue.once_more(job)  # more may be due; other agents come first
-        outcome = await self._execute(turn, token)
-        crashpoint(RUN_ANSWERED)
-        await self._settle_somehow(turn, outcome)
-        crashpoint(RUN_SETTLED)
+        try:
+            try:
+                outcome = await self._execute(turn, token)
+            except Exception:  # a defect of ours: the run must end all the same
+                log.exception("r%d broke off.", turn.run, extra={"action": "run"})
+                outcome = Outcome(failure=Failure("broke_off", "hiboss failed to run it; its log shows why"))
+            crashpoint(RUN_ANSWERED)
+            await self._settle_somehow(turn, outcome)
+            crashpoint(RUN_SETTLED)
+        finally:
+            self._call_hook(turn, partial(self.on_ended, turn.run))
+
+    def _call_hook(self, turn: Turn, hook: Callable[[], None]) -> None:
+        """Tell another part about a run. Whatever fails there, the run goes on and is settled."""
+        try:
+            hook()
+        except Exception:
+            log.exception("What follows r%d failed.", turn.run, extra={"action": "run"})
 
     async def _settle_somehow(self, turn: Turn, outcome: Outcome) -> None:
         """Settle a run as it ended; after a defect in another way, for it must end.
@@ -209,30 +238,73 @@ class Runner:
         limits = self._settings
         execution = self._executions[turn.run] = Execution(
             turn,
-            Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes),
+            Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes, limits.question_seconds),
             prepare=partial(self._prepare, turn, token),
-            store_pid=partial(self._store_pid, turn.run),
-            on_output=partial(self.on_activity, turn.agent),
+            reports=Reports(
+                store_pid=partial(self._store_pid, turn.run),
+                store_session=partial(self._store_session, turn),
+                session_lost=partial(self._session_lost, turn),
+                on_output=partial(self._on_output, turn),
+                on_standstill=partial(self._stand_still, turn),
+                on_question=partial(self._on_question, turn),
+            ),
         )
-        self.on_activity(turn.agent)
+        self._call_hook(turn, partial(self.on_begun, execution))
         if self._queue.closed:
             execution.end(
                 "interrupted", "the daemon stopped before the run began; its envelopes are redelivered"
             )
         return await execution.run()
 
-    async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Provider]:
+    def _on_output(self, turn: Turn, part: Progress, position: int) -> None:
+        """Tell those who follow a run of a part of its output."""
+        if (execution := self._executions.get(turn.run)) is not None:
+            turn = execution.turn
+        whose = (turn.run, turn.agent, turn.followed_in)
+        self._tell(RunProgress(clock.now(), *whose, position, part.kind, part.text))
+
+    def _on_question(self, turn: Turn) -> None:
+        """A run asks, or has an answer: the state of its agent is another one, and the boss must know."""
+        self._tell(AgentChanged(clock.now(), turn.agent))
+        execution = self._executions.get(turn.run)
+        if execution is None or execution.ending is not None:
+            return
+        for one in execution.questions.to_tell():
+            task = asyncio.create_task(self._tell_of_question(turn, one))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell_of_question(self, turn: Turn, asked: OpenQuestion) -> None:
+        """Send the boss a notice. The question waits for its answer whether this succeeds or not."""
+        now, until = clock.now(), asked.asked_at + int(self._settings.question_seconds * 1000)
+
+        def write(tx: Tx) -> None:
+            if asked.answer.done():  # meanwhile: all that a run asked at once can end at once
+                return
+            notices.tell_boss_of_question(tx, turn.run, asked.number, asked.question, until, now)
+
         try:
-            return await self._turn_input(turn, token), self._provider(turn)
+            await self._store.write(write)
+        except HibossError as error:
+            log.error("The boss was not told what r%d asks: %s", turn.run, error, extra={"action": "run"})
+
+    async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
+        try:
+            return await self._turn_input(turn, token), partial(self._provider, turn)
         except OSError as error:
             raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
 
     def _provider(self, turn: Turn) -> Provider:
-        settings = json.loads(turn.settings) if turn.settings else {}
-        if "secret" in settings:
-            settings["secret"] = self._home.secret(settings["secret"]) or ""
-        provider: Provider = self.providers.kind(turn.provider)(settings)
-        return provider
+        kind = self.providers.kind(turn.provider)
+        again = f"set the provider again (hiboss agent set {turn.name} --provider {turn.provider} …)"
+        try:
+            secrets = self._home.needed_secrets(turn.secrets)
+            settings = json.loads(turn.settings) if turn.settings else {}
+            return kind(option_models.load(kind.Settings, settings, secrets))
+        except OSError as error:
+            raise LaneError("no_secret", f"its secrets cannot be read ({error.strerror}); {again}") from None
+        except Refused as refused:
+            raise LaneError("bad_settings", f"its settings fit no longer: {refused.why}; {again}") from None
 
     async def _turn_input(self, turn: Turn, token: str) -> TurnInput:
         now = clock.now()
@@ -255,7 +327,11 @@ class Runner:
             now=now,
             timezone=zone,
             workspace=turn_input.workspace(self._home, turn.name, turn.workspace),
-            environment=turn_input.environment(self._home, turn.name, mark, token),
+            environment=await asyncio.to_thread(
+                turn_input.environment, self._home, turn.name, mark, token, self._settings.environment_deny
+            ),
+            session=turn.session,
+            answer_bytes=self._settings.text_bytes,
             output_bytes=self._settings.output_bytes,
         )
 
@@ -268,6 +344,15 @@ class Runner:
         started = process_control.started_at(pid)
         await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
 
+    async def _store_session(self, turn: Turn, session: str) -> None:
+        now = clock.now()
+        await self._store.write(lambda tx: provider_sessions.note(tx, turn.run, turn.settings, session, now))
+        crashpoint(RUN_SESSION)
+
+    async def _session_lost(self, turn: Turn, session: str) -> None:
+        now = clock.now()
+        await self._store.write(lambda tx: provider_sessions.lost(tx, turn.run, session, now))
+
     def bounds(self) -> Bounds:
         zone = clock.zone(self._store.read(boss_timezone))
         return Bounds(self._settings.hops, self._settings.runs_per_trace, *clock.day(clock.now(), zone))
@@ -276,7 +361,6 @@ class Runner:
 
     async def _settle(self, turn: Turn, outcome: Outcome) -> None:
         """Write the outcome in one transaction, then tell those who wait for it."""
-        now = clock.now()
         execution = self._executions.get(turn.run)
         usage = execution.usage if execution is not None else None
         sent: list[Accepted] = []
@@ -305,13 +389,12 @@ class Runner:
         await self._store.timed_write_until_done(write)
         self._executions.pop(turn.run, None)
         self._forget_token(turn.run)
-        self.on_token_ended()
-        self.on_activity(turn.agent)
-        self._publish_end(turn, outcome, now)
+        self._log_end(turn, outcome)
+        self._call_hook(turn, self.on_token_ended)  # it is settled: nothing from here on may settle it again
         for one in sent:
-            self.accepted(one)
+            self._call_hook(turn, partial(self.accepted, one))
         if wake_at is not None:
-            self.nudge(wake_at)
+            self._call_hook(turn, partial(self.nudge, wake_at))
 
     def _forget_token(self, run: int) -> None:
         """Delete the token file of a run. The token is invalid already, so this may fail."""
@@ -320,15 +403,10 @@ class Runner:
         except OSError as error:  # its program may have changed the file
             log.warning("The token file of r%d stays: %s", run, error, extra={"action": "run"})
 
-    def _publish_end(self, turn: Turn, outcome: Outcome, now: int) -> None:
-        failure = outcome.failure
-        status = "completed" if failure is None else outcome.ended or "failed"
-        if failure is not None:
-            log.warning(
-                "r%d of %s %s: %s", turn.run, turn.name, status, failure.text, extra={"action": "run"}
-            )
-        error = failure.text if failure else None
-        self._bus.publish(RunEnded(at=now, run=turn.run, agent=turn.agent, status=status, error=error))
+    def _log_end(self, turn: Turn, outcome: Outcome) -> None:
+        if outcome.failure is not None:
+            how, why = outcome.ended or "failed", outcome.failure.text
+            log.warning("r%d of %s %s: %s", turn.run, turn.name, how, why, extra={"action": "run"})
 
     # --- controlling runs ------------------------------------------------------------
 
@@ -336,19 +414,45 @@ class Runner:
         """Return the execution of a run that is running; None when it has ended or not begun."""
         return self._executions.get(run)
 
+    async def begun(self, run: int) -> Execution | None:
+        """Return the execution of a run that is stored as running: that is a moment before it begins.
+
+        None if it has ended.
+        """
+        for _ in range(START_CHECKS):
+            if (execution := self.execution(run)) is not None:
+                return execution
+            row = self._store.read(lambda c: run_history.get(c, run))
+            if row is None or row["status"] != "running":
+                return None
+            await asyncio.sleep(0.01)
+        return None
+
+    def asking(self) -> dict[int, OpenQuestion]:
+        """Return the first open question of each run that asks something, by run id."""
+        opened = ((run, execution.questions.open()) for run, execution in self._executions.items())
+        return {run: questions[0] for run, questions in opened if questions}
+
     async def pause(self, execution: Execution) -> bool:
         """Pause a run; its place is free for another one. Return whether it was running before."""
-        if not await execution.pause():
-            return False
-        self._queue.set_aside(_job(execution.turn))
-        return True
+        return await execution.pause()
 
     async def resume(self, execution: Execution) -> bool:
         """Resume a paused run, also if all places are taken. Return whether it was paused."""
-        if not await execution.resume():
-            return False
-        self._queue.take_back(_job(execution.turn))
-        return True
+        return await execution.resume()
+
+    def _stand_still(self, turn: Turn, still: bool) -> None:
+        """A run is paused or waits for a person, or works again: another run may have its place."""
+        (self._queue.set_aside if still else self._queue.take_back)(_job(turn))
+
+    def chat_renamed(self) -> None:
+        """Look where the runs answer: two chats may have become one, and their conversations too."""
+        for execution in self._executions.values():
+            turn = execution.turn
+            try:
+                execution.turn = self._store.read(partial(run_start.answers_in, turn=turn))
+            except HibossError as error:  # only those who follow its output there miss it
+                log.error("r%d: %s", turn.run, error, extra={"action": "run"})
 
     def end_runs(self, agent: int, why: str) -> None:
         """End all runs of an agent. Their envelopes are due again."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..core import clock, envelope_json, rendering
 from ..core.paths import Home
+from ..core.quoting import SHORTEST_SECRET, redact
 from ..store import due_envelopes, envelope_rows, run_history
 from ..store.connection import Connection
 from .process_control import MARK
@@ -49,9 +51,21 @@ def content(
     return Content(shown, number, text)
 
 
-def environment(home: Home, agent: str, mark: str, token: str) -> dict[str, str]:
-    """Return the daemon's environment, with the HIBOSS_ variables of this run instead of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_DAEMON_PREFIX)}
+def environment(home: Home, agent: str, mark: str, token: str, deny: Sequence[str] = ()) -> dict[str, str]:
+    """Return the daemon's environment, with the HIBOSS_ variables of this run instead of its own.
+
+    A variable that contains a token of hiboss, or a secret of a binding or a provider, is left out, and
+    so is one whose name is in `deny` (names and patterns like AWS_*).
+    """
+    secrets = home.known_secrets()
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_DAEMON_PREFIX)
+        and not any(fnmatchcase(name, one) for one in deny)
+        and redact(value) == value
+        and not _has_secret(value, secrets)
+    }
     path = kept.get("PATH") or os.defpath
     return {
         **kept,
@@ -62,6 +76,11 @@ def environment(home: Home, agent: str, mark: str, token: str) -> dict[str, str]
         "HIBOSS_AGENT": agent,
         MARK: mark,
     }
+
+
+def _has_secret(value: str, secrets: Iterable[str]) -> bool:
+    """Return whether a value contains a secret, or is a short one, which many harmless values contain."""
+    return any(one == value if len(one) < SHORTEST_SECRET else one in value for one in secrets)
 
 
 def workspace(home: Home, agent: str, given: str | None) -> str:

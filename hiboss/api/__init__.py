@@ -15,8 +15,10 @@ The operations, one file per noun:
 - `leases`: envelope.claim, release.  `long_poll`: envelope.wait, watch, poll, and agent.heartbeat.
 - `conversations`: conversation.messages, follow.  `turn_preview`: turn.preview.
 - `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
+- `providers`: provider.list; `option_fields` shows the options of adapters and providers.
 - `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.
 - `tokens`: agent.token.*.  `permissions`: agent.permission.*, permission.policy.*.
 - `users`: user.*.  `boss`: boss.*.  `schedules`: cron.*.  `runs`: run.*.  `lanes`: lane.*.
+- `run_steering`: run.steer, answer.
 - `setup`: setup.*.  `settings`: config.*.  `daemon`: daemon.*, auth.login.  `discovery`: rpc.discover.
 """

@@ -1,24 +1,31 @@
-"""Operations about the state of agents (idle, running, waiting, paused), and background tasks."""
+"""Operations about the state of agents (idle, running, asks, waiting, paused), and background tasks."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from ..agents.questions import OpenQuestion
 from ..core import clock, errors
 from ..core.address import BACKGROUND, BOSS
 from ..core.envelope import Lane
+from ..core.escaping import quote
 from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from . import runs
 from .auth import Caller
 from .context import Context
-from .operation import ByName, Level, Nothing, Params, operation
+from .operation import ByName, Level, Nothing, Params, Timezone, operation
 from .param_sizes import Line, Text, Word
 from .sending import Send, Sent, send
 
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
+QUESTION_TEXT = 200  # characters of a question in the reason of a state
+Asking = Mapping[int, OpenQuestion]  # what runs ask now, by run id (Runner.asking)
 
 
 class Pause(ByName):
@@ -26,72 +33,99 @@ class Pause(ByName):
 
 
 class AgentStatus(TypedDict):
-    name: str
-    address: str
-    mode: str
-    provider: str | None
-    state: str  # running, idle, retrying, waiting, paused; fetches: it has no turns and pulls its mail
-    why: str | None  # the reason of the state; null for other agents, since it may quote a message
-    until: str | None  # when the state ends by itself
-    due: int | str  # envelopes that wait for it now; over the limit of exact counts, like 1000+
-    oldest_unanswered_at: str | None
-    running: list[runs.Run]  # empty for other agents
-    last_run: runs.Run | None  # null for other agents; in agent.team its text is cut
-    tokens_today: int | None  # null for other agents
-    cost_today: float | None  # in dollars; null for other agents
-    counted_since: str | None  # when the boss resumed it over its limit today: usage counts from here
-    daily_tokens: int | None  # the limit; null: none
-    daily_cost: float | None  # the limit; null: none
-    last_seen_at: str | None
+    name: Annotated[str, Field(description="as given when it was registered")]
+    address: Annotated[str, Field(description="where mail reaches it, like agent:nex")]
+    mode: Annotated[str, Field(description="run: the daemon gives it turns; pull: it fetches its mail")]
+    provider: Annotated[
+        str | None, Field(description="how its answers are made, like command; null: it has none")
+    ]
+    state: Annotated[
+        str,
+        Field(
+            description="running, asks (a run waits for the answer of a person), idle, retrying, waiting, "
+            "paused; fetches: it has no turns and pulls mail"
+        ),
+    ]
+    why: Annotated[
+        str | None,
+        Field(description="the reason of the state; null for other agents, since it may quote a message"),
+    ]
+    until: Annotated[str | None, Field(description="when the state ends by itself")]
+    due: Annotated[
+        int | str,
+        Field(description="envelopes that wait for it now; over the limit of exact counts, like 1000+"),
+    ]
+    oldest_unanswered_at: Annotated[
+        str | None,
+        Field(description="when the oldest envelope that it has not dealt with arrived; null: there is none"),
+    ]
+    running: Annotated[list[runs.Run], Field(description="its runs under way; empty for other agents")]
+    last_run: Annotated[
+        runs.Run | None,
+        Field(description="the last run that ended; null for other agents; in agent.team its text is cut"),
+    ]
+    tokens_today: Annotated[
+        int | None, Field(description="input and output together, in the boss's day; null for other agents")
+    ]
+    cost_today: Annotated[
+        float | None, Field(description="in dollars, in the boss's day; null for other agents")
+    ]
+    counted_since: Annotated[
+        str | None, Field(description="when the boss resumed it over its limit today: usage counts from here")
+    ]
+    daily_tokens: Annotated[int | None, Field(description="the limit of tokens per day; null: none")]
+    daily_cost: Annotated[float | None, Field(description="the limit of dollars per day; null: none")]
+    last_seen_at: Annotated[str | None, Field(description="when it last called an operation; null: never")]
 
 
 class OneAgentStatus(TypedDict):
-    agent: AgentStatus
-    timezone: str
+    agent: Annotated[AgentStatus, Field(description="its state now")]
+    timezone: Timezone
 
 
 class Team(TypedDict):
-    team: list[AgentStatus]
-    timezone: str
+    team: Annotated[list[AgentStatus], Field(description="every agent, by name")]
+    timezone: Timezone
 
 
 class AgentChange(TypedDict):
-    name: str
-    changed: bool  # false: it was in this state already
+    name: Annotated[str, Field(description="as given when it was registered")]
+    changed: Annotated[bool, Field(description="false: it was in this state already")]
 
 
 class Background(Params):
     task: Text = Field(description="what to do, in words")
-    subject: Line | None = None
+    subject: Line | None = Field(None, description="shown with the task, and with its result")
     agent: str | None = Field(None, description="whose task (only for the boss, who must give it)")
 
 
 @operation(
     "agent.status",
     level=Level.RESTRICTED,
+    effect="read",
     params=ByName,
     result=OneAgentStatus,
     errors=(errors.UnknownAgent,),
 )
 async def status(context: Context, caller: Caller, params: ByName) -> OneAgentStatus:
     """Show the state of one agent: what waits for it, its runs, and what it used today."""
-    now = clock.now()
+    now, asking = clock.now(), context.runner.asking()
 
     def read(connection: Connection) -> OneAgentStatus:
         row, day = agents.get(connection, params.name), clock.day(now, context.zone)[0]
-        return {"agent": _status(context, connection, row, day, caller), "timezone": context.timezone}
+        return {"agent": _status(context, connection, row, day, caller, asking), "timezone": context.timezone}
 
     return await context.store.read_in_thread(read)
 
 
-@operation("agent.team", level=Level.RESTRICTED, result=Team)
+@operation("agent.team", level=Level.RESTRICTED, effect="read", result=Team)
 async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     """Show the state of every agent."""
-    now = clock.now()
+    now, asking = clock.now(), context.runner.asking()
 
     def read(connection: Connection) -> Team:
         rows, day = agents.list_all(connection), clock.day(now, context.zone)[0]
-        found = [_in_short(_status(context, connection, row, day, caller)) for row in rows]
+        found = [_in_short(_status(context, connection, row, day, caller, asking)) for row in rows]
         return {"team": found, "timezone": context.timezone}
 
     return await context.store.read_in_thread(read)
@@ -100,6 +134,7 @@ async def team(context: Context, caller: Caller, params: Nothing) -> Team:
 @operation(
     "agent.pause",
     level=Level.BOSS,
+    effect="idempotent",
     params=Pause,
     result=AgentChange,
     errors=(errors.UnknownAgent, errors.TooLarge, errors.BadText),
@@ -121,6 +156,7 @@ async def pause(context: Context, caller: Caller, params: Pause) -> AgentChange:
 @operation(
     "agent.resume",
     level=Level.BOSS,
+    effect="idempotent",
     params=ByName,
     result=AgentChange,
     errors=(errors.UnknownAgent,),
@@ -132,7 +168,7 @@ async def resume(context: Context, caller: Caller, params: ByName) -> AgentChang
 
     def write(tx: Tx) -> tuple[Row, bool]:
         row = agents.get(tx, params.name)
-        reopened = lanes.reopen(tx, Lane(row["id"], None))
+        reopened = lanes.reopen(tx, Lane(row["id"], None), now)
         return row, agent_pauses.resume(tx, row, bounds, now) or reopened
 
     row, changed = await context.write(caller, write)
@@ -144,6 +180,7 @@ async def resume(context: Context, caller: Caller, params: ByName) -> AgentChang
 @operation(
     "agent.background",
     level=Level.STANDARD,
+    effect="change",
     params=Background,
     result=Sent,
     errors=(
@@ -174,14 +211,16 @@ async def background(context: Context, caller: Caller, params: Background) -> Se
     return sent
 
 
-def _status(context: Context, connection: Connection, row: Row, day: int, caller: Caller) -> AgentStatus:
+def _status(
+    context: Context, connection: Connection, row: Row, day: int, caller: Caller, asking: Asking
+) -> AgentStatus:
     lane = lanes.get(connection, Lane(row["id"], None))
     running = run_history.running(connection, row["id"])
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
     oldest = run_history.oldest_unanswered(connection, row["id"])
     retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
-    state, why, until = _state(row, lane, running, retried)
+    state, why, until = _state(row, lane, running, retried, asking)
     sees = caller.is_boss or caller.id == row["id"]
     return {
         "name": row["name"],
@@ -212,21 +251,34 @@ def _in_short(status: AgentStatus) -> AgentStatus:
     return {**status, "last_run": {**run, "text": (run["text"] or "")[:TEAM_TEXT] + "…"}}
 
 
-def state_of(connection: Connection, address: int) -> tuple[str | None, str | None]:
+def state_of(connection: Connection, address: int, asking: Asking) -> tuple[str | None, str | None]:
     """Return the state of an agent and its reason, by address id; None, None if it has no provider."""
     row = agents.with_provider(connection, address)
-    if row is None:
-        return None, None
+    return (None, None) if row is None else _state_and_reason(connection, row, asking)
+
+
+def presence(connection: Connection, address: int, asking: Asking) -> str | None:
+    """Return the state of any agent in one word, as agent.status shows it; None if it is not there."""
+    row = agents.by_id(connection, address)
+    return None if row is None else _state_and_reason(connection, row, asking)[0]
+
+
+def _state_and_reason(connection: Connection, row: Row, asking: Asking) -> tuple[str, str | None]:
+    address = row["id"]
     lane = lanes.get(connection, Lane(address, None))
-    retried = run_history.next_retry(connection, address)
-    state, why, _ = _state(row, lane, run_history.running(connection, address), retried)
+    retried = run_history.next_retry(connection, address) if row["mode"] == "run" else None
+    state, why, _ = _state(row, lane, run_history.running(connection, address), retried, asking)
     return state, why
 
 
 def _state(
-    row: Row, lane: Row | None, running: list[Row], retried: Row | None
+    row: Row, lane: Row | None, running: list[Row], retried: Row | None, asking: Asking
 ) -> tuple[str, str | None, int | None]:
     """Return the state in one word, its reason, and when it ends."""
+    for one in running:
+        if (asked := asking.get(one["id"])) is not None:
+            text = quote(asked.question.text, QUESTION_TEXT)
+            return "asks", f"r{one['id']} asks: {text} (hiboss run get r{one['id']})", None
     turns = [one for one in running if one["kind"] == "turn"]
     if turns:
         paused = [

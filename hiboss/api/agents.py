@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -23,32 +23,37 @@ from ..core.errors import (
     TooLarge,
     UnknownAgent,
 )
-from ..store import agent_pauses, agents, lanes, tokens
+from ..core.events import AgentChanged
+from ..store import agent_pauses, agents, lanes, provider_sessions, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import provider_settings
 from .auth import Caller
 from .context import Context
-from .operation import ByName, Level, Nothing, Params, operation
-from .param_sizes import Line
+from .operation import ByName, Level, Nothing, Params, Timezone, operation
+from .param_sizes import Line, Size
 
 
 class AgentFields(ByName):
-    kind: Literal["agent", "service", "bot"] | None = None
-    mode: Literal["run", "pull"] | None = None
+    kind: Literal["agent", "service", "bot"] | None = Field(
+        None, description="what it is; only shown in lists, and changes nothing else"
+    )
+    mode: Literal["run", "pull"] | None = Field(
+        None, description="run: the daemon gives it turns, which needs a provider; pull: it fetches its mail"
+    )
     description: Line | None = Field(None, description="what the agent is for")
     role: Line | None = Field(None, description="its role, like reviewer; agent.list can select by it")
     module: Line | None = Field(None, description="what it works on; agent.list can select by it")
     display: Line | None = Field(None, description="the name people see")
     workspace: Line | None = Field(None, description="the directory it works in, an absolute path")
     provider: str | None = Field(
+        None, description="how its answers are made, as in provider.list (its mode becomes run); or none"
+    )
+    settings: Annotated[dict[str, Any] | None, Size(text=10_000)] = Field(
         None,
-        description="how its answers are made: command, webhook or demo (its mode becomes run), or none",
+        description="of the provider, as provider.list shows its options, like {command: python3 agent.py}; "
+        "without `provider`, those of its own provider change, or the one that has them is chosen",
     )
-    command: str | None = Field(
-        None, description="for provider command: the program, split into words as a shell does"
-    )
-    url: str | None = Field(None, description="for provider webhook: https, or http on this machine")
     reply: Literal["auto", "explicit"] | None = Field(
         None, description="auto: its final text is sent; explicit: it sends its answers itself"
     )
@@ -64,66 +69,75 @@ class Register(AgentFields):
 
 
 class List(Params):
-    role: str | None = None
-    module: str | None = None
+    role: str | None = Field(None, description="only agents with this role")
+    module: str | None = Field(None, description="only agents with this module")
 
 
 class Agent(TypedDict):
-    name: str
-    address: str
-    kind: str
-    mode: str  # run: the daemon gives it turns; pull: it fetches its mail
-    level: str
-    provider: str | None
-    command: str | None  # null also for callers who may not see it
-    url: str | None  # null also for callers who may not see it
-    reply: str
-    busy: str
-    daily_tokens: int | None
-    daily_cost: float | None
-    paused: str | None  # why; null: it is not paused
-    description: str | None
-    role: str | None
-    module: str | None
-    display: str | None
-    workspace: str | None
-    created_at: str
-    last_seen_at: str | None
+    name: Annotated[str, Field(description="unique whatever the case, and never changed")]
+    address: Annotated[str, Field(description="where mail reaches it, like agent:nex")]
+    kind: Annotated[str, Field(description="agent, service or bot")]
+    mode: Annotated[str, Field(description="run: the daemon gives it turns; pull: it fetches its mail")]
+    level: Annotated[str, Field(description="what it may do: restricted, standard or privileged")]
+    provider: Annotated[str | None, Field(description="how its answers are made; null: it has none")]
+    settings: Annotated[
+        dict[str, Any] | None,
+        Field(description="of its provider, without secrets; null for callers who may not see them"),
+    ]
+    reply: Annotated[str, Field(description="auto: its final text is sent; explicit: it sends its answers")]
+    busy: Annotated[str, Field(description="mail that came during a turn: collect or followup")]
+    daily_tokens: Annotated[int | None, Field(description="its limit per day; null: none")]
+    daily_cost: Annotated[float | None, Field(description="its limit per day, in dollars; null: none")]
+    paused: Annotated[str | None, Field(description="why it gets no turns; null: it is not paused")]
+    description: Annotated[str | None, Field(description="what it is for")]
+    role: Annotated[str | None, Field(description="like reviewer")]
+    module: Annotated[str | None, Field(description="what it works on")]
+    display: Annotated[str | None, Field(description="the name people see; null: its name")]
+    workspace: Annotated[str | None, Field(description="the directory it works in; null: one in the home")]
+    created_at: Annotated[str, Field(description="when it was registered")]
+    last_seen_at: Annotated[str | None, Field(description="when it last called an operation; null: never")]
+
+
+Secrets = Annotated[
+    dict[str, str],
+    Field(description="secrets of its provider that hiboss made, like the one of a webhook; shown only here"),
+]
 
 
 class RegisteredAgent(TypedDict):
-    agent: Agent
-    token: str  # shown only here
-    profile: str | None  # the file that holds the token for --as NAME
-    webhook_secret: NotRequired[str]  # signs the requests of the daemon; shown only here
+    agent: Annotated[Agent, Field(description="as stored now")]
+    token: Annotated[str, Field(description="proves who it is; shown only here")]
+    profile: Annotated[str | None, Field(description="the file that holds it for --as NAME")]
+    secrets: NotRequired[Secrets]
 
 
 class ChangedAgent(Agent):
-    webhook_secret: NotRequired[str]  # of a new webhook; shown only here
+    secrets: NotRequired[Secrets]
 
 
 class AgentList(TypedDict):
-    agents: list[Agent]
-    timezone: str
+    agents: Annotated[list[Agent], Field(description="by name")]
+    timezone: Timezone
 
 
 class DeletedAgent(TypedDict):
-    name: str
-    deleted: bool
-    failed_envelopes: int  # that were still waiting for it
+    name: Annotated[str, Field(description="free for another agent, which does not get its mail")]
+    deleted: Annotated[bool, Field(description="always true")]
+    failed_envelopes: Annotated[int, Field(description="how many were still waiting for it")]
 
 
 class Identity(TypedDict):
-    kind: str  # of the token: boss, agent, user or run
-    address: str
-    level: str
-    agent: Agent | None  # null for people
-    timezone: str
+    kind: Annotated[str, Field(description="of the token: boss, agent, user or run")]
+    address: Annotated[str, Field(description="of who the caller is")]
+    level: Annotated[str, Field(description="what the caller may do")]
+    agent: Annotated[Agent | None, Field(description="null for people")]
+    timezone: Timezone
 
 
 @operation(
     "agent.register",
     level=Level.BOSS,
+    effect="change",
     params=Register,
     result=RegisteredAgent,
     errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams, BadProvider, NoProvider),
@@ -142,8 +156,8 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
     with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
         row = await _write_choice(context, caller, choice, write)
     result: RegisteredAgent = {"agent": to_json(context, row), "token": token, "profile": profile}
-    if choice.secret is not None:
-        result["webhook_secret"] = choice.secret
+    if choice.made:
+        result["secrets"] = choice.made
     return result
 
 
@@ -155,16 +169,17 @@ def listed(context: Context, caller: Caller, params: List) -> AgentList:
 
 
 def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
-    """Return an agent without its command and URL, which may hold a secret, for other agents."""
+    """Return an agent without the settings of its provider, which may hold a secret, for other agents."""
     found = to_json(context, row)
     if caller.is_boss or caller.id == row["id"]:
         return found
-    return found | {"command": None, "url": None}
+    return found | {"settings": None}
 
 
 @operation(
     "agent.set",
     level=Level.BOSS,
+    effect="change",
     params=AgentFields,
     result=ChangedAgent,
     errors=(UnknownAgent, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
@@ -176,34 +191,33 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
     if not fields:
-        known = (
-            *agents.FIELDS,
-            "provider",
-            "command",
-            "url",
-            *(limit.replace("_", "-") for limit in agents.LIMITS),
-        )
-        detail = f"nothing to change: give one of {', '.join(f'--{f}' for f in known)}"
+        known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
+        flags = ", ".join(f"--{one}" for one in known)
+        detail = f"nothing to change: give one of {flags}, or an option of its provider"
         raise InvalidParams(detail=detail)
 
-    bounds = context.runner.bounds()
+    bounds, now, old = context.runner.bounds(), clock.now(), before
 
     def write(tx: Tx) -> Row:
+        nonlocal old
+        old = agents.get(tx, params.name)
         agents.change(tx, params.name, fields)
         row = agents.get(tx, params.name)
+        if provider_settings.ends_sessions(context, old, row):
+            provider_sessions.end_all(tx, row["id"], now, row["provider"])
         if {"provider", "workspace"} & fields.keys():  # this may repair what its lane waits for
-            lanes.reopen(tx, Lane(row["id"], None))
-        agent_pauses.resume_within_budget(tx, row, bounds)
+            lanes.reopen(tx, Lane(row["id"], None), now)
+        agent_pauses.resume_within_budget(tx, row, bounds, now)
+        tx.facts.append(AgentChanged(now, row["id"]))
         return agents.get(tx, params.name)
 
     row = await _write_choice(context, caller, choice, write)
     context.auth.forget()
-    old = provider_settings.secret_of(before)
-    if old is not None and old != provider_settings.secret_of(row):
-        context.home.forget_secret(old)
+    if old["provider_secrets"] != row["provider_secrets"]:
+        context.home.forget_secrets(old["provider_secrets"])
     result: ChangedAgent = {**to_json(context, row)}  # type: ignore[typeddict-item]
-    if choice.secret is not None:
-        result["webhook_secret"] = choice.secret
+    if choice.made:
+        result["secrets"] = choice.made
     return result
 
 
@@ -224,6 +238,7 @@ async def _write_choice(
 @operation(
     "agent.delete",
     level=Level.BOSS,
+    effect="destructive",
     params=ByName,
     result=DeletedAgent,
     errors=(UnknownAgent,),
@@ -242,8 +257,7 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
     name = row["name"]
     context.runner.refresh()
     context.runner.end_runs(row["id"], "the agent was deleted")
-    if (secret := provider_settings.secret_of(row)) is not None:
-        context.home.forget_secret(secret)
+    context.home.forget_secrets(row["provider_secrets"])
     context.auth.forget()
     context.home.forget_profile(name)
     await context.delivery.endings.follow()
@@ -283,8 +297,7 @@ def _choose(
     context: Context, params: AgentFields, fields: dict[str, Any], before: Row | None
 ) -> provider_settings.ProviderChoice:
     """Check the provider that was asked for and add it to the fields to write; mode run needs one."""
-    given = {name: getattr(params, name) for name in ("provider", "command", "url")}
-    choice = provider_settings.choose(context, given, before)
+    choice = provider_settings.choose(context, params.provider, params.settings or {}, before)
     for name, value in choice.columns.items():
         if name != "mode" or "mode" not in fields:
             fields[name] = value
@@ -296,7 +309,6 @@ def _choose(
 
 
 def to_json(context: Context, row: Row) -> Agent:
-    settings = provider_settings.shown(row)
     return {
         "name": row["name"],
         "address": f"agent:{row['name']}",
@@ -304,8 +316,7 @@ def to_json(context: Context, row: Row) -> Agent:
         "mode": row["mode"],
         "level": row["level"],
         "provider": row["provider"],
-        "command": settings.get("command"),
-        "url": settings.get("url"),
+        "settings": provider_settings.shown(context, row),
         "reply": row["reply"],
         "busy": row["busy"],
         "daily_tokens": row["daily_tokens"],

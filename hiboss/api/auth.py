@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from ..core.address import BOSS, Address
 from ..core.errors import BadToken, BossOnly, Forbidden, NoToken
@@ -11,7 +12,7 @@ from ..store import tokens
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from ..store.store import Store
-from .operation import Level
+from .operation import Door, Level
 from .policy import Policy
 
 SENDING = "envelope.send"  # the right to send
@@ -24,6 +25,7 @@ class Caller:
     address: Address | None
     id: int  # of that address
     level: Level
+    door: Door = "socket"  # the way the request came in
     token: int = 0  # the token's id; 0: none was needed
     right: str = ""  # the operation it was authorized for
     run: int | None = None  # the run this token was made for; what it sends belongs to that run
@@ -55,14 +57,15 @@ class Authenticator:
         self._store = store
         self._policy = policy
         self._presence = presence
-        self._known: dict[tuple[bytes, str], Caller] = {}
+        self._known: dict[tuple[bytes, str, Door], Caller] = {}
         self._rechecked: set[int] = set()  # holders whose tokens or level changed since the start
+        self.on_change: Callable[[], None] = lambda: None  # ends what somebody follows without the right
 
-    def authenticate(self, token: str | None, right: str) -> Caller:
+    def authenticate(self, token: str | None, right: str, door: Door = "socket") -> Caller:
         """Return the holder of a token; raises BadToken when it is not valid."""
         if token is None:
-            return NOBODY
-        key = (tokens.digest(token), right)
+            return NOBODY if door == "socket" else replace(NOBODY, door=door)
+        key = (tokens.digest(token), right, door)
         caller = self._known.get(key)
         if caller is None:
             caller = self._look_up(*key)
@@ -71,9 +74,9 @@ class Authenticator:
             self._known[key] = caller
         return caller
 
-    def authorize(self, token: str | None, right: str) -> Caller:
+    def authorize(self, token: str | None, right: str, door: Door = "socket") -> Caller:
         """Return the holder of a token if its level is enough for this right now."""
-        caller = self.authenticate(token, right)
+        caller = self.authenticate(token, right, door)
         check_level(caller, self._policy.needs(right))
         if self._presence is not None and caller.id:
             self._presence.seen(caller.id)
@@ -82,6 +85,7 @@ class Authenticator:
     def forget(self) -> None:
         """Forget the callers seen before: tokens or agents changed."""
         self._known.clear()
+        self.on_change()
 
     def recheck_holder(self, holder: int) -> None:
         """Look up this holder's token in every later write. Call it inside the write that changes it."""
@@ -89,19 +93,25 @@ class Authenticator:
 
     def recheck(self, caller: Caller) -> None:
         """Raise if a caller lost its right while its request waited, so that it is shown nothing more."""
-        self._store.read(lambda connection: self.check(connection, caller))
+        if self._may_have_ended(caller):
+            self._store.read(lambda connection: self.check(connection, caller))
+        elif caller.token:  # nothing to look up: it is asked before everything that a follower is told
+            check_level(caller, self._policy.needs(caller.right))
 
     def check(self, tx: Connection | Tx, caller: Caller) -> None:
         """Raise if a caller lost its right since its request came in. Call it inside a write."""
         if not caller.token:
             return
-        # The token of a run ends with the run, which can be at any moment.
-        if caller.id in self._rechecked or caller.run is not None:
+        if self._may_have_ended(caller):
             row = tokens.in_force(tx, caller.token)
             if row is None:
                 raise BadToken()
             caller = _caller(row, caller.right)
         check_level(caller, self._policy.needs(caller.right))
+
+    def _may_have_ended(self, caller: Caller) -> bool:
+        """Tell whether the token must be looked up: something changed, or it is of a run, which ends."""
+        return caller.id in self._rechecked or caller.run is not None
 
     def check_may_send(self, tx: Connection | Tx, holder: int) -> None:
         """Raise if the holder of an address may not send now: its schedules send without a request."""
@@ -112,19 +122,20 @@ class Authenticator:
             )
         check_level(_caller(row, SENDING), needed)
 
-    def _look_up(self, digest: bytes, right: str) -> Caller:
+    def _look_up(self, digest: bytes, right: str, door: Door) -> Caller:
         row = self._store.read(lambda connection: tokens.find(connection, digest))
         if row is None:
             raise BadToken()
-        return _caller(row, right)
+        return _caller(row, right, door)
 
 
-def _caller(row: Row, right: str) -> Caller:
+def _caller(row: Row, right: str, door: Door = "socket") -> Caller:
     return Caller(
         kind=row["kind"],
         address=Address(row["address_kind"], row["name"]),
         id=row["holder"],
         level=Level.BOSS if row["kind"] == "boss" else Level[(row["level"] or "standard").upper()],
+        door=door,
         token=row["id"],
         right=right,
         run=row["run"],
@@ -137,7 +148,7 @@ def check_level(caller: Caller, needed: Level) -> None:
     """Raise if the caller's level is below the needed one."""
     if caller.level >= needed:
         return
-    if caller is NOBODY:
+    if caller.kind == NOBODY.kind:
         raise NoToken()
     raise Forbidden(operation=caller.right, needed=needed.word, caller=caller.name, level=caller.level.word)
 

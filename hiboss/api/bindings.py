@@ -2,120 +2,255 @@
 
 from __future__ import annotations
 
+import json
+from typing import Annotated, Any
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..core import clock
-from ..core.contracts.failures import Refused
-from ..core.errors import BindingTaken, InvalidParams, UnknownAdapter, UnknownAgent, UnknownBinding
+from ..core import bounded_calls, clock
+from ..core.address import parse_address
+from ..core.contracts.adapter import AdapterSettings, Checked
+from ..core.contracts.failures import LaneError, Refused
+from ..core.errors import (
+    AccountRefused,
+    BindingTaken,
+    InvalidParams,
+    UnknownAdapter,
+    UnknownAgent,
+    UnknownBinding,
+)
+from ..core.option_models import describe, load, split, validate
 from ..core.plugins import no_exit
 from ..store import agents, bindings
-from ..store.bindings import Bound
+from ..store.bindings import Bound, NewBinding, Removed
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
+from .operation import Level, Nothing, Params, Timezone, operation
+from .option_fields import OptionField, option_fields
+from .param_sizes import Size
 
-LONGEST_PATH = 4_096  # characters; no file system takes more
+CHECK_SECONDS = 60.0
 
 
 class Bind(Params):
     name: str = Field(description="the agent")
     adapter_type: str = Field(description="the kind of platform, like folder")
-    path: str | None = Field(None, description="for a folder: its absolute path")
+    settings: Annotated[dict[str, Any], Size(text=10_000)] = Field(
+        {}, description="what the adapter needs, secrets too; adapter.list describes it"
+    )
 
 
 class Unbind(Params):
     name: str = Field(description="the agent")
-    adapter_type: str
+    adapter_type: str = Field(description="the kind of platform, like folder")
     account: str | None = Field(None, description="which of its accounts there, if it has more than one")
 
 
+class AdapterJson(TypedDict):
+    name: Annotated[str, Field(description="its type, like folder in channel:folder:reports")]
+    summary: Annotated[str, Field(description="what it connects to")]
+    options: Annotated[list[OptionField], Field(description="what a binding needs")]
+    capabilities: Annotated[
+        list[str], Field(description="what it can do beyond posting, like edit, delete or threads")
+    ]
+
+
+class AdapterList(TypedDict):
+    adapters: Annotated[
+        list[AdapterJson], Field(description="the built-in ones and those of adapters.modules")
+    ]
+
+
+class ChatJson(TypedDict):
+    address: Annotated[str, Field(description="where to send")]
+    kind: Annotated[str, Field(description="private, group or channel")]
+    name: Annotated[str | None, Field(description="of the person, or the title of the group")]
+
+
 class BindingJson(TypedDict):
-    binding: str
-    adapter_type: str
-    account: str  # the platform's name for it
-    address: str
-    agents: list[str]  # the names of those who use it
-    state: str  # of its adapter: starting, running, failed, stopped
-    failing_since: str | None  # since when the account posts nothing
-    next_try_at: str | None  # when it is tried again
-    last_error: str | None  # of the adapter or of the account
+    binding: Annotated[str, Field(description="its id, like b1")]
+    adapter_type: Annotated[str, Field(description="the kind of platform")]
+    account: Annotated[str, Field(description="the platform's name for the account")]
+    chats: Annotated[
+        list[ChatJson],
+        Field(description="the first 20 it may post to; empty also for those who may not see them"),
+    ]
+    agents: Annotated[list[str], Field(description="the names of those who use it")]
+    state: Annotated[str, Field(description="of its adapter: starting, running, failed, stopped")]
+    failing_since: Annotated[str | None, Field(description="since when the account posts nothing")]
+    next_try_at: Annotated[str | None, Field(description="when it is tried again")]
+    last_error: Annotated[
+        str | None, Field(description="of the adapter or the account; null also for those who may not see it")
+    ]
 
 
 class BindResult(TypedDict):
-    binding: str
-    address: str
-    created: bool  # false: the binding existed, and the agent now uses it too
+    binding: Annotated[str, Field(description="its id, like b1")]
+    address: Annotated[str | None, Field(description="the first chat it may post to; null if there is none")]
+    created: Annotated[bool, Field(description="false: the binding existed, and the agent now uses it too")]
 
 
 class UnbindResult(TypedDict):
-    binding: str
-    ended: bool  # true: this was its last agent
-    failed_envelopes: int  # that still waited to be posted
+    binding: Annotated[str, Field(description="its id, like b1")]
+    ended: Annotated[bool, Field(description="true: this was its last agent")]
+    failed_envelopes: Annotated[int, Field(description="how many still waited to be posted")]
+    dropped_updates: Annotated[
+        int, Field(description="how many had come in and were not read yet; the boss gets a notice")
+    ]
 
 
 class BindingList(TypedDict):
-    bindings: list[BindingJson]
-    timezone: str
+    bindings: Annotated[list[BindingJson], Field(description="the active ones, oldest first")]
+    timezone: Timezone
+
+
+@operation("adapter.list", level=Level.STANDARD, effect="read", result=AdapterList)
+def adapters(context: Context, caller: Caller, params: Nothing) -> AdapterList:
+    """List the kinds of platforms an agent can be bound to, and what a binding of each needs."""
+    return {"adapters": [_adapter_json(kind) for kind in context.supervisor.kinds()]}
 
 
 @operation(
     "agent.bind",
     level=Level.BOSS,
+    effect="idempotent",
     params=Bind,
     result=BindResult,
-    errors=(UnknownAgent, UnknownAdapter, BindingTaken, InvalidParams),
+    errors=(UnknownAgent, UnknownAdapter, BindingTaken, AccountRefused, InvalidParams),
     changes="agent",
 )
 async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
-    """Bind an agent to a place on a platform: it posts there, and receives what comes from there."""
+    """Bind an agent to a place on a platform: it posts there, and receives what comes from there.
+
+    For an account that is bound already, the secrets that are given replace its own; the others stay. It is
+    found by its other settings; where it has none, a secret that it needs must be given again.
+    """
     kind = context.supervisor.kind(params.adapter_type)
     context.store.read(lambda c: agents.get(c, params.name))  # before the adapter creates anything
-    if params.path is not None and (not params.path.isprintable() or len(params.path) > LONGEST_PATH):
-        raise InvalidParams(detail="path (--path) cannot be the path of a directory")
-    given = {"path": params.path, "home": str(context.home)}
-    try:
-        with no_exit():
-            account, settings, places = kind.bind({key: value for key, value in given.items() if value})
-    except Refused as refusal:
-        raise InvalidParams(detail=refusal.why) from None
+    checked = await _check(kind, params, _with_stored(context, kind, params), str(context.home))
+    found = split(checked.settings)
+    name = _keep_secrets(context, params.adapter_type, checked.account, found.secrets)
+    threads = "threads" in getattr(kind, "capabilities", ())
+    new = NewBinding(
+        params.adapter_type, checked.account, found.settings, name, threads, tuple(checked.chats)
+    )
     now = clock.now()
 
-    def write(tx: Tx) -> tuple[Bound, list[Row]]:
-        agent = agents.get(tx, params.name)["id"]
-        bound = bindings.add(tx, params.adapter_type, account, settings, agent, places, now)
-        return bound, bindings.list_all(tx)
+    def write(tx: Tx) -> Bound:
+        return bindings.add(tx, new, agents.get(tx, params.name)["id"], now)
 
-    bound, rows = await context.write(caller, write)
-    for row in rows:
+    try:
+        bound = await context.write(caller, write)
+    except Exception:
+        context.home.forget_secrets(name)
+        raise
+    context.home.forget_secrets(bound.unused)
+    if bound.changed:
+        await context.supervisor.remove(bound.binding)  # it starts again with its new secrets
+    for row in context.store.read(bindings.list_all):  # as they are now: somebody else may bind it too
         context.supervisor.add(row)  # changes nothing for bindings that run already
-    address = f"channel:{params.adapter_type}:{account}"
+    address = f"channel:{params.adapter_type}:{checked.chats[0].id}" if checked.chats else None
     return {"binding": f"b{bound.binding}", "address": address, "created": bound.created}
+
+
+def _with_stored(context: Context, kind: Any, params: Bind) -> dict[str, Any]:
+    """Return the settings that were given, with stored secrets for those that are missing.
+
+    Only if the other settings are those of exactly one account that is bound.
+    """
+    given = {name.replace("-", "_"): value for name, value in params.settings.items() if value is not None}
+    options = {one.name: one for one in describe(getattr(kind, "Settings", AdapterSettings))}
+    missing = [one.name for one in options.values() if one.secret and one.required and one.name not in given]
+    plain = {name: value for name, value in given.items() if name in options and not options[name].secret}
+    if not missing or not plain:
+        return params.settings
+    rows = [one for one in context.store.read(bindings.list_all) if one["adapter"] == params.adapter_type]
+    same = [row for row in rows if _has(json.loads(row["settings"]), plain)]
+    stored = context.home.secrets_of(same[0]["secrets"]) if len(same) == 1 else {}
+    return {**params.settings, **{name: stored[name] for name in missing if name in stored}}
+
+
+def _has(settings: dict[str, Any], given: dict[str, Any]) -> bool:
+    return all(settings.get(name) == value for name, value in given.items())
+
+
+async def _check(kind: Any, params: Bind, given_settings: dict[str, Any], home: str) -> Checked:
+    """Let the adapter check what was given."""
+    model = getattr(kind, "Settings", AdapterSettings)
+    try:
+        given = validate(model, given_settings, params.adapter_type)
+        settings = load(model, given.settings, given.secrets)
+        with no_exit():
+            checked: Checked = await bounded_calls.call(
+                kind.check(settings, home), f"The check of {params.adapter_type}", CHECK_SECONDS
+            )
+    except Refused as refusal:
+        raise InvalidParams(detail=refusal.why) from None
+    except LaneError as error:
+        raise AccountRefused(adapter=params.adapter_type, why=error.text) from None
+    except bounded_calls.TookTooLong:
+        why = f"no answer within {CHECK_SECONDS:g} seconds"
+        raise AccountRefused(adapter=params.adapter_type, why=why) from None
+    _check_names(params.adapter_type, checked)
+    return checked
+
+
+def _keep_secrets(context: Context, adapter: str, account: str, given: dict[str, str]) -> str | None:
+    """Store the secrets that were given, and those of the account that were not; None: it has them all."""
+    row = context.store.read(lambda c: bindings.find(c, adapter, account))
+    stored = {} if row is None else context.home.secrets_of(row["secrets"])
+    secrets = {**stored, **given}
+    return None if secrets == stored else context.home.keep_secrets(secrets, context.store.epoch)
+
+
+def _check_names(adapter: str, checked: Checked) -> None:
+    """Raise an error about the adapter if its account or its chats cannot be addresses."""
+    for name in (checked.account, *[chat.id for chat in checked.chats]):
+        parse_address(f"channel:{adapter}:{name}")
+
+
+def _adapter_json(kind: Any) -> AdapterJson:
+    return {
+        "name": kind.type,
+        "summary": (kind.__doc__ or "").strip().partition("\n")[0],
+        "options": option_fields(getattr(kind, "Settings", AdapterSettings)),
+        "capabilities": sorted(getattr(kind, "capabilities", ())),
+    }
 
 
 @operation(
     "agent.unbind",
     level=Level.BOSS,
+    effect="destructive",
     params=Unbind,
     result=UnbindResult,
     errors=(UnknownAgent, UnknownAdapter, UnknownBinding, InvalidParams),
     changes="agent",
 )
 async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResult:
-    """Unbind an agent from a place. Without agents the binding ends, and what waits for it fails."""
+    """Unbind an agent from a place. Without agents the binding ends, and what waits for it fails.
+
+    What had come in by it and was not read yet is dropped.
+    """
     context.supervisor.kind(params.adapter_type)
     now = clock.now()
 
-    def write(tx: Tx) -> tuple[int, bool]:
+    def write(tx: Tx) -> Removed:
         row = agents.get(tx, params.name)
         account = _account(tx, row["name"], params)
         return bindings.remove(tx, params.adapter_type, account, row["id"], now)
 
-    number, ended = await context.write(caller, write)
-    failed = await context.delivery.endings.end(number) if ended else 0
-    return {"binding": f"b{number}", "ended": ended, "failed_envelopes": failed}
+    removed = await context.write(caller, write)
+    failed = await context.delivery.endings.end(removed.binding) if removed.ended else 0
+    return {
+        "binding": f"b{removed.binding}",
+        "ended": removed.ended,
+        "failed_envelopes": failed,
+        "dropped_updates": removed.dropped,
+    }
 
 
 @operation("agent.bindings", level=Level.STANDARD, result=BindingList)
@@ -125,10 +260,11 @@ def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
 
 
 def bindings_json(context: Context, caller: Caller) -> list[BindingJson]:
-    """Return every binding with the state of its adapter; the last error only to the boss and its agents."""
+    """Return every binding with the state of its adapter; chats and errors only to boss and agents."""
     found = [_to_json(context, row) for row in context.store.read(bindings.list_all)]
     own = caller.address.name if caller.address is not None and caller.address.kind == "agent" else None
-    return [one if caller.is_boss or own in one["agents"] else {**one, "last_error": None} for one in found]
+    hidden: Any = {"last_error": None, "chats": []}
+    return [one if caller.is_boss or own in one["agents"] else {**one, **hidden} for one in found]
 
 
 def _account(tx: Tx, agent: str, params: Unbind) -> str:
@@ -155,7 +291,7 @@ def _to_json(context: Context, row: Row) -> BindingJson:
         "binding": f"b{row['id']}",
         "adapter_type": row["adapter"],
         "account": row["account"],
-        "address": f"channel:{row['adapter']}:{row['account']}",
+        "chats": json.loads(row["chats"]),
         "agents": (row["agents"] or "").split(","),
         "state": slot.state if slot else "stopped",
         "failing_since": clock.iso_or_none(row["first_failed_at"]),

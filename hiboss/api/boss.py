@@ -1,14 +1,17 @@
-"""Operations about the boss: name, time zone, token."""
+"""Operations about the boss: name, time zone, the chat where he is reached, token."""
 
 from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..core import clock
-from ..core.address import BOSS
+from ..core import clock, errors, ids
+from ..core.address import BOSS, Address, parse_address
+from ..core.envelope import Lane
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import overdue, schedules
+from ..store import forwarding, overdue, schedules
 from ..store.boss import change_boss, find_boss
 from ..store.group_commit import Tx
 from .auth import Caller
@@ -19,57 +22,135 @@ from .tokens import give_new_token
 
 
 class Boss(TypedDict):
-    name: str
-    address: str
-    timezone: str
+    name: Annotated[str, Field(description="as people and agents see it")]
+    address: Annotated[str, Field(description="always user:boss")]
+    timezone: Annotated[str, Field(description="an IANA name, like Europe/Berlin")]
+    reach: Annotated[
+        str | None,
+        Field(description="the chat where mail for the boss is also posted; null: none, or not for you"),
+    ]
+    reach_binding: Annotated[str | None, Field(description="the account that posts there, like b1")]
+    forward: Annotated[
+        str | None,
+        Field(description="what is posted there: all, important or off; null: not for you to know"),
+    ]
 
 
 class SetBoss(Params):
-    name: Word | None = None
+    name: Word | None = Field(None, description="as people and agents see it")
     timezone: str | None = Field(None, description="an IANA name, like Europe/Berlin")
+    reach: str | None = Field(
+        None,
+        description="a private chat of the boss, like channel:folder:phone: mail for him is also posted "
+        'there, and what is written there is his; "": none',
+    )
+    reach_binding: str | int | None = Field(
+        None, description="the account that posts there, like b1, if there are several"
+    )
+    forward: Literal["all", "important", "off"] | None = Field(
+        None,
+        description="what is posted there. important: notices, and mail of the priorities high and critical. "
+        "Answers to what he asked there are always posted there",
+    )
 
 
 class RotatedBossToken(TypedDict):
-    token: str  # shown only here
-    profile: str  # the file that holds it for --as boss
-    revoked: int  # how many tokens ended
+    token: Annotated[str, Field(description="shown only here")]
+    profile: Annotated[str, Field(description="the file that holds it for --as boss")]
+    revoked: Annotated[int, Field(description="how many tokens ended")]
 
 
 @operation("boss.get", level=Level.RESTRICTED, result=Boss)
 def get(context: Context, caller: Caller, params: Nothing) -> Boss:
-    """Show the boss's name, address and time zone."""
-    return _boss(context)
+    """Show the boss's name, address and time zone; to the boss also where he is reached."""
+    return _boss(context, caller)
 
 
 @operation(
     "boss.set",
     level=Level.BOSS,
+    effect="idempotent",
     fixed=True,
     params=SetBoss,
     result=Boss,
-    errors=(BadText, BadTimezone, TooLarge, InvalidParams),
+    errors=(
+        BadText,
+        BadTimezone,
+        TooLarge,
+        InvalidParams,
+        errors.BadAddress,
+        errors.BadId,
+        errors.NotBound,
+    ),
 )
 async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
-    """Change the boss's name or time zone."""
-    if params.name is None and params.timezone is None:
-        raise InvalidParams(detail="nothing to change: give name (--name) or timezone (--timezone)")
+    """Change the boss's name or time zone, or where the boss is reached."""
+    if not params.model_dump(exclude_none=True):
+        what = "name (--name), timezone (--timezone), reach (--reach) or forward (--forward)"
+        raise InvalidParams(detail=f"nothing to change: give {what}")
     name = None if params.name is None else check_boss_name(context, params.name)
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
     now = clock.now()
+    reach = _reach(params)
 
-    await context.write(caller, lambda tx: change_boss(tx, name, zone))
+    def write(tx: Tx) -> None:
+        change_boss(tx, name, zone)
+        if params.forward is not None:  # first: it says what goes to the new place of what waits
+            forwarding.set_forward(tx, params.forward)
+        if reach is not None:
+            forwarding.set_reach(tx, reach.place(tx), now)
+
+    await context.write(caller, write)
     after: int | None = None if zone is None else 0
     while after is not None:  # in several transactions; the next start does what a crash leaves
         after = await context.store.write_until_done(lambda tx: schedules.follow_boss(tx, now, after or 0))  # noqa: B023 - awaited here
     nearest = context.store.read(overdue.next_wake)
     if nearest is not None:
         context.scheduler.nudge(nearest)
-    return _boss(context)
+    return _boss(context, caller)
+
+
+class _Reach(NamedTuple):
+    """The chat that was given as `reach`."""
+
+    address: Address | None  # None: none
+    binding: int | None  # None: the only one
+
+    def place(self, tx: Tx) -> Lane | None:
+        """Return the chat and the account that posts there; raise if there is none, or more than one."""
+        if self.address is None:
+            return None
+        entry = tx.cache.live_address(self.address)
+        found = forwarding.places(tx, entry.id) if entry else []
+        fitting = [lane for lane in found if self.binding in (None, lane.binding)]
+        if not fitting:
+            raise errors.NotBound(sender="hiboss", adapter=self.address.adapter, address=str(self.address))
+        if len(fitting) > 1:
+            accounts = ", ".join(f"b{lane.binding}" for lane in fitting)
+            detail = f"several accounts post to {self.address}, {accounts}: give one as reach_binding"
+            raise InvalidParams(detail=f"{detail} (--reach-binding)")
+        return fitting[0]
+
+
+def _reach(params: SetBoss) -> _Reach | None:
+    """Return the chat that is given as reach; None: it stays as it is."""
+    binding = None if params.reach_binding is None else ids.number(params.reach_binding, "binding")
+    if params.reach is None:
+        if binding is not None:
+            raise InvalidParams(detail="reach_binding (--reach-binding) needs reach (--reach)")
+        return None
+    if not params.reach:
+        return _Reach(None, None)
+    address = parse_address(params.reach)
+    if address.kind != "channel":
+        raise InvalidParams(detail="reach must be a private chat, like channel:folder:phone")
+    return _Reach(address, binding)
 
 
 @operation(
     "boss.token.rotate",
     level=Level.BOSS,
+    effect="destructive",
     fixed=True,
     offline=True,
     result=RotatedBossToken,
@@ -97,7 +178,14 @@ def check_boss_name(context: Context, given: str) -> str:
     return name
 
 
-def _boss(context: Context) -> Boss:
+def _boss(context: Context, caller: Caller) -> Boss:
     row = context.store.read(find_boss)
     assert row is not None  # before set-up nobody has a token
-    return {"name": row["name"], "address": str(BOSS), "timezone": row["timezone"] or "UTC"}
+    return {
+        "name": row["name"],
+        "address": str(BOSS),
+        "timezone": row["timezone"] or "UTC",
+        "reach": row["reach"] if caller.is_boss else None,
+        "reach_binding": f"b{row['reach_by']}" if caller.is_boss and row["reach_by"] is not None else None,
+        "forward": row["forward"] if caller.is_boss else None,
+    }

@@ -11,10 +11,10 @@ from typing import TypeVar
 from ..agents.runner import Runner
 from ..channels.supervisor import Supervisor
 from ..core import clock
-from ..core.events import Bus
 from ..core.paths import Home
 from ..core.settings import Configuration, Setting, Settings
 from ..routing.delivery import Delivery
+from ..routing.facts import Facts
 from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
@@ -38,7 +38,7 @@ class Context:
     delivery: Delivery
     runner: Runner
     scheduler: Scheduler
-    bus: Bus
+    facts: Facts
     waiters: Waiters
     presence: Presence
     auth: Authenticator

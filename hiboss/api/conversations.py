@@ -1,23 +1,23 @@
-"""Operations about a conversation between two: its messages, and following it live."""
+"""Operations about a conversation between two: its messages, and what is new in it."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Literal
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
+from ..core.contracts.provider import Progress
 from ..core.ids import LARGEST
-from ..store import conversations, run_history
+from ..store import agents, conversations, run_history
 from . import agent_status, runs
 from .addresses import acting_for, address_id
 from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json
-from .operation import Level, Params, operation
-from .request_limits import deadline, page_size
+from .operation import Level, Params, Timezone, operation
+from .request_limits import page_size
 
 
 class Parties(Params):
@@ -27,47 +27,56 @@ class Parties(Params):
 
 class Messages(Parties):
     before: int | None = Field(None, ge=0, le=LARGEST, description="only messages before this number")
-    page_size: int | None = None
+    page_size: int | None = Field(None, description="how many at most, 1 to 100; default 10")
 
 
 class MessagePage(TypedDict):
-    conversation: str | None  # null: they have not written to each other yet
-    envelopes: list[envelope_json.EnvelopeJson]
-    last: int  # the sequence number of the last message; 0: there is none
-    more: bool  # whether there are earlier messages
-    timezone: str
+    conversation: Annotated[str | None, Field(description="null: they have not written to each other yet")]
+    envelopes: Annotated[
+        list[envelope_json.EnvelopeJson], Field(description="one for each message, oldest first")
+    ]
+    last: Annotated[int, Field(description="the sequence number of the last message; 0: there is none")]
+    more: Annotated[bool, Field(description="whether there are earlier messages")]
+    timezone: Timezone
 
 
-class Follow(Parties):
+class News(Parties):
     after: int = Field(
         0, ge=0, le=LARGEST, description="the `last` of the previous answer; 0: from the first message"
     )
     run: str | None = Field(None, description="the `id` of the run in the previous answer")
     parts: int = Field(0, ge=0, le=LARGEST, description="the `next` of that run")
-    state: Literal["running", "idle", "retrying", "paused", "waiting"] | None = Field(
-        None, description="the `state` in the previous answer; a different one is answered at once"
-    )
-    timeout: str = Field("55s", description="how long to wait for news, like 55s")
 
 
 class LiveRun(TypedDict):
     """A run of the other party for this conversation that is under way."""
 
-    id: str
-    started_at: str
-    paused: bool
-    parts: list[runs.OutputPart]  # its output since the previous answer
-    next: int  # to be given as `parts` in the next call
+    id: Annotated[str, Field(description="like r9")]
+    started_at: Annotated[str, Field(description="when its turn began")]
+    paused: Annotated[bool, Field(description="true: its program stands still")]
+    parts: Annotated[list[runs.OutputPart], Field(description="its output since the previous answer")]
+    next: Annotated[int, Field(description="to be given as `parts` in the next call")]
 
 
-class ConversationUpdate(TypedDict):
-    conversation: str | None
-    envelopes: list[envelope_json.EnvelopeJson]  # the messages after `after`
-    last: int  # to be given as `after` in the next call
-    run: LiveRun | None
-    state: str | None  # of an agent: running, idle, retrying, paused, waiting
-    why: str | None  # the reason of the state
-    timezone: str
+class ConversationNews(TypedDict):
+    conversation: Annotated[str | None, Field(description="null: they have not written to each other yet")]
+    envelopes: Annotated[list[envelope_json.EnvelopeJson], Field(description="the messages after `after`")]
+    last: Annotated[int, Field(description="to be given as `after` in the next call")]
+    more: Annotated[
+        bool, Field(description="whether there may be later messages that this answer has no room for")
+    ]
+    run: Annotated[
+        LiveRun | None,
+        Field(description="the run of the other party for this conversation; null: none is under way"),
+    ]
+    state: Annotated[
+        str | None, Field(description="of an agent: running, asks, idle, retrying, paused, waiting")
+    ]
+    why: Annotated[
+        str | None,
+        Field(description="the reason of the state; null for others than the boss and the agent itself"),
+    ]
+    timezone: Timezone
 
 
 _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
@@ -100,48 +109,33 @@ def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
 
 
 @operation(
-    "conversation.follow",
+    "conversation.news",
     level=Level.RESTRICTED,
-    waits=True,
-    params=Follow,
-    result=ConversationUpdate,
-    errors=(*_ERRORS, errors.BadDuration, errors.BadId, errors.Stopping),
+    params=News,
+    result=ConversationNews,
+    errors=(*_ERRORS, errors.BadId),
 )
-async def follow(context: Context, caller: Caller, params: Follow) -> ConversationUpdate:
-    """Wait for a message, or for output or a new state of the other party, until the time limit."""
+def news(context: Context, caller: Caller, params: News) -> ConversationNews:
+    """Show what is new between two: messages, output of a run of the other party, its state.
+
+    event.subscribe tells when to ask again.
+    """
     own, other = _parties(context, caller, params)
-    loop, end = asyncio.get_running_loop(), deadline(params.timeout)
     seen = None if params.run is None else ids.number(params.run, "run")
-    with context.waiters.waiting(own, other, -other) as bell:
-        while True:
-            found = context.store.read(lambda _: _read_update(context, caller, (own, other), params, seen))
-            live = found["run"]
-            changed = (None if live is None else live["id"]) != (None if seen is None else f"r{seen}")
-            changed = changed or (params.state is not None and params.state != found["state"])
-            if found["envelopes"] or changed or (live is not None and live["parts"]):
-                return found
-            if loop.time() >= end or not await context.waiters.wait(bell, end - loop.time()):
-                return found
-            context.auth.recheck(caller)
-
-
-def _read_update(
-    context: Context, caller: Caller, parties: tuple[int, int], params: Follow, seen: int | None
-) -> ConversationUpdate:
-    _, other = parties
-    found = context.store.read(lambda c: conversations.between(c, parties))
+    found = context.store.read(lambda c: conversations.between(c, (own, other)))
     arrived: list[tuple[int, int]] = []  # sequence number and envelope id
     live: LiveRun | None = None
     if found is not None:
         limit = context.settings.page_size_limit
         arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
-        live = _live_run(context, caller, other, found["id"], params, seen)
-    state, why = context.store.read(lambda c: agent_status.state_of(c, other))
+        live = _live_run(context, caller, other, found["id"], params.parts, seen)
+    state, why = context.store.read(lambda c: agent_status.state_of(c, other, context.runner.asking()))
     shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
     return {
         "conversation": None if found is None else f"c{found['id']}",
         "envelopes": shown,
         "last": arrived[len(shown) - 1][0] if shown else params.after,
+        "more": len(shown) < len(arrived) or len(arrived) == context.settings.page_size_limit,
         "run": live,
         "state": state,
         # It may quote what a run is about, so it is only for the agent itself and the boss.
@@ -151,17 +145,24 @@ def _read_update(
 
 
 def _live_run(
-    context: Context, caller: Caller, other: int, conversation: int, params: Follow, seen: int | None
+    context: Context, caller: Caller, other: int, conversation: int, after: int, seen: int | None
 ) -> LiveRun | None:
-    """Return the run of the other party for this conversation, with its output since the run last seen.
+    """Return the run of the other party for this conversation, with its output after what was seen.
 
     The output of an agent that sends its answers itself is for nobody but the boss.
     """
     row = context.store.read(lambda c: run_history.in_conversation(c, other, conversation))
-    execution = None if row is None else context.runner.execution(row["id"])
-    if row is None or execution is None or not (caller.is_boss or execution.turn.reply == "auto"):
+    if row is None:
         return None
-    parts, position = execution.live_output.after(params.parts if seen == row["id"] else 0)
+    execution = context.runner.execution(row["id"])  # none yet: it has just been stored
+    agent = context.store.read(lambda c: agents.with_provider(c, other, any_mode=True))
+    reply = execution.turn.reply if execution is not None else agent and agent["reply"]
+    if not (caller.is_boss or reply == "auto"):
+        return None
+    position = after if seen == row["id"] else 0
+    parts: list[Progress] = []
+    if execution is not None:
+        parts, position = execution.live_output.after(position)
     return {
         "id": f"r{row['id']}",
         "started_at": clock.iso(row["started_at"]),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from .. import __version__
@@ -16,54 +18,61 @@ from .bindings import BindingJson, bindings_json
 from .context import Context
 from .lanes import LaneJson, may_see
 from .lanes import to_json as lane_json
-from .operation import Level, Nothing, operation
+from .operation import Level, Nothing, Timezone, operation
 
 ENDING_SECONDS = 10.0  # for programs that end only at the third signal
 
 
 class Pong(TypedDict):
-    pong: bool
-    version: str
-    pid: int
+    pong: Annotated[bool, Field(description="always true")]
+    version: Annotated[str, Field(description="of the daemon that runs")]
+    pid: Annotated[int, Field(description="the daemon's process id")]
 
 
 class DaemonTime(TypedDict):
-    now: str  # in UTC
-    local: str  # in the boss's zone
-    timezone: str
+    now: Annotated[str, Field(description="in UTC, ISO 8601")]
+    local: Annotated[str, Field(description="in the boss's zone")]
+    timezone: Timezone
 
 
 class StopResult(TypedDict):
-    stopping: bool
-    pid: int
-    seconds: float  # how long it may take, by its settings
+    stopping: Annotated[bool, Field(description="always true")]
+    pid: Annotated[int, Field(description="of the process that will end")]
+    seconds: Annotated[float, Field(description="how long it may take, by its settings")]
 
 
 class DaemonStatus(TypedDict):
-    version: str
-    pid: int
-    home: str
-    socket: str
-    set_up: bool
-    boot: int  # counts the starts of the daemon in this home
-    started_at: str
-    timezone: str
-    connections: int
-    writes_waiting: int  # in the queue of the store's writer
-    database_bytes: int
-    agents: int | str  # counts over the limit of exact counts are texts, like 1000+
-    next_wake_at: str | None  # when the scheduler looks into the store next
-    oldest_due_at: str | None  # when the oldest envelope that is due arrived
-    lanes: list[LaneJson]  # those that wait, are paused, failed or have mail
-    adapters: list[BindingJson]
-    due: int | str  # envelopes
-    deferred: int | str  # envelopes
-    failed: int | str  # envelopes
+    version: Annotated[str, Field(description="of the daemon that runs")]
+    pid: Annotated[int, Field(description="the daemon's process id")]
+    home: Annotated[str, Field(description="the directory with everything it stores")]
+    socket: Annotated[str, Field(description="the path of its unix socket")]
+    set_up: Annotated[bool, Field(description="false: there is no boss yet, and only setup.execute works")]
+    boot: Annotated[int, Field(description="counts the starts of the daemon in this home")]
+    started_at: Annotated[str, Field(description="when this process began")]
+    timezone: Timezone
+    connections: Annotated[int, Field(description="clients connected to the socket now")]
+    writes_waiting: Annotated[int, Field(description="changes in the queue of the store's writer")]
+    database_bytes: Annotated[int, Field(description="the size of the database file")]
+    agents: Annotated[
+        int | str,
+        Field(description="a count over the limit of exact counts is a text, like 1000+"),
+    ]
+    next_wake_at: Annotated[str | None, Field(description="when the scheduler looks into the store next")]
+    oldest_due_at: Annotated[str | None, Field(description="when the oldest envelope that is due arrived")]
+    lanes: Annotated[list[LaneJson], Field(description="those that wait, are paused, failed or have mail")]
+    adapters: Annotated[
+        list[BindingJson], Field(description="the bindings, with the state of the adapter of each")
+    ]
+    due: Annotated[int | str, Field(description="envelopes that could be delivered now")]
+    deferred: Annotated[int | str, Field(description="envelopes whose time has not come")]
+    failed: Annotated[int | str, Field(description="envelopes that were given up")]
 
 
 class Login(TypedDict):
-    address: str
-    level: str
+    address: Annotated[str, Field(description="whose token it is")]
+    level: Annotated[
+        str, Field(description="what the token is enough for: restricted, standard, privileged or boss")
+    ]
 
 
 @operation("daemon.ping", level=Level.OPEN, result=Pong)
@@ -79,7 +88,7 @@ def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
     return {"now": clock.iso(now), "local": clock.local(now, context.zone), "timezone": context.timezone}
 
 
-@operation("daemon.status", level=Level.OPEN, result=DaemonStatus)
+@operation("daemon.status", level=Level.OPEN, effect="read", result=DaemonStatus)
 async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
     """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait.
 
@@ -112,7 +121,7 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
     }
 
 
-@operation("daemon.stop", level=Level.OPEN, result=StopResult)
+@operation("daemon.stop", level=Level.OPEN, effect="destructive", result=StopResult)
 def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
     """Ask the daemon to finish what it is doing and end."""
     # It needs no token: a process that can use this socket can also kill the daemon.

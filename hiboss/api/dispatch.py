@@ -13,6 +13,7 @@ from ..core.address import Address
 from ..core.errors import (
     BadToken,
     DaemonUnreachable,
+    DoorRefused,
     HibossError,
     InternalError,
     InvalidParams,
@@ -22,6 +23,7 @@ from ..core.errors import (
 )
 from ..core.quoting import nearest
 from ..core.settings import Settings
+from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
 from . import (  # noqa: F401 - importing them declares the operations
     agent_status,
@@ -32,10 +34,13 @@ from . import (  # noqa: F401 - importing them declares the operations
     daemon,
     discovery,
     envelopes,
+    events,
     lanes,
     leases,
     long_poll,
     permissions,
+    providers,
+    run_steering,
     runs,
     schedules,
     sending,
@@ -47,7 +52,7 @@ from . import (  # noqa: F401 - importing them declares the operations
 )
 from .auth import OWNER, Caller, check_may_change
 from .context import Context
-from .operation import REGISTRY, Operation, Params
+from .operation import REGISTRY, Door, Level, Operation, Params
 from .param_errors import explain
 from .param_sizes import check_sizes
 
@@ -67,16 +72,27 @@ class Dispatcher:
         return await self.call(method, params, caller=OWNER)
 
     async def call(
-        self, method: str, params: Any, token: str | None = None, caller: Caller | None = None
+        self,
+        method: str,
+        params: Any,
+        token: str | None = None,
+        caller: Caller | None = None,
+        door: Door = "socket",
+        reader: Reader | None = None,
     ) -> Any:
-        """Run one operation for the holder of the token; returns its result, or raises a HibossError."""
+        """Run one operation for the holder of the token; returns its result, or raises a HibossError.
+
+        `reader`: where the notifications of a subscription are written to.
+        """
         operation = REGISTRY.get(method)
         if operation is None:
             raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
         try:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
-            caller = caller or self._authorize(operation, proof)
+            if door != "socket":
+                _check_door(operation, given, door)
+            caller = caller or self._authorize(operation, proof, door)
             checked = _check(operation, given, self._context.settings)
             if operation.changes is not None:
                 name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
@@ -84,6 +100,10 @@ class Dispatcher:
             if operation.reads:
                 who = caller
                 return self._context.store.read(lambda _: operation.run(self._context, who, checked))
+            if operation.follows:
+                if reader is None:
+                    raise DoorRefused(what=operation.name, door=door)
+                return await operation.run(self._context, caller, checked, reader)
             return await operation.run(self._context, caller, checked)
         except HibossError:
             raise
@@ -92,9 +112,9 @@ class Dispatcher:
             log.exception("%s failed (%s).", method, reference, extra={"action": method})
             raise InternalError(reference=reference) from error
 
-    def _authorize(self, operation: Operation, token: Any) -> Caller:
+    def _authorize(self, operation: Operation, token: Any, door: Door) -> Caller:
         try:
-            return self._context.auth.authorize(_text(token), operation.name)
+            return self._context.auth.authorize(_text(token), operation.name, door)
         except (NoToken, BadToken):
             if self._context.store.read(find_boss) is None:  # before set-up no token exists
                 raise NotSetUp(home=str(self._context.home)) from None
@@ -134,6 +154,15 @@ def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
             detail += f"; they are, in order: {', '.join(names)}"
         raise InvalidParams(detail=detail)
     return dict(zip(names, params, strict=False))
+
+
+def _check_door(operation: Operation, given: dict[str, Any], door: Door) -> None:
+    """Raise for what only the unix socket allows: operations without a token, and files of this machine."""
+    if operation.level is Level.OPEN:
+        raise DoorRefused(what=operation.name, door=door)
+    for name in sorted(operation.socket_only):
+        if given.get(name):
+            raise DoorRefused(what=f"{operation.name} with a path in {name}", door=door)
 
 
 def _check(operation: Operation, given: dict[str, Any], limits: Settings) -> Params:

@@ -19,55 +19,68 @@ from ..store.group_commit import Tx
 from .addresses import acting_for, every_id
 from .auth import Caller
 from .context import Context
-from .operation import ChangedCount, Id, Ids, Level, Params, operation
+from .operation import ChangedCount, Id, Ids, Level, Params, Timezone, operation
 from .request_limits import page_size
 
 ACK_CHUNK = 500  # envelopes in one transaction, so that other writers wait at most for these
 
 
 class List(Params):
-    box: Literal["inbox", "outbox", "archived", "trash"] | None = Field(
-        None, description="default inbox; with status failed: outbox; with a thread: every box"
+    box: Literal["inbox", "outbox", "archived", "trash", "all"] | None = Field(
+        None,
+        description="default inbox; with status failed: outbox; with a thread: every box. all: each envelope "
+        "of everybody in the order of ids, also forwards (only for the boss)",
     )
-    status: Literal["pending", "done", "failed", "cancelled"] | None = None
-    unread: bool = False
+    status: Literal["pending", "done", "failed", "cancelled"] | None = Field(
+        None, description="only envelopes with this status"
+    )
+    unread: bool = Field(False, description="only what was not read, and not what was cancelled")
     arrived: bool = Field(False, description="only what has arrived, nothing deferred (only for the boss)")
     sender: str | None = Field(None, alias="from", description="only from this address or name")
     to: str | None = Field(None, description="only to this address or name")
     thread: Id | None = Field(None, description="only this thread: t57, or a message or envelope in it")
     created_after: str | None = Field(None, description="a time, like -2h or 2026-01-27")
     created_before: str | None = Field(None, description="a time, like -2h or 2026-01-27")
-    page_size: int | None = None
+    page_size: int | None = Field(None, description="how many at most, 1 to 100; default 10")
     after: str | None = Field(None, description="the `next` of the previous page")
-    oldest_first: bool = False
+    oldest_first: bool = Field(False, description="turn the order around")
     count: bool = Field(False, description="also count all that match, as `total`")
     address: str | None = Field(None, description="whose box (only for the boss)")
 
 
 class EnvelopePage(TypedDict):
-    envelopes: list[envelope_json.EnvelopeJson]
-    next: str | None  # to be given as `after` for the next page; null: this is the last
-    total: NotRequired[int | str]  # over the limit of exact counts a text, like 1000+
-    timezone: str
+    envelopes: Annotated[list[envelope_json.EnvelopeJson], Field(description="newest first, or as asked for")]
+    next: Annotated[
+        str | None, Field(description="to be given as `after` for the next page; null: this is the last")
+    ]
+    total: NotRequired[
+        Annotated[
+            int | str,
+            Field(description="how many match, if count was given; a text over the limit, like 1000+"),
+        ]
+    ]
+    timezone: Timezone
 
 
 class Get(Params):
-    id: Id
+    id: Id = Field(description="the envelope, like e81")
 
 
 class EnvelopeDetail(TypedDict):
-    envelope: envelope_json.EnvelopeJson
-    recipients: list[str]  # of the message: the addresses of all its envelopes
-    timezone: str
+    envelope: Annotated[envelope_json.EnvelopeJson, Field(description="with its whole text")]
+    recipients: Annotated[list[str], Field(description="the addresses of all envelopes of the message")]
+    timezone: Timezone
 
 
 class Mark(Params):
-    ids: Ids
+    ids: Ids = Field(description="envelopes, like e81; all of them, or with one wrong id none")
     address: str | None = Field(None, description="whose envelopes (only for the boss)")
 
 
 class Ack(Params):
-    ids: Annotated[list[Id], Field(max_length=100)] = Field(default_factory=list)
+    ids: Annotated[list[Id], Field(max_length=100)] = Field(
+        default_factory=list, description="envelopes, like e81; all of them, or with one wrong id none"
+    )
     all: bool = Field(False, description="everything that is due in the inbox")
     up_to: Id | None = Field(None, description="with all: this envelope and those that arrived before it")
     claim: Id | None = Field(
@@ -77,14 +90,15 @@ class Ack(Params):
 
 
 class ReadEnvelopes(TypedDict):
-    changed: int  # how many were unread
-    envelopes: list[envelope_json.EnvelopeJson]
-    timezone: str
+    changed: Annotated[int, Field(description="how many were unread")]
+    envelopes: Annotated[list[envelope_json.EnvelopeJson], Field(description="in the order of the ids")]
+    timezone: Timezone
 
 
 @operation(
     "envelope.list",
     level=Level.RESTRICTED,
+    effect="read",
     params=List,
     result=EnvelopePage,
     errors=(
@@ -153,8 +167,14 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
 
     # Failures concern the sender: an inbox would show hardly any.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
+    every_box = params.box == "all"
+    if every_box and not caller.is_boss:
+        raise errors.BossOnly(what="the box all", caller=caller.name)
+    if every_box and params.address is not None:
+        raise errors.InvalidParams(detail="box all has the envelopes of everybody: leave out address")
     return paging.Query(
         owner=acting_for(context.store, caller, params.address),
+        every_box=every_box,
         outbox=params.box == "outbox" or (failed and not caller.is_boss),
         everywhere=failed and caller.is_boss,
         whole_thread=params.box is None and params.thread is not None,
@@ -217,6 +237,7 @@ _MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
 @operation(
     "envelope.read",
     level=Level.RESTRICTED,
+    effect="idempotent",
     params=Mark,
     result=ReadEnvelopes,
     errors=(*_READ_ERRORS, errors.TooLarge),
@@ -250,6 +271,7 @@ def _check_fit(tx: Tx, numbers: list[int], most: int) -> None:
 @operation(
     "envelope.ack",
     level=Level.RESTRICTED,
+    effect="idempotent",
     params=Ack,
     result=ChangedCount,
     errors=(*_MARK_ERRORS, errors.InvalidParams),
@@ -289,19 +311,40 @@ async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
             return changed
 
 
-@operation("envelope.archive", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+@operation(
+    "envelope.archive",
+    level=Level.RESTRICTED,
+    effect="idempotent",
+    params=Mark,
+    result=ChangedCount,
+    errors=_MARK_ERRORS,
+)
 async def archive(context: Context, caller: Caller, params: Mark) -> ChangedCount:
     """Move envelopes to the archive; a pending one becomes done."""
     return {"changed": await _mark(context, caller, params, _into(Box.ARCHIVED))}
 
 
-@operation("envelope.trash", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+@operation(
+    "envelope.trash",
+    level=Level.RESTRICTED,
+    effect="idempotent",
+    params=Mark,
+    result=ChangedCount,
+    errors=_MARK_ERRORS,
+)
 async def trash(context: Context, caller: Caller, params: Mark) -> ChangedCount:
     """Move envelopes to the trash; a pending one becomes done. Nothing is deleted."""
     return {"changed": await _mark(context, caller, params, _into(Box.TRASH))}
 
 
-@operation("envelope.restore", level=Level.RESTRICTED, params=Mark, result=ChangedCount, errors=_MARK_ERRORS)
+@operation(
+    "envelope.restore",
+    level=Level.RESTRICTED,
+    effect="idempotent",
+    params=Mark,
+    result=ChangedCount,
+    errors=_MARK_ERRORS,
+)
 async def restore(context: Context, caller: Caller, params: Mark) -> ChangedCount:
     """Move envelopes from the archive or the trash back to the inbox."""
     return {"changed": await _mark(context, caller, params, _into(Box.INBOX))}

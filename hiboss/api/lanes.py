@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -14,7 +16,7 @@ from ..store.group_commit import Tx
 from .addresses import address_id, resolve
 from .auth import Caller, check_may_change
 from .context import Context
-from .operation import ChangedCount, Level, Nothing, Params, operation
+from .operation import ChangedCount, Level, Nothing, Params, Timezone, operation
 
 
 class ByAddress(Params):
@@ -22,28 +24,34 @@ class ByAddress(Params):
 
 
 class LaneJson(TypedDict):
-    address: str
-    binding: str | None
-    state: str  # open, waiting, paused
-    due: int  # envelopes that wait to be delivered
-    scope: str | None  # of its failures: lane, or account: then all lanes of the binding wait
-    failures: int  # in a row
-    next_try_at: str | None  # of a waiting lane
-    failing_since: str | None
-    # Null for other agents, if the lane is an agent's; in daemon.status for all but the boss.
-    last_error: str | None
-    last_error_at: str | None
+    address: Annotated[str, Field(description="where its envelopes go")]
+    binding: Annotated[
+        str | None, Field(description="the binding that posts them, like b1; null: the lane of an agent")
+    ]
+    state: Annotated[str, Field(description="open, waiting, paused")]
+    due: Annotated[int, Field(description="envelopes that wait to be delivered")]
+    scope: Annotated[
+        str | None, Field(description="of its failures: lane, or account: then all lanes of the binding wait")
+    ]
+    failures: Annotated[int, Field(description="how many times in a row it failed")]
+    next_try_at: Annotated[str | None, Field(description="when a waiting lane is tried again")]
+    failing_since: Annotated[str | None, Field(description="when the failures in a row began")]
+    last_error: Annotated[
+        str | None,
+        Field(description="null also for those who may not see it, like other agents"),
+    ]
+    last_error_at: Annotated[str | None, Field(description="when it failed last; null where last_error is")]
 
 
 class LaneList(TypedDict):
-    lanes: list[LaneJson]
-    timezone: str
+    lanes: Annotated[list[LaneJson], Field(description="also the open ones in which nothing waits")]
+    timezone: Timezone
 
 
 _ERRORS = (BadAddress, UnknownAddress, NotFound, BossOnly)
 
 
-@operation("lane.list", level=Level.PRIVILEGED, result=LaneList)
+@operation("lane.list", level=Level.PRIVILEGED, effect="read", result=LaneList)
 async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
     """List the lanes: their state, how much is due, and their last failure."""
 
@@ -57,14 +65,17 @@ async def listed(context: Context, caller: Caller, params: Nothing) -> LaneList:
     return await context.store.read_in_thread(read)
 
 
-@operation("lane.retry", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+@operation(
+    "lane.retry", level=Level.BOSS, effect="change", params=ByAddress, result=ChangedCount, errors=_ERRORS
+)
 async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Retry a waiting lane now instead of at its next time. If its account waits, retry that."""
     found = _lanes(context, caller, params.address)
     accounts = {lane.account for lane in found if lane.binding is not None}
+    now = clock.now()
 
     def write(tx: Tx) -> set[Lane]:
-        return {lane for lane in (*found, *accounts) if lanes.reopen(tx, lane)}
+        return {lane for lane in (*found, *accounts) if lanes.reopen(tx, lane, now)}
 
     reopened = await context.write(caller, write)
     # An adapter that does not run is started at once; its lanes are woken when it runs.
@@ -74,7 +85,9 @@ async def retry(context: Context, caller: Caller, params: ByAddress) -> ChangedC
     return {"changed": len(retried)}
 
 
-@operation("lane.pause", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+@operation(
+    "lane.pause", level=Level.BOSS, effect="idempotent", params=ByAddress, result=ChangedCount, errors=_ERRORS
+)
 async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Pause a lane; its envelopes wait, in order, until it is resumed."""
     found = _lanes(context, caller, params.address)
@@ -86,7 +99,14 @@ async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedC
     return {"changed": await context.write(caller, write)}
 
 
-@operation("lane.resume", level=Level.BOSS, params=ByAddress, result=ChangedCount, errors=_ERRORS)
+@operation(
+    "lane.resume",
+    level=Level.BOSS,
+    effect="idempotent",
+    params=ByAddress,
+    result=ChangedCount,
+    errors=_ERRORS,
+)
 async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
     """Resume a paused lane, not before a time its platform named."""
     found = _lanes(context, caller, params.address)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -11,7 +13,7 @@ from .addresses import acting_for
 from .auth import Caller
 from .context import Context
 from .envelopes import Mark, envelopes_json
-from .operation import ChangedCount, Id, Level, Params, operation
+from .operation import ChangedCount, Id, Level, Params, Timezone, operation
 from .request_limits import page_size
 
 LEASE = "10m"
@@ -25,10 +27,16 @@ class Claim(Params):
 
 
 class Claimed(TypedDict):
-    envelopes: list[envelope_json.EnvelopeJson]
-    claim: str | None  # to be given when they are acknowledged or released; null: nothing was due
-    until: str  # when the lease ends; then they are due again
-    timezone: str
+    envelopes: Annotated[
+        list[envelope_json.EnvelopeJson],
+        Field(description="those claimed now, oldest first within their priority"),
+    ]
+    claim: Annotated[
+        str | None,
+        Field(description="to be given when they are acknowledged or released; null: nothing was due"),
+    ]
+    until: Annotated[str, Field(description="when the lease ends; then they are due again")]
+    timezone: Timezone
 
 
 class Release(Mark):
@@ -41,6 +49,7 @@ _ERRORS = (errors.BadAddress, errors.UnknownAddress, errors.BossOnly)
 @operation(
     "envelope.claim",
     level=Level.RESTRICTED,
+    effect="change",
     params=Claim,
     result=Claimed,
     errors=(*_ERRORS, errors.BadDuration, errors.InvalidParams),
@@ -65,6 +74,7 @@ async def claim(context: Context, caller: Caller, params: Claim) -> Claimed:
 @operation(
     "envelope.release",
     level=Level.RESTRICTED,
+    effect="idempotent",
     params=Release,
     result=ChangedCount,
     errors=(*_ERRORS, errors.NotFound, errors.BadId, errors.TooLate),
@@ -74,6 +84,7 @@ async def release(context: Context, caller: Caller, params: Release) -> ChangedC
     what = leases.Releasing(
         ids=[ids.number(given, "envelope") for given in params.ids],
         recipient=acting_for(context.store, caller, params.address),
+        now=clock.now(),
         claim=None if params.claim is None else ids.number(params.claim, "claim"),
         any_claim=caller.is_boss,
     )

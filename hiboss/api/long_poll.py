@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import NamedTuple, NotRequired
+from typing import Annotated, NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -17,7 +17,7 @@ from .addresses import acting_for
 from .auth import Caller
 from .context import Context
 from .envelopes import envelopes_json
-from .operation import Level, Nothing, Params, operation
+from .operation import Level, Nothing, Params, Timezone, operation
 from .param_sizes import Word
 from .request_limits import deadline
 
@@ -31,11 +31,14 @@ class Wait(Params):
 
 
 class WaitResult(TypedDict):
-    envelopes: list[envelope_json.EnvelopeJson]
-    next: str | None  # to be given as `after` in the next call
-    timed_out: bool
-    timezone: str
-    digest: NotRequired[str]  # of envelope.watch: the envelopes as one text
+    envelopes: Annotated[
+        list[envelope_json.EnvelopeJson],
+        Field(description="unread ones that are due, oldest first; at most ten"),
+    ]
+    next: Annotated[str | None, Field(description="to be given as `after` in the next call")]
+    timed_out: Annotated[bool, Field(description="true: nothing came in time")]
+    timezone: Timezone
+    digest: NotRequired[Annotated[str, Field(description="of envelope.watch: the envelopes as one text")]]
 
 
 class Poll(Params):
@@ -44,9 +47,9 @@ class Poll(Params):
 
 
 class Heartbeat(TypedDict):
-    address: str
-    at: str  # the time noted
-    timezone: str
+    address: Annotated[str, Field(description="the caller's")]
+    at: Annotated[str, Field(description="the time noted")]
+    timezone: Timezone
 
 
 _ERRORS = (
@@ -60,14 +63,20 @@ _ERRORS = (
 )
 
 
-@operation("agent.heartbeat", level=Level.RESTRICTED, result=Heartbeat)
+@operation("agent.heartbeat", level=Level.RESTRICTED, effect="idempotent", result=Heartbeat)
 def heartbeat(context: Context, caller: Caller, params: Nothing) -> Heartbeat:
     """Report that the caller is alive. Every other call does so too."""
     return {"address": str(caller.address), "at": clock.iso(clock.now()), "timezone": context.timezone}
 
 
 @operation(
-    "envelope.wait", level=Level.RESTRICTED, waits=True, params=Wait, result=WaitResult, errors=_ERRORS
+    "envelope.wait",
+    level=Level.RESTRICTED,
+    effect="read",
+    waits=True,
+    params=Wait,
+    result=WaitResult,
+    errors=_ERRORS,
 )
 async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
     """Wait until an unread envelope is due in the inbox, or until the time limit; it changes nothing."""
@@ -82,6 +91,7 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
 @operation(
     "envelope.watch",
     level=Level.RESTRICTED,
+    effect="read",
     waits=True,
     params=Wait,
     result=WaitResult,
@@ -99,6 +109,7 @@ async def watch(context: Context, caller: Caller, params: Wait) -> WaitResult:
 @operation(
     "envelope.poll",
     level=Level.RESTRICTED,
+    effect="change",
     waits=True,
     params=Poll,
     result=WaitResult,

@@ -19,8 +19,8 @@ from .param_sizes import Size
 
 
 class PolicyJson(TypedDict):
-    policy: dict[str, str]  # operation -> the level it needs
-    changed: list[str]  # the operations whose level is not the declared one
+    policy: Annotated[dict[str, str], Field(description="for each operation and right, the level it needs")]
+    changed: Annotated[list[str], Field(description="the operations whose level is not the declared one")]
 
 
 class SetPolicy(Params):
@@ -30,13 +30,13 @@ class SetPolicy(Params):
 
 
 class SetLevel(ByName):
-    level: Literal["restricted", "standard", "privileged"]
+    level: Literal["restricted", "standard", "privileged"] = Field(description="what it may do from now on")
 
 
 class AgentPermission(TypedDict):
-    name: str
-    level: str
-    may: list[str]  # the operations and rights that this level is enough for
+    name: Annotated[str, Field(description="the agent's")]
+    level: Annotated[str, Field(description="restricted, standard or privileged")]
+    may: Annotated[list[str], Field(description="the operations and rights that this level is enough for")]
 
 
 @operation("permission.policy.get", level=Level.RESTRICTED, result=PolicyJson)
@@ -48,6 +48,7 @@ def get_policy(context: Context, caller: Caller, params: Nothing) -> PolicyJson:
 @operation(
     "permission.policy.set",
     level=Level.BOSS,
+    effect="idempotent",
     fixed=True,
     params=SetPolicy,
     result=PolicyJson,
@@ -67,6 +68,7 @@ async def set_policy(context: Context, caller: Caller, params: SetPolicy) -> Pol
     except BaseException:
         context.policy.refresh()  # it was not written
         raise
+    context.auth.forget()
     return _policy(context)
 
 
@@ -86,6 +88,7 @@ def get_permission(context: Context, caller: Caller, params: ByName) -> AgentPer
 @operation(
     "agent.permission.set",
     level=Level.BOSS,
+    effect="idempotent",
     fixed=True,
     params=SetLevel,
     result=AgentPermission,

@@ -1,96 +1,128 @@
-"""The provider of an agent: checked when given, stored with its secret, shown without it."""
+"""The provider of an agent: checked when given, stored with its secrets apart, shown without them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..agents.providers.webhook import new_secret
 from ..core.contracts.failures import Refused
+from ..core.contracts.provider import Provider
 from ..core.errors import BadProvider, InvalidParams
+from ..core.option_models import Validated, describe, flag, shown_flag, validate
 from ..core.plugins import no_exit
+from ..core.quoting import nearest
 from ..store.connection import Row
 from .context import Context
 
 NONE = "none"  # removes a provider
-IMPLIED = {"command": "command", "url": "webhook"}  # the provider meant by an option alone
-SECRET = "secret"
+NAMED = 5  # options that a message names
+REMOVED = {"provider": None, "provider_config": None, "provider_secrets": None, "mode": "pull"}
 
 
 class ProviderChoice:
-    """A provider chosen for an agent: columns to write, and a new secret to show once."""
+    """A provider chosen for an agent: columns to write, and secrets that were made, to show once."""
 
     def __init__(self, context: Context, columns: dict[str, Any]) -> None:
         self._context = context
         self.columns = columns
-        self.secret: str | None = None
-        self._stored_secret: str | None = None  # its name
+        self.made: dict[str, str] = {}
+        self._new_file: str | None = None
 
-    def add_secret(self, settings: dict[str, Any], name: str | None) -> None:
-        """Use the secret stored under this name, or store a new one."""
-        if name is None:
-            self.secret = new_secret()
-            name = self._stored_secret = self._context.home.keep_secret(self.secret)
-        settings[SECRET] = name
+    def keep_secrets(self, checked: Validated, before: str | None) -> None:
+        """Store the secrets in a new file, unless they are the ones of the file before."""
+        name = before
+        if checked.secrets != self._context.home.secrets_of(before):
+            home, epoch = self._context.home, self._context.store.epoch
+            name = self._new_file = home.keep_secrets(checked.secrets, epoch) if checked.secrets else None
+        self.columns["provider_secrets"] = name
+        self.made = {one: checked.secrets[one] for one in checked.made}
 
     def undo(self) -> None:
-        """Delete a new secret: the agent was not written."""
-        if self._stored_secret is not None:
-            self._context.home.forget_secret(self._stored_secret)
+        """Delete new secrets: the agent was not written."""
+        self._context.home.forget_secrets(self._new_file)
 
 
-def choose(context: Context, given: dict[str, Any], before: Row | None) -> ProviderChoice:
-    """Check the provider asked for (`provider` and its options); without one there is nothing to write."""
-    name, options = given.get("provider"), {k: v for k, v in given.items() if k != "provider" and v}
+def choose(
+    context: Context, name: str | None, settings: Mapping[str, Any], before: Row | None
+) -> ProviderChoice:
+    """Check the provider and the settings asked for; without any there is nothing to write.
+
+    Settings alone change those of the agent's own provider, if it has them, or choose one that has.
+    """
+    given = {one.replace("-", "_"): value for one, value in settings.items() if value is not None}
+    # An empty text removes a setting, like every other text of an agent.
+    values = {one: value for one, value in given.items() if value != ""}
     if name in (NONE, ""):
-        if options:
-            raise InvalidParams(detail=f"without a provider there can be no {', '.join(sorted(options))}")
-        return ProviderChoice(context, {"provider": None, "provider_config": None, "mode": "pull"})
-    if name is None and not options:
+        if values:
+            raise InvalidParams(detail=f"without a provider there can be no {_flags(values)}")
+        return ProviderChoice(context, dict(REMOVED))
+    if name is None and not given:
         return ProviderChoice(context, {})
-    if name is None:
-        name = _implied(context, options, before)
-    kind = context.runner.providers.kind(name)
-    settings = _settings(kind, name, options)
-    choice = ProviderChoice(context, {"provider": name, "mode": "run"})
-    if name == "webhook":
-        same = given.get("provider") is None and before is not None and before["provider"] == name
-        choice.add_secret(settings, secret_of(before) if same else None)
-    choice.columns["provider_config"] = json.dumps(settings) if settings else None
+    own = before["provider"] if before is not None else None
+    chosen = name if name is not None else _implied(context, set(given), own)
+    kept: dict[str, Any] = {}
+    if name is None and chosen == own and before is not None:
+        kept = {**_stored(before), **context.home.secrets_of(before["provider_secrets"])}
+        kept = {one: value for one, value in kept.items() if one not in given}
+    checked = _checked(context.runner.providers.kind(chosen), {**kept, **values})
+    choice = ProviderChoice(context, {"provider": chosen, "mode": "run"})
+    choice.columns["provider_config"] = json.dumps(checked.settings) if checked.settings else None
+    choice.keep_secrets(checked, before["provider_secrets"] if kept and before is not None else None)
     return choice
 
 
-def _implied(context: Context, options: dict[str, Any], before: Row | None) -> str:
-    """Return the provider that options alone mean: the agent's own if it takes them, else ours that does."""
-    own = before["provider"] if before is not None else None
-    if own is not None and set(options) <= set(context.runner.providers.kind(own).options):
-        return str(own)
-    return IMPLIED[next(iter(options))]
+def _implied(context: Context, given: set[str], own: str | None) -> str:
+    """Return the provider that settings alone mean: the agent's own if it has them, else the one that has."""
+    known = {name: set(kind.Settings.model_fields) for name, kind in context.runner.providers.known.items()}
+    if own is not None and given <= known.get(own, set()):
+        return own
+    having = sorted(name for name, fields in known.items() if given <= fields)
+    if len(having) == 1:
+        return having[0]
+    flags = _flags(given)
+    if having:
+        raise BadProvider(why=f"{', '.join(having)} all take {flags}; choose one with --provider")
+    every = sorted({flag(one) for fields in known.values() for one in fields})
+    unknown = next((flag(one) for one in sorted(given) if flag(one) not in every), "")
+    raise BadProvider(
+        why=f"no provider takes {flags}{nearest(unknown, every) if unknown else ' together'}; "
+        "hiboss agent providers shows their options"
+    )
 
 
-def _settings(kind: Any, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the provider's settings for these options; raises BadProvider."""
-    foreign = sorted(set(options) - set(kind.options))
-    if foreign:
-        takes = ", ".join(f"--{option}" for option in kind.options) or "none"
-        raise BadProvider(why=f"--{foreign[0]} is not an option of {name}, which takes {takes}")
+def _flags(given: Iterable[str]) -> str:
+    """Return the options that were given, for a message."""
+    names = sorted(given)
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(shown_flag, names[:NAMED])) + more
+
+
+def _checked(kind: type[Provider], given: Mapping[str, Any]) -> Validated:
+    """Return the settings and secrets of a provider; raises BadProvider."""
     try:
         with no_exit():
-            settings: dict[str, Any] = kind.configure(options)
+            return validate(kind.Settings, given, kind.name)
     except Refused as refused:
         raise BadProvider(why=refused.why) from None
-    return settings
 
 
-def secret_of(row: Row | None) -> str | None:
-    """Return the name under which the secret of an agent's provider is stored."""
-    if row is None or not row["provider_config"]:
-        return None
-    found: str | None = json.loads(row["provider_config"]).get(SECRET)
+def _stored(row: Row) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(row["provider_config"]) if row["provider_config"] else {}
     return found
 
 
-def shown(row: Row) -> dict[str, Any]:
-    """Return the settings of an agent's provider without the secret."""
-    settings = json.loads(row["provider_config"]) if row["provider_config"] else {}
-    return {name: value for name, value in settings.items() if name != SECRET}
+def ends_sessions(context: Context, before: Row, after: Row) -> bool:
+    """Tell whether a change of an agent's settings ends the sessions that its provider has."""
+    if before["provider"] != after["provider"] or after["provider"] not in context.runner.providers.known:
+        return False
+    old, new = _stored(before), _stored(after)
+    named = context.runner.providers.kind(after["provider"]).session_settings
+    return any(old.get(one) != new.get(one) for one in named)
+
+
+def shown(context: Context, row: Row) -> dict[str, Any]:
+    """Return the settings of an agent's provider without secrets, with the defaults of those not given."""
+    kind = context.runner.providers.known.get(row["provider"])
+    defaults = {one.name: one.default for one in describe(kind.Settings) if not one.secret} if kind else {}
+    return {**defaults, **_stored(row)}

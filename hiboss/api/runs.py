@@ -2,90 +2,108 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from ..agents.questions import OpenQuestion
 from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
-from ..core.contracts.provider import Progress
 from ..core.errors import NotFound, NotRunning
 from ..store import agents, run_history, run_start
 from ..store.connection import Connection, Row
 from .auth import Caller
 from .context import Context
-from .operation import Id, Level, Params, operation
+from .operation import Id, Level, Params, Timezone, operation
 from .param_sizes import Word
-from .request_limits import deadline, page_size
-
-START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
+from .request_limits import page_size
 
 
 class List(Params):
     agent: str | None = Field(None, description="only runs of this agent, by its name")
-    status: Literal["running", "completed", "failed", "cancelled", "interrupted"] | None = None
+    status: Literal["running", "completed", "failed", "cancelled", "interrupted"] | None = Field(
+        None, description="only runs with this status"
+    )
     trace: Word | None = Field(None, description="only runs of this trace, like m57, or of your own name")
-    page_size: int | None = None
+    page_size: int | None = Field(None, description="how many at most, 1 to 100; default 10")
     after: Id | None = Field(None, description="the `next` of the previous page")
 
 
 class Run(TypedDict):
-    id: str
-    agent: str  # its name
-    kind: str  # turn or background
-    status: str  # running, completed, failed, cancelled, interrupted
-    provider: str
-    conversation: str | None
-    envelopes: list[str]  # the ids of the envelopes it was shown
-    trace: str | None
-    hops: int  # how many runs of the trace led to this one
-    started_at: str
-    ended_at: str | None
-    paused: bool
-    text: str | None  # the final text
-    answer: str | None  # the id of the message that the final text was sent as
-    note: str | None  # why the final text was not sent, and the like
-    error: str | None
-    error_kind: str | None
-    tokens_in: int | None
-    tokens_out: int | None
-    cost: float | None  # in dollars
-    pid: int | None  # of its program, while it runs
+    id: Annotated[str, Field(description="like r9")]
+    agent: Annotated[str, Field(description="its name")]
+    kind: Annotated[str, Field(description="turn or background")]
+    status: Annotated[str, Field(description="running, completed, failed, cancelled, interrupted")]
+    provider: Annotated[str, Field(description="how the answer was made, like command")]
+    session: Annotated[
+        str | None, Field(description="the provider's own id of its memory of the conversation; null: none")
+    ]
+    conversation: Annotated[str | None, Field(description="where its envelopes come from, like c4")]
+    envelopes: Annotated[list[str], Field(description="the ids of the envelopes it was shown")]
+    trace: Annotated[str | None, Field(description="the chain of messages and runs it belongs to, like m57")]
+    hops: Annotated[int, Field(description="how many runs of the trace led to this one")]
+    started_at: Annotated[str, Field(description="when its turn began")]
+    ended_at: Annotated[str | None, Field(description="null while it runs")]
+    paused: Annotated[bool, Field(description="true: its program stands still")]
+    text: Annotated[str | None, Field(description="the final text")]
+    answer: Annotated[str | None, Field(description="the id of the message that the final text was sent as")]
+    note: Annotated[str | None, Field(description="why the final text was not sent, and the like")]
+    error: Annotated[str | None, Field(description="what went wrong, in words")]
+    error_kind: Annotated[str | None, Field(description="what went wrong, in one word")]
+    tokens_in: Annotated[int | None, Field(description="tokens the provider read; null: it did not say")]
+    tokens_out: Annotated[int | None, Field(description="tokens the provider wrote; null: it did not say")]
+    cost: Annotated[float | None, Field(description="in dollars; null: the provider did not say")]
+    pid: Annotated[int | None, Field(description="the process id of its program, while it runs")]
 
 
 class RunList(TypedDict):
-    runs: list[Run]
-    next: str | None  # to be given as `after` for the next page
-    timezone: str
+    runs: Annotated[list[Run], Field(description="newest first")]
+    next: Annotated[
+        str | None, Field(description="to be given as `after` for the next page; null: this is the last")
+    ]
+    timezone: Timezone
 
 
 class ById(Params):
     id: Id = Field(description="the run, like r9")
 
 
+class RunQuestion(TypedDict):
+    number: Annotated[int, Field(description="within the run; to be given as `question` of run.answer")]
+    text: Annotated[str, Field(description="what is asked")]
+    options: Annotated[list[str], Field(description="one of them is the answer")]
+    default: Annotated[str, Field(description="the option that counts when nobody answers in time")]
+    asked_at: Annotated[str, Field(description="when it was asked")]
+
+
 class RunDetail(TypedDict):
-    run: Run
-    timezone: str
+    run: Annotated[Run, Field(description="with its whole final text")]
+    questions: Annotated[list[RunQuestion], Field(description="what it asks people now; run.answer answers")]
+    timezone: Timezone
 
 
 class Tail(ById):
     after: int = Field(0, ge=0, description="the `next` of the previous answer")
-    timeout: str = Field("55s", description="how long to wait for more, like 55s")
 
 
 class OutputPart(TypedDict):
-    kind: str  # delta (a piece of the answer) or tool (what the agent does now)
-    text: str
+    kind: Annotated[
+        str,
+        Field(
+            description="delta (a piece of the answer), tool (what the agent does), tool_result, thinking, "
+            "ask and answer (a question to people), steer (words of a person)"
+        ),
+    ]
+    text: Annotated[str, Field(description="a piece of the answer, or a line about what it does")]
 
 
 class RunOutput(TypedDict):
-    run: Run
-    parts: list[OutputPart]
-    next: int  # to be given as `after` in the next call
-    timezone: str
+    run: Annotated[Run, Field(description="as it is now; its status tells whether more can come")]
+    parts: Annotated[list[OutputPart], Field(description="its output after the position given")]
+    next: Annotated[int, Field(description="to be given as `after` in the next call")]
+    timezone: Timezone
 
 
 class Cancel(ById):
@@ -93,13 +111,14 @@ class Cancel(ById):
 
 
 class RunChange(TypedDict):
-    id: str
-    changed: bool  # false: it was in this state already
+    id: Annotated[str, Field(description="like r9")]
+    changed: Annotated[bool, Field(description="false: it was in this state already")]
 
 
 @operation(
     "run.list",
     level=Level.RESTRICTED,
+    effect="read",
     params=List,
     result=RunList,
     errors=(
@@ -157,47 +176,38 @@ def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
 
 @operation("run.get", level=Level.RESTRICTED, params=ById, result=RunDetail, errors=(NotFound, errors.BadId))
 def get(context: Context, caller: Caller, params: ById) -> RunDetail:
-    """Show one run in full."""
-    return {"run": to_json(_visible(context, caller, params.id)), "timezone": context.timezone}
-
-
-@operation(
-    "run.tail",
-    level=Level.RESTRICTED,
-    waits=True,
-    params=Tail,
-    result=RunOutput,
-    errors=(NotFound, errors.BadId, errors.BadDuration, errors.Stopping),
-)
-async def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
-    """Wait for output of a run; answer when there is more, when the run ends, or at the time limit."""
+    """Show one run in full, and what it asks people now."""
     row = _visible(context, caller, params.id)
-    parts, position = await _wait_for_output(context, row, params.after, deadline(params.timeout))
-    context.auth.recheck(caller)
-    run, timezone = context.store.read(
-        lambda _: (to_json(_visible(context, caller, params.id)), context.timezone)
-    )
+    execution = context.runner.execution(row["id"])
+    asked = execution.questions.open() if execution is not None else []
+    return {"run": to_json(row), "questions": [_question(one) for one in asked], "timezone": context.timezone}
+
+
+def _question(one: OpenQuestion) -> RunQuestion:
+    asked = one.question
+    return {
+        "number": one.number,
+        "text": asked.text,
+        "options": list(asked.options),
+        "default": asked.default or asked.options[-1],
+        "asked_at": clock.iso(one.asked_at),
+    }
+
+
+@operation("run.tail", level=Level.RESTRICTED, params=Tail, result=RunOutput, errors=(NotFound, errors.BadId))
+def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
+    """Show the latest output of a run that is under way; it is not stored. Facts (run.progress) follow it."""
+    row = _visible(context, caller, params.id)
+    execution = context.runner.execution(row["id"])
+    parts, position = ([], params.after) if execution is None else execution.live_output.after(params.after)
     shown: list[OutputPart] = [{"kind": part.kind, "text": part.text} for part in parts]
-    return {"run": run, "parts": shown, "next": position, "timezone": timezone}
-
-
-async def _wait_for_output(context: Context, row: Row, after: int, end: float) -> tuple[list[Progress], int]:
-    """Return a run's output after a position as soon as there is some; none at the end of run or time."""
-    loop = asyncio.get_running_loop()
-    execution = await _execution(context, row)
-    if execution is None:
-        return [], after
-    with context.waiters.waiting(-execution.turn.agent) as bell:
-        while True:
-            parts, position = execution.live_output.after(after)
-            over = context.runner.execution(row["id"]) is None or loop.time() >= end
-            if parts or over or not await context.waiters.wait(bell, end - loop.time()):
-                return parts, position
+    return {"run": to_json(row), "parts": shown, "next": position, "timezone": context.timezone}
 
 
 @operation(
     "run.cancel",
     level=Level.BOSS,
+    effect="destructive",
     params=Cancel,
     result=RunChange,
     errors=(NotFound, errors.BadId, NotRunning, errors.TooLarge, errors.BadText),
@@ -205,73 +215,72 @@ async def _wait_for_output(context: Context, row: Row, after: int, end: float) -
 async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     """Cancel a run: its program is ended, and its envelopes fail and can be retried."""
     reason = context.settings.check_word("reason", params.reason or "").strip()
-    execution, row = await _running(context, caller, params.id)
+    execution, row = await running(context, caller, params.id, "cancelled")
     context.auth.recheck(caller)
     why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
     changed = execution.end("cancelled", why, gives_up=True, by=caller.id)
     if not changed and execution.ending != "cancelled":
-        raise _about_to_end(row)
+        raise _about_to_end(row, "cancelled")
     return {"id": f"r{row['id']}", "changed": changed}
 
 
 @operation(
-    "run.pause", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
+    "run.pause",
+    level=Level.BOSS,
+    effect="idempotent",
+    params=ById,
+    result=RunChange,
+    errors=(NotFound, errors.BadId, NotRunning),
 )
 async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
     """Pause a run: its processes stop where they are, and its time limits do not count."""
-    execution, row = await _running(context, caller, params.id)
+    execution, row = await running(context, caller, params.id, "paused")
     if execution.pid is None:
-        raise NotRunning(
-            id=f"r{row['id']}", state="a run without a program of its own, which cannot be paused"
-        )
+        state = "a run without a program of its own, which cannot be paused"
+        raise NotRunning(id=f"r{row['id']}", state=state, what="paused, and only if it has one")
     async with execution.control:
         if execution.paused:
             return {"id": f"r{row['id']}", "changed": False}
         # Recorded first: the caller's right is checked there, and nothing stands still without a reason.
         now = clock.now()
-        noted = await context.write(caller, lambda tx: run_start.note_pause(tx, row["id"], now))
+        noted = await context.write(caller, lambda tx: run_start.note_pause(tx, execution.turn, now))
         if not noted or not await context.runner.pause(execution):
-            raise _about_to_end(row)
+            raise _about_to_end(row, "paused")
     return {"id": f"r{row['id']}", "changed": True}
 
 
 @operation(
-    "run.resume", level=Level.BOSS, params=ById, result=RunChange, errors=(NotFound, errors.BadId, NotRunning)
+    "run.resume",
+    level=Level.BOSS,
+    effect="idempotent",
+    params=ById,
+    result=RunChange,
+    errors=(NotFound, errors.BadId, NotRunning),
 )
 async def resume(context: Context, caller: Caller, params: ById) -> RunChange:
     """Resume a paused run."""
-    execution, row = await _running(context, caller, params.id)
+    execution, row = await running(context, caller, params.id, "resumed")
     async with execution.control:
         if not execution.paused:
             return {"id": f"r{row['id']}", "changed": False}
         now = clock.now()
-        await context.write(caller, lambda tx: run_start.note_resume(tx, row["id"], now))
+        await context.write(caller, lambda tx: run_start.note_resume(tx, execution.turn, now))
         if not await context.runner.resume(execution):
-            raise _about_to_end(row)
+            raise _about_to_end(row, "resumed")
     return {"id": f"r{row['id']}", "changed": True}
 
 
-def _about_to_end(row: Row) -> NotRunning:
-    return NotRunning(id=f"r{row['id']}", state="about to end")
+def _about_to_end(row: Row, what: str) -> NotRunning:
+    return NotRunning(id=f"r{row['id']}", state="about to end", what=what)
 
 
-async def _running(context: Context, caller: Caller, given: Id) -> tuple[Execution, Row]:
-    """Return a run that is under way; raises NotRunning."""
+async def running(context: Context, caller: Caller, given: Id, what: str) -> tuple[Execution, Row]:
+    """Return a run that is under way; raises NotRunning, which names what can be done only then."""
     row = _visible(context, caller, given)
-    execution = await _execution(context, row)
+    execution = await context.runner.begun(row["id"])
     if execution is None:
-        raise NotRunning(id=f"r{row['id']}", state=row["status"])
+        raise NotRunning(id=f"r{row['id']}", state=row["status"], what=what)
     return execution, row
-
-
-async def _execution(context: Context, row: Row) -> Execution | None:
-    """Return the execution of a run. A run is stored a moment before its execution begins."""
-    for _ in range(START_CHECKS):
-        execution = context.runner.execution(row["id"])
-        if execution is not None or row["status"] != "running":
-            return execution
-        await asyncio.sleep(0.01)
-    return None
 
 
 def _visible(context: Context, caller: Caller, given: Id) -> Row:
@@ -291,6 +300,7 @@ def to_json(row: Row) -> Run:
         "kind": row["kind"],
         "status": row["status"],
         "provider": row["provider"],
+        "session": row["session"],
         "conversation": None if conversation is None else f"c{conversation}",
         "envelopes": row["envelopes"].split(",") if row["envelopes"] else [],
         "trace": row["trace"],

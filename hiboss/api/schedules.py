@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, NotRequired
-
-from pydantic import Field
-from typing_extensions import TypedDict
+from typing import Any
 
 from ..core import clock, errors, ids, schedule_times
 from ..core.envelope import Accepted, Attachment, Draft
@@ -17,121 +14,26 @@ from ..store.group_commit import Tx
 from ..store.schedule_firing import Origin
 from .auth import Caller
 from .context import Context
-from .operation import Id, Level, Params, operation
-from .param_sizes import Line, Size, Text, Word
+from .operation import Level, operation
 from .request_limits import fitting
+from .schedule_shapes import (
+    ById,
+    Create,
+    CronTimes,
+    Explain,
+    List,
+    ScheduleFields,
+    ScheduleJson,
+    ScheduleList,
+    ScheduleRun,
+    Set,
+    Slot,
+)
 from .sending import Send, draft_of
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
 SHORTEST_INTERVAL_MS = 1_000
 SLOTS_SHOWN = 20
-
-
-class ScheduleFields(Params):
-    cron: str | None = Field(None, description="five fields as in cron(5), or a name like @daily")
-    every: str | None = Field(None, description="an interval, like 90s or 2h")
-    at: str | None = Field(None, description="once: +2h, an ISO 8601 time, or a time in the boss's zone")
-    to: Annotated[str | list[str] | None, Size(values="recipients")] = Field(
-        None, description="one or more addresses or names"
-    )
-    text: Text | None = None
-    subject: Line | None = None
-    type: Literal["text", "markdown", "json", "html"] | None = None
-    priority: Literal["critical", "high", "normal", "low"] | None = None
-    attachments: Annotated[list[str] | None, Size(values="attachments")] = Field(
-        None, description="absolute paths of files, copied now"
-    )
-    timezone: str | None = Field(None, description="of the cron expression; default the boss's")
-    catch_up: Literal["skip", "once", "all"] | None = Field(
-        None, description="after a downtime: send none, one or all of what was missed; default once"
-    )
-    overlap: Literal["skip", "queue"] | None = Field(
-        None, description="while the last message is not done: send nothing, or send anyway; default skip"
-    )
-    name: Word | None = Field(None, description="your own name for it")
-
-
-class Create(ScheduleFields):
-    sender: str | None = Field(
-        None, alias="from", description="the sender (only for the boss; default user:boss)"
-    )
-    from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
-    from_name: Word | None = Field(None, description="the sender's name as shown (only for the boss)")
-
-
-class ById(Params):
-    id: Id = Field(description="the schedule, like s3")
-
-
-class List(Params):
-    after: Id | None = Field(None, description="the `next` of the previous page")
-
-
-class Set(ScheduleFields, ById):
-    """The id first: required parameters come before the others."""
-
-
-class Explain(Params):
-    cron: str = Field(description="five fields as in cron(5), or a name like @daily")
-    timezone: str | None = Field(None, description="default the boss's")
-    count: int = Field(5, description="how many times to show")
-
-
-class Slot(TypedDict):
-    """A time of a schedule, and what came of it. Missed times in a row are one slot."""
-
-    slot: str
-    last_slot: str  # of several missed in a row; else the same
-    number: int  # how many times this slot stands for
-    outcome: str  # fired, missed, skipped, failed
-    reason: str | None
-    message: str | None  # the id of what was sent
-
-
-ScheduleJson = TypedDict(
-    "ScheduleJson",
-    {
-        "id": str,
-        "name": str | None,
-        "owner": str,  # who created it
-        "from": str,
-        "to": list[str],
-        "cron": str | None,
-        "every_seconds": float | None,
-        "at": str | None,  # of one that is sent once
-        "timezone": str,
-        "catch_up": str,
-        "overlap": str,
-        "enabled": bool,
-        "next_at": str | None,  # null: never again
-        "subject": str | None,
-        "text": str,
-        "priority": str,
-        "attachments": list[str],  # the names of the files
-        "created_at": str,
-        "slots": NotRequired[list[Slot]],  # of cron.show: the last ones
-    },
-)
-
-
-class ScheduleList(TypedDict):
-    schedules: list[ScheduleJson]
-    next: str | None  # to be given as `after` for the next page; null: this is the last
-
-
-class ScheduleRun(TypedDict):
-    id: str
-    fired: bool  # whether a message was sent
-    ids: list[str]  # of its envelopes
-    why: str | None  # why nothing was sent; the schedule is then disabled
-
-
-class CronTimes(TypedDict):
-    cron: str
-    timezone: str
-    next: list[str]  # in UTC
-    local: list[str]  # the same times in the time zone
-
 
 _CONTENT_ERRORS = (
     errors.BadCron,
@@ -159,6 +61,7 @@ _ID_ERRORS = (errors.NotFound, errors.BadId)
 @operation(
     "cron.create",
     level=Level.STANDARD,
+    effect="change",
     params=Create,
     result=ScheduleJson,
     errors=(*_CONTENT_ERRORS, errors.BossOnly),
@@ -189,6 +92,7 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
 @operation(
     "cron.set",
     level=Level.STANDARD,
+    effect="change",
     params=Set,
     result=ScheduleJson,
     errors=(*_CONTENT_ERRORS, *_ID_ERRORS),
@@ -246,19 +150,40 @@ def show(context: Context, caller: Caller, params: ById) -> ScheduleJson:
     return {**_to_json(context, row), "slots": [_slot(one) for one in slots]}
 
 
-@operation("cron.enable", level=Level.STANDARD, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
+@operation(
+    "cron.enable",
+    level=Level.STANDARD,
+    effect="idempotent",
+    params=ById,
+    result=ScheduleJson,
+    errors=_ID_ERRORS,
+)
 async def enable(context: Context, caller: Caller, params: ById) -> ScheduleJson:
     """Enable a schedule from now on; times that passed while it was disabled are not sent."""
     return await _switch(context, caller, params, 1)
 
 
-@operation("cron.disable", level=Level.STANDARD, params=ById, result=ScheduleJson, errors=_ID_ERRORS)
+@operation(
+    "cron.disable",
+    level=Level.STANDARD,
+    effect="idempotent",
+    params=ById,
+    result=ScheduleJson,
+    errors=_ID_ERRORS,
+)
 async def disable(context: Context, caller: Caller, params: ById) -> ScheduleJson:
     """Disable a schedule until it is enabled again."""
     return await _switch(context, caller, params, 0)
 
 
-@operation("cron.delete", level=Level.STANDARD, params=ById, result=ScheduleRun, errors=_ID_ERRORS)
+@operation(
+    "cron.delete",
+    level=Level.STANDARD,
+    effect="destructive",
+    params=ById,
+    result=ScheduleRun,
+    errors=_ID_ERRORS,
+)
 async def delete(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     """Delete a schedule; what it has sent stays."""
     number = ids.number(params.id, "schedule")
@@ -272,7 +197,9 @@ async def delete(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     return {"id": f"s{number}", "fired": False, "ids": [], "why": None}
 
 
-@operation("cron.run", level=Level.STANDARD, params=ById, result=ScheduleRun, errors=_ID_ERRORS)
+@operation(
+    "cron.run", level=Level.STANDARD, effect="change", params=ById, result=ScheduleRun, errors=_ID_ERRORS
+)
 async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
     """Send a schedule's message now; its times stay as they are."""
     number = ids.number(params.id, "schedule")

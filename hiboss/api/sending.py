@@ -18,7 +18,7 @@ from ..store.group_commit import Tx
 from .addresses import resolve
 from .auth import Caller
 from .context import Context
-from .operation import ChangedCount, Ids, Level, Params, operation
+from .operation import SOCKET_ONLY, ChangedCount, Ids, Level, Params, operation
 from .param_sizes import Line, Size, Text, Word
 
 _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
@@ -41,18 +41,24 @@ class Send(Params):
     to: Annotated[str | list[str], Size(values="recipients")] = Field(
         default_factory=list, description="one or more addresses or names"
     )
-    text: Text = ""
-    subject: Line | None = None
-    type: Literal["text", "markdown", "json", "html"] = "text"
-    priority: Literal["critical", "high", "normal", "low"] = "normal"
+    text: Text = Field("", description="what to say; it may be empty if files are attached")
+    subject: Line | None = Field(None, description="a line above the text")
+    type: Literal["text", "markdown", "json", "html"] = Field(
+        "text", description="how the text is to be read"
+    )
+    priority: Literal["critical", "high", "normal", "low"] = Field(
+        "normal", description="higher mail is delivered first"
+    )
     attachments: Annotated[list[str], Size(values="attachments")] = Field(
-        default_factory=list, description="absolute paths of files to send with it"
+        default_factory=list,
+        description="absolute paths of files to send with it",
+        json_schema_extra=SOCKET_ONLY,
     )
     deliver_at: str | None = Field(
         None, description="when to deliver: +2h, an ISO 8601 time, or a time in the boss's zone"
     )
     reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to its sender")
-    interruptible: bool = True
+    interruptible: bool = Field(True, description="false: do not interrupt the run that works on it")
     trace_id: Word | None = Field(None, description="your own name for its trace, to find its runs by")
     metadata: Annotated[
         dict[str, Any], AfterValidator(_not_too_deep), Size(text="metadata_bytes", values="metadata_bytes")
@@ -68,18 +74,23 @@ class Send(Params):
 
 
 class Sent(TypedDict):
-    ids: list[str]  # of the envelopes, one per recipient
-    message: str
-    conversation: str
-    thread: str
-    deliver_at: str | None  # null: now
-    timezone: NotRequired[str]  # the boss's zone, with a deliver_at
-    duplicate: bool  # true: this key was used before, and this is the first answer again
+    ids: Annotated[list[str], Field(description="of the envelopes, one per recipient")]
+    message: Annotated[str, Field(description="its id, like m57: one for all recipients")]
+    conversation: Annotated[str, Field(description="the conversation it is in, like c4")]
+    thread: Annotated[
+        str, Field(description="the thread it is in, like t57: its own, or that of the message it replies to")
+    ]
+    deliver_at: Annotated[str | None, Field(description="when it is delivered; null: now")]
+    timezone: NotRequired[Annotated[str, Field(description="the boss's zone, with a deliver_at")]]
+    duplicate: Annotated[
+        bool, Field(description="true: this key was used before, and this is the first answer again")
+    ]
 
 
 @operation(
     "envelope.send",
     level=Level.STANDARD,
+    effect="change",
     together=True,
     params=Send,
     result=Sent,
@@ -195,12 +206,13 @@ def _digest(params: Send) -> bytes:
 
 
 class ByIds(Params):
-    ids: Ids
+    ids: Ids = Field(description="envelopes, like e81; all of them, or with one wrong id none")
 
 
 @operation(
     "envelope.retry",
     level=Level.STANDARD,
+    effect="idempotent",
     params=ByIds,
     result=ChangedCount,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
@@ -222,6 +234,7 @@ async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount
 @operation(
     "envelope.cancel",
     level=Level.STANDARD,
+    effect="destructive",
     params=ByIds,
     result=ChangedCount,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),

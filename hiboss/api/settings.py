@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, cast
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core.errors import BadConfig, BadSetting, UnknownSetting
@@ -14,24 +15,29 @@ from .operation import Level, Nothing, operation
 
 
 class SettingJson(TypedDict):
-    setting: str
-    value: int | float | str | list[str]
-    source: str  # default, or where in the file or environment it was set
-    default: int | float | str | list[str]
-    variable: str  # the environment variable that sets it
-    about: str  # what it does
-    next_start: bool  # a change takes effect at the next start
-    next_value: int | float | str | list[str] | None  # the value from the next start on, if it differs
+    setting: Annotated[str, Field(description="its section and name, like limits.text_bytes")]
+    value: Annotated[int | float | str | list[str], Field(description="in force now")]
+    source: Annotated[str, Field(description="default, or where in the file or environment it was set")]
+    default: Annotated[int | float | str | list[str], Field(description="what it is when nothing sets it")]
+    variable: Annotated[str, Field(description="the environment variable that sets it")]
+    about: Annotated[str, Field(description="what it does")]
+    next_start: Annotated[bool, Field(description="a change takes effect at the next start")]
+    next_value: Annotated[
+        int | float | str | list[str] | None,
+        Field(description="the value from the next start on, if it differs"),
+    ]
 
 
 class SettingList(TypedDict):
-    file: str
-    settings: list[SettingJson]
+    file: Annotated[str, Field(description="the path of config.toml, whether it exists or not")]
+    settings: Annotated[list[SettingJson], Field(description="every setting there is")]
 
 
 class ReloadedSettings(TypedDict):
-    changed: list[str]  # the names of settings with a new value in force
-    next_start: list[str]  # those whose new value takes effect at the next start
+    changed: Annotated[list[str], Field(description="the names of settings with a new value in force")]
+    next_start: Annotated[
+        list[str], Field(description="those whose new value takes effect at the next start")
+    ]
 
 
 @operation("config.show", level=Level.OPEN, result=SettingList)
@@ -42,7 +48,11 @@ def show(context: Context, caller: Caller, params: Nothing) -> SettingList:
 
 
 @operation(
-    "config.reload", level=Level.BOSS, result=ReloadedSettings, errors=(BadConfig, BadSetting, UnknownSetting)
+    "config.reload",
+    level=Level.BOSS,
+    effect="idempotent",
+    result=ReloadedSettings,
+    errors=(BadConfig, BadSetting, UnknownSetting),
 )
 def reload(context: Context, caller: Caller, params: Nothing) -> ReloadedSettings:
     """Read the settings again, as SIGHUP does. With an error in them the last good ones stay in force."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -26,14 +26,20 @@ _one_at_a_time = asyncio.Lock()
 
 
 class SetupState(TypedDict):
-    set_up: bool
-    home: str
-    boss_name: str | None
-    timezone: str | None
-    agents: list[str]
-    default_boss_name: str  # what set-up uses when nothing is given, as the two below
-    default_timezone: str
-    default_agent_name: str
+    set_up: Annotated[bool, Field(description="true: setup.execute would change nothing")]
+    home: Annotated[str, Field(description="the directory that is set up")]
+    boss_name: Annotated[str | None, Field(description="null before set-up")]
+    timezone: Annotated[str | None, Field(description="the boss's; null before set-up")]
+    agents: Annotated[list[str], Field(description="the names of those there are")]
+    default_boss_name: Annotated[
+        str, Field(description="what set-up uses when no name is given: the login name")
+    ]
+    default_timezone: Annotated[
+        str, Field(description="what set-up uses when no zone is given: the machine's")
+    ]
+    default_agent_name: Annotated[
+        str, Field(description="what set-up calls the first agent when no name is given")
+    ]
 
 
 class Execute(Params):
@@ -46,13 +52,13 @@ class Execute(Params):
 
 
 class SetupResult(TypedDict):
-    changed: bool  # false: it was set up already, and no token is shown
-    boss_name: str
-    timezone: str
-    agent_name: str | None
-    boss_token: str | None
-    agent_token: str | None
-    profiles: list[str]  # the files that hold the tokens for --as NAME
+    changed: Annotated[bool, Field(description="false: it was set up already, and no token is shown")]
+    boss_name: Annotated[str, Field(description="the name that people and agents see")]
+    timezone: Annotated[str, Field(description="the boss's; times without a zone are in it")]
+    agent_name: Annotated[str | None, Field(description="of the first agent")]
+    boss_token: Annotated[str | None, Field(description="shown only here; null: it was set up already")]
+    agent_token: Annotated[str | None, Field(description="shown only here; null: it was set up already")]
+    profiles: Annotated[list[str], Field(description="the files that hold the tokens for --as NAME")]
 
 
 DEFAULT_AGENT = "nex"
@@ -77,6 +83,7 @@ def check(context: Context, caller: Caller, params: Nothing) -> SetupState:
 @operation(
     "setup.execute",
     level=Level.OPEN,
+    effect="idempotent",
     offline=True,
     params=Execute,
     result=SetupResult,
@@ -88,7 +95,7 @@ async def execute(context: Context, caller: Caller, params: Execute) -> SetupRes
     context.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
-    chosen = provider_settings.choose(context, {"provider": params.provider}, None).columns
+    chosen = provider_settings.choose(context, params.provider, {}, None).columns
     async with _one_at_a_time:  # two at once would overwrite each other's profiles
         return await _execute(context, name, zone, agent, chosen)
 

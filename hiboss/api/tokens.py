@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -31,20 +32,21 @@ class Rotate(ByName):
 
 
 class RotatedToken(TypedDict):
-    name: str
-    token: str  # shown only here
-    profile: str | None  # the file that holds it for --as NAME
-    revoked: int  # how many tokens ended
+    name: Annotated[str, Field(description="whose token it is")]
+    token: Annotated[str, Field(description="shown only here")]
+    profile: Annotated[str | None, Field(description="the file that holds it for --as NAME")]
+    revoked: Annotated[int, Field(description="how many tokens ended")]
 
 
 class RevokedTokens(TypedDict):
-    name: str
-    revoked: int  # how many tokens ended
+    name: Annotated[str, Field(description="whose tokens ended")]
+    revoked: Annotated[int, Field(description="how many tokens ended")]
 
 
 @operation(
     "agent.token.rotate",
     level=Level.BOSS,
+    effect="destructive",
     params=Rotate,
     result=RotatedToken,
     errors=(UnknownAgent,),
@@ -92,6 +94,7 @@ async def give_new_token(
 @operation(
     "agent.token.revoke",
     level=Level.BOSS,
+    effect="destructive",
     params=ByName,
     result=RevokedTokens,
     errors=(UnknownAgent,),

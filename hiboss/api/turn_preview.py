@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -13,7 +15,7 @@ from ..store.connection import Connection, Row
 from .addresses import acting_for, resolve
 from .auth import Caller
 from .context import Context
-from .operation import Level, Params, operation
+from .operation import Level, Params, Timezone, operation
 
 PULL_ENVELOPES = 1_000  # the most shown of an agent that fetches its mail
 
@@ -23,16 +25,20 @@ class Preview(Params):
 
 
 class TurnPreview(TypedDict):
-    agent: str  # its name
-    due: int | str  # everything that waits for it; over the limit of exact counts like 1000+
-    envelopes: list[str]  # the ids of those in the turn
-    text: str  # what the agent is shown
-    timezone: str
+    agent: Annotated[str, Field(description="its name")]
+    due: Annotated[
+        int | str,
+        Field(description="everything that waits for it; over the limit of exact counts like 1000+"),
+    ]
+    envelopes: Annotated[list[str], Field(description="the ids of those in the turn")]
+    text: Annotated[str, Field(description="what the agent is shown")]
+    timezone: Timezone
 
 
 @operation(
     "turn.preview",
     level=Level.RESTRICTED,
+    effect="read",
     params=Preview,
     result=TurnPreview,
     errors=(BadAddress, BossOnly, InvalidParams, UnknownAddress, UnknownAgent),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -15,7 +16,7 @@ from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
-from .operation import ByName, Level, Nothing, operation
+from .operation import ByName, Level, Nothing, Timezone, operation
 from .param_sizes import Word
 from .tokens import Rotate, RotatedToken, give_new_token
 
@@ -26,33 +27,34 @@ class Register(ByName):
 
 
 class User(TypedDict):
-    name: str
-    address: str
-    display: str
-    boss: bool
-    created_at: str
-    last_seen_at: str | None
+    name: Annotated[str, Field(description="unique whatever the case, and never changed")]
+    address: Annotated[str, Field(description="where mail reaches them, like user:mia")]
+    display: Annotated[str, Field(description="the name people see")]
+    boss: Annotated[bool, Field(description="true: this is the boss")]
+    created_at: Annotated[str, Field(description="when they were registered")]
+    last_seen_at: Annotated[str | None, Field(description="when they last called an operation; null: never")]
 
 
 class RegisteredUser(TypedDict):
-    user: User
-    token: str  # shown only here
-    profile: str | None  # the file that holds it for --as NAME
+    user: Annotated[User, Field(description="as stored now")]
+    token: Annotated[str, Field(description="proves who they are; shown only here")]
+    profile: Annotated[str | None, Field(description="the file that holds it for --as NAME")]
 
 
 class UserList(TypedDict):
-    users: list[User]
-    timezone: str
+    users: Annotated[list[User], Field(description="the boss, and everybody registered")]
+    timezone: Timezone
 
 
 class DeletedUser(TypedDict):
-    name: str
-    deleted: bool
+    name: Annotated[str, Field(description="free for another person or agent now")]
+    deleted: Annotated[bool, Field(description="always true")]
 
 
 @operation(
     "user.register",
     level=Level.BOSS,
+    effect="change",
     params=Register,
     result=RegisteredUser,
     errors=(BadName, BadText, NameTaken, TooLarge),
@@ -84,6 +86,7 @@ def listed(context: Context, caller: Caller, params: Nothing) -> UserList:
 @operation(
     "user.token.rotate",
     level=Level.BOSS,
+    effect="destructive",
     params=Rotate,
     result=RotatedToken,
     errors=(UnknownUser,),
@@ -100,7 +103,13 @@ async def rotate(context: Context, caller: Caller, params: Rotate) -> RotatedTok
 
 
 @operation(
-    "user.delete", level=Level.BOSS, params=ByName, result=DeletedUser, errors=(UnknownUser,), changes="user"
+    "user.delete",
+    level=Level.BOSS,
+    effect="destructive",
+    params=ByName,
+    result=DeletedUser,
+    errors=(UnknownUser,),
+    changes="user",
 )
 async def delete(context: Context, caller: Caller, params: ByName) -> DeletedUser:
     """Delete a person: the token ends, and mail still waiting fails. All mail is kept."""

@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 from ..core.contracts.failures import Refused
+from ..core.envelope import check_text
+from ..core.errors import BadText
 from ..core.file_guard import FileGuard
 from ..core.quoting import nearest
 
-_KEYS = ("text", "subject", "author", "group", "reply_to")
+_KEYS = ("text", "subject", "author", "group", "reply_to", "command", "arguments")
 _AUTHOR = ("name", "username", "id")
 _TEXT_BYTES = 16 * 1024 * 1024  # read into memory; the smaller limit of a message is checked later
 
@@ -24,7 +26,7 @@ def read_text(guard: FileGuard, path: str) -> str:
     if len(content) > _TEXT_BYTES:
         raise Refused(f"it has more than {_TEXT_BYTES} bytes, the limit for a text; send it as an attachment")
     try:
-        return content.decode("utf-8-sig").rstrip("\r\n")  # editors add a line break at the end
+        return _checked(content.decode("utf-8-sig")).rstrip("\r\n")  # editors add a line break at the end
     except UnicodeDecodeError:
         raise Refused(
             "it is not UTF-8 text; to send it as an attachment, give the file another ending"
@@ -51,4 +53,14 @@ def parse_message(text: str) -> dict[str, Any]:
                 raise Refused(f"author must be an object with text values; it can have: {', '.join(_AUTHOR)}")
         elif not isinstance(value, str):
             raise Refused(f"{key} must be a text")
+        for one in value.values() if isinstance(value, dict) else [value]:
+            _checked(one)
     return document
+
+
+def _checked(text: str) -> str:
+    """Return the text if it can be stored unchanged: who wrote the file can mend it."""
+    try:
+        return check_text(text)
+    except BadText as error:
+        raise Refused(error.message) from None

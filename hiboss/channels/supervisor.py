@@ -10,16 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ..core import bounded_calls, clock
-from ..core.contracts.adapter import Account, Inbound
-from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError
+from ..core.contracts.adapter import Account, AdapterSettings, Taken
+from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError, Refused
+from ..core.contracts.inbound import Update
 from ..core.errors import HibossError
-from ..core.events import AdapterFailed, AdapterStarted, Bus
+from ..core.events import AdapterFailed, AdapterRunning, Fact
+from ..core.option_models import load
+from ..core.paths import Home
 from ..core.quoting import storable
 from ..store.connection import Row
 from .registry import Registry
@@ -31,7 +34,7 @@ STABLE_MS = 60_000  # an adapter that ran so long starts with no crashes counted
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 END_SECONDS = STOP_SECONDS + 3 * bounded_calls.GRACE_SECONDS  # to end listening, and then to stop
-Receive = Callable[[int, str, Inbound], Awaitable[bool]]
+Take = Callable[[int, str, Sequence[Update], str | None], Awaitable[Taken]]
 
 
 @dataclass(slots=True)
@@ -41,7 +44,8 @@ class Slot:
     binding: int
     type: str
     account: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # without secrets
+    secrets: str | None = None  # the name of the file that has them
     adapter: Any = None  # while it runs
     state: str = "starting"  # starting, running, failed
     crashes: int = 0  # in a row
@@ -61,17 +65,19 @@ class Supervisor:
     def __init__(
         self,
         registry: Registry,
-        bus: Bus,
-        receive: Receive,
+        tell: Callable[[Fact], None],
+        take: Take,
         on_running: Callable[[Slot], Awaitable[None]],
         on_failing: Callable[[Slot], Awaitable[None]],
-        home: str,
+        position: Callable[[int], str | None],
+        home: Home,
     ) -> None:
         self._registry = registry
-        self._bus = bus
-        self._receive = receive
+        self._publish = tell
+        self._take = take
         self._on_running = on_running  # it can post (again): its lanes may be tried
-        self._home = home  # of hiboss; adapters keep their files out of it
+        self._position = position  # up to where the updates of a binding are stored
+        self._home = home
         self._on_failing = on_failing  # it crashed TELL_AFTER times: the boss should know
         self.slots: dict[int, Slot] = {}
 
@@ -79,7 +85,8 @@ class Supervisor:
         """Start the adapter of a binding; nothing happens when it is there already."""
         if row["id"] in self.slots:
             return
-        slot = Slot(row["id"], row["adapter"], row["account"], json.loads(row["settings"] or "{}"))
+        settings = json.loads(row["settings"] or "{}")
+        slot = Slot(row["id"], row["adapter"], row["account"], settings, row["secrets"])
         self.slots[slot.binding] = slot
         slot.task = asyncio.create_task(self._keep_running(slot), name=f"adapter {slot.name}")
 
@@ -103,6 +110,14 @@ class Supervisor:
     def kind(self, name: str) -> Any:
         """Return the adapter class of this type."""
         return self._registry.kind(name)
+
+    def kinds(self) -> list[Any]:
+        """Return all adapter classes, sorted by type."""
+        return [self._registry.kinds[name] for name in sorted(self._registry.kinds)]
+
+    def threads(self) -> dict[str, bool]:
+        """Return for each type of adapter whether its chats can have topics."""
+        return {one.type: "threads" in getattr(one, "capabilities", ()) for one in self.kinds()}
 
     def adapter(self, binding: int | None) -> Any:
         """Return the running adapter of a binding. Raises AccountError when there is none."""
@@ -135,7 +150,7 @@ class Supervisor:
     async def _tell(self, slot: Slot) -> None:
         """Tell those who should know that an adapter has failed."""
         try:
-            self._bus.publish(AdapterFailed(at=clock.now(), binding=slot.binding, error=slot.error or ""))
+            self._publish(AdapterFailed(clock.now(), slot.binding, slot.name, slot.error or ""))
             if slot.crashes == TELL_AFTER:
                 await self._on_failing(slot)
         except Exception:  # a defect: the adapter must come back all the same
@@ -146,14 +161,11 @@ class Supervisor:
         adapter = None
         try:
             kind = self._registry.kind(slot.type)
-            account = Account(
-                binding=slot.binding, name=slot.account, settings=slot.settings, home=self._home
-            )
-            adapter = kind(account)
+            adapter = kind(self._account(slot, kind))
             await _start(adapter, slot)
             await self._set_running(slot, adapter)
-            receive = partial(self._receive_from, slot, adapter)
-            await bounded_calls.call(adapter.listen(receive), f"The listening of {slot.name}")
+            take = partial(self._take_from, slot, adapter)
+            await bounded_calls.call(adapter.listen(take), f"The listening of {slot.name}")
             slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
             slot.error = storable(error, ERROR_CHARACTERS)
@@ -172,14 +184,35 @@ class Supervisor:
     async def _set_running(self, slot: Slot, adapter: Any) -> None:
         slot.adapter, slot.state, slot.error, slot.since = adapter, "running", None, clock.now()
         log.info("%s is running.", slot.name, extra={"action": "adapter"})
-        self._bus.publish(AdapterStarted(at=slot.since, binding=slot.binding, address=f"channel:{slot.name}"))
+        self._publish(AdapterRunning(slot.since, slot.binding, slot.name))
         await self._on_running(slot)
 
-    async def _receive_from(self, slot: Slot, adapter: Any, inbound: Inbound) -> bool:
-        """Accept a message from an adapter that runs; not from one that was left behind."""
+    def _account(self, slot: Slot, kind: Any) -> Account:
+        try:
+            secrets = self._home.needed_secrets(slot.secrets)
+            settings = load(getattr(kind, "Settings", AdapterSettings), slot.settings, secrets)
+        except OSError as error:
+            again = f"bind it again with them (hiboss agent bind AGENT --adapter-type {slot.type} …)"
+            raise AccountError(
+                "no_secret", f"its secrets cannot be read ({error.strerror}); {again}"
+            ) from None
+        except Refused as refusal:  # a new version of the adapter wants other settings
+            raise AccountError("settings", f"its settings do not fit: {refusal.why}") from None
+        return Account(
+            binding=slot.binding,
+            name=slot.account,
+            settings=settings,
+            home=self._home.path,
+            position=self._position(slot.binding),
+        )
+
+    async def _take_from(
+        self, slot: Slot, adapter: Any, updates: Sequence[Update], position: str | None = None
+    ) -> Taken:
+        """Take updates from an adapter that runs; not from one that was left behind."""
         if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
             raise LaneError("stopped", "this adapter was stopped")
-        return await self._receive(slot.binding, slot.type, inbound)
+        return await self._take(slot.binding, slot.type, updates, position)
 
 
 async def _sleep(seconds: float, end: asyncio.Event) -> None:

@@ -24,7 +24,7 @@ def call(
 ) -> Any:
     """Call an operation as the one that options and environment name, else as the boss."""
     home = Home()
-    return _call(home, method, params, find_token(home, token, profile), timeout)
+    return call_as(home, method, params, find_token(home, token, profile), timeout)
 
 
 def call_for_all(
@@ -40,7 +40,7 @@ def call_for_all(
 
 def call_without_token(method: str, params: dict[str, Any]) -> Any:
     """Call an operation that needs no token; a revoked one in the environment does no harm."""
-    return _call(Home(), method, params, None, client.TIMEOUT)
+    return call_as(Home(), method, params, None)
 
 
 def call_with_any_token(method: str, params: dict[str, Any]) -> Any:
@@ -51,7 +51,10 @@ def call_with_any_token(method: str, params: dict[str, Any]) -> Any:
         return call_without_token(method, params)
 
 
-def _call(home: Home, method: str, params: dict[str, Any], token: str | None, timeout: float) -> Any:
+def call_as(
+    home: Home, method: str, params: dict[str, Any], token: str | None, timeout: float = client.TIMEOUT
+) -> Any:
+    """Call an operation with a token that was found already."""
     wanted = {name: value for name, value in params.items() if value is not None}
     if token is not None:
         wanted["token"] = token

@@ -31,12 +31,6 @@ PROGRAM = "hiboss"
 SECONDS = 2.0  # a person waits for this
 NUMBER = 50
 PREVIEW = 70
-PROVIDERS = {
-    "command": "a program of yours",
-    "webhook": "a server of yours",
-    "demo": "built in, to try things out",
-    "none": "it fetches its mail itself",
-}
 # Shells evaluate parts of what we answer, and the previews are texts of others.
 _SAFE_VALUE = re.compile(r"[\w:.@/+=-]+")
 _UNSAFE_HELP = re.compile(r"[^\w .,;:?!@%+/()…’-]+")
@@ -164,13 +158,15 @@ def _users(context: Any) -> Found:
 def _runs(context: Any) -> Found:
     """The runs that the verb can be used on."""
     verb = context.command_path.split()[-1]
-    status = "running" if verb in ("cancel", "pause", "resume") else None
+    status = "running" if verb in ("answer", "cancel", "pause", "resume", "steer") else None
     for one in _call(context, "run.list", {"status": status, "page_size": NUMBER})["runs"]:
         yield one["id"], f"{one['agent']} {one['status']} {flat(one['text'] or one['error'] or '')}"
 
 
 def _providers(context: Any) -> Found:
-    return PROVIDERS.items()
+    for one in _call(context, "provider.list", {})["providers"]:
+        yield one["name"], one["summary"]
+    yield "none", "it fetches its mail itself"
 
 
 def _schedules(context: Any) -> Found:

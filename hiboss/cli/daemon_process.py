@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from ..core.paths import Home
 from . import output
 from .client import SLICE, Answered, start_command, unwrap
+
+if TYPE_CHECKING:
+    from ..core.settings import Configuration
 
 START_SECONDS = 30.0
 # What belongs to the caller alone: the daemon lives on, and would give them to every run.
@@ -89,8 +93,27 @@ def call_once(home: Home, method: str, params: dict[str, Any], doing: str = "set
     `doing` is what the progress bar says.
     """
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\n"
+    return _ask(home, "--once", request.encode(), doing, math.inf)
+
+
+def check_settings(home: Home) -> Configuration:
+    """Return the settings that a start would use; raise what it would refuse.
+
+    Modules are loaded in a process like the daemon's: its directory and what can be imported are others
+    than ours.
+    """
+    from ..core.settings import Configuration
+
+    found = Configuration(home.config, os.environ)
+    if found.settings.provider_modules or found.settings.adapter_modules:
+        _ask(home, "--check", b"", "loading the modules", START_SECONDS)
+    return found
+
+
+def _ask(home: Home, option: str, request: bytes, doing: str, seconds: float) -> Any:
+    """Start a process of the daemon that answers once and ends; return its answer or raise its error."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "hiboss.daemon", "--once"],
+        [sys.executable, "-m", "hiboss.daemon", option],
         env=_environment(home),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -99,7 +122,7 @@ def call_once(home: Home, method: str, params: dict[str, Any], doing: str = "set
     )
     with process:
         try:
-            answer, complaint = _outputs(process, request.encode(), doing)
+            answer, complaint = _outputs(process, request, doing, seconds)
         finally:
             if process.poll() is None:  # interrupted
                 process.kill()
@@ -109,16 +132,20 @@ def call_once(home: Home, method: str, params: dict[str, Any], doing: str = "set
     return unwrap(json.loads(answer))
 
 
-def _outputs(process: subprocess.Popen[bytes], given: bytes, doing: str) -> tuple[bytes, bytes]:
+def _outputs(
+    process: subprocess.Popen[bytes], given: bytes, doing: str, seconds: float
+) -> tuple[bytes, bytes]:
     """What the process wrote to standard output and standard error, once it has ended."""
     words: bytes | None = given
+    end = time.monotonic() + seconds
     with output.ProgressBar(doing) as waiting:
-        while True:
+        while time.monotonic() < end:
             try:
                 return process.communicate(words, timeout=SLICE)
             except subprocess.TimeoutExpired:
                 words = None  # may be given only once
                 waiting()
+    raise TimedOut(seconds=seconds)
 
 
 def holder(home: Home) -> int | None:

@@ -62,7 +62,9 @@ Profile = Annotated[
     flag("--profile/--no-profile", None, "Store the token for --as NAME, or not; by default as before."),
 ]
 NoProfile = Annotated[bool, flag("--no-profile", None, "Do not store the token for --as NAME.")]
-Address = Annotated[Text, flag("--address", "ADDRESS", "Whose box (boss only): kai, user:ann, …")]
+Address = Annotated[
+    Text, flag("--address", "ADDRESS", "Whose box (boss only): kai, user:ann, channel:folder:x, …")
+]
 Number = Annotated[int | None, flag("-n", "N", "How many, 1 to 100; by default 10.", "--number")]
 After = Annotated[Text, flag("--after", "CURSOR", "Continue after the page with this next-cursor.")]
 CameAfter = Annotated[Text, flag("--after", "CURSOR", "Only mail that came after this next-cursor.")]

@@ -20,10 +20,13 @@ HELP = {"help_option_names": ["-h", "--help"]}
 OLD_FLAGS = {"id_": "--id", "ids": "--id", "name": "--name", "address": "--address", "cron": "--cron"}
 _VALUES = "old_flag_values"
 EXTRA = "hiboss.extra_words"  # in the context: the words that no argument takes
+DESCRIBED = "hiboss.described"  # in the context: options that only the daemon knows, with their values
 
 
 class Command(TyperCommand):
     """A command that still takes the old flags of its arguments; help does not show them."""
+
+    described = False  # it also takes options that the daemon describes (described_options.py)
 
     def old_flags(self) -> dict[str, Any]:
         """Each old flag that this command takes, with its argument."""
@@ -47,6 +50,16 @@ class Command(TyperCommand):
 class _Parser(_OptionParser):
     """Puts the values of old flags in the place of the positional ones, before these are counted."""
 
+    def _match_long_opt(self, opt: str, explicit_value: str | None, state: _ParsingState) -> None:
+        """Collect an option that only the daemon knows; its value is the next word, unless that is an option."""
+        assert self.ctx is not None
+        if opt in self._long_opt or not getattr(self.ctx.command, "described", False):
+            return super()._match_long_opt(opt, explicit_value, state)
+        value = explicit_value
+        if value is None and state.rargs and not state.rargs[0].startswith("--"):
+            value = state.rargs.pop(0)
+        self.ctx.meta.setdefault(DESCRIBED, []).append((opt, value))
+
     def _process_args_for_args(self, state: _ParsingState) -> None:
         assert self.ctx is not None and isinstance(self.ctx.command, Command)
         arguments = _arguments(self.ctx.command)
@@ -67,10 +80,18 @@ def _arguments(command: Any) -> list[Any]:
     return [one for one in command.params if one.param_type_name == "argument"]
 
 
+class DescribedCommand(Command):
+    described = True
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[--OPTION VALUE]…"]
+
+
 class Commands(typer.Typer):
     """A Typer whose commands all are of our class."""
 
     def command(
-        self, name: str | None = None, **settings: Any
+        self, name: str | None = None, *, described: bool = False, **settings: Any
     ) -> Callable[[CommandFunctionType], CommandFunctionType]:
-        return super().command(name, cls=Command, context_settings=HELP, **settings)
+        kind = DescribedCommand if described else Command
+        return super().command(name, cls=kind, context_settings=HELP, **settings)

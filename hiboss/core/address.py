@@ -14,7 +14,7 @@ from .errors import BadAddress, BadName
 RESERVED = frozenset({"background", "boss", "system", "all"})
 NAME_LIMIT = 64
 _NAME = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
-_ADAPTER = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+PLUGIN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")  # of an adapter, and of a provider
 _PLACE = re.compile(r"[^\s/:\x00-\x1f\x7f]{1,128}(?:/[^\s/:\x00-\x1f\x7f]{1,128})?")
 
 
@@ -62,7 +62,7 @@ def parse_address(text: str) -> Address:
             raise BadAddress(value=text[:100], why=f"{name[:80] or 'an empty text'} cannot be a name")
     elif kind == "channel":
         adapter, _, place = name.partition(":")
-        if len(adapter) > NAME_LIMIT or not _ADAPTER.fullmatch(adapter) or not _PLACE.fullmatch(place):
+        if len(adapter) > NAME_LIMIT or not PLUGIN_NAME.fullmatch(adapter) or not _PLACE.fullmatch(place):
             raise BadAddress(value=text[:100], why="a channel is channel:<adapter>:<chat>[/<topic>]")
     else:
         raise BadAddress(value=text[:100], why=f"there is no kind {kind[:40] or 'with an empty name'}")

@@ -123,6 +123,10 @@ class Draft(NamedTuple):
     key: str | None = None
     digest: bytes | None = None  # of the request as written: tells a repeated request from a reused key
     channel: dict[str, Any] | None = None  # what the platform reported: author, chat, message
+    place: Address | None = None  # the chat in which a person wrote it; None: the sender says it all
+    conversation: int | None = None  # the one it answers in; None: the one between sender and recipients
+    forward: bool = True  # False: it is about the account that posts to the boss, so it is only for his box
+    gone: tuple[int, ...] = ()  # deleted recipients, by address id: it is stored for them as failed
 
 
 class Accepted(NamedTuple):
@@ -136,6 +140,7 @@ class Accepted(NamedTuple):
     duplicate: bool = False
     recipients: tuple[int, ...] = ()  # address ids, in the order of the envelopes
     lanes: tuple[tuple[int, int], ...] = ()  # (address, binding) with something to post now
+    failed: tuple[int, ...] = ()  # the envelopes for recipients who were deleted
 
 
 QUOTE_CHARACTERS = 60

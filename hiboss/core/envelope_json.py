@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from .clock import iso, iso_or_none
@@ -24,58 +25,105 @@ _WAITS = [word.word for word in Waits]
 
 
 class AttachmentJson(TypedDict):
-    name: str
-    path: str
-    size: int
-    mime: str
-    sha256: str
+    name: Annotated[str, Field(description="the file's name as it was sent")]
+    path: Annotated[str, Field(description="where the daemon keeps it: read it, do not change it")]
+    size: Annotated[int, Field(description="in bytes")]
+    mime: Annotated[str, Field(description="its media type, guessed from its name")]
+    sha256: Annotated[str, Field(description="of its content, in hexadecimal")]
 
 
 class ErrorJson(TypedDict):
-    kind: str
-    text: str | None
-    at: str | None
+    kind: Annotated[str, Field(description="in one word, like refused")]
+    text: Annotated[str | None, Field(description="what the platform or the provider said")]
+    at: Annotated[str | None, Field(description="when it happened")]
 
 
 EnvelopeJson = TypedDict(
     "EnvelopeJson",
     {
-        "id": str,
-        "message": str,
-        "conversation": str,
-        "seq": int | None,
-        "thread": str,
-        "reply_to": str | None,
-        "quote": str | None,
-        "from": str,
-        "from_boss": bool,
-        "from_name": str | None,
-        "channel": dict[str, Any] | None,
-        "group": str | None,
-        "to": str,
-        "subject": str | None,
-        "type": str,
-        "text": str,
-        "attachments": list[AttachmentJson],
-        "status": str,
-        "waits": str | None,
-        "priority": str,
-        "box": str,
-        "interruptible": bool,
-        "auto": bool,
-        "deliver_at": str | None,
-        "late_seconds": int | None,
-        "created_at": str,
-        "read_at": str | None,
-        "acked_at": str | None,
-        "done_at": str | None,
-        "attempts": int,
-        "redelivered": bool,
-        "last_error": ErrorJson | None,
-        "run": str | None,
-        "trace": str,
-        "hops": int,
-        "metadata": dict[str, Any],
+        "id": Annotated[str, Field(description="like e81: one message on its way to one address")],
+        "message": Annotated[str, Field(description="the message it carries, like m57")],
+        "conversation": Annotated[str, Field(description="the conversation it is in, like c4")],
+        "seq": Annotated[
+            int | None, Field(description="its number in the conversation; null: it has not arrived")
+        ],
+        "thread": Annotated[
+            str, Field(description="like t57: the number of the first message of the thread")
+        ],
+        "reply_to": Annotated[str | None, Field(description="the message that it answers; null: none")],
+        "quote": Annotated[
+            str | None, Field(description="the beginning of that message, if the reader may see it")
+        ],
+        "from": Annotated[
+            str,
+            Field(
+                description="the sender's address; for mail from a platform, the place where it was written"
+            ),
+        ],
+        "sender": Annotated[
+            str, Field(description="who sent it: user:boss also for what he wrote in a chat of his")
+        ],
+        "from_boss": Annotated[bool, Field(description="true: the boss wrote it")],
+        "from_name": Annotated[
+            str | None, Field(description="the name of its author, as the platform or the sender gave it")
+        ],
+        "channel": Annotated[
+            dict[str, Any] | None,
+            Field(description="what the platform told about it; null: it came from no platform"),
+        ],
+        "group": Annotated[str | None, Field(description="the name of the group it was sent to; null: none")],
+        "to": Annotated[str, Field(description="the address it goes to")],
+        "forwards": Annotated[
+            str | None,
+            Field(
+                description="the envelope in the boss's box that this one posts to a chat of his; null: none"
+            ),
+        ],
+        "subject": Annotated[str | None, Field(description="a line above the text")],
+        "type": Annotated[str, Field(description="how the text is to be read: text, markdown, json or html")],
+        "text": Annotated[str, Field(description="as it was written; its latest wording if it was edited")],
+        "attachments": Annotated[list[AttachmentJson], Field(description="the files sent with it")],
+        "status": Annotated[str, Field(description="pending, done, failed or cancelled")],
+        "waits": Annotated[
+            str | None,
+            Field(
+                description="why a pending one is not due: deferred, retry, lease or snooze; null: it is due"
+            ),
+        ],
+        "priority": Annotated[str, Field(description="critical, high, normal or low")],
+        "box": Annotated[str, Field(description="of the recipient: inbox, archived or trash")],
+        "interruptible": Annotated[
+            bool, Field(description="false: do not interrupt the run that works on it")
+        ],
+        "auto": Annotated[
+            bool,
+            Field(description="true: made by a machine, like the final text of a run"),
+        ],
+        "deliver_at": Annotated[str | None, Field(description="when it was to be delivered; null: at once")],
+        "late_seconds": Annotated[
+            int | None, Field(description="how much later than deliver_at it arrived; null: in time")
+        ],
+        "created_at": Annotated[str, Field(description="when it was sent")],
+        "edited_at": Annotated[
+            str | None,
+            Field(description="when its author last changed it on the platform; null: it is as it was sent"),
+        ],
+        "read_at": Annotated[str | None, Field(description="when the recipient first read it")],
+        "acked_at": Annotated[str | None, Field(description="when the recipient acknowledged it")],
+        "done_at": Annotated[str | None, Field(description="when it got its final status")],
+        "attempts": Annotated[int, Field(description="how often its delivery was tried and failed")],
+        "redelivered": Annotated[
+            bool, Field(description="true: it was handed over before, and may have been dealt with")
+        ],
+        "last_error": Annotated[
+            ErrorJson | None, Field(description="of the last failed try; null: there was none")
+        ],
+        "run": Annotated[str | None, Field(description="the run that it was sent in, like r9; null: none")],
+        "trace": Annotated[str, Field(description="the chain of messages and runs it belongs to, like m57")],
+        "hops": Annotated[int, Field(description="how many runs of the trace led to it")],
+        "metadata": Annotated[
+            dict[str, Any], Field(description="the sender's own JSON object; hiboss only keeps it")
+        ],
     },
 )
 
@@ -92,11 +140,13 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
         "reply_to": None if reply_to is None else f"m{reply_to}",
         "quote": shorten(quotes[reply_to]) if reply_to in quotes else None,
         "from": row["from_address"],
+        "sender": row["sender_address"],
         "from_boss": bool(row["from_boss"]),
         "from_name": row["from_name"],
         "channel": json.loads(row["channel"]) if row["channel"] else None,
         "group": row["group_name"],
         "to": row["to_address"],
+        "forwards": None if row["forwards"] is None else f"e{row['forwards']}",
         "subject": row["subject"],
         "type": _KIND[row["type"]],
         "text": row["text"],
@@ -110,6 +160,7 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
         "deliver_at": iso_or_none(row["deliver_at"]),
         "late_seconds": _late(row),
         "created_at": iso(row["created_at"]),
+        "edited_at": iso_or_none(row["edited_at"]),
         "read_at": iso_or_none(row["read_at"]),
         "acked_at": iso_or_none(row["acked_at"]),
         "done_at": iso_or_none(row["done_at"]),

@@ -6,7 +6,8 @@ because nobody can complete it. Instead, every text of a sender stands in one of
 whatever it says:
 
 - `mark_lines`: a text of several lines, each of which begins with `>`;
-- `quote`: a JSON string in double quotes, on one line.
+- `quote`: a JSON string in double quotes, on one line. `name` leaves out the quotes of a name that has
+  nothing in it but letters, digits, spaces, dots, dashes and apostrophes: it can contain no sign of ours.
 
 So no line begins with what a sender wrote, and both forms give back exactly what was written.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 MARK = ">"
 # Everything that some reader takes for the end of a line. `str.splitlines` splits at these.
@@ -27,6 +29,8 @@ _UNFIT = re.compile(
 _RIGHT_TO_LEFT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
+_PLAIN = re.compile(r"[A-Za-z0-9.'-]+(?: [A-Za-z0-9.'-]+)*")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
 _ISOLATE, _RELEASE = "\u2068", "\u2069"
 _UNIT = re.compile(r"\\u[0-9a-f]{4}|\\?.")  # one character of a JSON string
 
@@ -56,9 +60,24 @@ def quote(text: str, limit: int | None = None) -> str:
     return f"{_ISOLATE}{quoted}{_RELEASE}" if _RIGHT_TO_LEFT.search(quoted) else quoted
 
 
+def name(text: str, limit: int | None = None) -> str:
+    """Return the name of a person as it is if nothing in it could be misread, else as a JSON string."""
+    if limit is not None and len(text) > limit:
+        return quote(text, limit)
+    # Like an ASCII letter is every letter of a script that has capitals, which looks like no other sign.
+    signs = "".join("a" if unicodedata.category(one) in ("Lu", "Ll") else one for one in text)
+    plain = _PLAIN.fullmatch(signs) and unicodedata.is_normalized("NFKC", text)
+    return text if plain and "a" in signs and not _RIGHT_TO_LEFT.search(text) else quote(text)
+
+
 def visible(text: str) -> str:
     """Return the text on one line, with control characters and the like written as `\\u200f`."""
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def shell_word(text: str, instead: str) -> str:
+    """Return a text for a command that people copy; `instead` if a shell could read it as something else."""
+    return text if _WORD.fullmatch(text) else instead
 
 
 def _cut(inside: str, limit: int) -> str:

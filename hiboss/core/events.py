@@ -1,143 +1,320 @@
-"""Events: facts in the past tense, published inside the daemon to its subscribers.
+"""Facts: what has changed, in the past tense, for whoever follows (docs/events.md).
 
-No delivery depends on them: everything that must happen follows from the store. A subscriber
-that is too slow is told how many events it missed, and never blocks anybody else.
+The store collects them inside the transaction that makes them true (`tx.facts`). They are published
+after its COMMIT, and numbered then (routing/facts.py). No delivery depends on them: everything that
+must happen follows from the store. A fact names what changed and has no text of a message; who wants
+that reads it, and his right is checked there.
+
+A fact carries only what is known where it happens. Who may see it (its parties) and its conversation
+are looked up when somebody follows (store/fact_parties.py), so that a change which nobody follows
+costs next to nothing. Fields are numbers of rows and milliseconds; routing/fact_json.py shows them.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from dataclasses import dataclass
-from typing import Self
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+# --- mail ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
-    at: int
+class Arrival(NamedTuple):
+    """One envelope that arrived."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EnvelopesArrived(Event):
-    """Envelopes are in the boxes of their recipients now."""
-
-    envelopes: tuple[int, ...]
-    recipients: tuple[int, ...]  # address ids, in the same order
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EnvelopeSettled(Event):
     envelope: int
-    status: str  # done, failed
-    error: str | None = None
+    recipient: int  # address id
+    arrived: int  # its arrival number
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LaneWaits(Event):
-    """A lane had a failure and is retried later."""
+class EnvelopesArrived(NamedTuple):
+    """The envelopes of a message are in the boxes of their recipients now."""
 
-    address: str
-    error: str
+    at: int
+    message: int
+    conversation: int
+    seq: int
+    sender: int  # address id
+    numbers: Sequence[int]  # of the envelopes
+    recipients: Sequence[int]  # address ids, in the same order
+    last: int  # the arrival number of the last one; those before it have the numbers before it
+
+    @property
+    def envelopes(self) -> list[Arrival]:
+        first = self.last - len(self.numbers) + 1
+        return list(map(Arrival, self.numbers, self.recipients, count(first)))
+
+
+class EnvelopesDeferred(NamedTuple):
+    """A message was accepted that arrives later. Only its sender knows of it."""
+
+    at: int
+    message: int
+    conversation: int
+    sender: int
+    numbers: Sequence[int]  # of the envelopes
     until: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunStarted(Event):
+class EnvelopeForwarded(NamedTuple):
+    """Mail for the boss is also posted to a chat of his, by an envelope of its own."""
+
+    at: int
+    envelope: int
+    forwards: int  # the envelope in his box
+    arrived: int  # the arrival number of the new one
+
+
+class EnvelopeRead(NamedTuple):
+    at: int
+    envelope: int
+
+
+class EnvelopeAcknowledged(NamedTuple):
+    """Its recipient has acknowledged it; if it was pending, it is done with that."""
+
+    at: int
+    envelope: int
+
+
+class EnvelopeSnoozed(NamedTuple):
+    """Provisional: nothing snoozes an envelope yet."""
+
+    at: int
+    envelope: int
+    until: int
+
+
+class EnvelopeClaimed(NamedTuple):
+    """A session of its recipient has claimed it until a time."""
+
+    at: int
+    envelope: int
+    until: int
+
+
+class EnvelopeDue(NamedTuple):
+    """It is due again: a lease, a snooze or the wait for a retry is over."""
+
+    at: int
+    envelope: int
+
+
+class EnvelopeWaits(NamedTuple):
+    """An attempt to deliver it failed; the next one comes later."""
+
+    at: int
+    envelope: int
+    until: int | None  # None: when its lane may go on
+
+
+class EnvelopeSettled(NamedTuple):
+    """It was delivered (done) or given up (failed)."""
+
+    at: int
+    envelope: int
+    status: str  # done, failed
+
+
+class EnvelopeCancelled(NamedTuple):
+    at: int
+    envelope: int
+
+
+class EnvelopeRetried(NamedTuple):
+    """Somebody made a failed envelope pending again."""
+
+    at: int
+    envelope: int
+
+
+class EnvelopeMoved(NamedTuple):
+    """Its recipient put it into another box. A pending one that leaves the inbox is settled with that."""
+
+    at: int
+    envelope: int
+    box: str  # inbox, archived, trash
+
+
+class MessageEdited(NamedTuple):
+    at: int
+    message: int
+
+
+class MessageDeleted(NamedTuple):
+    """Provisional: nothing deletes a message yet."""
+
+    at: int
+    message: int
+
+
+class MessageReacted(NamedTuple):
+    """Provisional: somebody reacted to a message on a platform, or took the reaction back."""
+
+    at: int
+    message: int
+    emoji: str
+    removed: bool
+
+
+class ChatRenamed(NamedTuple):
+    """A chat has another id: its addresses are others, and its conversations if two chats became one.
+
+    Who follows one of its parties or conversations is told of a gap, and reads again; what they became is
+    followed from then on.
+    """
+
+    at: int
+    parties: Sequence[int]  # address ids, also of those that went
+    conversations: Sequence[int]  # also of those that went
+    became: Mapping[int, int]  # address ids that went, with what they are now
+    merged: Mapping[int, int]  # conversations that went, with what they are now
+
+
+# --- runs, agents ----------------------------------------------------------------------
+
+
+class RunStarted(NamedTuple):
+    at: int
     run: int
     agent: int  # address id
+    conversation: (
+        int | None
+    )  # where its answer goes, if its output is for the parties there; None: for nobody
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunEnded(Event):
+class RunProgress(NamedTuple):
+    """A part of the output of a run. A reader that is too slow may miss it."""
+
+    at: int
     run: int
     agent: int
-    status: str
-    error: str | None = None
+    conversation: int | None
+    part: int  # its place in the output, from 1: a reader knows which it has, and whether one is missing
+    kind: str
+    text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdapterStarted(Event):
+class RunPaused(NamedTuple):
+    at: int
+    run: int
+    agent: int
+    conversation: int | None
+    paused: bool  # False: it goes on
+
+
+class RunEnded(NamedTuple):
+    at: int
+    run: int
+    agent: int
+    conversation: int | None
+    status: str  # completed, failed, cancelled, interrupted
+
+
+class AgentChanged(NamedTuple):
+    """The state of an agent may be another one. Which one is read when the fact is shown."""
+
+    at: int
+    agent: int
+
+
+# --- channels --------------------------------------------------------------------------
+
+
+class LaneWaits(NamedTuple):
+    """A lane, or all lanes of an account, had a failure and is retried later."""
+
+    at: int
+    address: int | None  # None: all lanes of the binding
+    binding: int | None
+    until: int | None  # None: it is paused, until somebody resumes it
+
+
+class LaneOpen(NamedTuple):
+    """A lane that waited or was paused may deliver again."""
+
+    at: int
+    address: int | None
+    binding: int | None
+
+
+class AdapterRunning(NamedTuple):
+    at: int
     binding: int
-    address: str
+    account: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdapterFailed(Event):
+class AdapterFailed(NamedTuple):
+    at: int
     binding: int
+    account: str
     error: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gap(Event):
-    """This many events before this point were dropped for this subscriber."""
+class BindingRemoved(NamedTuple):
+    """An account no longer serves an agent. With its last agent it ends, and so do its adapter and lanes."""
 
-    missed: int
-
-
-class Subscription:
-    """The events that one subscriber has not seen yet: `async for event in subscription`."""
-
-    def __init__(self, bus: Bus, kinds: tuple[type[Event], ...], size: int) -> None:
-        self._bus = bus
-        self._kinds = kinds
-        self._size = size
-        self._waiting: deque[Event] = deque()
-        self._missed = 0
-        self._ready = asyncio.Event()
-
-    def offer(self, event: Event) -> None:
-        """Add an event if this subscriber asked for its kind; when full, drop the oldest one."""
-        if self._kinds and not isinstance(event, self._kinds):
-            return
-        if len(self._waiting) >= self._size:
-            self._waiting.popleft()
-            self._missed += 1
-        self._waiting.append(event)
-        self._ready.set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Event:
-        while not self._waiting:
-            self._ready.clear()
-            await self._ready.wait()
-        if self._missed:
-            missed, self._missed = self._missed, 0
-            return Gap(at=self._waiting[0].at, missed=missed)
-        return self._waiting.popleft()
-
-    def close(self) -> None:
-        self._bus.drop(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    at: int
+    binding: int
+    account: str
+    agent: int
+    ended: bool  # this was its last agent
 
 
-class Bus:
-    """Publish events to subscribers. Use it on the event loop's thread only; publishing never waits."""
-
-    def __init__(self) -> None:
-        self._watchers: list[Subscription] = []
-
-    def publish(self, event: Event) -> None:
-        for watcher in self._watchers:
-            watcher.offer(event)
-
-    @property
-    def watched(self) -> bool:
-        """Tell whether there is a subscriber: without one, skip building costly events."""
-        return bool(self._watchers)
-
-    def subscribe(self, *kinds: type[Event], size: int = 1_000) -> Subscription:
-        """Subscribe to every event from now on, or only to events of these kinds."""
-        watcher = Subscription(self, kinds, size)
-        self._watchers.append(watcher)
-        return watcher
-
-    def drop(self, watcher: Subscription) -> None:
-        if watcher in self._watchers:
-            self._watchers.remove(watcher)
+OfEnvelope = (
+    EnvelopeForwarded
+    | EnvelopeRead
+    | EnvelopeAcknowledged
+    | EnvelopeSnoozed
+    | EnvelopeClaimed
+    | EnvelopeDue
+    | EnvelopeWaits
+    | EnvelopeSettled
+    | EnvelopeCancelled
+    | EnvelopeRetried
+    | EnvelopeMoved
+)
+OfMessage = MessageEdited | MessageDeleted | MessageReacted
+OfRun = RunStarted | RunProgress | RunPaused | RunEnded
+OfLane = LaneWaits | LaneOpen
+OfAdapter = AdapterRunning | AdapterFailed
+Fact = (
+    EnvelopesArrived
+    | EnvelopesDeferred
+    | OfEnvelope
+    | OfMessage
+    | ChatRenamed  # it has no topic of its own: it is a gap
+    | OfRun
+    | AgentChanged
+    | OfLane
+    | OfAdapter
+    | BindingRemoved
+)
+TOPICS: dict[type[Fact], str] = {
+    EnvelopesArrived: "envelope.arrived",
+    EnvelopesDeferred: "envelope.deferred",
+    EnvelopeForwarded: "envelope.forwarded",
+    EnvelopeRead: "envelope.read",
+    EnvelopeAcknowledged: "envelope.acknowledged",
+    EnvelopeSnoozed: "envelope.snoozed",
+    EnvelopeClaimed: "envelope.claimed",
+    EnvelopeDue: "envelope.due",
+    EnvelopeWaits: "envelope.waits",
+    EnvelopeSettled: "envelope.settled",
+    EnvelopeCancelled: "envelope.cancelled",
+    EnvelopeRetried: "envelope.retried",
+    EnvelopeMoved: "envelope.moved",
+    MessageEdited: "message.edited",
+    MessageDeleted: "message.deleted",
+    MessageReacted: "message.reacted",
+    RunStarted: "run.started",
+    RunProgress: "run.progress",
+    RunPaused: "run.paused",
+    RunEnded: "run.ended",
+    AgentChanged: "presence",
+    LaneWaits: "lane.waiting",
+    LaneOpen: "lane.open",
+    AdapterRunning: "adapter.running",
+    AdapterFailed: "adapter.failed",
+    BindingRemoved: "binding.removed",
+}

@@ -199,9 +199,9 @@ def create_file(name: str, directory: int) -> BinaryIO:
     it may be a link to any other file.
     """
     try:
+        return open(os.open(name, _NEW, 0o666, dir_fd=directory), "wb")
+    except FileExistsError:
         os.unlink(name, dir_fd=directory)
-    except FileNotFoundError:
-        pass
     return open(os.open(name, _NEW, 0o666, dir_fd=directory), "wb")
 
 

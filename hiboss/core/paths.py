@@ -6,9 +6,10 @@ Every command imports this, so it uses os.path and imports little.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -16,6 +17,8 @@ from .errors import HibossError, HomeUnusable, StoreFull
 
 # sun_path has 108 bytes on Linux and 104 on macOS, including the closing NUL.
 SOCKET_PATH_LIMIT = 103
+ASIDE = "aside"  # in secrets/: the directory of those that the store does not name
+KEEP_ASIDE_DAYS = 30
 
 
 class Home:
@@ -162,19 +165,31 @@ class Home:
             _unlink(waiting)
             raise unusable(error, self.path, waiting) from error
 
-    def keep_secret(self, secret: str) -> str:
-        """Store a secret and return the name to read it by."""
-        name = os.urandom(8).hex()
-        self._write_waiting(os.path.join(self.secrets, name), secret)
+    def keep_secrets(self, secrets: Mapping[str, str], epoch: str) -> str:
+        """Store the secrets of one binding or agent in one file, and return the name to read them by.
+
+        `epoch`: of the store that will have this name. After a crash before that, or before an old file
+        is deleted, the next start cleans up (`settle_secrets`).
+        """
+        name = f"{epoch}-{os.urandom(8).hex()}"
+        self._write_waiting(os.path.join(self.secrets, name), json.dumps(dict(secrets)))
         return name
 
-    def secret(self, name: str) -> str | None:
-        """Return a stored secret, or None if it cannot be read."""
+    def secrets_of(self, name: str | None) -> dict[str, str]:
+        """Return the secrets stored under a name; none if they cannot be read."""
         try:
-            with open(os.path.join(self.secrets, name), encoding="utf-8") as file:
-                return file.read().strip()
+            return self.needed_secrets(name)
         except OSError:
-            return None
+            return {}
+
+    def needed_secrets(self, name: str | None) -> dict[str, str]:
+        """Return the secrets stored under a name. Raises OSError if they cannot be read."""
+        return {} if name is None else _read_secrets(os.path.join(self.secrets, name))
+
+    def known_secrets(self) -> frozenset[str]:
+        """Return the values of all stored secrets, for what must never contain one."""
+        names = [*_names_in(self.secrets), *(f"{ASIDE}/{name}" for name in _names_in(self._aside))]
+        return frozenset(str(value) for name in names for value in self.secrets_of(name).values())
 
     def keep_run_token(self, run: str, token: str) -> str:
         """Store the token of a run and return the path of its file.
@@ -201,8 +216,31 @@ class Home:
 
         shutil.rmtree(self._in("run-tokens"), ignore_errors=True)
 
-    def forget_secret(self, name: str) -> None:
-        _unlink(os.path.join(self.secrets, name))
+    def forget_secrets(self, name: str | None) -> None:
+        if name is not None:
+            _unlink(os.path.join(self.secrets, name))
+
+    def settle_secrets(self, epoch: str, named: Container[str], now: float) -> None:
+        """Clean up after a crash: put the files of this store aside that it does not name.
+
+        They are deleted after KEEP_ASIDE_DAYS, and not at once: this can be an older copy of the store,
+        and when the newer one is put back, what it names is there again. Those of another store stay.
+        """
+        for name in _names_in(self.secrets):
+            if name.startswith(f"{epoch}-") and name not in named:
+                os.makedirs(self._aside, mode=0o700, exist_ok=True)
+                os.utime(os.path.join(self.secrets, name), (now, now))
+                os.replace(os.path.join(self.secrets, name), os.path.join(self._aside, name))
+        for name in _names_in(self._aside):
+            path = os.path.join(self._aside, name)
+            if name in named:
+                os.replace(path, os.path.join(self.secrets, name))
+            elif os.stat(path).st_mtime < now - KEEP_ASIDE_DAYS * 86_400:
+                _unlink(path)
+
+    @property
+    def _aside(self) -> str:
+        return os.path.join(self.secrets, ASIDE)
 
     def settle_profiles(self, in_force: Callable[[str], bool]) -> None:
         """Clean up after a crash in `keeping`: keep a token file if its token is valid, else delete it."""
@@ -241,6 +279,22 @@ def sync_directory(path: str) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _names_in(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _read_secrets(path: str) -> dict[str, str]:
+    with open(path, encoding="utf-8") as file:
+        try:
+            found = json.load(file)
+        except ValueError as error:
+            raise OSError(errno.EINVAL, "it is damaged", path) from error
+    return found if isinstance(found, dict) else {}
 
 
 def _unlink(path: str) -> None:

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 LONGEST_WORD = 100  # characters for which a near match is looked for
+SHORTEST_SECRET = 6  # characters: a shorter one would be found in many harmless texts
+SHORTEST_LINE = 20  # characters of a line of a secret with several lines, like a key
+LONGEST_SECRET = 10_000  # characters; a text that is cut keeps no beginning of one
 _TOKEN = re.compile(r"(hb[abur]_)[A-Za-z0-9_-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
+_hidden: list[str] = []  # the secrets of plugins that this process has had in its hands, the longest first
+
+
+def hide(secrets: Iterable[str]) -> None:
+    """Let `redact` hide these from now on, also as URLs write them: libraries quote URLs in their errors.
+
+    They are not forgotten: an error can come long after its binding has ended.
+    """
+    found = set(_hidden)
+    for secret in secrets:
+        lines = [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE]
+        for one in (secret, secret.strip(), *lines):
+            if len(one) >= SHORTEST_SECRET:
+                found.update((one, quote(one, safe=""), quote(one), quote_plus(one), repr(one)[1:-1]))
+    if len(found) > len(_hidden):
+        _hidden[:] = sorted(found, key=len, reverse=True)
 
 
 def redact(text: str) -> str:
-    """Return the text with every token in it cut to its prefix (`hba_…`)."""
+    """Return the text with every token in it cut to its prefix (`hba_…`), and without hidden secrets."""
+    for one in _hidden:
+        if one in text:
+            text = text.replace(one, "…")
     return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
 
 
 def storable(given: object, limit: int) -> str:
     """Return the beginning of what a plugin gave as a text, whatever it is, in a form that can be stored.
 
-    That is without NUL, halves of surrogate pairs, and tokens.
+    That is without NUL, halves of surrogate pairs, tokens, and secrets of plugins.
     """
     try:
-        text = str(given)[:limit]
+        text = str(given)[: limit + LONGEST_SECRET]
     except Exception:  # noqa: BLE001 - it is an object of somebody else's class
         return "it has no text"
-    return redact(encodable(text).replace("\x00", "\ufffd"))
+    return redact(encodable(text).replace("\x00", "\ufffd"))[:limit]
 
 
 def encodable(text: str) -> str:

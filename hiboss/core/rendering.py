@@ -2,19 +2,20 @@
 
 It works on the JSON form of an envelope, so every door and every turn shows the same. A text
 of a sender stands behind `>` on each line, and everything else that a sender chose in double
-quotes (core/escaping.py). So a line of hiboss is never a sender's. docs/turns.md describes the
-format. JSON output has the texts unchanged.
+quotes, except plain names (core/escaping.py). So a line of hiboss is never a sender's. docs/turns.md
+describes the format. JSON output has the texts unchanged.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby
 from typing import Any
 
-from .escaping import mark_lines, quote, visible
+from .escaping import mark_lines, name, quote, visible
 
 Envelope = Mapping[str, Any]
 Facts = list[tuple[str, str]]
@@ -23,7 +24,11 @@ DIGEST_LIMIT = 2_000
 DIGEST_QUOTE = 120  # characters of a subject or a name in a digest
 DIGEST_FILES = 3  # attachments named in a digest
 NOTHING = "(none)"  # in place of an empty text; without a mark, so no text can imitate it
-_PER_MESSAGE = ("envelope-id", "author", "from-boss", "from-name", "from-username", "created-at")
+_HANDLE = re.compile("[A-Za-z0-9_]{1,64}")  # a username that is shown without quotes
+_PER_MESSAGE = (
+    *("envelope-id", "author", "from-boss", "from-name", "from-username"),
+    *("created-at", "edited-at", "note"),
+)
 
 
 def envelope(one: Envelope, zone: tzinfo) -> str:
@@ -111,12 +116,13 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("to", visible(one["to"])),
         ("group", None if group is None else quote(group, limit)),
         ("author", visible(one["from"]) if one["group"] else None),
-        # A line of its own: beside a name it could be imitated by a name.
         ("from-boss", "true" if one["from_boss"] else None),
-        ("from-name", quoted(person.get("name") or one["from_name"])),
-        ("from-username", quoted(person.get("username"))),
+        ("from-name", _from_name(one, person, limit)),
+        ("from-username", None if _has_handle(person) else quoted(person.get("username"))),
         ("subject", quoted(one["subject"])),
         ("created-at", moment(one["created_at"], zone)),
+        ("edited-at", one["edited_at"] and moment(one["edited_at"], zone)),
+        ("note", quoted((one["channel"] or {}).get("note"))),  # of the adapter, which may quote the platform
         ("deliver-at", one["deliver_at"] and moment(one["deliver_at"], zone)),
         ("late", one["late_seconds"] and length(one["late_seconds"])),
         ("priority", None if one["priority"] == "normal" else one["priority"]),
@@ -125,6 +131,19 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("last-delivery-error", quoted(_last_error(one))),
     ]
     return _given(known)
+
+
+def _from_name(one: Envelope, person: Mapping[str, Any], limit: int | None) -> str | None:
+    """Return the author as people know them: Ada (@ada) [boss]. Neither mark can be part of a name."""
+    given = person.get("name") or one["from_name"]
+    known = [name(given, limit)] if given else []
+    if _has_handle(person):
+        known.append(f"(@{person['username']})")
+    return " ".join([*known, "[boss]"] if one["from_boss"] else known) if known else None
+
+
+def _has_handle(person: Mapping[str, Any]) -> bool:
+    return _HANDLE.fullmatch(person.get("username") or "") is not None
 
 
 def _delivery(one: Envelope, zone: tzinfo) -> Facts:

@@ -122,6 +122,25 @@ class Settings:
     drain_seconds: float = _setting(
         "delivery", 5.0, "How long a stop waits for posts that have begun.", least=0, most=600
     )
+    live_posts: str = _setting(
+        "delivery",
+        "on",
+        "Whether an answer grows in its channel while a run works, where the platform can edit posts.",
+        choices=("on", "off"),
+    )
+    live_seconds: float = _setting(
+        "delivery", 1.0, "How much time lies between two changes of a live post.", least=0.01, most=600
+    )
+    digest_seconds: float = _setting(
+        "intake",
+        120.0,
+        "How long an adapter can take to digest what came in, with all downloads.",
+        least=0.1,
+        most=3_600,
+    )
+    parallel_chats: int = _setting(
+        "intake", 16, "How many chats of one binding are digested at the same time.", most=1_000
+    )
     parallel_runs: int = _setting("runs", 4, "How many runs are active at the same time.", most=1_000)
     idle_seconds: float = _setting(
         "runs", 600.0, "A run without any output for this long is ended.", least=0.1, most=86_400
@@ -130,7 +149,24 @@ class Settings:
         "runs", 3_600.0, "A run that takes longer than this is ended.", least=0.1, most=604_800
     )
     output_bytes: int = _setting(
-        "runs", MIB, "A run that writes more output than this is ended.", least=KIB, most=1024 * MIB
+        "runs",
+        256 * MIB,
+        "A run whose program writes more than this is ended. The limit of its answer is limits.text_bytes.",
+        least=KIB,
+        most=64 * 1024 * MIB,
+    )
+    question_seconds: float = _setting(
+        "runs",
+        3_600.0,
+        "How long a question of a run waits for a person; then its default is the answer.",
+        least=0.1,
+        most=604_800,
+    )
+    environment_deny: tuple[str, ...] = _setting(
+        "runs",
+        (),
+        "Variables of the daemon that no run gets, by name or pattern, like AWS_*. Those that contain a "
+        "secret that hiboss knows are always left out.",
     )
     finish_seconds: float = _setting(
         "runs", 5.0, "How long a stop waits for runs to finish.", least=0, most=3_600
@@ -138,6 +174,26 @@ class Settings:
     hops: int = _setting("runs", 16, "How many hops a trace can have before the boss is asked.", most=1_000)
     runs_per_trace: int = _setting(
         "runs", 50, "How many runs a trace can have before the boss is asked.", most=100_000
+    )
+    kept_facts: int = _setting(
+        "events",
+        10_000,
+        "How many facts are kept in memory for clients that connect again.",
+        least=10,
+        most=1_000_000,
+        live=False,
+    )
+    subscriptions: int = _setting(
+        "events",
+        1_000,
+        "How many subscriptions can be open; those of the boss are counted apart.",
+        most=100_000,
+    )
+    subscriptions_per_caller: int = _setting(
+        "events", 100, "How many subscriptions one caller other than the boss can have.", most=100_000
+    )
+    subscriptions_per_connection: int = _setting(
+        "events", 16, "How many subscriptions one connection can have.", most=1_000
     )
     provider_modules: tuple[str, ...] = _setting(
         "providers",
@@ -203,6 +259,8 @@ class Setting:
             what = 'paths that begin with / or ~, like ["~/.ssh"]'
             if self.name.endswith("_modules"):
                 what = 'Python modules, like ["hiboss.testing.scripted_adapter"]'
+            elif self.name == "environment_deny":
+                what = 'names of variables or patterns, like ["AWS_*"]'
             return f"a list of {what} (in the environment: separated by commas)"
         number = "a number" if isinstance(self.default, float) else "a whole number"
         size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""

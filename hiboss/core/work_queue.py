@@ -69,6 +69,10 @@ class WorkQueue(Generic[K]):
             self._places[self._group(key)] -= 1
             self._advance(self._group(key))
 
+    def aside(self, group: Hashable) -> int:
+        """Return how many keys of a group were set aside."""
+        return sum(self._group(key) == group for key in self._aside)
+
     def take_back(self, key: K) -> None:
         """Let a key that was set aside take a place again, even above the limit."""
         if key in self._aside:

@@ -2,7 +2,8 @@
 
 `python -m hiboss.daemon` serves until it is stopped. With `--ready-fd N` it reports on that file
 descriptor whether its start succeeded. `python -m hiboss.daemon --once` answers one request from
-standard input and ends; the CLI uses it to set up a home while no daemon runs.
+standard input and ends; the CLI uses it to set up a home while no daemon runs. With `--check` it
+loads the modules that the settings name, as a start does, and ends.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import sys
 from ..core.errors import HibossError
 from ..core.paths import Home
 from ..rpc import codec
-from .lifecycle import log, once, report_start, run, serve
+from .lifecycle import check, log, once, report_start, run, serve
 
 
 def main(arguments: list[str]) -> int:
     home = Home()
-    if arguments == ["--once"]:
-        try:
-            answer = asyncio.run(once(home, sys.stdin.buffer.readline()))
-        except HibossError as error:
-            answer = codec.failure(1, error)
-        sys.stdout.buffer.write(answer + b"\n")
+    if arguments in (["--once"], ["--check"]):
+        with os.fdopen(os.dup(1), "wb") as answers:
+            os.dup2(2, 1)  # what a module prints is no answer
+            try:
+                answer = check(home) if arguments == ["--check"] else asyncio.run(_once(home))
+            except HibossError as error:
+                answer = codec.failure(1, error)
+            answers.write(answer + b"\n")
         return 0
     ready = int(arguments[1]) if arguments[:1] == ["--ready-fd"] else None
     try:
@@ -39,6 +42,10 @@ def main(arguments: list[str]) -> int:
             sys.stderr.write(f"error: {error.message}\n")
         return error.exit
     return 0
+
+
+async def _once(home: Home) -> bytes:
+    return await once(home, sys.stdin.buffer.readline())
 
 
 if __name__ == "__main__":

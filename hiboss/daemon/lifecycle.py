@@ -19,10 +19,13 @@ from typing import Any
 
 from .. import __version__
 from ..agents import process_control
+from ..agents.providers.registry import Providers
+from ..api import agent_status
 from ..api.auth import Authenticator
 from ..api.context import Context
 from ..api.dispatch import Dispatcher
 from ..api.policy import Policy
+from ..channels.registry import Registry
 from ..core import bounded_calls, clock
 from ..core.errors import BadConfig, HibossError
 from ..core.paths import Home, unusable
@@ -30,7 +33,7 @@ from ..core.settings import Configuration, Setting
 from ..routing.router import Router
 from ..rpc import codec
 from ..rpc.server import Server
-from ..store import tokens
+from ..store import secret_files, tokens
 from ..store.store import Store
 from . import logs
 from .lock import Lock
@@ -63,12 +66,19 @@ class Daemon:
             store = await Store.open(self.home, self.settings)
             cleanup.push_async_callback(store.close)
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
+            named = store.read(secret_files.named)
+            self.home.settle_secrets(store.epoch, named, clock.now() / 1000)
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
             router.clean_up()
             self.wiring = Wiring(store, self.home, self.settings, router)
             auth = Authenticator(store, policy, self.wiring.presence)
             self.wiring.runner.on_token_ended = auth.forget
+            auth.on_change = self.wiring.facts.recheck
+            asking = self.wiring.runner.asking
+            self.wiring.facts.state = lambda agent: store.read(
+                lambda c: agent_status.presence(c, agent, asking())
+            )
             self.wiring.scheduler.may_send = auth.check_may_send
             context = Context(
                 home=self.home,
@@ -79,7 +89,7 @@ class Daemon:
                 delivery=self.wiring.delivery,
                 runner=self.wiring.runner,
                 scheduler=self.wiring.scheduler,
-                bus=self.wiring.bus,
+                facts=self.wiring.facts,
                 waiters=self.wiring.waiters,
                 presence=self.wiring.presence,
                 auth=auth,
@@ -195,6 +205,14 @@ def run(main: Coroutine[Any, Any, None]) -> bool:
             loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
     return bool(left)
+
+
+def check(home: Home) -> bytes:
+    """Load the settings and the modules that they name, and nothing else; raise what a start would refuse."""
+    settings = Configuration(home.config, os.environ).settings
+    Registry(settings.adapter_modules)
+    Providers(settings.provider_modules)
+    return codec.result(1, {})
 
 
 async def once(home: Home, line: bytes) -> bytes:

@@ -9,7 +9,7 @@ from logging.handlers import RotatingFileHandler
 
 from ..core import clock
 from ..core.paths import Home
-from ..core.quoting import redact
+from ..core.quoting import LONGEST_SECRET, redact
 from ..core.settings import Settings
 
 # Sentences quote texts of others: control characters must not start a new line or control a terminal.
@@ -23,12 +23,17 @@ class _LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         action = getattr(record, "action", record.name.removeprefix("hiboss."))
-        sentence = record.getMessage()[:LONGEST_LINE].translate(_ESCAPES)
+        sentence = _line(record.getMessage())
         text = f"{clock.iso(clock.now())} {record.levelname.lower()} [{action}] {sentence}"
         if record.exc_info:
-            for line in self.formatException(record.exc_info).split("\n"):
-                text += f"\n  {line[:LONGEST_LINE].translate(_ESCAPES)}"
+            for line in redact(self.formatException(record.exc_info)).split("\n"):
+                text += f"\n  {_line(line)}"
         return redact(text)
+
+
+def _line(text: str) -> str:
+    # First without secrets, then cut: no beginning of one stays.
+    return redact(text[: LONGEST_LINE + LONGEST_SECRET])[:LONGEST_LINE].translate(_ESCAPES)
 
 
 class _PrivateFile(RotatingFileHandler):

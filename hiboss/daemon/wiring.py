@@ -6,7 +6,6 @@ The parts do not import each other; their callbacks are set here.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from ..agents.runner import Runner
 from ..channels.registry import Registry
@@ -15,15 +14,16 @@ from ..core import clock
 from ..core.contracts.failures import Failure
 from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
-from ..core.events import Bus, EnvelopesArrived
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..routing.delivery import Delivery
+from ..routing.facts import Facts
+from ..routing.intake import Intake
 from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
 from ..routing.waiters import Waiters
-from ..store import bindings
+from ..store import bindings, intake
 from ..store.overdue import Woken
 from ..store.store import Store
 
@@ -35,20 +35,33 @@ class Wiring:
 
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
         self._store = store
-        self.bus = Bus()
+        self.facts = Facts(store, settings)
+        store.tell_facts(self.facts.publish)
         self.waiters = Waiters()
         store.tell_arrivals(self._arrived)
         self.presence = Presence(store)
         registry = Registry(settings.adapter_modules)
+        self.intake = Intake(store, home, settings, router)
         self.supervisor = Supervisor(
-            registry, self.bus, router.receive, self._adapter_running, self._adapter_failing, home.path
+            registry,
+            self.facts.tell,
+            self.intake.take,
+            self._adapter_running,
+            self._adapter_failing,
+            lambda binding: store.read(lambda c: intake.position(c, binding)),
+            home,
         )
-        self.delivery = Delivery(store, home, settings, self.supervisor, self.bus)
-        self.runner = Runner(store, home, settings, self.bus)
+        self.intake.adapter = self.supervisor.adapter
+        self.delivery = Delivery(store, home, settings, self.supervisor)
+        self.runner = Runner(store, home, settings, self.facts.tell)
         self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)
+        self.intake.commands.execution = self.runner.begun
         self.delivery.nudge = self.scheduler.nudge
-        self.runner.on_activity = lambda agent: self.waiters.wake([-agent])
+        self.intake.renamed = self._chat_renamed
+        store.tell_posts(lambda lanes: self.delivery.wake(lanes, eager=True))
         self.runner.nudge = self.scheduler.nudge
+        self.runner.on_begun = self.delivery.live.follow
+        self.runner.on_ended = self.delivery.live.run_ended
         router.accepted = self.runner.accepted = self._accepted
 
     async def start(self) -> None:
@@ -56,17 +69,21 @@ class Wiring:
         await self.scheduler.look_at_clock()  # before anything is decided by the time
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
+        self.intake.start()
+        await self._store.write(lambda tx: bindings.note_threads(tx, self.supervisor.threads()))
         for row in self._store.read(bindings.list_all):
             self.supervisor.add(row)
         self.scheduler.start()
         self.runner.begin()
 
     async def close(self) -> None:
+        self.facts.close()
         await (
             self.runner.close()
         )  # first (if the doors have not done it): its answers must still be delivered
         await self.scheduler.close()
         await self.delivery.close()  # before the adapters: what is being delivered needs them
+        await self.intake.close()
         await self.supervisor.close()
         try:
             await self.presence.flush()
@@ -81,6 +98,11 @@ class Wiring:
         self.waiters.wake(recipients)
         self.runner.wake(recipients, eager=True)
 
+    def _chat_renamed(self, binding: int) -> None:
+        """A chat of a binding has another id: its lanes may have something new to do."""
+        self.runner.chat_renamed()
+        self.delivery.wake([Lane(0, binding)], eager=True)
+
     def _accepted(self, what: Accepted) -> None:
         """A message was accepted: deliver it now, or set the timer for it."""
         if what.deliver_at is not None:
@@ -88,22 +110,16 @@ class Wiring:
             return
         if what.lanes:
             self.delivery.wake([Lane(*lane) for lane in what.lanes], eager=True)
-        self._publish_arrivals(what.envelopes, what.recipients)
 
     def _wake(self, what: Woken) -> None:
         """The scheduler found something due."""
         self.delivery.wake([lane for lane in what.lanes if lane.binding is not None], eager=True)
         self.runner.wake([lane.address for lane in what.lanes if lane.binding is None])
-        self._publish_arrivals(what.envelopes, what.recipients)
-
-    def _publish_arrivals(self, envelopes: Sequence[int], recipients: Sequence[int]) -> None:
-        if envelopes and self.bus.watched:
-            event = EnvelopesArrived(at=clock.now(), envelopes=tuple(envelopes), recipients=tuple(recipients))
-            self.bus.publish(event)
 
     async def _adapter_running(self, slot: Slot) -> None:
         """Wake the lanes of an adapter."""
         await self.delivery.resume(slot.binding)
+        await self.intake.resume(slot.binding, slot.type)
 
     async def _adapter_failing(self, slot: Slot) -> None:
         """Let the lanes of an adapter that does not run wait, and tell the boss."""

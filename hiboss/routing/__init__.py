@@ -1,9 +1,12 @@
 """The way of an envelope through the daemon.
 
-- `router`: checks and accepts drafts of doors and messages of adapters
+- `router`: checks and accepts drafts of doors, and what comes in
+- `intake`: takes updates from adapters, and asks them what these mean
 - `attachments`: copies the files of a message into `media/`
 - `scheduler`: wakes what is due at a time
-- `delivery`: hands envelopes for channels to their adapters
+- `delivery`: hands envelopes for channels to their adapters; `letters`: the form in which these get them
+- `live_posts`: lets an answer grow in its channel; `live_endings`: makes it the answer, or removes it
+- `signs`: shows what passes, like typing
 - `waiters`: wakes the calls that wait for mail (envelope.wait, envelope.watch, follow)
 - `presence`: when each caller was last seen
 

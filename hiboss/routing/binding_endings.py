@@ -1,4 +1,4 @@
-"""The end of a binding: stop its adapter, and fail what still waits to be posted by it.
+"""The end of a binding: stop its adapter, delete its secrets, and fail what still waits to be posted by it.
 
 A binding that was removed in the store has its account paused there until this is done
 (hiboss/store/bindings.py). So nothing more is posted, and whoever finds it later can finish it.
@@ -12,14 +12,16 @@ from ..channels.supervisor import Supervisor
 from ..core import clock
 from ..store import bindings
 from ..store.store import Store
+from .live_endings import LiveEndings
 
 
 class BindingEndings:
     """Ends the bindings that were removed."""
 
-    def __init__(self, store: Store, supervisor: Supervisor) -> None:
+    def __init__(self, store: Store, supervisor: Supervisor, live: LiveEndings) -> None:
         self._store = store
         self._supervisor = supervisor
+        self._live = live
         self.tasks: set[asyncio.Task[int]] = set()
 
     async def finish(self) -> None:
@@ -49,11 +51,14 @@ class BindingEndings:
         await asyncio.gather(*[self.end(binding) for binding in ended])
 
     async def _end(self, binding: int) -> int:
+        await self._live.end_binding(binding)  # what has not become an answer is deleted while that can be
         await self._supervisor.remove(binding)
+        self._live.look(binding)
         return await self._fail_waiting(binding)
 
     async def _fail_waiting(self, binding: int) -> int:
         """Fail what waits for a removed binding, in slices: other writes go between them."""
+        self._store.home.forget_secrets(self._store.read(lambda c: bindings.secrets_of_ended(c, binding)))
         now, failed = clock.now(), 0
         while some := await self._store.write_until_done(lambda tx: bindings.fail_waiting(tx, binding, now)):
             failed += some

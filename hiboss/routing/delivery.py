@@ -9,32 +9,31 @@ binding wait); adapters never retry. Lanes of agents are served by hiboss/agents
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
-from ..core.contracts.adapter import File, Letter
+from ..core.contracts.adapter import Letter
 from ..core.contracts.failures import AccountError, EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
-from ..core.envelope import Kind, Lane
+from ..core.envelope import Lane
 from ..core.errors import HibossError
-from ..core.events import Bus, EnvelopeSettled, Event, LaneWaits
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, lane_failures, lanes, posts
+from ..store import bindings, lane_failures, lanes, live_posts, posts
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
-from ..store.lane_failures import Later, Scope
+from ..store.lane_failures import Scope
 from ..store.store import Store
+from . import letters
 from .binding_endings import BindingEndings
+from .live_endings import ChatWaits
+from .live_posts import LivePosts
 
 log = logging.getLogger(__name__)
-LONGEST_ID = 500  # characters of a platform's message id
 STOP_SECONDS = 5.0  # for deliveries that were cancelled
 LARGEST_PLAN = 10_000  # chunks: they are stored in one transaction, for which others wait
 BURST = 50  # envelopes of one lane before another lane gets its place
@@ -47,15 +46,17 @@ class Posted(NamedTuple):
     number: int  # of the chunk, from 0
     chunk: str
     platform_id: str
+    grew: int | None  # the run whose live post became this chunk
+    overtakes: bool  # there are live posts in its place, which are not the last post there any more
 
 
 class Settled(NamedTuple):
     """What was written after a hand-over, and what follows from it."""
 
-    event: Event | None = None
     wake_at: int | None = None
     opened: bool = False  # the account works again: all its lanes go on
     gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
+    goes_on: Lane | None = None  # the envelope is due again, there
 
 
 Settle = Callable[[Tx, int], Settled]  # writes about an envelope, now
@@ -64,18 +65,16 @@ Settle = Callable[[Tx, int], Settled]  # writes about an envelope, now
 class Delivery:
     """Serves the lanes of channels, at most `delivery.parallel_lanes` of one binding at once."""
 
-    def __init__(
-        self, store: Store, home: Home, settings: Settings, supervisor: Supervisor, bus: Bus
-    ) -> None:
+    def __init__(self, store: Store, home: Home, settings: Settings, supervisor: Supervisor) -> None:
         self._store = store
         self._home = home
         self._settings = settings
         self._supervisor = supervisor
-        self._bus = bus
         self._queue: WorkQueue[Lane] = WorkQueue(
             lambda: settings.parallel_lanes, self._serve, group=lambda lane: lane.binding
         )
-        self.endings = BindingEndings(store, supervisor)
+        self.live = LivePosts(store, settings, supervisor, lambda at: self.nudge(at))
+        self.endings = BindingEndings(store, supervisor, self.live.endings)
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
 
     async def start(self) -> None:
@@ -86,6 +85,7 @@ class Delivery:
             log.warning(
                 "%d envelopes were being delivered when the daemon ended; they are redelivered.", freed
             )
+        await self.live.endings.start()
         await self.endings.finish()
 
     async def resume(self, binding: int) -> None:
@@ -95,6 +95,7 @@ class Delivery:
         """
         await self._store.timed_write_until_done(lambda tx, now: lanes.reopen_binding(tx, binding, now))
         self.wake([Lane(0, binding)])
+        self.live.endings.look(binding)
 
     async def account_failed(self, binding: int, failure: Failure) -> None:
         """Let all lanes of a binding wait, because its adapter does not run; the boss is told once."""
@@ -112,9 +113,8 @@ class Delivery:
 
     async def close(self) -> None:
         """Let deliveries finish for a limited time. The others are redelivered after the next start."""
-        tasks = [*self._queue.close(), *self.endings.tasks]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
+        tasks = [*self._queue.close(), *self.endings.tasks, asyncio.create_task(self.live.close())]
+        await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         await bounded_calls.end(tasks, "A delivery", STOP_SECONDS)
         try:
             freed = await self._store.write(lanes.free_all)
@@ -192,12 +192,15 @@ class Delivery:
 
     async def _follow(self, lane: Lane, settled: Settled) -> None:
         """Do what follows from what was written."""
-        if settled.event is not None:
-            self._bus.publish(settled.event)
         if settled.wake_at is not None:
             self.nudge(settled.wake_at)
         if settled.opened:
             self.wake([lane.account])
+        if (
+            settled.goes_on is not None and settled.goes_on != lane
+        ):  # its chat became one with another meanwhile
+            self.wake([settled.goes_on])
+        self.live.endings.look(lane.binding)
         if settled.gives_up is not None:
             failing, failure = settled.gives_up
             while await self._store.timed_write_until_done(
@@ -210,7 +213,10 @@ class Delivery:
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
-            return await self._post(adapter, lane, self._letter(claimed), claimed)
+            letter = letters.of_envelope(claimed, self._store.epoch, self._home.media)
+            return await self._post(adapter, lane, letter, claimed)
+        except ChatWaits:  # for the live post that becomes this one: nothing of it was tried
+            return self._goes_on_later(lane, number)
         except EnvelopeError as error:
             return self._failed(lane, number, Failure.reported(error.kind, error.text))
         except LaneError as error:
@@ -244,15 +250,19 @@ class Delivery:
         for index, chunk in enumerate(chunks):
             if index in sent:
                 continue
-            platform_id = await bounded_calls.call(
+            live = None
+            if not index:
+                live = await self.live.endings.become(adapter, lane, claimed, letter, chunk)
+            platform_id = live or await bounded_calls.call(
                 adapter.post(letter, index, chunk),
                 f"A post of {letter.id} to {letter.place}",
                 self._settings.post_seconds,  # for each chunk: one that gets through is progress
             )
             crashpoint(POSTED)
-            # The chunk is posted: an odd id of an adapter must not make the recording fail.
-            id_ = str(platform_id).encode("utf-8", "replace").decode()[:LONGEST_ID]
-            posted.append(Posted(index, chunk, id_))
+            grew, overtakes = (
+                (None, self.live.endings.is_in(lane)) if live is None else (claimed["run"], False)
+            )
+            posted.append(Posted(index, chunk, letters.storable_id(platform_id), grew, overtakes))
             if index < len(chunks) - 1:  # the last one is recorded when the envelope is settled
                 may_go_on = await self._record(lane, number, posted.pop())
                 if not may_go_on or self._queue.closed:
@@ -266,49 +276,35 @@ class Delivery:
         """
 
         def write(tx: Tx, now: int) -> bool:
-            posts.note_post(tx, number, *chunk, now)
-            lanes.note_partly_posted(tx, lane, number)
-            return lanes.may_go_on(tx, lane, now)
+            _note(tx, lane, number, chunk, now)
+            present = lanes.present(tx, lane, number)
+            lanes.note_partly_posted(tx, present, number)
+            return lanes.may_go_on(tx, present, number, now)
 
         return await self._store.timed_write_until_done(write)
-
-    def _letter(self, claimed: EnvelopeRow) -> Letter:
-        """Return an envelope in the form an adapter gets it."""
-        files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
-        media = self._home.media
-        return Letter(
-            id=f"e{claimed['id']}",
-            key=f"{self._store.epoch}-e{claimed['id']}",
-            place=claimed["to_address"].split(":", 2)[2],
-            text=claimed["text"],
-            type=Kind(claimed["type"]).word,
-            subject=claimed["subject"],
-            sender=claimed["from_address"],
-            sender_name=claimed["from_name"],
-            files=tuple(File(one["name"], os.path.join(media, one["file"]), one["mime"]) for one in files),
-            reply_to=claimed["platform_reply_to"],
-        )
 
     # --- what is written afterwards --------------------------------------------------
 
     def _done(self, lane: Lane, number: int, posted: list[Posted]) -> Settle:
         def write(tx: Tx, now: int) -> Settled:
             for chunk in posted:
-                posts.note_post(tx, number, *chunk, now)
-            opened = lanes.done(tx, lane, number, now)
-            return Settled(EnvelopeSettled(at=now, envelope=number, status="done"), opened=opened)
+                _note(tx, lane, number, chunk, now)
+            return Settled(opened=lanes.done(tx, lane, number, now))
 
         return write
 
     def _goes_on_later(self, lane: Lane, number: int) -> Settle:
-        return lambda tx, now: Settled(opened=lane_failures.put_back(tx, lane, number, now))
+        def write(tx: Tx, now: int) -> Settled:
+            present = lanes.present(tx, lane, number)
+            return Settled(opened=lane_failures.put_back(tx, present, number, now), goes_on=present)
+
+        return write
 
     def _failed(self, lane: Lane, number: int, failure: Failure) -> Settle:
         log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
 
         def write(tx: Tx, now: int) -> Settled:
-            event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
-            return Settled(event, opened=lanes.refused(tx, lane, number, failure, now))
+            return Settled(opened=lanes.refused(tx, lane, number, failure, now))
 
         return write
 
@@ -324,19 +320,20 @@ class Delivery:
         log.warning("e%d to %s waits: %s", number, address, failure.text, extra={"action": "deliver"})
 
         def write(tx: Tx, now: int) -> Settled:
+            present = lanes.present(tx, lane, number)
             later = lane_failures.retry_later(
-                tx, lane, number, failure, now, scope=scope, retry_after=retry_after
+                tx, present, number, failure, now, scope=scope, retry_after=retry_after
             )
-            return _settled(later, number, address, failure, now)
+            gives_up = None if later.gives_up is None else (later.gives_up, failure)
+            return Settled(later.until, later.opened, gives_up)
 
         return write
 
 
-def _settled(later: Later, number: int, address: str, failure: Failure, now: int) -> Settled:
-    event: Event
-    if later.until is None:
-        event = EnvelopeSettled(at=now, envelope=number, status="failed", error=failure.text)
-    else:
-        event = LaneWaits(at=now, address=address, error=failure.text, until=later.until)
-    gives_up = None if later.gives_up is None else (later.gives_up, failure)
-    return Settled(event, later.until, later.opened, gives_up)
+def _note(tx: Tx, lane: Lane, number: int, chunk: Posted, now: int) -> None:
+    """Record a posted chunk, and what it means for the live posts in its place."""
+    posts.note_post(tx, number, chunk.number, chunk.chunk, chunk.platform_id, now)
+    if chunk.grew is not None:
+        live_posts.forget(tx, chunk.grew, lane)
+    if chunk.overtakes:
+        live_posts.overtake(tx, lane)

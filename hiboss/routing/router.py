@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core import clock
-from ..core.contracts.adapter import Inbound
 from ..core.contracts.failures import Refused
+from ..core.contracts.inbound import Inbound
 from ..core.envelope import Accepted, Attachment, Draft, measure
 from ..core.errors import (
     AttachmentForbidden,
@@ -27,16 +28,18 @@ from ..core.errors import (
 )
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..store import media_files, messages, platform_updates
+from ..store import media_files, messages
 from ..store.group_commit import Tx
+from ..store.intake import Meaning
 from ..store.store import Store
 from .attachments import Media
+from .inbound_text import OverLimit, tidy
 
 T = TypeVar("T")
 
 
 class Router:
-    """Accepts drafts of doors (`accept`, `prepare`) and messages of platforms (`receive`)."""
+    """Accepts drafts of doors (`accept`, `prepare`) and what intake makes of updates (`receive`)."""
 
     def __init__(self, store: Store, home: Home, settings: Settings) -> None:
         self._store = store
@@ -74,46 +77,41 @@ class Router:
         self.accepted(accepted)
         return accepted
 
-    async def receive(self, binding: int, adapter: str, inbound: Inbound) -> bool:
-        """Store a message of a platform; when this returns, the platform's offset may advance.
+    async def receive(
+        self, inbound: Inbound, write: Callable[[Tx, Inbound, tuple[Attachment, ...], int], Meaning]
+    ) -> Meaning:
+        """Check what came in from a platform, copy its files, and store it with `write`.
 
-        Return False if it was stored before. Raises Refused for what can never be accepted.
+        Raises Refused for what can never be accepted; OverLimit if that is because of our limits.
         """
-        self._check_inbound(inbound)
-        if inbound.files:  # a repeated update: its files may not exist any more
-            known: bool = await self._store.write(
-                lambda tx: platform_updates.known(tx, binding, inbound.update)
-            )
-            if known:
-                return False
+        checked = self.check_inbound(inbound)
         try:
             files = await self._media.keep(inbound.files, follow_links=False) if inbound.files else ()
-        except (TooLarge, BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
+        except TooLarge as error:
+            raise OverLimit(error.message) from error
+        except (BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
             raise Refused(error.message) from error
-        return await self._media.settle(files, self._store_inbound(binding, adapter, inbound, files), bool)
-
-    async def _store_inbound(
-        self, binding: int, adapter: str, inbound: Inbound, files: tuple[Attachment, ...]
-    ) -> bool:
         now = clock.now()
-        accepted = await self._store.write(
-            lambda tx: platform_updates.receive(tx, binding, adapter, inbound, files, now)
-        )
-        if accepted is not None:
-            self.accepted(accepted)
-        return accepted is not None
+        writing = self._store.write(lambda tx: write(tx, checked, files, now))
+        return await self._media.settle(files, writing, lambda meaning: meaning.stored_files)
 
-    def _check_inbound(self, inbound: Inbound) -> None:
-        limits = self._settings
-        if not inbound.files and (not inbound.text or inbound.text.isspace()):
+    def check_inbound(self, inbound: Inbound) -> Inbound:
+        """Return what came in with names that can be stored; raise Refused if it can never be accepted."""
+        if inbound.kind == "command" and inbound.command and not inbound.files and not inbound.text.strip():
+            inbound = replace(inbound, text=f"/{inbound.command} {inbound.arguments}".strip())
+        if inbound.kind in ("message", "command") and not inbound.files and not inbound.text.strip():
             raise Refused("it is empty")
+        most = self._settings.attachments
+        if len(inbound.files) > most:
+            raise OverLimit(f"it has {len(inbound.files)} files, and the limit is {most}")
+        checked = tidy(inbound, self._settings)
         try:
-            measure("text", inbound.text, limits.text_bytes)
-            measure("subject", inbound.subject or "", limits.subject_bytes)
-            for value in (*inbound.author.values(), inbound.group or "", inbound.reply_to or ""):
-                measure("author, group or reply_to", value, limits.word_bytes)
+            measure("text", checked.text, self._settings.text_bytes)
+            measure("button", checked.button or "", self._settings.text_bytes)
+            measure("arguments", checked.arguments, self._settings.text_bytes)
         except HibossError as error:
-            raise Refused(error.message) from error
+            raise OverLimit(error.message) from error
+        return checked
 
     async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
         """Check a draft as if it were sent now and copy its files; return it, to be sent later.
@@ -168,7 +166,7 @@ def _check_before_copying(tx: Tx, draft: Draft, check: Callable[[Tx], None] | No
     """Return the first answer to a repeated send; raise the error that would refuse this one."""
     if check is not None:
         check(tx)
-    if draft.key is not None and (first := messages.repeated(tx, draft.caller, draft.key, draft.digest)):
+    if draft.key is not None and (first := messages.repeated(tx, draft)):
         return first
     messages.check(tx, draft)
     return None

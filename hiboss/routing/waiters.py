@@ -18,7 +18,7 @@ class Waiters:
         self._closed = False
 
     def wake(self, recipients: Iterable[int]) -> None:
-        """Wake the calls that wait for one of these numbers (see `waiting`)."""
+        """Wake the calls that wait for one of these address ids."""
         if not self._waiting:
             return
         for recipient in recipients:
@@ -26,23 +26,20 @@ class Waiters:
                 event.set()
 
     @contextmanager
-    def waiting(self, *recipients: int) -> Iterator[asyncio.Event]:
-        """Give an event that is set when something comes for these address ids.
+    def waiting(self, recipient: int) -> Iterator[asyncio.Event]:
+        """Give an event that is set when something comes for this address id.
 
         ORDER: enter this block first, then look into the store, then wait; else a wake can be missed.
-        The negative number of an agent's address stands for the activity of its runs.
         """
         event = asyncio.Event()
-        for recipient in recipients:
-            self._waiting.setdefault(recipient, set()).add(event)
+        others = self._waiting.setdefault(recipient, set())
+        others.add(event)
         try:
             yield event
         finally:
-            for recipient in set(recipients):
-                others = self._waiting[recipient]
-                others.discard(event)
-                if not others:
-                    del self._waiting[recipient]
+            others.discard(event)
+            if not others:
+                del self._waiting[recipient]
 
     async def wait(self, event: asyncio.Event, seconds: float) -> bool:
         """Return whether the event was set in time. Raises Stopping when the daemon stops meanwhile."""
@@ -78,4 +75,4 @@ class Waiters:
     @property
     def number(self) -> int:
         """How many calls wait."""
-        return len({id(event) for events in self._waiting.values() for event in events})
+        return sum(map(len, self._waiting.values()))

@@ -35,7 +35,9 @@ PEER_CHECK_SECONDS = 1.0  # how often to check whether a peer that sends no more
 class Dispatcher(Protocol):
     """The part of the api's dispatcher that this door uses."""
 
-    def call(self, method: str, params: Any, token: str | None = None) -> Awaitable[Any]: ...
+    def call(
+        self, method: str, params: Any, token: str | None = None, *, reader: Connection | None = None
+    ) -> Awaitable[Any]: ...
 
     def check_token(self, token: Any) -> None: ...
 
@@ -65,9 +67,11 @@ class Connection(asyncio.Protocol):
         self._token: str | None = None
         self._running = 0
         self._running_bytes = 0  # of their lines: a request with a large text is in memory until it is done
+        self.subscriptions: list[Any] = []  # what the client follows (routing/subscriptions.py)
         self._writing_resumed = asyncio.Event()
         self._writing_resumed.set()
         self._writable = True  # false: the peer does not read, and the transport's buffer is full
+        self._stopping = False  # the daemon stops
         self._ending = False  # read no more, and close when everything is answered
         self._peer_check_planned = False
         self._transport: asyncio.Transport
@@ -81,7 +85,8 @@ class Connection(asyncio.Protocol):
         if uid is not None and uid != os.geteuid():
             self._refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
         elif len(self._connections) >= self._settings.connections:
-            self._refuse(Busy(what=f"{self._settings.connections} connections are open"))
+            most = self._settings.connections
+            self._refuse(Busy(what=f"{most} connections are open, try again in a moment"))
         else:
             self._connections.add(self)
 
@@ -96,14 +101,14 @@ class Connection(asyncio.Protocol):
             self._lines.extend(self._framer.end())
             self._ending = True
             self._proceed()
-            if self._waiting and has_gone(self._transport.get_extra_info("socket")):
+            if self._waits and has_gone(self._transport.get_extra_info("socket")):
                 self.hang_up()
         return True
 
     def _check_peer(self) -> None:
         """Disconnect a peer that is gone. One that only stopped sending still gets its answers."""
         self._peer_check_planned = False
-        if not self._waiting or self._transport.is_closing():
+        if not self._waits or self._transport.is_closing():
             return
         if has_gone(self._transport.get_extra_info("socket")):
             self.hang_up()
@@ -112,9 +117,14 @@ class Connection(asyncio.Protocol):
 
     def _plan_peer_check(self) -> None:
         """Check the peer later: while nothing is read, asyncio does not notice that it is gone."""
-        if self._waiting and not self._peer_check_planned:
+        if self._waits and not self._peer_check_planned:
             self._peer_check_planned = True
             asyncio.get_running_loop().call_later(PEER_CHECK_SECONDS, self._check_peer)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the client waits for something that may come much later."""
+        return bool(self._waiting or self.subscriptions)
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -135,6 +145,8 @@ class Connection(asyncio.Protocol):
         self._writing_resumed.set()
         for task in list(self._waiting):
             task.cancel()  # nobody is left to answer
+        for one in list(self.subscriptions):
+            one.end()
         if not self.finished.done():
             self.finished.set_result(None)
 
@@ -273,7 +285,7 @@ class Connection(asyncio.Protocol):
                 return b""
             await self._writing_resumed.wait()
         try:
-            value = await self._dispatcher.call(call.method, call.params, token)
+            value = await self._dispatcher.call(call.method, call.params, token, reader=self)
             answer = codec.result(call.id, value)
             if len(answer) > self._settings.answer_bytes:
                 raise AnswerTooLarge(size=len(answer), limit=self._settings.answer_bytes)
@@ -306,7 +318,27 @@ class Connection(asyncio.Protocol):
             self._transport.write(piece)
         self._waiting_bytes.note(self, self.measure())
         if self._ending and not self._answers and not self._lines and not self._running:
-            self._transport.close()  # it still sends what was written
+            if not self.subscriptions or self._stopping:
+                self._transport.close()  # it still sends what was written
+        elif self.subscriptions and self.ready:
+            for one in self.subscriptions:
+                one.resume()
+
+    # --- what a client follows -----------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client has taken the notifications that were written before."""
+        return self._writable and not self._answers.size and not self._transport.is_closing()
+
+    def notify(self, lines: bytes) -> None:
+        """Write notifications, after the answers to the requests before them."""
+        if self._answers:
+            self._answers.settle(self._answers.reserve(), lines)
+            self._flush()
+        else:  # the usual case
+            self._transport.write(lines + b"\n")
+            self._waiting_bytes.note(self, self.measure())
 
     def measure(self) -> int:
         """Return how many bytes wait here: answers that the peer has not read, and an incomplete request."""
@@ -321,7 +353,7 @@ class Connection(asyncio.Protocol):
 
     def stop_reading(self) -> None:
         """Take no new requests, and close when the running ones are answered."""
-        self._ending = True
+        self._ending = self._stopping = True
         self._lines.clear()
         self._transport.pause_reading()
         self._flush()

@@ -8,7 +8,8 @@
 - `lanes`, `posts`, `leases`: delivery to channels, and claims of pull agents
 - `turn_selection`, `run_start`, `run_settlement`, `run_history`, `run_limits`: turns and runs of agents
 - `agents`, `agent_pauses`, `users`, `boss`, `tokens`, `policy`, `addresses`: who exists and who may do what
-- `bindings`, `platform_updates`: platform accounts, and what came in from them
+- `bindings`, `places`, `topics`: platform accounts, their chats and the topics of these
+- `intake`, `platform_updates`, `message_edits`: what came in from platforms, and the messages it became
 - `conversations`, `paging`, `poll_positions`: reading conversations and lists
 - `schedules`, `notices`, `counters`: schedules, messages of the system, numbers of the store
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.address import BOSS
+from ..core.events import AgentChanged
 from . import notices, run_limits
 from .connection import Row
 from .group_commit import Tx
@@ -27,18 +28,19 @@ def pause(
     """
     tx.arrived_for.append(agent)  # wakes those who wait for news of this agent
     trace, hops = reached or (None, None)
-    return bool(
-        tx.execute(
-            """
-            UPDATE agent SET paused_at = ?1, paused_kind = ?2, paused_why = ?3, paused_until = ?4,
-                   paused_trace = ifnull(?5, paused_trace), paused_hops = ifnull(?6, paused_hops)
-            WHERE address = ?7 AND (paused_at IS NULL
-                OR (?2 = 'boss' AND paused_kind IN ('budget', 'guard'))
-                OR (?2 = 'tokens' AND paused_kind <> 'tokens'))
-            """,
-            (now, kind, why, until, trace, hops, agent),
-        ).rowcount
-    )
+    changed = tx.execute(
+        """
+        UPDATE agent SET paused_at = ?1, paused_kind = ?2, paused_why = ?3, paused_until = ?4,
+               paused_trace = ifnull(?5, paused_trace), paused_hops = ifnull(?6, paused_hops)
+        WHERE address = ?7 AND (paused_at IS NULL
+            OR (?2 = 'boss' AND paused_kind IN ('budget', 'guard'))
+            OR (?2 = 'tokens' AND paused_kind <> 'tokens'))
+        """,
+        (now, kind, why, until, trace, hops, agent),
+    ).rowcount
+    if changed:
+        tx.facts.append(AgentChanged(now, agent))
+    return bool(changed)
 
 
 def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
@@ -49,15 +51,15 @@ def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
         tx.execute("UPDATE agent SET budget_from = ? WHERE address = ?", (now, agent["id"]))
     if agent["paused_trace"] is not None:
         run_limits.extend(tx, agent["paused_trace"], agent["paused_hops"], bounds)
-    _clear(tx, agent["id"])
+    _clear(tx, agent["id"], now)
     tx.arrived_for.append(agent["id"])  # wakes the runner
     return True
 
 
-def resume_within_budget(tx: Tx, agent: Row, bounds: Bounds) -> None:
+def resume_within_budget(tx: Tx, agent: Row, bounds: Bounds, now: int) -> None:
     """Resume an agent that was paused by its budget, if its changed limits allow it now."""
     if agent["paused_kind"] == "budget" and run_limits.over_budget(tx, agent, bounds) is None:
-        _clear(tx, agent["id"])
+        _clear(tx, agent["id"], now)
         tx.arrived_for.append(agent["id"])
 
 
@@ -71,12 +73,13 @@ def resume_due(tx: Tx, now: int) -> list[int]:
         (now,),
     ).fetchall()
     for row in rows:
-        _clear(tx, row["address"])
+        _clear(tx, row["address"], now)
         tx.arrived_for.append(row["address"])
     return [row["address"] for row in rows]
 
 
-def _clear(tx: Tx, agent: int) -> None:
+def _clear(tx: Tx, agent: int, now: int) -> None:
+    tx.facts.append(AgentChanged(now, agent))
     tx.execute(
         """
         UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_why = NULL, paused_until = NULL,

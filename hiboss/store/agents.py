@@ -7,21 +7,22 @@ from typing import Any
 from ..core.address import BACKGROUND, Address
 from ..core.contracts.failures import Failure
 from ..core.errors import NameTaken, UnknownAgent
+from ..core.events import AgentChanged
 from ..core.quoting import nearest
-from . import bindings, envelopes, schedules, tokens
+from . import bindings, envelopes, provider_sessions, schedules, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 
 # What a caller may set; each is a column of the same name.
 FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace", "reply", "busy")
 LIMITS = ("daily_tokens", "daily_cost")
-PROVIDER_FIELDS = ("provider", "provider_config")
+PROVIDER_FIELDS = ("provider", "provider_config", "provider_secrets")
 
 _SELECT = """
-SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.reply, g.busy, g.description,
-       g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost, g.budget_from, g.paused_at,
-       g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.paused_hops, g.created_at,
-       g.last_seen_at
+SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.provider_secrets, g.reply,
+       g.busy, g.description, g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost,
+       g.budget_from, g.paused_at, g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.paused_hops,
+       g.created_at, g.last_seen_at
 FROM agent g JOIN address a ON a.id = g.address
 WHERE g.deleted_at IS NULL
 """
@@ -39,6 +40,7 @@ def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
         f"INSERT INTO agent ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
         tuple(columns.values()),
     )
+    tx.facts.append(AgentChanged(now, entry.id))
     return entry.id
 
 
@@ -65,6 +67,8 @@ def delete(tx: Tx, name: str, now: int) -> int:
     row = get(tx, name)
     tx.execute("UPDATE agent SET deleted_at = ? WHERE address = ?", (now, row["id"]))
     tokens.revoke(tx, row["id"], now)
+    tx.facts.append(AgentChanged(now, row["id"]))
+    provider_sessions.forget(tx, row["id"])
     waiting = envelopes.fail_for_deleted(
         tx, row["id"], Failure("recipient_deleted", "the agent was deleted"), now
     )
@@ -96,6 +100,12 @@ def get(connection: Connection | Tx, name: str) -> Row:
     if row is None:
         names = [r["name"] for r in list_all(connection)]
         raise UnknownAgent(name=name[:80], hint=nearest(name.removeprefix("agent:"), names))
+    return row
+
+
+def by_id(connection: Connection | Tx, address: int) -> Row | None:
+    """Return an agent by its address id; None if there is none, or it was deleted."""
+    row: Row | None = connection.execute(f"{_SELECT} AND g.address = ?", (address,)).fetchone()
     return row
 
 

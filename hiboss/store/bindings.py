@@ -3,61 +3,110 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.address import Address
+from ..core.contracts.adapter import Chat
 from ..core.errors import BindingTaken, UnknownBinding
+from ..core.events import BindingRemoved
+from . import notices
 from .connection import Connection, Row
 from .group_commit import Tx
 from .lane_failures import SLICE, unbound
 from .lanes import fail
 
+CHATS_SHOWN = 20  # of one binding; `lane list` has all that were used
+
 
 class Bound(NamedTuple):
     binding: int
     created: bool
+    unused: str | None = None  # the name of a file with secrets that nobody needs any more
+    changed: bool = False  # its secrets are others now
 
 
-def add(
-    tx: Tx, adapter: str, account: str, settings: dict[str, Any], agent: int, places: list[str], now: int
-) -> Bound:
-    """Bind an account to an agent; if the account is bound already, add the agent to it."""
+class Removed(NamedTuple):
+    binding: int
+    ended: bool  # this was its last agent
+    dropped: int  # how many updates had come in and were not digested
+
+
+class NewBinding(NamedTuple):
+    """A binding as an adapter checked it."""
+
+    adapter: str
+    account: str
+    settings: dict[str, Any]  # without secrets
+    secrets: str | None = None  # the name of the file that has them
+    threads: bool = False  # its chats can have topics
+    chats: Sequence[Chat] = ()  # those it may post to from the start
+
+
+def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
+    """Bind an account to an agent; if the account is bound already, add the agent to it.
+
+    New secrets replace the old ones; other settings are refused.
+    """
+    adapter, account, settings = new.adapter, new.account, new.settings
     row = find(tx, adapter, account)
     if row is not None and json.loads(row["settings"]) != settings:
         raise BindingTaken(account=f"{adapter}:{account}", binding=f"b{row['id']}")
-    if row is not None:
-        number, created = int(row["id"]), False
-    else:
+    if row is None:
         cursor = tx.execute(
-            "INSERT INTO binding (adapter, account, settings, created_at) VALUES (?, ?, ?, ?)",
-            (adapter, account, json.dumps(settings, sort_keys=True), now),
+            # An account that was bound before, with these settings, goes on behind the updates stored then.
+            """
+            INSERT INTO binding (adapter, account, settings, threads, created_at, position)
+            SELECT ?1, ?2, ?3, ?4, ?5, (
+                SELECT position FROM binding WHERE adapter = ?1 AND account = ?2 AND settings = ?3
+                ORDER BY id DESC LIMIT 1)
+            """,
+            (adapter, account, json.dumps(settings, sort_keys=True), new.threads, now),
         )
-        number, created = int(cursor.lastrowid or 0), True
+        number, created, old = int(cursor.lastrowid or 0), True, None
+    else:
+        number, created, old = int(row["id"]), False, row["secrets"]
+    if new.secrets is not None:
+        tx.execute("UPDATE binding SET secrets = ? WHERE id = ?", (new.secrets, number))
     tx.execute("INSERT OR IGNORE INTO binding_agent (binding, agent) VALUES (?, ?)", (number, agent))
-    for place in places:
-        allow(tx, number, adapter, place, now)
-    return Bound(number, created)
+    for chat in new.chats:
+        allow(tx, number, adapter, chat, now)
+    changed = not created and new.secrets is not None
+    return Bound(number, created, old if changed else None, changed)
 
 
-def allow(tx: Tx, binding: int, adapter: str, place: str, now: int) -> int:
-    """Allow a binding to post to a place; return the address id of the place."""
-    address = Address("channel", f"{adapter}:{place}")
+def note_threads(tx: Tx, threads: Mapping[str, bool]) -> None:
+    """Store which adapters have topics in their chats: a new version of one may."""
+    for adapter, has in threads.items():
+        tx.execute("UPDATE binding SET threads = ?1 WHERE adapter = ?2 AND threads <> ?1", (has, adapter))
+
+
+def allow(tx: Tx, binding: int, adapter: str, chat: Chat, now: int) -> int:
+    """Allow a binding to post to a chat; return the address id of the chat."""
+    address = Address("channel", f"{adapter}:{chat.id}")
     entry = tx.cache.live_address(address) or tx.cache.add_address(address)
-    tx.execute(
+    row = tx.execute(
         """
-        INSERT INTO contact (binding, platform_id, address, state, created_at, decided_at)
-        VALUES (?1, ?2, ?3, 'allowed', ?4, ?4)
-        ON CONFLICT (binding, platform_id) DO UPDATE SET state = 'allowed', address = ?3, decided_at = ?4
+        INSERT INTO contact (binding, platform_id, address, kind, name, state, created_at, decided_at)
+        VALUES (?1, ?2, ?3, ?5, ?6, 'allowed', ?4, ?4)
+        ON CONFLICT (binding, platform_id) DO UPDATE SET
+            state = iif(state = 'boss', 'boss', 'allowed'), address = ?3, decided_at = ?4
+        RETURNING id
         """,
-        (binding, place, entry.id, now),
+        (binding, chat.id, entry.id, now, chat.kind, chat.name),
+    ).fetchone()
+    tx.execute(
+        "INSERT OR IGNORE INTO place (address, binding, contact) VALUES (?, ?, ?)",
+        (entry.id, binding, row["id"]),
     )
     return entry.id
 
 
-def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[int, bool]:
-    """Remove an agent from a binding. Return the binding, and whether it ends: this was its last agent.
+def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
+    """Remove an agent from a binding. It ends with its last agent.
 
-    What waits for a binding that ends is failed by `fail_waiting`.
+    What waits for a binding that ends is failed by `fail_waiting`. The boss is told of what came in and
+    was not digested: the platform does not deliver it again.
     """
     row = find(tx, adapter, account)
     gone = (
@@ -68,13 +117,25 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> tuple[in
     )
     if row is None or not gone:
         raise UnknownBinding(account=f"{adapter}:{account[:60]}")
-    if tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone():
-        return int(row["id"]), False
+    others = tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone()
+    tx.facts.append(BindingRemoved(now, row["id"], f"{adapter}:{account}", agent, ended=others is None))
+    if others is not None:
+        return Removed(row["id"], False, 0)
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
+    chats = tx.execute(
+        """
+        UPDATE platform_update SET outcome = 'unbound', raw = NULL
+        WHERE binding = ? AND outcome IS NULL RETURNING chat
+        """,
+        (row["id"],),
+    ).fetchall()
     # Its account is paused until nothing waits for it: nothing more is claimed, and a restart goes on.
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))
-    return int(row["id"]), True
+    notices.end_reach(tx, row["id"], now)
+    if chats:
+        notices.tell_boss_of_dropped(tx, f"{adapter}:{account}", [one["chat"] for one in chats], now)
+    return Removed(row["id"], True, len(chats))
 
 
 def fail_waiting(tx: Tx, binding: int, now: int) -> int:
@@ -106,9 +167,9 @@ def forget_if_empty(tx: Tx, binding: int) -> None:
 
 
 _WAITING = """
-    SELECT e.id FROM contact c CROSS JOIN envelope e INDEXED BY envelope_box
-        ON e.recipient = c.address AND e.box = 0 AND e.status = 0
-    WHERE c.binding = ?1 AND e.binding = ?1
+    SELECT e.id FROM place p CROSS JOIN envelope e INDEXED BY envelope_box
+        ON e.recipient = p.address AND e.box = 0 AND e.status = 0
+    WHERE p.binding = ?1 AND e.binding = ?1
 """
 
 
@@ -133,7 +194,15 @@ def end_of_agent(tx: Tx, agent: int, now: int) -> list[int]:
         (agent,),
     ).fetchall()
     ended = [remove(tx, row["adapter"], row["account"], agent, now) for row in rows]
-    return [number for number, is_over in ended if is_over]
+    return [one.binding for one in ended if one.ended]
+
+
+def secrets_of_ended(connection: Connection, binding: int) -> str | None:
+    """Return the name of the file with the secrets of a removed binding."""
+    row = connection.execute(
+        "SELECT secrets FROM binding WHERE id = ? AND removed_at IS NOT NULL", (binding,)
+    ).fetchone()
+    return None if row is None else row["secrets"]
 
 
 def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
@@ -145,17 +214,24 @@ def find(connection: Connection | Tx, adapter: str, account: str) -> Row | None:
 
 
 def list_all(connection: Connection | Tx) -> list[Row]:
-    """Return all active bindings, with the agents they serve, and the failure of an account that waits."""
+    """Return all active bindings, with their agents and chats, and the failure of an account that waits."""
     return connection.execute(
         """
-        SELECT b.id, b.adapter, b.account, b.settings, b.created_at,
+        SELECT b.id, b.adapter, b.account, b.settings, b.secrets, b.created_at,
                (SELECT group_concat(a.name, ',') FROM binding_agent ba JOIN address a ON a.id = ba.agent
                 WHERE ba.binding = b.id) AS agents,
+               (SELECT json_group_array(json_object(
+                    'address', c.address, 'kind', c.kind, 'name', c.name)) FROM (
+                        SELECT a.kind || ':' || a.name AS address, c.kind, c.name
+                        FROM contact c JOIN address a ON a.id = c.address
+                        WHERE c.binding = b.id AND c.state IN ('allowed', 'boss')
+                        ORDER BY c.id LIMIT ?1) AS c) AS chats,
                l.wake_at, l.first_failed_at, l.error_text
         FROM binding b
         LEFT JOIN lane l ON ifnull(l.address, 0) = 0 AND ifnull(l.binding, 0) = b.id AND l.failures > 0
         WHERE b.removed_at IS NULL ORDER BY b.id
-        """
+        """,
+        (CHATS_SHOWN,),
     ).fetchall()
 
 

@@ -1,4 +1,4 @@
-"""The boss's row: name and time zone."""
+"""The boss's row: name and time zone. Where the boss is reached: see forwarding.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from .group_commit import Tx
 
 
 def find_boss(connection: Connection | Tx) -> Row | None:
-    """Return the boss's address id, name and time zone; None before setup."""
+    """Return the boss's address id, name, time zone, and where he is reached; None before setup."""
     row: Row | None = connection.execute(
-        "SELECT u.address, u.name, u.timezone FROM user u WHERE u.boss = 1"
+        """
+        SELECT u.address, u.name, u.timezone, a.kind || ':' || a.name AS reach, u.reach_by, u.forward
+        FROM user u LEFT JOIN address a ON a.id = u.reach WHERE u.boss = 1
+        """
     ).fetchone()
     return row
 

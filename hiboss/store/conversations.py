@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from .connection import Connection, Row
 
 
+def key(parties: Iterable[int]) -> str:
+    """Return the key of the conversation between exactly these addresses, whoever of them writes."""
+    ids = sorted(set(parties))
+    return ",".join(map(str, ids if len(ids) > 1 else ids * 2))  # twice: who writes to nobody else
+
+
 def between(connection: Connection, parties: Iterable[int]) -> Row | None:
     """Return the conversation between exactly these addresses; None if there is none."""
-    ids = sorted(set(parties))
-    key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
     row: Row | None = connection.execute(
-        "SELECT id, first_seq, last_seq FROM conversation WHERE key = ?", (key,)
+        "SELECT id, first_seq, last_seq FROM conversation WHERE key = ?", (key(parties),)
     ).fetchone()
     return row
 

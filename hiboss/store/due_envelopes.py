@@ -96,7 +96,7 @@ def oldest(connection: Connection) -> int | None:
                       AND e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL
                     ORDER BY e.arrived LIMIT 1))
         FROM (SELECT id, NULL AS binding FROM address WHERE kind <> 'channel' AND retired_at IS NULL
-              UNION ALL SELECT address, binding FROM contact WHERE address IS NOT NULL) a
+              UNION ALL SELECT address, binding FROM place) a
         CROSS JOIN (SELECT 0 AS priority UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
                     UNION ALL SELECT 4) p
         """

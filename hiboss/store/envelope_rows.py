@@ -12,11 +12,13 @@ from .group_commit import Tx
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
        e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at,
+       e.done_at, e.forwards, e.addressed,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops, m.metadata,
-       m.created_at, m.arrived_at,
-       s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
+       m.created_at, m.edited_at, m.arrived_at,
+       s.kind || ':' || s.name AS sender_address, r.kind || ':' || r.name AS to_address,
+       CASE WHEN m.place IS NULL THEN s.kind || ':' || s.name
+            ELSE (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = m.place) END AS from_address,
        coalesce(m.from_name, u.name, g.display) AS from_name,
        CASE c.kind WHEN 'group' THEN c.name END AS group_name
 FROM envelope e
@@ -53,7 +55,20 @@ def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Env
 
 def _sees(row: EnvelopeRow, viewer: int) -> bool:
     received = row["recipient"] == viewer and row["arrived"] is not None
-    return received or row["sender"] == viewer
+    return received or _sent(row, viewer)
+
+
+def sent(connection: Connection | Tx, number: int, sender: int | None) -> EnvelopeRow:
+    """Return an envelope that the sender sent (None: anybody); else raise NotFound."""
+    row = visible(connection, number, None)
+    if sender is not None and not _sent(row, sender):
+        raise NotFound(what="envelope", value=f"e{number}")
+    return row
+
+
+def _sent(row: EnvelopeRow, viewer: int) -> bool:
+    """Tell whether somebody sent this. Where the boss has it forwarded to is not for its sender to know."""
+    return bool(row["sender"] == viewer and (row["forwards"] is None or row["addressed"]))
 
 
 def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
@@ -74,11 +89,11 @@ def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int
 
 
 def recipients(connection: Connection, message: int) -> list[str]:
-    """Return the addresses of all recipients of a message."""
+    """Return the addresses of all recipients of a message, without the chats to which it was forwarded."""
     rows = connection.execute(
         """
         SELECT a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
-        WHERE e.message = ? ORDER BY e.id
+        WHERE e.message = ? AND e.forwards IS NULL ORDER BY e.id
         """,
         (message,),
     )

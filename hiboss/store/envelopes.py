@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core import events
 from ..core.contracts.failures import Failure
 from ..core.envelope import Box, Lane, Priority, Status, Waits
 from ..core.errors import NotFound, TooLate
 from .connection import Row
-from .envelope_rows import EnvelopeRow, visible
+from .envelope_rows import EnvelopeRow, sent
 from .group_commit import Tx
+from .stray_forwards import STRAYS
 from .writer_cache import LiveAddress
 
 NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them
@@ -25,8 +27,9 @@ CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it i
 
 _IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
-INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at,
+                      forwards, addressed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -41,8 +44,15 @@ def insert(
     priority: Priority,
     deliver_at: int | None,
     now: int,
+    *,
+    forwards: int | None = None,
+    addressed: bool = False,
 ) -> int:
-    """Insert the envelope of a message for one recipient; without a delivery time it has arrived."""
+    """Insert the envelope of a message for one recipient; without a delivery time it has arrived.
+
+    `forwards`: the envelope in the boss's box that this one posts to a chat of his. `addressed`: its
+    sender named that chat.
+    """
     deferred = deliver_at is not None
     done = not deferred and _done_on_arrival(recipient.address.kind)
     cursor = tx.execute(
@@ -57,7 +67,25 @@ def insert(
             int(Waits.DEFERRED) if deferred else None,
             deliver_at,
             now if done else None,
+            forwards,
+            addressed,
         ),
+    )
+    number = int(cursor.lastrowid or 0)
+    if forwards is not None and not deferred:
+        tx.facts.append(events.EnvelopeForwarded(now, number, forwards, tx.cache.last_arrived))
+    return number
+
+
+def insert_failed(tx: Tx, message: int, recipient: int, now: int) -> int:
+    """Insert the envelope of a message for a recipient who was deleted: it has failed."""
+    cursor = tx.execute(
+        """
+        INSERT INTO envelope (message, recipient, status, arrived, done_at, error_kind, error_text, error_at,
+                              first_failed_at)
+        VALUES (?1, ?2, 2, ?3, ?4, 'recipient_deleted', 'the recipient was deleted', ?4, ?4)
+        """,
+        (message, recipient, tx.cache.next_arrived(), now),
     )
     return int(cursor.lastrowid or 0)
 
@@ -96,9 +124,8 @@ def hold(tx: Tx, number: int, boot: int) -> None:
 
 def free(tx: Tx, number: int) -> None:
     """Make a held envelope due again."""
-    tx.execute(
-        "UPDATE envelope SET held_by = NULL, crashes = 0 WHERE id = ? AND held_by IS NOT NULL", (number,)
-    )
+    freed = "UPDATE envelope SET held_by = NULL, crashes = 0 WHERE id = ? AND held_by IS NOT NULL"
+    tx.execute(freed, (number,))
 
 
 def free_all(tx: Tx) -> int:
@@ -131,14 +158,9 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
 
 def held(tx: Tx, lane: Lane) -> list[int]:
     """Return the envelopes of a lane that this daemon holds."""
-    rows = tx.execute(
-        f"""
-        SELECT id FROM envelope INDEXED BY envelope_wake
-        WHERE wake_at = {NEXT_START} AND recipient = ? AND binding IS ?
-        """,
-        (lane.address, lane.binding),
-    ).fetchall()
-    return [row["id"] for row in rows]
+    held = f"SELECT id FROM envelope INDEXED BY envelope_wake WHERE {_IS_HELD}"
+    rows = tx.execute(f"{held} AND recipient = ? AND binding IS ?", (lane.address, lane.binding))
+    return [row["id"] for row in rows.fetchall()]
 
 
 def lease(tx: Tx, number: int, claim: int, until: int) -> None:
@@ -182,8 +204,8 @@ def move_waits(tx: Tx, step: int, now: int) -> None:
 
 
 def done(tx: Tx, number: int, now: int, *, read: bool = False) -> None:
-    """Settle a held envelope as done; `read`: its recipient has seen it."""
-    tx.execute(
+    """Settle a pending envelope as done; `read`: its recipient has seen it."""
+    changed = tx.execute(
         """
         UPDATE envelope SET status = 1, done_at = ?1, held_by = NULL,
                read_at = CASE WHEN ?3 THEN ifnull(read_at, ?1) ELSE read_at END
@@ -191,21 +213,26 @@ def done(tx: Tx, number: int, now: int, *, read: bool = False) -> None:
         """,
         (now, number, read),
     )
+    if changed.rowcount:
+        if read:
+            tx.facts.append(events.EnvelopeRead(now, number))
+        tx.facts.append(events.EnvelopeSettled(now, number, "done"))
 
 
 def failed_once(tx: Tx, number: int, failure: Failure, now: int, *, retry_at: int | None = None) -> bool:
     """Free a held envelope after a failure: due again, or at `retry_at`. False if it was not held."""
-    return bool(
-        tx.execute(
-            """
-            UPDATE envelope SET held_by = NULL, crashes = 0, attempts = attempts + 1,
-                   waits = ?1, wait_until = ?2, error_kind = ?3, error_text = ?4, error_at = ?5,
-                   first_failed_at = ifnull(first_failed_at, ?5)
-            WHERE id = ?6 AND status = 0 AND held_by IS NOT NULL
-            """,
-            (None if retry_at is None else int(Waits.RETRY), retry_at, *failure, now, number),
-        ).rowcount
-    )
+    changed = tx.execute(
+        """
+        UPDATE envelope SET held_by = NULL, crashes = 0, attempts = attempts + 1,
+               waits = ?1, wait_until = ?2, error_kind = ?3, error_text = ?4, error_at = ?5,
+               first_failed_at = ifnull(first_failed_at, ?5)
+        WHERE id = ?6 AND status = 0 AND held_by IS NOT NULL
+        """,
+        (None if retry_at is None else int(Waits.RETRY), retry_at, *failure, now, number),
+    ).rowcount
+    if changed:
+        tx.facts.append(events.EnvelopeWaits(now, number, retry_at))
+    return bool(changed)
 
 
 def retry_at(tx: Tx, number: int, until: int) -> None:
@@ -217,17 +244,18 @@ def retry_at(tx: Tx, number: int, until: int) -> None:
 
 def fail(tx: Tx, number: int, failure: Failure, now: int, *, tried: bool = False) -> bool:
     """Give up a pending envelope; it stays stored. False if it was settled. `tried`: count an attempt."""
-    return bool(
-        tx.execute(
-            """
-            UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL,
-                   claim = NULL, attempts = attempts + ?5, error_kind = ?2, error_text = ?3,
-                   error_at = ?1, first_failed_at = ifnull(first_failed_at, ?1)
-            WHERE id = ?4 AND status = 0
-            """,
-            (now, failure.kind, failure.text, number, int(tried)),
-        ).rowcount
-    )
+    changed = tx.execute(
+        """
+        UPDATE envelope SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL,
+               claim = NULL, attempts = attempts + ?5, error_kind = ?2, error_text = ?3,
+               error_at = ?1, first_failed_at = ifnull(first_failed_at, ?1)
+        WHERE id = ?4 AND status = 0
+        """,
+        (now, failure.kind, failure.text, number, int(tried)),
+    ).rowcount
+    if changed:
+        tx.facts.append(events.EnvelopeSettled(now, number, "failed"))
+    return bool(changed)
 
 
 def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, sender: int | None = None) -> int:
@@ -235,16 +263,19 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
 
     Return how many.
     """
-    return tx.execute(
+    rows = tx.execute(
         """
         UPDATE envelope INDEXED BY envelope_box
         SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL, claim = NULL,
             error_kind = ?2, error_text = ?3, error_at = ?1
         WHERE recipient = ?4 AND box = 0 AND status = 0
           AND (?5 IS NULL OR ?5 = (SELECT m.sender FROM message m WHERE m.id = envelope.message))
+        RETURNING id
         """,
         (now, failure.kind, failure.text, recipient, sender),
-    ).rowcount
+    ).fetchall()
+    tx.facts += [events.EnvelopeSettled(now, row["id"], "failed") for row in rows]
+    return len(rows)
 
 
 # --- changes by the recipient --------------------------------------------------------
@@ -252,12 +283,14 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
 
 def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
     """Mark envelopes as read; return how many were unread before."""
-    return sum(
-        tx.execute(
+    changed = 0
+    for row in _received(tx, ids, recipient):
+        if tx.execute(
             "UPDATE envelope SET read_at = ? WHERE id = ? AND read_at IS NULL", (now, row["id"])
-        ).rowcount
-        for row in _received(tx, ids, recipient)
-    )
+        ).rowcount:
+            tx.facts.append(events.EnvelopeRead(now, row["id"]))
+            changed += 1
+    return changed
 
 
 def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int, claim: int | None = None) -> int:
@@ -291,7 +324,7 @@ def acknowledge_due(tx: Tx, recipient: int, upto: int, limit: int, now: int) -> 
 
 
 def _acknowledge(tx: Tx, number: int, now: int) -> int:
-    return tx.execute(
+    changed = tx.execute(
         """
         UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
                status = 1, waits = NULL, wait_until = NULL, claim = NULL
@@ -299,6 +332,9 @@ def _acknowledge(tx: Tx, number: int, now: int) -> int:
         """,
         (now, number),
     ).rowcount
+    if changed:
+        tx.facts.append(events.EnvelopeAcknowledged(now, number))
+    return changed
 
 
 def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> int:
@@ -312,22 +348,30 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
             raise TooLate(id=f"e{row['id']}", action="moved", state="being delivered")
         settles = row["status"] == Status.PENDING and box is not Box.INBOX
         back = tx.cache.next_arrived() if box is Box.INBOX else None
-        changed += tx.execute(
+        if tx.execute(
             "UPDATE envelope SET box = ?1, due_again = ifnull(?2, due_again) WHERE id = ?3 AND box <> ?1",
             (int(box), back, row["id"]),
-        ).rowcount
+        ).rowcount:
+            tx.facts.append(events.EnvelopeMoved(now, row["id"], box.word))
+            changed += 1
         if box is Box.INBOX:
             tx.arrived_for.append(recipient)
         if settles:
-            tx.execute(
-                """
-                UPDATE envelope SET status = 1, done_at = ?, waits = NULL, wait_until = NULL,
-                       claim = NULL
-                WHERE id = ?
-                """,
-                (now, row["id"]),
-            )
+            done(tx, row["id"], now)
+            no_lease = "UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL WHERE id = ?"
+            tx.execute(no_lease, (row["id"],))
     return changed
+
+
+def readdress(tx: Tx, conversation: int | None, old: int, new: int) -> None:
+    """Give the envelopes of one recipient in a conversation to another. None: the forwards to it."""
+    tx.execute(
+        """
+        UPDATE OR IGNORE envelope SET recipient = ?3 WHERE recipient = ?2
+        AND iif(?1 IS NULL, forwards IS NOT NULL, message IN (SELECT id FROM message WHERE conversation = ?1))
+        """,
+        (conversation, old, new),
+    )
 
 
 def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
@@ -354,30 +398,51 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
     """Cancel pending envelopes that nobody holds; return how many. The sender None may cancel any."""
     changed = 0
     for number in ids:
-        row = visible(tx, number, None)
-        if sender is not None and row["sender"] != sender:
-            raise NotFound(what="envelope", value=f"e{number}")
+        row = sent(tx, number, sender)
         if row["status"] == Status.CANCELLED:
             continue
         if row["status"] != Status.PENDING:
             raise TooLate(id=f"e{number}", action="cancelled", state=Status(row["status"]).word)
+        if sender is not None and row["forwards"] is not None and row["arrived"] is not None:
+            raise TooLate(id=f"e{number}", action="cancelled", state="in the box of the boss")
         if row["held_by"] is not None or row["waits"] == Waits.LEASE:
             raise TooLate(id=f"e{number}", action="cancelled", state="being delivered")
-        tx.execute(
-            "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wait_until = NULL WHERE id = ?",
-            (now, number),
-        )
+        end(tx, number, now)
+        if row["waits"] == Waits.DEFERRED:
+            _cancel_counterpart(tx, row, now)
         changed += 1
     return changed
+
+
+def end(tx: Tx, number: int, now: int) -> None:
+    """Cancel a pending envelope that nobody holds."""
+    tx.execute(
+        "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wait_until = NULL WHERE id = ?",
+        (now, number),
+    )
+    tx.facts.append(events.EnvelopeCancelled(now, number))
+
+
+def _cancel_counterpart(tx: Tx, row: EnvelopeRow, now: int) -> None:
+    """Cancel a deferred forward with what it forwards, or the other way round: they are one mail."""
+    rows = tx.execute(
+        """
+        UPDATE envelope INDEXED BY envelope_message
+        SET status = 3, done_at = ?1, waits = NULL, wait_until = NULL
+        WHERE message = ?2 AND status = 0 AND waits = 0 AND (
+            forwards = ?3 OR id = (SELECT o.forwards FROM envelope o WHERE o.id = ?3))
+        RETURNING id
+        """,
+        (now, row["message"], row["id"]),
+    ).fetchall()
+    tx.facts += [events.EnvelopeCancelled(now, one["id"]) for one in rows]
 
 
 def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int, set[Lane]]:
     """Make failed envelopes pending again; return how many, and the lanes to wake. None may retry any."""
     changed, lanes = 0, set()
     for number in dict.fromkeys(ids):
-        row = visible(tx, number, None)
-        if sender is not None and row["sender"] != sender:
-            raise NotFound(what="envelope", value=f"e{number}")
+        row = sent(tx, number, sender)
         if row["status"] != Status.FAILED:
             raise TooLate(id=f"e{number}", action="retried", state=Status(row["status"]).word)
         _check_recipient(tx, row)
@@ -396,6 +461,7 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
                 number,
             ),
         )
+        tx.facts.append(events.EnvelopeRetried(now, number))
         changed += 1
         if not deferred:
             tx.arrived_for.append(row["recipient"])
@@ -405,14 +471,26 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
 
 
 def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
-    """Raise TooLate if the recipient was deleted or the account is no longer bound."""
-    gone = tx.execute(
-        """
-        SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0 FROM envelope e
+    """Raise TooLate if the recipient was deleted, the account is not bound any more, or it is a stray."""
+    gone, strays = tx.execute(
+        f"""
+        SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0, {STRAYS} FROM envelope e
         JOIN address a ON a.id = e.recipient LEFT JOIN binding b ON b.id = e.binding WHERE e.id = ?
         """,
         (row["id"],),
-    ).fetchone()[0]
-    if gone:
-        state = f"for {row['to_address']}, which no longer exists"
-        raise TooLate(id=f"e{row['id']}", action="retried", state=state)
+    ).fetchone()
+    if gone or strays:
+        why = "no longer exists" if gone else "is not the boss's any more"
+        raise TooLate(id=f"e{row['id']}", action="retried", state=f"for {row['to_address']}, which {why}")
+
+
+def forward_again(tx: Tx, number: int, place: Lane, now: int) -> None:
+    """Make a cancelled forward pending: its chat is the boss's again, maybe by another account."""
+    tx.execute(
+        """
+        UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = NULL, crashes = 0, box = 0,
+               binding = ?, due_again = ? WHERE id = ?
+        """,
+        (place.binding, tx.cache.next_arrived(), number),
+    )
+    tx.facts.append(events.EnvelopeRetried(now, number))

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, crashpoint
+from ..core.envelope import Lane
 from ..core.errors import Busy
+from ..core.events import Fact
 from ..core.paths import Home
 from ..core.settings import Settings
 from .connection import Connection, about_a_statement, translate
@@ -30,12 +32,14 @@ LINGER_SECONDS = 0.001
 class Tx:
     """What an operation works with: the connection in the group's transaction, and the writer's cache."""
 
-    __slots__ = ("arrived_for", "cache", "execute")
+    __slots__ = ("arrived_for", "cache", "execute", "facts", "posts_for")
 
     def __init__(self, connection: Connection) -> None:
         self.execute = connection.execute
         self.cache = WriterCache(connection)
         self.arrived_for: list[int] = []  # recipients with news in this group; woken after its COMMIT
+        self.facts: list[Fact] = []  # what changed in this group; published after its COMMIT
+        self.posts_for: list[Lane] = []  # lanes that got a forward in this group; woken then too
 
 
 Operation = Callable[[Tx], Any]
@@ -64,6 +68,8 @@ class Writer:
         self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
         self._tx = Tx(connection)
         self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by daemon/wiring
+        self.publish: Callable[[list[Fact]], None] = lambda facts: None  # set by daemon/wiring
+        self.to_post: Callable[[list[Lane]], None] = lambda lanes: None  # set by daemon/wiring
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
         self._thread.start()
@@ -76,7 +82,8 @@ class Writer:
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; its future is done after COMMIT. Raise Busy if the queue is full."""
         if self.waiting >= self._settings.writer_queue:
-            raise Busy(what=f"{self._settings.writer_queue} changes are waiting to be written")
+            waiting = self._settings.writer_queue
+            raise Busy(what=f"{waiting} changes are waiting to be written, try again in a moment")
         self._submitted += 1
         future: asyncio.Future[T] = self._loop.create_future()
         self._collected.append((operation, future))
@@ -105,7 +112,9 @@ class Writer:
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _answer(self, outcomes: list[_Outcome], arrived_for: list[int]) -> None:
+    def _answer(
+        self, outcomes: list[_Outcome], arrived_for: list[int], posts_for: list[Lane], facts: list[Fact]
+    ) -> None:
         """Tell the callers first: what follows from their writes must not keep an answer from them."""
         self._expected = len(outcomes)
         for future, result, error in outcomes:
@@ -115,8 +124,14 @@ class Writer:
                 future.set_result(result)
             else:
                 future.set_exception(error)
-        if arrived_for:
-            self.arrived(arrived_for)
+        try:
+            if arrived_for:
+                self.arrived(arrived_for)
+            if posts_for:
+                self.to_post(posts_for)
+        finally:
+            if facts:  # a fact that is not published would be missed by those who follow, without a gap
+                self.publish(facts)
 
     # --- on the writer's thread ----------------------------------------------------
 
@@ -128,7 +143,9 @@ class Writer:
                 self._begun += len(group)
                 outcomes = self._commit_group(group)
                 arrived_for, self._tx.arrived_for = self._tx.arrived_for, []
-                self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for)
+                posts_for, self._tx.posts_for = self._tx.posts_for, []
+                facts, self._tx.facts = self._tx.facts, []
+                self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for, posts_for, facts)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """Return the waiting operations, up to the limit of a group, and whether this is the last group."""
@@ -175,6 +192,7 @@ class Writer:
     def _run(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
         changes = self._connection.total_changes
         self._tx.cache.mark()
+        told = len(self._tx.facts)
         try:
             return future, operation(self._tx), None
         except Exception as error:
@@ -182,12 +200,14 @@ class Writer:
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
             self._tx.cache.back_to_mark(wrote=False)
+            del self._tx.facts[told:]
             return future, None, error
 
     def _run_in_savepoint(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
         execute = self._connection.execute
         execute("SAVEPOINT op")
         self._tx.cache.mark()
+        told = len(self._tx.facts)
         try:
             result = operation(self._tx)
         except Exception as error:  # noqa: BLE001 - given to the caller; its door logs defects
@@ -195,6 +215,7 @@ class Writer:
             execute("ROLLBACK TO op")
             execute("RELEASE op")
             self._tx.cache.back_to_mark(wrote=True)
+            del self._tx.facts[told:]
             return future, None, error
         execute("RELEASE op")
         return future, result, None
@@ -204,6 +225,8 @@ class Writer:
             self._connection.rollback()
         self._tx.cache.forget()
         self._tx.arrived_for.clear()
+        self._tx.posts_for.clear()
+        self._tx.facts.clear()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
         try:

@@ -69,6 +69,19 @@ INVARIANTS: dict[str, str] = {
         SELECT e.id FROM envelope e JOIN binding b ON b.id = e.binding
         WHERE e.status = 0 AND b.removed_at IS NOT NULL AND NOT EXISTS (
             SELECT 1 FROM lane l WHERE l.binding = b.id AND l.address IS NULL AND l.state = 'paused')""",
+    "an update is kept as it came until it is digested": """
+        SELECT id FROM platform_update
+        WHERE (outcome IS NULL AND raw IS NULL)
+           OR (raw IS NOT NULL AND outcome NOT IN ('reacted', 'command'))""",
+    "an update that became a message names it": """
+        SELECT id FROM platform_update
+        WHERE (outcome IN ('accepted', 'edited', 'pressed', 'reacted') AND message IS NULL)
+           OR (outcome IN ('failed', 'unbound') AND message IS NOT NULL)""",
+    "no update of an account that is no longer bound waits to be digested": """
+        SELECT u.id FROM platform_update u JOIN binding b ON b.id = u.binding
+        WHERE u.outcome IS NULL AND b.removed_at IS NOT NULL""",
+    "a place belongs to a chat of its account": """
+        SELECT p.address FROM place p JOIN contact c ON c.id = p.contact WHERE c.binding <> p.binding""",
     "only an enabled schedule has a next slot": """
         SELECT id FROM schedule WHERE next_at IS NOT NULL AND (NOT enabled OR deleted_at IS NOT NULL)""",
     "a slot has a message exactly if it fired": """
@@ -91,13 +104,34 @@ INVARIANTS: dict[str, str] = {
         WHERE m.thread IS NOT ifnull(p.thread, p.id)""",
     "a private conversation has at most two participants": """
         SELECT c.id FROM conversation c JOIN participant p ON p.conversation = c.id
-        WHERE c.kind = 'private' GROUP BY c.id HAVING count(*) > 2""",
+        WHERE c.kind = 'private' GROUP BY c.id HAVING count(DISTINCT p.address) > 2""",
+    "the stays of a participant do not overlap, and only the last one is not over": """
+        SELECT a.conversation FROM participant a JOIN participant b
+            ON b.conversation = a.conversation AND b.address = a.address AND b.joined_seq > a.joined_seq
+        WHERE a.left_seq IS NULL OR a.left_seq >= b.joined_seq
+        UNION ALL
+        SELECT conversation FROM participant WHERE left_seq < joined_seq - 1""",
     "sender and recipients are participants of the conversation": """
         SELECT m.id FROM message m WHERE NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = m.sender)
         UNION ALL
-        SELECT e.message FROM envelope e JOIN message m ON m.id = e.message WHERE NOT EXISTS (
+        SELECT e.message FROM envelope e JOIN message m ON m.id = e.message
+        WHERE e.forwards IS NULL AND NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = e.recipient)""",
+    "a forward posts to a chat the same message that is in the box of the boss": """
+        SELECT f.id FROM envelope f JOIN address a ON a.id = f.recipient
+        JOIN envelope box ON box.id = f.forwards LEFT JOIN user u ON u.address = box.recipient
+        WHERE f.message <> box.message OR a.kind <> 'channel' OR f.binding IS NULL OR ifnull(u.boss, 0) <> 1
+           OR (f.arrived IS NOT NULL AND box.arrived IS NULL)""",
+    "what was written in a chat by the boss has him as its sender": """
+        SELECT m.id FROM message m JOIN address p ON p.id = m.place LEFT JOIN user u ON u.address = m.sender
+        WHERE p.kind <> 'channel' OR ifnull(u.boss, 0) <> 1 OR m.from_boss <> 1""",
+    "the boss is reached in a chat of his, by an account that is bound": """
+        SELECT u.address FROM user u WHERE (u.reach IS NULL) <> (u.reach_by IS NULL)
+           OR (u.reach IS NOT NULL AND NOT (u.boss = 1 AND EXISTS (
+               SELECT 1 FROM place p JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
+               JOIN contact c ON c.id = p.contact AND c.state = 'boss'
+               WHERE p.address = u.reach AND p.binding = u.reach_by)))""",
     "no deleted agent or person has a valid token": """
         SELECT t.id FROM token t JOIN address a ON a.id = t.holder
         WHERE t.revoked_at IS NULL AND a.retired_at IS NOT NULL""",

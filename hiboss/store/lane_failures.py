@@ -12,12 +12,15 @@ from typing import NamedTuple
 from ..core import backoff
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane, Priority
-from . import envelopes, lanes, notices
+from . import chat_pacing, envelopes, forwarding, lanes, notices
 from .connection import Connection, Row
 from .group_commit import Tx
+from .lane_facts import tell_waiting
+from .stray_forwards import strays
 
 GIVE_UP_MS = 24 * 3600 * 1000
 GIVE_UP_FAILURES = 10
+TELL_MS = 5 * 60 * 1000  # a wait that a platform names is no outage before it has lasted so long
 SLICE = 500  # envelopes that are given up in one transaction: others must not wait for more
 
 
@@ -55,6 +58,7 @@ def retry_later(
     if not envelopes.failed_once(tx, envelope, failure, now):  # somebody else settled it
         lanes.end_trials(tx)
         return Later(None)
+    _leave(tx, envelope, now)
     if scope is Scope.UNKNOWN and _is_tried(tx, lane.account):
         scope = Scope.ACCOUNT
     failing = lane.account if scope is Scope.ACCOUNT else lane
@@ -62,6 +66,8 @@ def retry_later(
     # The supervisor tells of an adapter that does not run, when it does not come back at once.
     tell, until = failure.kind != "adapter_down", now + int(delay * 1000)
     row = record_failure(tx, failing, failure, until, now, told=named, tell=tell)
+    if named and failing.address:
+        chat_pacing.hold(tx, lane, failure, until, now)
     opened = scope is Scope.LANE and lanes.account_recovered(tx, lane, now)
     more = _gives_up(tx, failing, row, failure, now)
     return Later(row["wake_at"] or until, opened, failing if more else None)
@@ -77,7 +83,15 @@ def put_back(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
         lanes.fail(tx, [envelope], removed, now)
         return False
     envelopes.free(tx, envelope)
+    _leave(tx, envelope, now)
     return lanes.account_recovered(tx, lane, now)
+
+
+def _leave(tx: Tx, envelope: int, now: int) -> None:
+    """Forward what could not be posted to a chat that meanwhile is not the boss's any more to where he is."""
+    row = tx.execute("SELECT forwards FROM envelope WHERE id = ? AND status = 0", (envelope,)).fetchone()
+    if row is not None and row["forwards"] is not None and strays(tx, envelope):
+        forwarding.go_elsewhere(tx, envelope, row["forwards"], now)
 
 
 def account_failed(tx: Tx, binding: int, failure: Failure, now: int) -> int | None:
@@ -112,8 +126,8 @@ def record_failure(
 ) -> Row:
     """Store a failure of a lane or an account: it waits until a time. Return its row.
 
-    `told`: the platform named that time, so nothing is tried before it. `tell`: the boss is told,
-    once for all failures in a row.
+    `told`: the platform named that time, so nothing is tried before it. `tell`: the boss is told, once for
+    all failures in a row, and once for all topics of a chat; of times that are named, if they last.
     """
     row: Row = tx.execute(
         f"""
@@ -131,10 +145,26 @@ def record_failure(
         """,
         (lane.address, lane.binding, until, now, failure.kind, failure.text, until if told else None),
     ).fetchone()
-    if tell and row["boss_told_at"] is None:
-        notices.tell_boss_of_lane(tx, lane, failure.text, now)
+    tell_waiting(tx, lane, row["wake_at"], now)
+    lasts = not told or until - row["first_failed_at"] >= TELL_MS
+    if tell and lasts and row["boss_told_at"] is None:
+        if not _is_told(tx, lane, failure):
+            notices.tell_boss_of_lane(tx, lane, failure.text, now)
         tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
     return row
+
+
+def _is_told(tx: Tx, lane: Lane, failure: Failure) -> bool:
+    """Tell whether the boss knows of the same failure in another topic of the chat."""
+    row = tx.execute(
+        """
+        SELECT 1 FROM place p JOIN place o ON o.contact = p.contact AND o.address <> p.address
+        JOIN lane l ON ifnull(l.address, 0) = o.address AND ifnull(l.binding, 0) = o.binding
+        WHERE p.address = ? AND p.binding = ? AND l.boss_told_at IS NOT NULL AND l.error_kind = ?
+        """,
+        (lane.address, lane.binding, failure.kind),
+    ).fetchone()
+    return row is not None
 
 
 def failing_seconds(tx: Tx | Connection, lane: Lane, now: int) -> float:

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from ..core.address import BOSS
 from ..core.contracts.failures import Failure
-from ..core.envelope import Lane
-from . import due_envelopes, envelopes, notices, posts
+from ..core.envelope import Lane, Priority
+from . import due_envelopes, envelopes, forwarding, notices, posts
+from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
+from .lane_facts import tell_open, tell_waiting
+from .lane_index import BINDING as BINDING
+from .lane_index import PLACE as PLACE
+from .stray_forwards import IN_HIS_CHAT, STRAYS, strays
 
 EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
-PLACE, BINDING = "ifnull(address, 0)", "ifnull(binding, 0)"  # as in the index lane_place
 
 
 # --- claiming ------------------------------------------------------------------------
@@ -28,15 +32,20 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
     states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     if not all(may_start(state, now, eager=eager) for state in states):
         return None
-    number = _next(tx, lane, states, now)
-    if number is None:
-        return None
+    while True:
+        number = _next(tx, lane, states, now)
+        if number is None:
+            return None
+        facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
+        if not facts["strays"]:
+            break
+        forwarding.go_elsewhere(tx, number, facts["forwards"], now)
     for state in states:
         mark_tried(tx, state, now)
     envelopes.hold(tx, number, boot)
-    facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
+    facts["handovers"] += 1
     facts["posted"] = posts.posted(tx, number) if facts["handovers"] > 1 else []  # the first time: none
-    facts["platform_reply_to"] = _platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
+    facts["platform_reply_to"] = platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
 
 
@@ -58,10 +67,11 @@ def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
 
 
 # Only the columns of a letter: a full envelope has four times as many.
-_TO_POST = """
-    SELECT e.id, e.handovers, m.text, m.type, m.subject, m.attachments, m.reply_to,
+_TO_POST = f"""
+    SELECT e.id, e.handovers, e.message, m.run, m.text, m.type, m.subject, m.attachments, m.reply_to,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
-           coalesce(m.from_name, u.name, g.display) AS from_name
+           coalesce(m.from_name, u.name, g.display) AS from_name,
+           e.forwards, {IN_HIS_CHAT} AS named, {STRAYS} AS strays
     FROM envelope e
     JOIN message m ON m.id = e.message
     JOIN address s ON s.id = m.sender
@@ -72,20 +82,32 @@ _TO_POST = """
 """
 
 
-def _platform_id(tx: Tx, message: int, lane: Lane) -> str | None:
-    """Return the platform's id of the message replied to; None if it is not on the platform."""
+def platform_id(tx: Tx | Connection, message: int, lane: Lane) -> str | None:
+    """Return the platform's id of the message replied to; None if it is not in this chat."""
     row = tx.execute(
-        """
-        SELECT platform_id FROM platform_update WHERE message = ?1 AND binding = ?2
+        f"""
+        SELECT u.platform_id FROM platform_update u
+        JOIN place l ON l.address = ?3 AND l.binding = ?2
+        JOIN contact c ON c.id = l.contact AND u.chat IN (c.platform_id, iif(c.kind = 'private', c.was, NULL))
+        WHERE u.message = ?1 AND u.binding IN {SAME_ACCOUNT.format("?2")} AND u.platform_id IS NOT NULL
         UNION ALL
         SELECT p.platform_id FROM envelope e INDEXED BY envelope_message
         JOIN post p ON p.envelope = e.id AND p.chunk = 0
-        WHERE e.message = ?1 AND e.recipient = ?3 AND e.binding = ?2
+        JOIN place l ON l.address = ?3 AND l.binding = ?2
+        JOIN contact c ON c.id = l.contact
+             AND (ifnull(p.chat, c.platform_id) = c.platform_id OR c.kind = 'private')
+        WHERE e.message = ?1 AND e.recipient = ?3 AND e.binding IN {SAME_ACCOUNT.format("?2")}
         LIMIT 1
         """,
         (message, lane.binding, lane.address),
     ).fetchone()
     return row["platform_id"] if row else None
+
+
+def present(tx: Tx, lane: Lane, envelope: int) -> Lane:
+    """Return the lane that an envelope in hand belongs to now: another one if two chats became one."""
+    row = tx.execute("SELECT recipient FROM envelope WHERE id = ?", (envelope,)).fetchone()
+    return lane if row is None else Lane(row["recipient"], lane.binding)
 
 
 def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
@@ -99,13 +121,27 @@ def may_start(state: Row | None, now: int, *, eager: bool) -> bool:
     return bool(state["state"] == "open")
 
 
-def may_go_on(tx: Tx, lane: Lane, now: int) -> bool:
+def may_go_on(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
     """Tell whether the next chunk of a message may be posted.
 
     Not if its lane was paused meanwhile, or its account: that was told to wait, or is not bound any more.
+    Nor if it is a forward, and the chat is not the boss's any more.
     """
     states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
-    return all(state["state"] != "paused" and (state["not_before"] or 0) <= now for state in states)
+    is_open = all(state["state"] != "paused" and (state["not_before"] or 0) <= now for state in states)
+    return is_open and not strays(tx, envelope)
+
+
+def told_until(connection: Tx | Connection, lane: Lane) -> int:
+    """Return the time before which the platform wants nothing to be tried in a lane; 0: it named none."""
+    states = connection.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
+    return max((state["not_before"] or 0 for state in states), default=0)
+
+
+def is_open(connection: Tx | Connection, lane: Lane, now: int) -> bool:
+    """Tell whether nothing speaks against showing something in a place now: no failure, no pause, no wait."""
+    states = connection.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
+    return all(state["state"] == "open" and (state["not_before"] or 0) <= now for state in states)
 
 
 def mark_tried(tx: Tx, state: Row, now: int) -> None:
@@ -120,6 +156,8 @@ def mark_tried(tx: Tx, state: Row, now: int) -> None:
         """,
         (now, state["id"]),
     )
+    if state["state"] == "waiting":
+        tell_open(tx, state["address"], state["binding"], now)
 
 
 # --- settling ------------------------------------------------------------------------
@@ -156,8 +194,10 @@ def recovered(tx: Tx, lane: Lane) -> None:
     """Clear the failures of a lane: the platform answered, even if only to refuse one envelope."""
     tx.execute(
         f"""
-        UPDATE lane SET failures = 0, first_failed_at = NULL, not_before = NULL, error_kind = NULL,
-               error_text = NULL, error_at = NULL, boss_told_at = NULL, partly_posted = NULL
+        UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
+               error_at = NULL, boss_told_at = NULL, partly_posted = NULL,
+               -- Meanwhile another topic of the chat was told to wait: that holds here too.
+               not_before = iif(state = 'waiting', not_before, NULL)
         WHERE {PLACE} = ? AND {BINDING} = ? AND (failures > 0 OR partly_posted IS NOT NULL)
         """,
         (lane.address, lane.binding or 0),
@@ -169,17 +209,18 @@ def account_recovered(tx: Tx, lane: Lane, now: int) -> bool:
 
     Not before a time that the platform named: what got through was sent before that.
     """
-    return bool(
-        tx.execute(
-            f"""
-            UPDATE lane SET state = 'open', wake_at = NULL, failures = 0, first_failed_at = NULL,
-                   not_before = NULL, error_kind = NULL, error_text = NULL, error_at = NULL,
-                   boss_told_at = NULL
-            WHERE {PLACE} = 0 AND {BINDING} = ? AND failures > 0 AND ifnull(not_before, 0) <= ?
-            """,
-            (lane.binding or 0, now),
-        ).rowcount
-    )
+    changed = tx.execute(
+        f"""
+        UPDATE lane SET state = 'open', wake_at = NULL, failures = 0, first_failed_at = NULL,
+               not_before = NULL, error_kind = NULL, error_text = NULL, error_at = NULL,
+               boss_told_at = NULL
+        WHERE {PLACE} = 0 AND {BINDING} = ? AND failures > 0 AND ifnull(not_before, 0) <= ?
+        """,
+        (lane.binding or 0, now),
+    ).rowcount
+    if changed:
+        tell_open(tx, None, lane.binding, now)
+    return bool(changed)
 
 
 def note_partly_posted(tx: Tx, lane: Lane, envelope: int) -> None:
@@ -205,21 +246,28 @@ def fail(
 ) -> None:
     """Give up envelopes: they stay stored, and each sender except `not_told` gets one notice.
 
-    `tried`: count one more attempt.
+    Of a forward the boss is told instead: the sender's mail is in his box. `tried`: count one more attempt.
     """
     senders: dict[int, list[Row]] = {}
+    forwards: list[Row] = []
     for number in numbers:
         if not envelopes.fail(tx, number, failure, now, tried=tried):
             continue  # settled meanwhile; its sender was told then
         row = tx.execute(
             """
-            SELECT e.id, e.message, m.sender, a.kind || ':' || a.name AS address
+            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender,
+                   a.kind || ':' || a.name AS address
             FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
-            WHERE e.id = ?
+            LEFT JOIN envelope box ON box.id = e.forwards WHERE e.id = ?
             """,
             (number,),
         ).fetchone()
-        senders.setdefault(row["sender"], []).append(row)
+        if row["forwards"] is None:
+            senders.setdefault(row["sender"], []).append(row)
+        elif row["forwarded_priority"] != Priority.NOTICE:  # a notice causes no other notice
+            forwards.append(row)
+    if forwards:
+        notices.tell_boss_of_forwards(tx, forwards, failure.text, now)
     senders.pop(not_told or 0, None)
     for sender, rows in senders.items():
         notices.tell_sender(tx, sender, rows, failure.text, now, again=failure.kind != "unbound")
@@ -271,8 +319,8 @@ def of_address(connection: Tx | Connection, address: int) -> list[Lane]:
     rows = connection.execute(
         f"""
         SELECT binding FROM lane WHERE {PLACE} = ?1
-        UNION SELECT c.binding FROM contact c JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL
-        WHERE c.address = ?1
+        UNION SELECT p.binding FROM place p JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
+        WHERE p.address = ?1
         UNION SELECT NULL FROM agent WHERE address = ?1 AND deleted_at IS NULL
         """,
         (address,),
@@ -295,20 +343,32 @@ def reopen_binding(tx: Tx, binding: int, now: int) -> None:
     """Open the waiting lanes of a binding, because its adapter runs again; not those told to wait."""
     if (row := get(tx, Lane(0, binding))) is not None and row["error_kind"] == "adapter_down":
         account_recovered(tx, Lane(0, binding), now)
-    tx.execute(
-        """
+    _open_waiting(tx, "binding", binding, now)
+
+
+def open_renamed(tx: Tx, address: int, now: int) -> None:
+    """Open the waiting lanes of a place whose chat has another id: what failed was the old one.
+
+    Not those told to wait.
+    """
+    _open_waiting(tx, "address", address, now)
+
+
+def _open_waiting(tx: Tx, column: str, number: int, now: int) -> None:
+    rows = tx.execute(
+        f"""
         UPDATE lane SET state = 'open', wake_at = NULL
-        WHERE binding = ? AND state = 'waiting' AND ifnull(not_before, 0) <= ?
+        WHERE {column} = ? AND state = 'waiting' AND ifnull(not_before, 0) <= ? RETURNING address, binding
         """,
-        (binding, now),
-    )
+        (number, now),
+    ).fetchall()
+    for row in rows:
+        tell_open(tx, row["address"], row["binding"], now)
 
 
 def places(tx: Tx | Connection, binding: int | None) -> list[int]:
     """Return the address ids of the places where a binding may post."""
-    rows = tx.execute(
-        "SELECT DISTINCT address FROM contact WHERE binding = ? AND address IS NOT NULL", (binding,)
-    )
+    rows = tx.execute("SELECT address FROM place WHERE binding = ?", (binding,))
     return [row["address"] for row in rows]
 
 
@@ -316,10 +376,10 @@ def with_work(connection: Connection, binding: int) -> list[Lane]:
     """Return the lanes of a binding in which something is due: one lookup for each place."""
     rows = connection.execute(
         """
-        SELECT DISTINCT c.address FROM contact c
-        WHERE c.binding = ?1 AND c.address IS NOT NULL AND EXISTS (
+        SELECT p.address FROM place p
+        WHERE p.binding = ?1 AND EXISTS (
             SELECT 1 FROM envelope e INDEXED BY envelope_due
-            WHERE e.recipient = c.address AND e.binding = ?1 AND e.status = 0 AND e.arrived IS NOT NULL
+            WHERE e.recipient = p.address AND e.binding = ?1 AND e.status = 0 AND e.arrived IS NOT NULL
               AND e.waits IS NULL)
         """,
         (binding,),
@@ -344,8 +404,8 @@ def list_all(connection: Connection) -> list[Row]:
                (SELECT count(*) FROM envelope e INDEXED BY envelope_due
                 WHERE e.recipient = p.id AND e.binding IS p.binding AND e.status = 0
                   AND e.arrived IS NOT NULL AND e.waits IS NULL) AS due
-        FROM (SELECT c.address AS id, c.binding FROM contact c
-              JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL WHERE c.address IS NOT NULL
+        FROM (SELECT place.address AS id, place.binding FROM place
+              JOIN binding b ON b.id = place.binding AND b.removed_at IS NULL
               UNION SELECT address, binding FROM lane WHERE address IS NOT NULL) p
         JOIN address a ON a.id = p.id AND a.retired_at IS NULL
         LEFT JOIN lane l ON ifnull(l.address, 0) = p.id AND ifnull(l.binding, 0) = ifnull(p.binding, 0)
@@ -358,16 +418,17 @@ def list_all(connection: Connection) -> list[Row]:
 
 def pause(tx: Tx, lane: Lane, now: int) -> bool:
     """Pause a lane; return whether it was not paused before."""
-    return bool(
-        tx.execute(
-            f"""
-            INSERT INTO lane (address, binding, state) VALUES (?1, ?2, 'paused')
-            ON CONFLICT ({PLACE}, {BINDING}) DO UPDATE SET state = 'paused', wake_at = NULL
-            WHERE state <> 'paused'
-            """,
-            (lane.address, lane.binding),
-        ).rowcount
-    )
+    changed = tx.execute(
+        f"""
+        INSERT INTO lane (address, binding, state) VALUES (?1, ?2, 'paused')
+        ON CONFLICT ({PLACE}, {BINDING}) DO UPDATE SET state = 'paused', wake_at = NULL
+        WHERE state <> 'paused'
+        """,
+        (lane.address, lane.binding),
+    ).rowcount
+    if changed:
+        tell_waiting(tx, lane, None, now)
+    return bool(changed)
 
 
 def resume(tx: Tx, lane: Lane, now: int) -> Row | None:
@@ -383,17 +444,22 @@ def resume(tx: Tx, lane: Lane, now: int) -> Row | None:
         """,
         (lane.address, lane.binding or 0, now),
     ).fetchone()
+    if row is not None and row["wake_at"] is None:
+        tell_open(tx, lane.address, lane.binding, now)
+    elif row is not None:
+        tell_waiting(tx, lane, row["wake_at"], now)
     return row
 
 
-def reopen(tx: Tx, lane: Lane) -> bool:
+def reopen(tx: Tx, lane: Lane, now: int) -> bool:
     """Open a waiting lane at once, also before a time that the platform named; return whether it waited."""
-    return bool(
-        tx.execute(
-            f"""
-            UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
-            WHERE {PLACE} = ? AND {BINDING} = ? AND state = 'waiting'
-            """,
-            (lane.address, lane.binding or 0),
-        ).rowcount
-    )
+    changed = tx.execute(
+        f"""
+        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL, tried_at = NULL
+        WHERE {PLACE} = ? AND {BINDING} = ? AND state = 'waiting'
+        """,
+        (lane.address, lane.binding or 0),
+    ).rowcount
+    if changed:
+        tell_open(tx, lane.address or None, lane.binding, now)
+    return bool(changed)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
+from ..core.events import EnvelopeClaimed, EnvelopeDue
 from . import counters, due_envelopes, envelopes, paging
 from .connection import Row
 from .group_commit import Tx
@@ -31,6 +32,7 @@ def claim(
     claim = counters.next_claim(tx)
     for number in found:
         envelopes.lease(tx, number, claim, until)
+        tx.facts.append(EnvelopeClaimed(now, number, until))
     return found, claim
 
 
@@ -39,6 +41,7 @@ class Releasing(NamedTuple):
 
     ids: Sequence[int]
     recipient: int
+    now: int
     claim: int | None = None  # the claim that the caller has them by
     any_claim: bool = False  # the boss may release whatever claim has them
 
@@ -61,6 +64,7 @@ def release(tx: Tx, what: Releasing) -> int:
             raise TooLate(id=f"e{number}", action="released", state=state)
         _check_claim(number, row, what)
         envelopes.end_wait(tx, number)
+        tx.facts.append(EnvelopeDue(what.now, number))
         changed += 1
         tx.arrived_for.append(what.recipient)
     return changed

@@ -5,54 +5,68 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..core.address import BACKGROUND, SYSTEM, Address
+from ..core.address import BOSS, Address
 from ..core.envelope import Accepted, Draft
-from ..core.errors import (
-    KeyReused,
-    NoProvider,
-    NoRecipient,
-    NotBound,
-    NotFound,
-    UnknownRecipient,
-    UnknownSender,
-)
-from . import envelopes
-from .addresses import near_address
+from ..core.errors import KeyReused
+from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
+from . import envelopes, forwarding
 from .connection import Row
 from .group_commit import Tx
+from .recipients import Addressed, addressed, parent_of, sender_of
 from .writer_cache import LiveAddress
 
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
-                     channel, metadata, created_at, arrived_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     channel, metadata, created_at, arrived_at, place)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
 def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     """Store a message with one envelope for each recipient; if it is due now, it arrives at once."""
-    if draft.key is not None and (first := repeated(tx, draft.caller, draft.key, draft.digest)):
+    if draft.key is not None and (first := repeated(tx, draft)):
         return first
-    sender = _sender(tx, draft)
-    parent = _parent(tx, draft, sender) if draft.reply_to else None
+    sender = sender_of(tx, draft)
+    parent = parent_of(tx, draft, sender) if draft.reply_to else None
     if parent is not None and draft.run is None and _is_agent(draft, sender):
         # An agent continues what it answers, also if it fetches its mail: so no loop escapes the limits.
         draft = draft._replace(trace=parent["trace"], hops=parent["hops"] + 1, named=False)
-    recipients = _recipients(tx, draft, sender, parent)
-    bindings = _bindings(tx, draft, sender, recipients, parent)  # the last check, before anything is written
-    conversation = tx.cache.conversation((sender.id, *[r.id for r in recipients]), now)
+    found = addressed(tx, draft, sender, parent)  # the last check, before anything is written
+    chats = [one for one in found if one.to_boss]
+    recipients = _instead_of_chats(tx, found) if chats else found
+    parties = [one.recipient.id for one in recipients]
+    parties += draft.gone
+    conversation = draft.conversation
+    if conversation is None or chats:
+        conversation = tx.cache.conversation((sender.id, *parties), now)
     # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    inserted = tuple(
-        [
-            envelopes.insert(tx, message, r, binding, draft.priority, draft.deliver_at, now)
-            for r, binding in zip(recipients, bindings, strict=True)
-        ]
-    )
+    inserted = [
+        envelopes.insert(tx, message, one.recipient, one.binding, draft.priority, draft.deliver_at, now)
+        for one in recipients
+    ]
+    failed: tuple[int, ...] = ()
+    if draft.gone:
+        failed = tuple([envelopes.insert_failed(tx, message, one, now) for one in draft.gone])
+        inserted += failed
     if seq is not None:
-        tx.arrived_for += [r.id for r in recipients]
+        last = tx.cache.last_arrived
+        tx.facts.append(EnvelopesArrived(now, message, conversation, seq, sender.id, inserted, parties, last))
+        if failed:
+            tx.facts += [EnvelopeSettled(now, one, "failed") for one in failed]
+    posted: list[int] = []
+    boss = tx.cache.reach().boss
+    if boss in parties:
+        posted = _forward(tx, draft, message, inserted[parties.index(boss)], chats, parent, now)
+    named = tuple(inserted) if not chats else _named_envelopes(tx, draft, message)
+    if seq is not None:
+        tx.arrived_for += parties
+    else:
+        assert draft.deliver_at is not None
+        of = (message, conversation, sender.id, (*inserted, *posted))
+        tx.facts.append(EnvelopesDeferred(now, *of, draft.deliver_at))
     if draft.key is not None:
         tx.execute(
             "INSERT INTO sent_key (caller, key, message, digest) VALUES (?, ?, ?, ?)",
@@ -62,11 +76,40 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         message=message,
         conversation=conversation,
         thread=(parent["thread"] or parent["id"]) if parent else message,
-        envelopes=inserted,
+        envelopes=named,
         deliver_at=draft.deliver_at,
-        recipients=tuple([r.id for r in recipients]),
-        lanes=_lanes(draft, recipients, bindings),
+        recipients=tuple([one.recipient.id for one in found]),
+        lanes=_lanes(draft, found),
+        failed=failed,
     )
+
+
+def _forward(
+    tx: Tx,
+    draft: Draft,
+    message: int,
+    box: int,
+    chats: Sequence[Addressed],
+    parent: Row | None,
+    now: int,
+) -> list[int]:
+    """Post what is in the boss's box also to the chats of his that were named; or else where he wants it.
+
+    Return the envelopes for the chats that were named.
+    """
+    times = (draft.deliver_at, now)
+    posted = [
+        envelopes.insert(
+            tx, message, one.recipient, one.binding, draft.priority, *times, forwards=box, addressed=True
+        )
+        for one in chats
+    ]
+    if posted or draft.deliver_at is not None or not draft.forward:
+        return posted
+    asked_there = parent is not None and parent["place"] is not None
+    if asked_there or tx.cache.reach().place is not None:
+        forwarding.arrived(tx, box, now)
+    return posted
 
 
 def _is_agent(draft: Draft, sender: LiveAddress) -> bool:
@@ -76,56 +119,74 @@ def _is_agent(draft: Draft, sender: LiveAddress) -> bool:
 
 def check(tx: Tx, draft: Draft) -> dict[str, int]:
     """Raise the error that sending this draft now would raise; return the ids of its addresses."""
-    sender = _sender(tx, draft)
-    parent = _parent(tx, draft, sender) if draft.reply_to else None
-    _bindings(tx, draft, sender, _recipients(tx, draft, sender, parent), parent)
+    sender = sender_of(tx, draft)
+    parent = parent_of(tx, draft, sender) if draft.reply_to else None
+    addressed(tx, draft, sender, parent)
     entries = {str(one): tx.cache.live_address(one) for one in (draft.sender, *draft.to)}
     return {address: entry.id for address, entry in entries.items() if entry is not None}
 
 
-def _bindings(
-    tx: Tx, draft: Draft, sender: LiveAddress, recipients: Sequence[LiveAddress], parent: Row | None
-) -> list[int | None]:
-    return [
-        _binding(tx, draft, sender, one, parent) if one.address.kind == "channel" else None
-        for one in recipients
-    ]
+def _instead_of_chats(tx: Tx, addressed: Sequence[Addressed]) -> Sequence[Addressed]:
+    """Return the recipients with the boss himself in place of his chats."""
+    boss = tx.cache.live_address(BOSS)
+    assert boss is not None  # there is a chat of his
+    found = [Addressed(boss) if one.to_boss else one for one in addressed]
+    return list({one.recipient.id: one for one in found}.values())
 
 
-def _lanes(
-    draft: Draft, recipients: Sequence[LiveAddress], bindings: Sequence[int | None]
-) -> tuple[tuple[int, int], ...]:
+def _lanes(draft: Draft, addressed: Sequence[Addressed]) -> tuple[tuple[int, int], ...]:
     if draft.deliver_at is not None:
         return ()
-    pairs = zip(recipients, bindings, strict=True)
-    return tuple([(recipient.id, binding) for recipient, binding in pairs if binding is not None])
+    return tuple([(one.recipient.id, one.binding) for one in addressed if one.binding is not None])
 
 
-def repeated(tx: Tx, caller: int | None, key: str, digest: bytes | None) -> Accepted | None:
-    """Return the first answer for this key of the caller; None if the key is new.
+def repeated(tx: Tx, draft: Draft) -> Accepted | None:
+    """Return the first answer for the key of this draft; None if the key is new.
 
     Raise KeyReused if the key was used for other content.
     """
+    key = draft.key
     row = tx.execute(
         """
         SELECT k.digest, m.id, m.conversation, m.thread, m.deliver_at
         FROM sent_key k JOIN message m ON m.id = k.message WHERE k.caller = ? AND k.key = ?
         """,
-        (caller, key),
+        (draft.caller, key),
     ).fetchone()
     if row is None:
         return None
-    found = tx.execute("SELECT id FROM envelope WHERE message = ? ORDER BY id", (row["id"],)).fetchall()
-    if row["digest"] != digest:
-        raise KeyReused(key=key, id=f"e{found[0]['id']}")
+    found = _named_envelopes(tx, draft, row["id"])
+    if row["digest"] != draft.digest:
+        raise KeyReused(key=key, id=f"e{found[0]}")
     return Accepted(
         message=row["id"],
         conversation=row["conversation"],
         thread=row["thread"] or row["id"],
-        envelopes=tuple(e["id"] for e in found),
+        envelopes=found,
         deliver_at=row["deliver_at"],
         duplicate=True,
     )
+
+
+def _named_envelopes(tx: Tx, draft: Draft, message: int) -> tuple[int, ...]:
+    """Return the envelopes of those to whom a draft was sent, in their order.
+
+    Of a forward and what it forwards, that is the one whose recipient the sender named.
+    """
+    rows = tx.execute(
+        """
+        SELECT e.id, e.forwards, e.addressed, a.kind, a.name
+        FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? ORDER BY e.id
+        """,
+        (message,),
+    ).fetchall()
+    order = {address.fold: place for place, address in enumerate(draft.to)}
+    folds = {row["id"]: Address(row["kind"], row["name"]).fold for row in rows}
+    posted = {row["id"] for row in rows if row["addressed"]}
+    boxes = {row["forwards"] for row in rows if row["id"] in posted and BOSS.fold not in order}
+    own = [row["id"] for row in rows if row["forwards"] is None and row["id"] not in boxes]
+    return tuple(sorted([*own, *posted], key=lambda number: (order.get(folds[number], 0), number)))
 
 
 def _insert_message(
@@ -163,6 +224,7 @@ def _insert_message(
             json.dumps(draft.metadata, ensure_ascii=False) if draft.metadata else None,
             now,
             None if seq is None else now,
+            None if draft.place is None else _place(tx, draft.place),
         ),
     )
     number = int(cursor.lastrowid or 0)
@@ -179,115 +241,5 @@ def _insert_message(
     return number
 
 
-def _sender(tx: Tx, draft: Draft) -> LiveAddress:
-    entry = tx.cache.live_address(draft.sender)
-    if entry is not None and not draft.sees_all and entry.id != draft.caller:
-        entry = None  # the name now belongs to somebody else, registered since the request came
-    if entry is None and draft.sender.kind == "channel":
-        return tx.cache.add_address(draft.sender)  # only the boss may send as a channel; api checked that
-    if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
-        raise UnknownSender(address=str(draft.sender), hint=near_address(tx, draft.sender))
-    return entry
-
-
-def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> Sequence[LiveAddress]:
-    addresses = draft.to or _reply_addresses(tx, sender, parent)
-    found: dict[int, LiveAddress] = {}
-    for address in addresses:
-        entry = tx.cache.live_address(address)
-        if entry is not None and entry.address == SYSTEM:
-            entry = None  # it only sends
-        if entry is not None and entry.address == BACKGROUND:
-            _check_has_provider(tx, sender)
-        if entry is None and address.kind == "channel":
-            raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
-        if entry is None:
-            raise UnknownRecipient(address=str(address), hint=near_address(tx, address))
-        found[entry.id] = entry
-    return list(found.values())
-
-
-def _check_has_provider(tx: Tx, sender: LiveAddress) -> None:
-    """Check that a sender to agent:background is an agent with a provider: that provider does the task."""
-    row = tx.execute("SELECT provider FROM agent WHERE address = ?", (sender.id,)).fetchone()
-    if row is None:
-        raise UnknownRecipient(address=str(BACKGROUND), hint=" for you (it takes tasks of agents only)")
-    if row["provider"] is None:
-        raise NoProvider(name=sender.address.name)
-
-
-def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequence[Address]:
-    """Return where a reply without recipients goes: to the sender of the message replied to.
-
-    A reply to one's own message goes to the same recipients again.
-    """
-    if parent is None:
-        raise NoRecipient()
-    own = parent["sender"] == sender.id
-    rows = tx.execute(
-        f"""
-        SELECT kind, name, retired_at FROM address
-        WHERE id {"IN (SELECT recipient FROM envelope WHERE message = ?)" if own else "= ?"} ORDER BY id
-        """,
-        (parent["id"] if own else parent["sender"],),
-    ).fetchall()
-    for row in rows:
-        if row["retired_at"] is not None:  # a later holder of the same name is somebody else
-            raise UnknownRecipient(address=f"{row['kind']}:{row['name']}", hint="")
-    return [Address(row["kind"], row["name"]) for row in rows]
-
-
-def _parent(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
-    """Return the message replied to; raise NotFound if the sender neither sent nor received it."""
-    assert draft.reply_to
-    kind, number = draft.reply_to
-    row: Row | None = tx.execute(
-        f"""
-        SELECT m.id, m.thread, m.sender, m.deleted_at, m.hops, ifnull(m.trace, 'm' || m.id) AS trace
-        FROM message m
-        WHERE m.id = {"(SELECT message FROM envelope WHERE id = ?)" if kind == "envelope" else "?"}
-        """,
-        (number,),
-    ).fetchone()
-    # A machine or a platform does not know that it was deleted, and what they bring must not be lost.
-    knows = not draft.auto and draft.caller is not None
-    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(tx, row, draft, sender):
-        raise NotFound(what=kind, value=f"{kind[0]}{number}")
-    return row
-
-
-def _may_see(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
-    if draft.sees_all or message["sender"] == sender.id:
-        return True
-    received = tx.execute(
-        "SELECT 1 FROM envelope WHERE message = ? AND recipient = ? AND arrived IS NOT NULL",
-        (message["id"], sender.id),
-    ).fetchone()
-    return received is not None
-
-
-def _binding(tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None) -> int:
-    """Return the binding that this sender posts with there; it is stored in the envelope.
-
-    A reply uses the binding that its message came in by. Only the agents of a binding and the
-    boss may use it, and only for places it may post to.
-    """
-    rows = tx.execute(
-        """
-        SELECT b.id FROM contact c JOIN binding b ON b.id = c.binding
-        WHERE c.address = ?1 AND c.state IN ('allowed', 'boss') AND b.removed_at IS NULL
-          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id AND ba.agent = ?3))
-        ORDER BY b.id
-        """,
-        (recipient.id, draft.sees_all and sender.address.kind == "user", sender.id),
-    ).fetchall()
-    if not rows:
-        raise NotBound(
-            sender=str(sender.address), adapter=recipient.address.adapter, address=str(recipient.address)
-        )
-    usable = [int(row["id"]) for row in rows]
-    if parent is not None:
-        came = tx.execute("SELECT binding FROM platform_update WHERE message = ?", (parent["id"],)).fetchone()
-        if came is not None and came["binding"] in usable:
-            return int(came["binding"])
-    return usable[0]
+def _place(tx: Tx, address: Address) -> int:
+    return (tx.cache.live_address(address) or tx.cache.add_address(address)).id

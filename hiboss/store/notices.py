@@ -5,14 +5,19 @@ What others wrote, like an error of a program, is quoted: it cannot look like a 
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.clock import local, zone
-from ..core.envelope import Draft, Lane, Priority
-from ..core.escaping import quote, visible
-from . import messages
+from ..core.contracts.provider import Question
+from ..core.envelope import Accepted, Draft, Lane, Priority
+from ..core.escaping import name, quote, shell_word, visible
+from . import forwarding, messages
 from .boss import boss_timezone
 from .connection import Row
 from .group_commit import Tx
+
+CHATS_NAMED = 5  # in one notice
 
 
 def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool) -> None:
@@ -44,7 +49,98 @@ def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int) -> None:
         what = f"The account {row['adapter']}:{visible(row['account'])} has failed"
         see = "hiboss agent bindings"
     text = f"{what} since {since}: {quote(why)}\nIts envelopes wait in order and are retried. See: {see}"
-    notify(tx, BOSS, text, now)
+    # Not by the account it is about: each notice could fail there and cause the next one.
+    reach = tx.cache.reach().place
+    notify(tx, BOSS, text, now, forward=reach is None or reach.binding != lane.binding)
+
+
+def tell_boss_of_forwards(tx: Tx, rows: list[Row], why: str, now: int) -> None:
+    """Tell the boss, only in his box, which of his mail could not be posted to a chat of his."""
+    ids = [f"e{one['forwards']}" for one in rows[:20]]
+    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
+    text = (
+        f"Not posted to {visible(rows[0]['address'])}: {', '.join(ids)}{more}. Reason: {quote(why)}\n"
+        f"It is in your box. To read it: hiboss envelope get {ids[0]}"
+    )
+    notify(tx, BOSS, text, now, about=rows[0]["message"], forward=False)
+
+
+def tell_boss_of_reply(tx: Tx, accepted: Accepted, now: int) -> None:
+    """Tell the boss, where he wrote it, that nobody got his reply, because its recipient was deleted."""
+    text = tx.execute("SELECT text FROM message WHERE id = ?", (accepted.message,)).fetchone()["text"]
+    marks = ",".join("?" * len(accepted.failed))
+    rows = tx.execute(
+        f"""
+        SELECT e.id, a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.id IN ({marks}) ORDER BY e.id
+        """,
+        accepted.failed,
+    ).fetchall()
+    told = "".join(
+        f"{one['address']} was deleted: your reply e{one['id']} was not delivered.\n" for one in rows
+    )
+    notify(tx, BOSS, f"{told}You wrote: {quote(text, 200)}", now, about=accepted.message)
+
+
+def tell_boss_of_dropped(tx: Tx, account: str, chats: list[str], now: int) -> None:
+    """Tell the boss that a binding ended before all that had come in by it was read: one chat for each."""
+    number, of_each = len(chats), Counter(chats)
+    named = [f"{quote(chat, 60)} ({times})" for chat, times in of_each.most_common(CHATS_NAMED)]
+    more = f" and {len(of_each) - CHATS_NAMED} more chats" if len(of_each) > CHATS_NAMED else ""
+    what = "1 update that had come in was" if number == 1 else f"{number} updates that had come in were"
+    text = f"The binding of {visible(account)} ended: {what} not read yet, and will not be delivered."
+    notify(tx, BOSS, f"{text}\nFrom: {', '.join(named)}{more}", now)
+
+
+def end_reach(
+    tx: Tx,
+    binding: int,
+    now: int,
+    chat: int | None = None,
+    why: str = "nothing can be posted there any more",
+) -> None:
+    """Forget the place of `boss.reach` and tell the boss, if this account or this chat of it is lost to him.
+
+    `chat`: the id of its contact; None: the whole account.
+    """
+    lost = forwarding.end_reach(tx, binding, now, chat)
+    if lost is not None:
+        place, waited = lost
+        left = f" Only in your box is what waited for it: {waited}." if waited else ""
+        text = (
+            f"Your mail is no longer posted to {visible(place)}: {why}.{left}\n"
+            "To have it posted to another chat: hiboss boss set --reach ADDRESS"
+        )
+        notify(tx, BOSS, text, now)
+
+
+def answer_command(tx: Tx, place: Lane | None, text: str, now: int) -> None:
+    """Answer a command of the boss: in the chat of his where he gave it; None: where his notices go."""
+    accepted = notify(tx, BOSS, text, now, forward=place is None)
+    if accepted is not None and place is not None:
+        forwarding.to_place(tx, accepted.envelopes[0], accepted.message, Priority.NOTICE, place, now)
+
+
+def tell_boss_of_question(tx: Tx, run: int, number: int, question: Question, until: int, now: int) -> None:
+    """Tell the boss what a run asks, and how to answer; also in the chat where he wrote what it works on."""
+    row = tx.execute(
+        """
+        SELECT a.name, r.reply_message FROM run r JOIN address a ON a.id = r.agent
+        WHERE r.id = ? AND r.status = 'running'
+        """,
+        (run,),
+    ).fetchone()
+    if row is None:  # it has ended meanwhile
+        return
+    options = ", ".join(name(one, 60) for one in question.options)
+    default = name(question.default or question.options[-1], 60)
+    answer = shell_word(question.options[0], "OPTION")
+    text = (
+        f"agent:{row['name']} asks: {quote(question.text, 1_000)}\nOptions: {options}. "
+        f"Without an answer by {local(until, zone(boss_timezone(tx)))} it is {default}.\n"
+        f"To answer: hiboss run answer r{run} {answer} --question {number}"
+    )
+    notify(tx, BOSS, text, now, about=row["reply_message"])
 
 
 def tell_boss_of_crashes(tx: Tx, numbers: list[int], why: str, now: int) -> None:
@@ -55,13 +151,18 @@ def tell_boss_of_crashes(tx: Tx, numbers: list[int], why: str, now: int) -> None
         f"Not delivered: {', '.join(ids)}{more}. For each of them, {why}. One of them may be the cause.\n"
         f"To look at one: hiboss envelope get {ids[0]}\nTo retry: hiboss envelope retry {' '.join(ids)}"
     )
-    notify(tx, BOSS, text, now)
+    notify(tx, BOSS, text, now, forward=False)  # posting it may be what crashed
 
 
-def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -> None:
-    """Send a notice from agent:system; nothing happens if the recipient does not exist."""
+def notify(
+    tx: Tx, to: Address, text: str, now: int, about: int | None = None, *, forward: bool = True
+) -> Accepted | None:
+    """Send a notice from agent:system; None: nothing happens, since the recipient does not exist.
+
+    `forward`: one to the boss may be posted to a chat of his too.
+    """
     if tx.cache.live_address(to) is None:
-        return
+        return None
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(
         sender=SYSTEM,
@@ -72,5 +173,6 @@ def notify(tx: Tx, to: Address, text: str, now: int, about: int | None = None) -
         priority=Priority.NOTICE,
         auto=True,
         reply_to=None if about is None else ("message", about),
+        forward=forward,
     )
-    messages.insert(tx, draft, now)
+    return messages.insert(tx, draft, now)

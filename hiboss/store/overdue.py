@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..core.envelope import Lane, Waits
-from . import agent_pauses, envelopes, schedule_firing
+from ..core.events import EnvelopeDue, EnvelopeForwarded, EnvelopesArrived
+from . import agent_pauses, envelopes, forwarding, schedule_firing
 from .connection import Connection, Row
 from .envelopes import NEXT_START
 from .group_commit import Tx
+from .lane_facts import tell_open
 from .schedule_firing import MaySend
 
 CHUNK = 500
@@ -75,7 +77,7 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
     arrived: set[int] = set()
     for row in rows:
         if row["waits"] != Waits.DEFERRED:
-            _free(tx, row, woken)
+            _free(tx, row, now, woken)
         elif row["message"] not in arrived:  # all envelopes of a message arrive together
             arrived.add(row["message"])
             _arrive(tx, row["message"], now, woken)
@@ -86,24 +88,38 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
 
 
 def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
-    row = tx.execute("SELECT conversation FROM message WHERE id = ?", (message,)).fetchone()
+    row = tx.execute("SELECT conversation, sender FROM message WHERE id = ?", (message,)).fetchone()
     seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
     rows = tx.execute(
         """
-        SELECT e.id, e.recipient, e.binding, a.kind FROM envelope e JOIN address a ON a.id = e.recipient
-        WHERE e.message = ? AND e.status = 0 AND e.waits = 0 ORDER BY e.id
+        SELECT e.id, e.recipient, e.binding, e.forwards, a.kind
+        FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? AND e.status = 0 AND e.waits = 0 ORDER BY e.forwards IS NOT NULL, e.id
         """,
         (message,),
     ).fetchall()
-    for envelope in rows:
+    mail = [one for one in rows if one["forwards"] is None]
+    for envelope in mail:
         envelopes.arrive(tx, envelope["id"], envelope["kind"], now)
         _note(tx, envelope, woken)
+    numbers, recipients = [one["id"] for one in mail], [one["recipient"] for one in mail]
+    of = (row["conversation"], seq, row["sender"])
+    tx.facts.append(EnvelopesArrived(now, message, *of, numbers, recipients, tx.cache.last_arrived))
+    for forward in rows[len(mail) :]:
+        envelopes.arrive(tx, forward["id"], forward["kind"], now)
+        _note(tx, forward, woken)
+        of_forward = (forward["id"], forward["forwards"], tx.cache.last_arrived)
+        tx.facts.append(EnvelopeForwarded(now, *of_forward))
+    for envelope in rows:  # now that all have arrived: a forward that was deferred too is there
+        if envelope["kind"] == "user" and envelope["recipient"] == tx.cache.reach().boss:
+            forwarding.arrived(tx, envelope["id"], now)
 
 
-def _free(tx: Tx, row: Row, woken: Woken) -> None:
+def _free(tx: Tx, row: Row, now: int, woken: Woken) -> None:
     """Make an envelope due: a retry, or the end of a lease or a snooze (after a snooze it arrives again)."""
     envelopes.end_wait(tx, row["id"], arrives_again=row["waits"] == Waits.SNOOZE)
+    tx.facts.append(EnvelopeDue(now, row["id"]))
     _note(tx, row, woken)
 
 
@@ -129,12 +145,15 @@ def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:
     """Open the lanes whose wait is over; their failures stay counted until a delivery succeeds."""
     rows = tx.execute(
         """
-        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL
+        UPDATE lane SET state = 'open', wake_at = NULL, not_before = NULL,
+               error_kind = iif(failures, error_kind, NULL), error_text = iif(failures, error_text, NULL),
+               error_at = iif(failures, error_at, NULL)  -- without failures it waited for another topic
         WHERE wake_at IS NOT NULL AND wake_at <= ? RETURNING address, binding
         """,
         (now,),
     ).fetchall()
     for row in rows:
+        tell_open(tx, row["address"], row["binding"], now)
         if row["binding"] is None:
             tx.arrived_for.append(row["address"])  # the lane of an agent: wakes the runner
         else:

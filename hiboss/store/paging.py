@@ -59,6 +59,7 @@ class Query:
     whole_thread: bool = False  # what the owner sent or received of a thread
     sees_all: bool = False  # with whole_thread: everything in it
     everywhere: bool = False  # what failed, in all boxes: for the boss
+    every_box: bool = False  # all envelopes of everybody, in the order of their ids: for the boss
     box: Box = Box.INBOX
     statuses: tuple[Status, ...] = tuple(Status)
     unread: bool = False
@@ -81,7 +82,8 @@ class Query:
     def filtered(self) -> bool:
         """Tell whether a page may have to skip many rows that do not match."""
         filters = (self.senders, self.recipients, self.thread, self.created_after, self.created_before)
-        narrow = self.everywhere or (self.outbox and (self.unread or len(self.statuses) < len(Status)))
+        accepted = self.outbox or self.every_box
+        narrow = self.everywhere or (accepted and (self.unread or len(self.statuses) < len(Status)))
         narrow = narrow or (self.unread and not (self.by_unread_index and len(self.statuses) == 3))
         return narrow or any(value is not None for value in filters)
 
@@ -125,7 +127,9 @@ def page(connection: Connection, query: Query) -> Page:
     """Return the ids of one page and where it ended; `next` is None on the last page."""
     wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
     accepted = query.outbox or query.whole_thread  # listed in the order of acceptance
-    if query.everywhere:
+    if query.every_box:
+        found = _every_box(connection, wanted)
+    elif query.everywhere:
         found = _failed(connection, wanted)
     else:
         found = _accepted(connection, wanted) if accepted else _box(connection, wanted)
@@ -249,6 +253,11 @@ def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]
     elif not query.sees_all:
         received = "e.recipient = ? AND e.arrived IS NOT NULL"
         where.add(f"(m.sender = ? OR ({received}))", query.owner, query.owner)
+    # A forward is the same mail again, for a chat of the boss. Who named that chat finds it in his outbox.
+    if query.whole_thread and query.recipients is None:
+        where.add("e.forwards IS NULL")
+    elif query.recipients is None or not query.sees_all:
+        where.add("(e.forwards IS NULL OR e.addressed)")
     if len(query.statuses) < len(Status):
         where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
     if query.unread:
@@ -296,10 +305,36 @@ def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
     return [(row["id"], Position(walk="o", number=row["message"], envelope=row["id"])) for row in rows]
 
 
+def _every_box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+    """List all envelopes, also those that have not arrived and forwards."""
+    where = _Where()
+    sign, order = (">", "ASC") if query.oldest_first else ("<", "DESC")
+    if query.after and query.after.walk != "o":
+        raise BadCursor(value="an inbox cursor")
+    where.add(f"e.id {sign} ?", query.after.envelope if query.after else 0 if query.oldest_first else LARGEST)
+    if not query.with_deferred:
+        where.add("e.arrived IS NOT NULL")
+    if len(query.statuses) < len(Status):
+        where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
+    if query.unread:
+        where.add("e.read_at IS NULL")
+    _narrow(where, query)
+    rows = connection.execute(
+        f"""
+        SELECT e.id, e.message FROM envelope e JOIN message m ON m.id = e.message
+        WHERE {where} ORDER BY e.id {order} LIMIT ?
+        """,
+        (*where.values, query.limit),
+    )
+    return [(row["id"], Position(walk="o", number=row["message"], envelope=row["id"])) for row in rows]
+
+
 def _narrow(where: _Where, query: Query) -> None:
-    for column, values in (("m.sender", query.senders), ("e.recipient", query.recipients)):
-        if values is not None:
-            where.add(f"{column} IN ({','.join('?' * len(values))})", *values)
+    if query.senders is not None:  # also by the chat in which the boss wrote it: that is shown as `from`
+        marks = ",".join("?" * len(query.senders))
+        where.add(f"(m.sender IN ({marks}) OR m.place IN ({marks}))", *query.senders, *query.senders)
+    if query.recipients is not None:
+        where.add(f"e.recipient IN ({','.join('?' * len(query.recipients))})", *query.recipients)
     if query.thread is not None:
         where.add("(m.thread = ? OR m.id = ?)", query.thread, query.thread)
     if query.created_after is not None:

@@ -1,82 +1,126 @@
-"""Store what comes in from a platform: the update and its message, in one transaction."""
+"""Make a message of what came in from a platform, and find what an update is about.
+
+The bookkeeping of updates is in hiboss/store/intake.py.
+"""
 
 from __future__ import annotations
 
 from ..core.address import Address
-from ..core.contracts.adapter import Inbound
+from ..core.contracts.inbound import Inbound
 from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import NotBound
-from . import bindings, messages
+from . import messages
+from .accounts import KNOWN_AS, SAME_ACCOUNT
 from .group_commit import Tx
-
-
-def known(tx: Tx, binding: int, update: str) -> bool:
-    """Tell whether this update was stored before."""
-    row = tx.execute(
-        "SELECT 1 FROM platform_update WHERE binding = ? AND update_id = ?", (binding, update)
-    ).fetchone()
-    return row is not None
+from .speakers import Answered, speaker
 
 
 def receive(
-    tx: Tx, binding: int, adapter: str, inbound: Inbound, files: tuple[Attachment, ...], now: int
-) -> Accepted | None:
-    """Store a message for the agents that its binding serves; return None if it was stored before."""
-    if known(tx, binding, inbound.update):
-        return None
-    address = Address("channel", f"{adapter}:{inbound.place}")
-    to = bindings.agents_of(tx, binding)
-    if not to:
-        raise NotBound(sender="nobody", adapter=adapter, address=str(address))
+    tx: Tx,
+    binding: int,
+    adapter: str,
+    inbound: Inbound,
+    files: tuple[Attachment, ...],
+    now: int,
+    chat: str | None = None,
+) -> Accepted:
+    """Store a message for the agents that its binding serves. Its place is known (`places.meet`).
+
+    `chat`: the id that the chat had when it came, if it has another one now.
+    """
+    answers = replied_to(tx, binding, adapter, inbound, chat)
+    who = speaker(tx, binding, adapter, inbound, answers)
+    if not who.has_recipients:
+        raise NotBound(sender="nobody", adapter=adapter, address=str(who.place or who.sender))
     draft = Draft(
-        sender=address,
+        sender=who.sender,
         caller=None,
         sees_all=True,
-        to=tuple(to),
+        to=who.to,
+        from_boss=who.from_boss,
+        place=who.place,
         text=inbound.text,
         subject=inbound.subject,
         attachments=files,
-        from_name=inbound.author.get("name"),
-        reply_to=_replied_to(tx, binding, address, inbound),
-        channel=_facts(inbound),
+        from_name=inbound.author.name,
+        reply_to=None if answers is None or answers.message is None else ("message", answers.message),
+        channel=facts(inbound),
+        gone=who.gone,
     )
-    accepted = messages.insert(tx, draft, now)
-    tx.execute(
-        """
-        INSERT INTO platform_update (binding, update_id, chat, platform_id, message, outcome, received_at)
-        VALUES (?, ?, ?, ?, ?, 'accepted', ?)
+    return messages.insert(tx, draft, now)
+
+
+def find(tx: Tx, binding: int, chat: str, platform_id: str | None, *, private: bool = False) -> int | None:
+    """Return the stored message that came in from this chat with this id of the platform.
+
+    `private`: also with the ids that the chat had before. In a group, ids of messages begin anew then.
+    """
+    row = tx.execute(
+        f"""
+        {KNOWN_AS}
+        SELECT message FROM platform_update
+        WHERE binding IN {SAME_ACCOUNT.format("?1")} AND platform_id = ?3 AND message IS NOT NULL
+          AND chat IN (SELECT chat FROM known_as WHERE ?4 OR chat = ?2)
+        ORDER BY chat = ?2 DESC, binding DESC LIMIT 1
         """,
-        (binding, inbound.update, inbound.place, inbound.message, accepted.message, now),
-    )
-    return accepted
+        (binding, chat, platform_id, private),
+    ).fetchone()
+    return None if row is None else int(row["message"])
 
 
-def _replied_to(tx: Tx, binding: int, address: Address, inbound: Inbound) -> tuple[str, int] | None:
-    """Return the stored message that this replies to: one we posted, or one that came in from this chat."""
+def replied_to(
+    tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str | None = None
+) -> Answered | None:
+    """Return what this replies to: something we posted, or a message that came in from this chat."""
     if inbound.reply_to is None:
         return None
-    entry = tx.cache.live_address(address)
+    posted = _posted(tx, binding, adapter, inbound, chat)
+    if posted is not None:
+        return posted
+    private = inbound.chat_kind == "private"
+    message = find(tx, binding, chat or inbound.chat, inbound.reply_to, private=private)
+    row = tx.execute("SELECT id, sender FROM message WHERE id = ?", (message,)).fetchone()
+    return None if row is None else Answered(*row)
+
+
+def is_post(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str) -> bool:
+    """Tell whether this replies to something that we posted there."""
+    return _posted(tx, binding, adapter, inbound, chat) is not None
+
+
+def _posted(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str | None) -> Answered | None:
+    entry = tx.cache.live_address(Address("channel", f"{adapter}:{inbound.place}"))
     row = tx.execute(
-        """
-        SELECT e.message FROM post p JOIN envelope e ON e.id = p.envelope
-        WHERE p.platform_id = ?1 AND e.binding = ?2 AND e.recipient = ?4
+        f"""
+        SELECT e.message, m.sender, 0 FROM post p JOIN envelope e ON e.id = p.envelope
+        JOIN message m ON m.id = e.message
+        WHERE p.platform_id = ?1 AND e.binding IN {SAME_ACCOUNT.format("?2")} AND e.recipient = ?3
+          AND (ifnull(p.chat, ?4) = ?5 OR ?6)
         UNION ALL
-        SELECT message FROM platform_update
-        WHERE binding = ?2 AND chat = ?3 AND platform_id = ?1 AND message IS NOT NULL
+        SELECT r.reply_message, r.agent, 1 FROM live_post l JOIN run r ON r.id = l.run
+        WHERE l.platform_id = ?1 AND l.binding = ?2 AND l.address = ?3 AND (l.place IS NULL OR ?6)
+        UNION ALL
+        SELECT ifnull(r.answer, r.reply_message), r.agent, 1
+        FROM deleted_live_post l JOIN run r ON r.id = l.run
+        WHERE l.platform_id = ?1 AND l.binding IN {SAME_ACCOUNT.format("?2")} AND l.address = ?3
+          AND (l.place IS NULL OR ?6)
         LIMIT 1
         """,
-        (inbound.reply_to, binding, inbound.place, entry.id if entry else None),
+        (
+            *(inbound.reply_to, binding, entry.id if entry else None),
+            *(inbound.chat, chat or inbound.chat, inbound.chat_kind == "private"),
+        ),
     ).fetchone()
-    return None if row is None else ("message", int(row["message"]))
+    return None if row is None else Answered(*row)
 
 
-def _facts(inbound: Inbound) -> dict[str, object]:
-    chat = {"id": inbound.place, "kind": "private" if inbound.group is None else "group"}
-    if inbound.group is not None:
-        chat["title"] = inbound.group
-    facts: dict[str, object] = {"chat": chat}
-    if inbound.author:
-        facts["author"] = dict(inbound.author)
-    if inbound.message is not None:
-        facts["message"] = inbound.message
-    return facts
+def facts(inbound: Inbound) -> dict[str, object]:
+    """Return what the platform reported, as it is stored with the message."""
+    chat: dict[str, object] = {"id": inbound.chat, "kind": inbound.chat_kind}
+    for name in ("topic", "title"):
+        if (given := getattr(inbound, name)) is not None:
+            chat[name] = given
+    found: dict[str, object] = {"chat": chat, "author": inbound.author.facts()}
+    for name in ("message", "mentioned", "replied", "forwarded", "sent_at", "note", "command", "arguments"):
+        found[name] = getattr(inbound, name)
+    return {name: value for name, value in found.items() if value}

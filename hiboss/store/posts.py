@@ -23,6 +23,17 @@ def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
         )
 
 
+def chat_renamed(tx: Tx, address: int, old: str) -> None:
+    """Note that what was posted to a place so far has ids of the chat as it was."""
+    tx.execute(
+        """
+        UPDATE post SET chat = ?2 WHERE chat IS NULL AND platform_id IS NOT NULL
+          AND envelope IN (SELECT id FROM envelope INDEXED BY envelope_box WHERE recipient = ?1)
+        """,
+        (address, old),
+    )
+
+
 def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
     """Store that a chunk was posted, with the platform's id of it."""
     tx.execute(

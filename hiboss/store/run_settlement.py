@@ -9,6 +9,7 @@ from ..core.contracts.provider import Answer, Usage
 from ..core.envelope import Accepted, Draft
 from ..core.errors import HibossError
 from ..core.escaping import mark_lines, quote
+from ..core.events import AgentChanged, RunEnded
 from . import envelopes, lane_failures, lanes, messages, notices, run_limits
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -20,8 +21,9 @@ SILENT = "NO_REPLY"  # a final text that is not sent
 
 def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     """Settle a successful run: send its answer, mark its envelopes done. Return what was sent."""
-    if not _still_running(tx, turn):
+    if (running := _still_running(tx, turn)) is None:
         return []
+    turn = running
     sent, remark = _answer(tx, turn, answer, now)
     later = [_send_or_tell_boss(tx, turn, one.text, now, one.deliver_at) for one in answer.later]
     remarks = (answer.note, remark, *(remark for _, remark in later))
@@ -68,24 +70,30 @@ def _answer(tx: Tx, turn: Turn, answer: Answer, now: int) -> tuple[Accepted | No
         return None, "not sent: it would answer only automatic messages or the agent's own notes"
     if _already_sent(tx, turn, text):
         return None, "not sent: the agent had already sent this text there"
-    return _send_or_tell_boss(tx, turn, answer.text, now)
+    return _send_or_tell_boss(tx, turn, answer.text, now, got_it=_got_it(tx, turn, text))
 
 
 def _send_or_tell_boss(
-    tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
+    tx: Tx,
+    turn: Turn,
+    text: str,
+    now: int,
+    deliver_at: int | None = None,
+    got_it: frozenset[Address] = frozenset(),
 ) -> tuple[Accepted | None, str | None]:
     """Send a text; if it cannot be sent, tell the boss. The run is successful all the same.
 
-    Return what was sent, or the reason why it was not.
+    `got_it`: who has it already. Return what was sent, or the reason why it was not.
     """
     try:
-        sent = _send(tx, turn, text, now, deliver_at)
+        sent = _send(tx, turn, text, now, deliver_at, got_it)
     except HibossError as error:
         why = f"The answer of agent:{turn.name} could not be sent: {quote(error.message)}"
         shown = f"Its text:\n{mark_lines(text[:1_000])}\nSee: hiboss run get r{turn.run}"
         notices.notify(tx, BOSS, f"{why}\n{shown}", now)
         return None, f"not sent: {error.message}"
-    return sent, None if sent else "not sent: nobody else is in the conversation"
+    nobody = "all others have it already" if got_it else "nobody else is in the conversation"
+    return sent, None if sent else f"not sent: {nobody}"
 
 
 def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
@@ -100,13 +108,39 @@ def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
     return any(row["text"].strip() == text for row in rows)
 
 
-def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None) -> Accepted | None:
+def _got_it(tx: Tx, turn: Turn, text: str) -> frozenset[Address]:
+    """Return to whom the agent sent exactly this text in this run as a reply to what is answered.
+
+    Such a reply goes to one party, and the answer to all: nobody gets it twice.
+    """
+    rows = tx.execute(
+        """
+        SELECT m.text, a.kind, a.name FROM message m INDEXED BY message_sender
+        CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id AND e.forwards IS NULL
+        JOIN address a ON a.id = e.recipient AND a.retired_at IS NULL
+        WHERE m.sender = ? AND m.id > ? AND m.run = ? AND m.reply_to = ? AND m.deliver_at IS NULL
+        """,
+        (turn.agent, turn.after_message, turn.run, turn.reply_message),
+    )
+    return frozenset(Address(row["kind"], row["name"]) for row in rows if row["text"].strip() == text)
+
+
+def _send(
+    tx: Tx,
+    turn: Turn,
+    text: str,
+    now: int,
+    deliver_at: int | None = None,
+    got_it: frozenset[Address] = frozenset(),
+) -> Accepted | None:
     """Send a text to the conversation that is answered, marked `auto`; None if nobody can get it."""
     sender = BACKGROUND if turn.kind == "background" else Address("agent", turn.name)
     entry = tx.cache.live_address(sender)
     if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
         entry = None  # the name now belongs to another agent, registered during the run
-    to = _recipients(tx, turn, entry.id) if entry else []
+    giver = _task_giver(tx, turn)
+    to = [giver] if giver else _others(tx, turn.reply_conversation, entry.id) if entry else []
+    to = [one for one in to if one not in got_it]
     if entry is None or not to:
         return None
     draft = Draft(
@@ -120,26 +154,27 @@ def _send(tx: Tx, turn: Turn, text: str, now: int, deliver_at: int | None = None
         run=turn.run,
         trace=turn.trace,
         hops=turn.hops + 1,
+        conversation=None if giver else turn.reply_conversation,
     )
     return messages.insert(tx, draft, now)
 
 
-def _recipients(tx: Tx, turn: Turn, sender: int) -> list[Address]:
-    """Return who gets the answer: the conversation; or who gave a background task in an agent's name."""
-    if turn.kind == "background":
-        row = tx.execute(
-            """
-            SELECT a.kind, a.name FROM message m JOIN address a ON a.id = m.caller
-            WHERE m.id = ? AND m.caller <> m.sender AND a.retired_at IS NULL
-            """,
-            (turn.reply_message,),
-        ).fetchone()
-        if row is not None:
-            return [Address(row["kind"], row["name"])]
-    return _others(tx, turn.reply_conversation, sender)
+def _task_giver(tx: Tx, turn: Turn) -> Address | None:
+    """Return who gave a background task in the name of an agent: not the conversation gets the result."""
+    if turn.kind != "background":
+        return None
+    row = tx.execute(
+        """
+        SELECT a.kind, a.name FROM message m JOIN address a ON a.id = m.caller
+        WHERE m.id = ? AND m.caller <> m.sender AND a.retired_at IS NULL
+        """,
+        (turn.reply_message,),
+    ).fetchone()
+    return None if row is None else Address(row["kind"], row["name"])
 
 
 def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:
+    """Return the other parties of a conversation: they get the answer."""
     rows = tx.execute(
         """
         SELECT a.kind, a.name FROM participant p JOIN address a ON a.id = p.address
@@ -160,8 +195,9 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
     `delays`: how long to wait after each failure, in milliseconds (core/backoff.py). Return the
     time of the retry, or None. If turns with other envelopes fail too, the lane waits instead.
     """
-    if not _still_running(tx, turn):
+    if (running := _still_running(tx, turn)) is None:
         return None
+    turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="turn")
     _free(tx, turn.notices)
     retry_at = now
@@ -231,8 +267,9 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bo
 
     `told`: the provider named the time, so nothing is tried before it.
     """
-    if not _still_running(tx, turn):
+    if (running := _still_running(tx, turn)) is None:
         return
+    turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
     _free(tx, turn.envelopes + turn.notices)
     lane_failures.record_failure(tx, turn.lane, failure, until, now, told=told)
@@ -246,8 +283,9 @@ def cancel(
     `ending`: whether its envelopes fail (they can be retried) or are due again; and the address id of
     the person or agent that ended it, who gets no notice about its own envelopes.
     """
-    if not _still_running(tx, turn):
+    if (running := _still_running(tx, turn)) is None:
         return
+    turn = running
     gives_up, by = ending
     failure = Failure(status, why)
     _end(tx, turn, status, now, failure=failure)
@@ -261,9 +299,10 @@ def _free(tx: Tx, numbers: tuple[int, ...]) -> None:
         envelopes.free(tx, number)
 
 
-def _still_running(tx: Tx, turn: Turn) -> bool:
-    row = tx.execute("SELECT status FROM run WHERE id = ?", (turn.run,)).fetchone()
-    return bool(row["status"] == "running")
+def _still_running(tx: Tx, turn: Turn) -> Turn | None:
+    """Return a turn with the conversation that it answers in now; None if it has ended already."""
+    row = tx.execute("SELECT status, reply_conversation FROM run WHERE id = ?", (turn.run,)).fetchone()
+    return turn.answering_in(row["reply_conversation"]) if row["status"] == "running" else None
 
 
 def _end(
@@ -289,6 +328,8 @@ def _end(
     )
     run_limits.add_usage(tx, turn.run)
     tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, turn.run))
+    tx.facts.append(RunEnded(now, turn.run, turn.agent, turn.followed_in, status))
+    tx.facts.append(AgentChanged(now, turn.agent))
 
 
 # --- after a crash -------------------------------------------------------------------

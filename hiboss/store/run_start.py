@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import agent_pauses, agents, due_envelopes, envelopes, lanes, tokens
+from ..core.events import AgentChanged, RunPaused, RunStarted
+from . import agent_pauses, agents, due_envelopes, envelopes, lanes, provider_sessions, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_limits import Bounds
@@ -32,6 +33,7 @@ class Turn(NamedTuple):
     name: str
     provider: str
     settings: str | None  # of the provider, as JSON
+    secrets: str | None  # the file with its secrets
     workspace: str | None
     reply: str
     envelopes: tuple[int, ...]
@@ -41,10 +43,28 @@ class Turn(NamedTuple):
     reply_conversation: int | None  # where the final text goes
     reply_message: int | None  # the message that it replies to there
     after_message: int  # the id of the last message when the run began
+    conversation: int
+    session: str | None  # the provider's session of this conversation, to be resumed
+
+    @property
+    def followed_in(self) -> int | None:
+        """The conversation whose parties may follow its output; None: only the agent and the boss may.
+
+        The output of an agent that sends its answers itself is not what the others get.
+        """
+        return self.reply_conversation if self.kind == "turn" and self.reply == "auto" else None
 
     @property
     def lane(self) -> Lane:
         return Lane(self.agent, None)
+
+    def answering_in(self, conversation: int | None) -> Turn:
+        """Return it with the conversation of its row: another one if its chat has become one with another."""
+        return (
+            self
+            if conversation == self.reply_conversation
+            else self._replace(reply_conversation=conversation)
+        )
 
 
 class Start(NamedTuple):
@@ -153,15 +173,19 @@ def _start(
     start: Start,
 ) -> Turn:
     now, boot = start.now, start.boot
+    of_session = (agent["id"], conversation, agent["provider"])
+    session = provider_sessions.find(tx, *of_session) if kind == "turn" else None
+    if session is not None:
+        provider_sessions.mark_used(tx, *of_session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
     run = int(
         tx.execute(
             """
             INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
-                             reply_conversation, reply_message, after_message)
-            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?)
+                             reply_conversation, reply_message, after_message, session)
+            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            (agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
+            (agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last, session),
         ).lastrowid
         or 0
     )
@@ -170,13 +194,14 @@ def _start(
         envelopes.hold(tx, number, boot)
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
     tokens.insert(tx, start.token, "run", agent["id"], now, run=run)
-    return Turn(
+    turn = Turn(
         run=run,
         kind=kind,
         agent=agent["id"],
         name=agent["name"],
         provider=agent["provider"],
         settings=agent["provider_config"],
+        secrets=agent["provider_secrets"],
         workspace=agent["workspace"],
         reply="auto" if kind == "background" else agent["reply"],
         envelopes=tuple(shown),
@@ -186,26 +211,46 @@ def _start(
         reply_conversation=target.conversation,
         reply_message=target.message,
         after_message=last,
+        conversation=conversation,
+        session=session,
     )
+    tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
+    return turn
+
+
+def answers_in(connection: Connection, turn: Turn) -> Turn:
+    """Return a turn with the conversation that it answers in now."""
+    row = connection.execute("SELECT reply_conversation FROM run WHERE id = ?", (turn.run,)).fetchone()
+    return turn.answering_in(row["reply_conversation"])
 
 
 def note_process(tx: Tx, run: int, pid: int, started: str | None) -> None:
     tx.execute("UPDATE run SET pid = ?, pid_started = ? WHERE id = ?", (pid, started, run))
 
 
-def note_pause(tx: Tx, run: int, now: int) -> bool:
+def note_pause(tx: Tx, turn: Turn, now: int) -> bool:
     """Record a pause; return False if the run has ended."""
-    changed = tx.execute(
-        "UPDATE run SET paused_at = ? WHERE id = ? AND status = 'running' AND paused_at IS NULL", (now, run)
-    )
-    return changed.rowcount > 0
+    row = tx.execute(
+        """
+        UPDATE run SET paused_at = ? WHERE id = ? AND status = 'running' AND paused_at IS NULL
+        RETURNING reply_conversation
+        """,
+        (now, turn.run),
+    ).fetchone()
+    if row is not None:
+        turn = turn.answering_in(row["reply_conversation"])
+        tx.facts.append(RunPaused(now, turn.run, turn.agent, turn.followed_in, paused=True))
+    return row is not None
 
 
-def note_resume(tx: Tx, run: int, now: int) -> None:
-    tx.execute(
+def note_resume(tx: Tx, turn: Turn, now: int) -> None:
+    row = tx.execute(
         """
         UPDATE run SET paused_ms = paused_ms + max(0, ?1 - paused_at), paused_at = NULL
-        WHERE id = ?2 AND paused_at IS NOT NULL
+        WHERE id = ?2 AND paused_at IS NOT NULL RETURNING reply_conversation
         """,
-        (now, run),
-    )
+        (now, turn.run),
+    ).fetchone()
+    if row is not None:
+        turn = turn.answering_in(row["reply_conversation"])
+        tx.facts.append(RunPaused(now, turn.run, turn.agent, turn.followed_in, paused=False))

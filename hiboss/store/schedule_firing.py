@@ -192,5 +192,8 @@ def _fire(
 def _is_pending(tx: Tx, message: int | None) -> bool:
     if message is None:
         return False
-    found = tx.execute("SELECT 1 FROM envelope WHERE message = ? AND status = 0", (message,)).fetchone()
+    # Not its forwards: what waits for a phone that is off is in the boss's box.
+    found = tx.execute(
+        "SELECT 1 FROM envelope WHERE message = ? AND status = 0 AND forwards IS NULL", (message,)
+    ).fetchone()
     return found is not None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core import clock
-from ..core.address import parse_address
+from ..core.address import Address, parse_address
 from ..core.envelope import Attachment, Draft, Kind, Priority
 from ..core.errors import HibossError, NotFound, UnknownRecipient, UnknownSender
 from ..core.schedule_times import Timing
@@ -97,6 +97,40 @@ def end_of_owner(tx: Tx, owner: int, now: int) -> None:
         """,
         (now, owner),
     )
+
+
+def follow_chat(tx: Tx, adapter: str, old: str, new: str, ids: Mapping[int, int]) -> None:
+    """Rewrite the schedules that send to a chat, or a topic of it, which has another id now.
+
+    `ids`: the address ids of its places before, and what they are now.
+    """
+    rows = tx.execute(
+        "SELECT id, draft FROM schedule WHERE deleted_at IS NULL AND instr(draft, 'channel:')"
+    ).fetchall()
+    for row in rows:
+        try:
+            kept = json.loads(row["draft"])
+            sender, *to = [_renamed(one, adapter, old, new) for one in (kept["from"], *kept["to"])]
+            known = {
+                _renamed(one, adapter, old, new): ids.get(number, number)
+                for one, number in kept["addresses"].items()
+            }
+        except (HibossError, LookupError, TypeError, ValueError, AttributeError):
+            continue  # damaged from outside: it is disabled when it is due
+        changed = json.dumps(
+            {**kept, "from": sender, "to": list(dict.fromkeys(to)), "addresses": known}, ensure_ascii=False
+        )
+        if changed != row["draft"]:
+            tx.execute("UPDATE schedule SET draft = ? WHERE id = ?", (changed, row["id"]))
+
+
+def _renamed(text: str, adapter: str, old: str, new: str) -> str:
+    """Return an address with the new id of the chat, if it is in that chat."""
+    address = parse_address(text)
+    chat, slash, topic = address.name.partition("/")
+    if address.kind != "channel" or chat != f"{adapter}:{old}":
+        return text
+    return str(Address("channel", f"{adapter}:{new}{slash}{topic}"))
 
 
 def follow_boss(tx: Tx, now: int, after: int = 0) -> int | None:

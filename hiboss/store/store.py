@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from ..core import clock
+from ..core.envelope import Lane
 from ..core.errors import Busy, HibossError, HomeUnusable, StoreError
+from ..core.events import Fact
 from ..core.paths import Home
 from ..core.settings import Settings
 from . import counters
@@ -63,6 +65,14 @@ class Store:
     def tell_arrivals(self, tell: Callable[[list[int]], None]) -> None:
         """Set the function that is called after each COMMIT with the addresses for which there is news."""
         self._writer.arrived = tell
+
+    def tell_facts(self, publish: Callable[[list[Fact]], None]) -> None:
+        """Set the function that is called after each COMMIT with the facts of that group, in order."""
+        self._writer.publish = publish
+
+    def tell_posts(self, tell: Callable[[list[Lane]], None]) -> None:
+        """Set the function that is called after each COMMIT with the lanes that got a forward."""
+        self._writer.to_post = tell
 
     def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Run an operation in the writer; the future is done after COMMIT."""

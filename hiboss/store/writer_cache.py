@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.address import Address
+from ..core.envelope import Lane
 from ..core.errors import NotFound
+from . import conversations
 from .connection import Connection
 
 MEMORY = 20_000  # entries of all kinds; above that the cache is cleared
@@ -21,6 +23,14 @@ class LiveAddress(NamedTuple):
 
     id: int
     address: Address
+
+
+class Reach(NamedTuple):
+    """Where mail for the boss is also posted."""
+
+    boss: int | None  # the boss's address; None before setup
+    place: Lane | None  # None: nowhere
+    forward: str  # all, important, off
 
 
 class WriterCache:
@@ -36,6 +46,7 @@ class WriterCache:
         self._arrived_flushed: int | None = None
         self._undo: list[tuple[int, int]] = []
         self._arrived_mark: int | None = None
+        self._reach: Reach | None = None  # None: not read yet
 
     # --- addresses -----------------------------------------------------------------
 
@@ -59,10 +70,35 @@ class WriterCache:
         ).fetchone()
         return LiveAddress(row["id"], address)
 
+    def rename_address(self, entry: LiveAddress, address: Address) -> None:
+        """Give an address another name; nobody else may have it."""
+        self._execute(
+            "UPDATE address SET name = ?, fold = ? WHERE id = ?", (address.name, address.fold, entry.id)
+        )
+        self._addresses.clear()
+
     def retire_address(self, entry: LiveAddress, now: int) -> None:
         """Mark an address as no longer in use; its name is free again."""
         self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
         self._addresses.clear()
+
+    # --- the boss ------------------------------------------------------------------
+
+    def reach(self) -> Reach:
+        """Return where mail for the boss is also posted."""
+        if self._reach is None:
+            row = self._execute(
+                "SELECT address, reach, reach_by, forward FROM user WHERE boss = 1"
+            ).fetchone()
+            if row is None:
+                return Reach(None, None, "off")
+            place = None if row["reach"] is None else Lane(row["reach"], row["reach_by"])
+            self._reach = Reach(row["address"], place, row["forward"])
+        return self._reach
+
+    def forget_reach(self) -> None:
+        """Read it again the next time, because it was changed."""
+        self._reach = None
 
     # --- conversations -------------------------------------------------------------
 
@@ -70,16 +106,16 @@ class WriterCache:
         """Return the conversation between exactly these addresses; create it if there is none."""
         found = self._conversations.get(parties)
         if found is None:
-            ids = sorted(set(parties))
-            key = ",".join(map(str, ids if len(ids) > 1 else ids * 2))
-            found = self._conversations[parties] = self._find(key) or self._begin(key, ids, now)
+            key = conversations.key(parties)
+            found = self._conversations[parties] = self._find(key) or self._begin(key, parties, now)
         return found
 
     def _find(self, key: str) -> int | None:
         row = self._execute("SELECT id FROM conversation WHERE key = ?", (key,)).fetchone()
         return row["id"] if row else None
 
-    def _begin(self, key: str, ids: list[int], now: int) -> int:
+    def _begin(self, key: str, parties: tuple[int, ...], now: int) -> int:
+        ids = sorted(set(parties))
         kind = "private" if len(ids) <= 2 else "adhoc"
         row = self._execute(
             "INSERT INTO conversation (kind, key, created_at) VALUES (?, ?, ?) RETURNING id",
@@ -113,6 +149,11 @@ class WriterCache:
         self._arrived += 1
         return self._arrived
 
+    @property
+    def last_arrived(self) -> int:
+        """The arrival number that was given out last."""
+        return self._arrived or 0
+
     # --- agreeing with the database ------------------------------------------------
 
     def mark(self) -> None:
@@ -128,6 +169,7 @@ class WriterCache:
         if wrote:
             self._addresses.clear()
             self._conversations.clear()
+            self._reach = None
 
     def flush(self) -> None:
         """Write the numbers given out in this group; called last before COMMIT."""
@@ -150,4 +192,5 @@ class WriterCache:
         self._last_seq.clear()
         self._touched.clear()
         self._undo.clear()
+        self._reach = None
         self._arrived = self._arrived_flushed = self._arrived_mark = None

@@ -9,10 +9,11 @@ import json
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
+from functools import partial, reduce
 from itertools import cycle, groupby, islice
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,10 @@ TURN = "output of hiboss envelope list --as nex --as-turn"
 LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
 
 # An agent: it keeps its run's token for us, and says and does something with it, well or badly.
+ASK = """echo $HIBOSS_TOKEN >> {}/run-tokens
+echo '{{"hiboss": "ask", "text": "now?", "options": ["yes", "no"]}}'
+read -r turn; read -r steered; read -r answered
+"""
 THINK = """
 turn=$(cat)
 echo "$HIBOSS_TOKEN" >> "{0}/run-tokens"
@@ -77,6 +82,8 @@ COMMANDS: dict[str, Words] = {
     "agent background": ("--name", "talker", "--task", "look around"),
     "agent bind": ("--name", "kai", "--adapter-type", "folder", "--path", "DIRECTORY/kai"),
     "agent bindings": (),
+    "agent providers": (),
+    "agent adapters": (),
     "agent unbind": ("--name", "kai", "--adapter-type", "folder"),
     "agent permission get": ("--name", "kai"),
     "agent permission set": ("--name", "kai", "--level", "restricted"),
@@ -89,6 +96,8 @@ COMMANDS: dict[str, Words] = {
     "run pause": ("--id", "r2"),
     "run resume": ("--id", "r2"),
     "run cancel": ("--id", "r2", "--reason", "enough"),
+    "run steer": ("r3", "hurry"),
+    "run answer": ("r3", "yes", "--text", "please"),
     "user register": ("--name", "ann"),
     "user list": (),
     "user token rotate": ("--name", "ann"),
@@ -194,10 +203,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "agent.pause": {"name": "lea"},
     "agent.background": {"agent": "talker", "task": "hello"},
     "run.cancel": {"id": "r1"},
-    "run.tail": {"id": "r1", "timeout": "0.01s"},
+    "run.tail": {"id": "r1"},
     "user.register": {"name": "zoe"},
     "conversation.messages": {"with": "agent:nex"},
-    "conversation.follow": {"with": "agent:nex", "after": 0, "timeout": "0.01s"},
+    "conversation.news": {"with": "agent:nex", "after": 0},
 }
 
 
@@ -254,7 +263,8 @@ class Story:
         done = self.shell(*words.split(), *more, **how)
         said = done.stdout
         for place in filter(None, shows.split(",")):
-            token = self.know(f"{place} of `{words}`", done.json[place])
+            shown = reduce(lambda found, key: found[key], place.split("."), done.json)
+            token = self.know(f"{place} of `{words}`", shown)
             said = said.replace(token, "", 1)
         label = f"{words} {' '.join(more)}".replace(self.misplaced, "TOKEN")
         self.ends[f"{label} {len(self.ends)}"] = done.rc
@@ -304,7 +314,7 @@ class Story:
         wait_until(lambda: "failed" in self.run("envelope get --as boss --id e3").stdout)
 
     def _think(self) -> None:
-        """Runs: r1 is over, r2 goes on, and one fails and says its token; and a webhook that nobody answers."""
+        """Runs: r1 is over, r2 goes on, r3 asks, and one fails and says its token; and a webhook that nobody answers."""
         program = self.directory / "think"
         program.write_text(THINK.format(self.directory))
         register = "agent register --as boss --json --provider"
@@ -312,15 +322,21 @@ class Story:
             words = ("--command", f"sh {program}")
             self.run(f"{register} command --name {name}", *words, shows="token")
         hook = ("--url", "http://127.0.0.1:1/turns")
-        self.run(f"{register} webhook --name hooked", *hook, shows="token,webhook_secret")
+        self.run(f"{register} webhook --name hooked", *hook, shows="token,secrets.secret")
         change = "agent set --as boss --json --name hooked --provider webhook"
-        self.run(change, *hook, shows="webhook_secret")  # the one before ends
+        self.run(change, *hook, shows="secrets.secret")  # the one before ends
         self.run("send thinker hello")
         wait_until(lambda: self.run("run list --status completed --json").json["runs"])
         (answer,) = self.run("inbox --from thinker --peek --json").json["envelopes"]
         self.answer = answer["id"]
         self.run("send thinker hang")
         wait_until(lambda: self.run("run list --status running --json").json["runs"])
+        asks = self.directory / "ask"
+        asks.write_text(ASK.format(self.directory))
+        words = ("--command", f"sh {asks}", "--input", "open")
+        self.run("agent register --as boss --json --name asker", *words, shows="token")
+        self.run("send asker hello")
+        wait_until(lambda: "now?" in self.run("run get r3 --as boss").stdout)
         self.run("send failing fail")
         self.run("send hooked hello")
         wait_until(lambda: len(self.run("run list --status failed --json").json["runs"]) >= 2)
@@ -330,7 +346,8 @@ class Story:
 
     def _learn_of_runs(self) -> None:
         """The tokens of all runs. The processes of a run have its token, and nothing else does."""
-        own = (f"process sh {self.directory}/think", "process sleep 1000", "process cat")
+        scripts = [f"process sh {self.directory}/{name}" for name in ("think", "ask")]
+        own = (*scripts, "process sleep 1000", "process cat")
         for number, token in enumerate((self.directory / "run-tokens").read_text().split(), 1):
             self.know(f"the token of run {number}", token, *own)
 
@@ -347,8 +364,11 @@ class Story:
         return ("--as", "boss"), {}
 
     def _by_file(self, token: str) -> Given:
-        (self.directory / "kept").write_text(token)
-        return ("--token", f"@{self.directory}/kept"), {}
+        kept = self.directory / "kept"
+        fresh = self.directory / f"kept.{threading.get_ident()}"
+        fresh.write_text(token)
+        fresh.rename(kept)  # in one step: another thread may read it now
+        return ("--token", f"@{kept}"), {}
 
     def _by_input(self, token: str) -> Given:
         return ("--token", "-"), {"stdin": f"{token}\n"}

@@ -5,30 +5,39 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from hiboss.core.contracts.adapter import Account, Inbound, Letter, Receive
+from pydantic import Field
+
+from hiboss.core.contracts.adapter import Account, AdapterSettings, Chat, Checked, Letter, Take
 from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
+from hiboss.core.contracts.inbound import Digested, Inbound, Update
 
 POLL_SECONDS = 0.05
+
+
+class RoughSettings(AdapterSettings):
+    path: str = Field(description="the directory of its platform")
 
 
 class RoughAdapter:
     """Posts and receives over loopback, one connection for each request."""
 
     type: ClassVar[str] = "rough"
+    Settings = RoughSettings
 
     def __init__(self, account: Account) -> None:
-        self._path = os.path.join(str(account.settings["path"]), "platform.json")
+        self._path = os.path.join(account.settings.path, "platform.json")
+        self._after = int(account.position or 0)
         self._facts: dict[str, Any] = {}
 
     @classmethod
-    def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
-        path = given.get("path")
-        if not path or not os.path.exists(os.path.join(path, "platform.json")):
+    async def check(cls, given: RoughSettings, home: str) -> Checked:
+        path = os.path.join(given.path, "platform.json")
+        if not os.path.exists(path):
             raise Refused("a rough adapter needs the directory of its platform (--path DIR)")
-        return "rough", {"path": path}, list(_read(os.path.join(path, "platform.json"))["chats"])
+        return Checked(account="rough", settings=given, chats=[Chat(one) for one in _read(path)["chats"]])
 
     async def start(self) -> None:
         self._facts = _read(self._path)
@@ -37,14 +46,20 @@ class RoughAdapter:
     async def stop(self) -> None:
         pass
 
-    async def listen(self, receive: Receive) -> None:
-        after = 0
+    async def listen(self, take: Take) -> None:
         while True:
-            answer = await self._ask({"do": "updates", "after": after})
-            for number, text in answer["updates"]:
-                await receive(Inbound(update=str(number), place=self._facts["chats"][0], text=text))
-                after = number
+            answer = await self._ask({"do": "updates", "after": self._after})
+            chat = self._facts["chats"][0]
+            updates = [Update(id=str(number), chat=chat, raw=text) for number, text in answer["updates"]]
+            if updates:
+                await take(updates, updates[-1].id)
+                self._after = int(updates[-1].id)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def digest(
+        self, updates: Sequence[Update], downloads: str, *, waited: bool, last_try: bool
+    ) -> Digested:
+        return Digested(Inbound(chat=updates[0].chat, text=updates[0].raw))
 
     def chunks(self, letter: Letter) -> list[str]:
         size = self._facts["chunk"]

@@ -43,7 +43,7 @@ class Post:
         self.start()
         self.daemon.register("ada")
         for kind, path in (("scripted", self.pigeon), ("folder", self.tray)):
-            self.boss("agent.bind", name="nex", adapter_type=kind, path=str(path))
+            self.boss("agent.bind", name="nex", adapter_type=kind, settings={"path": str(path)})
         self.wait_for_adapters()
 
     def start(self, crash_at: str | None = None, **env: str) -> bool:
@@ -142,6 +142,8 @@ class Post:
             return f"in the folder: {names}"
         if names := os.listdir(self.pigeon / "inbox"):
             return f"in the scripted inbox: {names}"
+        if rows := self.rows("SELECT id, update_id FROM platform_update WHERE outcome IS NULL"):
+            return f"updates: {rows[:5]}"
         rows = self.rows(
             """
             SELECT e.id, a.name, e.waits, e.wake_at, e.held_by FROM envelope e

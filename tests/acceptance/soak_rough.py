@@ -56,7 +56,7 @@ class Rough:
         self.windows: Counter[Chunk] = Counter()  # accepted, and not recorded when the daemon died
         self._post = post
         self._seen = 0  # how much of the book was there at the last death
-        post.boss("agent.bind", name="nex", adapter_type="rough", path=str(self.platform.root))
+        post.boss("agent.bind", name="nex", adapter_type="rough", settings={"path": str(self.platform.root)})
         post.wait_for_adapters()
 
     def senders(self, name: str, seeds: list[int]) -> list[RoughSender]:

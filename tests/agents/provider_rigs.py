@@ -1,86 +1,30 @@
-"""Rigs: they bring each provider into the situations that the contract test needs.
-
-A new provider needs a rig here, listed in RIGS."""
+"""Rigs of our own providers (hiboss/testing/provider_rig.py)."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import uuid
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
+from pydantic import SecretStr
 
-from hiboss.agents.providers.command import Command
+from hiboss.agents.providers.command import Command, CommandSettings
 from hiboss.agents.providers.demo import Demo
-from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
+from hiboss.agents.providers.webhook import PREFIX, Webhook, WebhookSettings, new_secret
+from hiboss.agents.run_execution import Reports
 from hiboss.core.contracts.provider import Provider, TurnInput
+from hiboss.core.option_models import Options
+from hiboss.testing.provider_rig import ProviderRig
 from tests.agents.webhook_receiver import Receiver, response
 from tests.core.letters import letter
 
 TOKEN = "hbr_a-token-that-nobody-may-read-anywhere"
 QUERY = "key=a-word-that-is-nobody-elses"
 SYSTEM = letter(2, auto=True, text="a notice", **{"from": "agent:system"})
-
-
-class Rig(Protocol):
-    """One provider and its surroundings, set up by `async with rig`. A new provider is made for each turn."""
-
-    secrets: tuple[str, ...]  # no error may contain this
-
-    def __init__(self, directory: Path) -> None:
-        """Only remember the directory."""
-
-    async def __aenter__(self) -> Rig: ...
-    async def __aexit__(self, *_: object) -> None: ...
-
-    def good(self) -> dict[str, Any]:
-        """Return valid settings, as the boss gives them."""
-
-    def bad(self) -> list[dict[str, Any]]:
-        """Return settings that must be refused."""
-
-    def make(self) -> Provider:
-        """Return a new provider, as it is made for every turn."""
-
-    def task(self, **facts: Any) -> TurnInput:
-        """Return a turn; it is answered as the rig was told last."""
-
-    def answers(self, text: str) -> None: ...
-    def says_nothing(self) -> None: ...
-
-    def hangs(self) -> None:
-        """From now on it never answers."""
-
-    def under_way(self) -> bool:
-        """Return whether the turn has reached it."""
-
-    def left_behind(self) -> list[Any]:
-        """Return what is left after a turn: processes, connections."""
-
-
-class FallibleRig(Rig, Protocol):
-    """A rig for a provider that calls something outside, which can fail."""
-
-    def turns(self) -> int:
-        """Return how many turns reached it."""
-
-    def given(self) -> str:
-        """Return the text of the last turn that reached it."""
-
-    def answers_bytes(self, answer: bytes) -> None: ...
-    def answers_for(self, text: str, **usage: Any) -> None:
-        """Let it answer with these numbers of tokens and cost."""
-
-    def floods(self) -> None:
-        """Let it answer without end."""
-
-    def refuses_this_one(self) -> None:
-        """Let this turn fail, and only this one (TurnError)."""
-
-    def is_away(self) -> None:
-        """Let every turn fail (LaneError)."""
 
 
 def plain_task(directory: Path, **facts: Any) -> TurnInput:
@@ -95,23 +39,34 @@ def plain_task(directory: Path, **facts: Any) -> TurnInput:
         "timezone": "Asia/Shanghai",
         "workspace": str(directory),
         "environment": {"PATH": os.environ["PATH"], "HIBOSS_TOKEN": TOKEN},
-        "output_bytes": 100_000,
+        "answer_bytes": 100_000,
+        "output_bytes": 10_000_000,
     }
     return TurnInput(**{**known, **facts})
 
 
-class DemoRig:
+def no_reports() -> Reports:
+    """Reports of an execution that starts no process and has no session."""
+
+    async def never(value: object) -> None:
+        raise AssertionError(f"it reported {value}")
+
+    return Reports(
+        store_pid=never,
+        store_session=never,
+        session_lost=never,
+        on_output=lambda part, position: None,
+        on_standstill=lambda still: None,
+        on_question=lambda: None,
+    )
+
+
+class DemoRig(ProviderRig):
     secrets = ()
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        super().__init__(directory)
         self._envelopes = [letter(text="")]
-
-    async def __aenter__(self) -> DemoRig:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     def good(self) -> dict[str, Any]:
         return {}
@@ -120,10 +75,10 @@ class DemoRig:
         return []
 
     def make(self) -> Provider:
-        return Demo(Demo.configure(self.good()))
+        return Demo(Options())
 
     def task(self, **facts: Any) -> TurnInput:
-        return plain_task(self._directory, **{"envelopes": self._envelopes, **facts})
+        return plain_task(self.directory, **{"envelopes": self._envelopes, **facts})
 
     def answers(self, text: str) -> None:
         """The demo provider, which can only answer "You said: …"."""
@@ -142,20 +97,17 @@ class DemoRig:
         return []
 
 
-class CommandRig:
+class CommandRig(ProviderRig):
     secrets = (TOKEN,)
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        super().__init__(directory)
         self.mark = uuid.uuid4().hex
         self._command = "sh agent.sh 'a word'"
 
     async def __aenter__(self) -> CommandRig:
         self.says_nothing()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
 
     def good(self) -> dict[str, Any]:
         return {"command": self._command}
@@ -165,16 +117,16 @@ class CommandRig:
         return [{}, {"command": None}, *({"command": one} for one in commands)]
 
     def make(self) -> Provider:
-        return Command(Command.configure(self.good()))
+        return Command(CommandSettings(**self.good()))
 
     def task(self, **facts: Any) -> TurnInput:
         plain = plain_task(self.directory)
-        environment = {**plain.environment, "RIG": self.mark, "HIBOSS_RUN": self.mark}
+        environment = {**plain.environment, "RIG": self.mark, "HIBOSS_RUN": uuid.uuid4().hex}
         return plain_task(self.directory, **{"environment": environment, **facts})
 
     def program(self, script: str) -> None:
         """Set what the program does after it has read its turn."""
-        first = "cat > given\necho once >> turns\n"
+        first = 'cat > given\necho once >> turns\nprintf %s "$HIBOSS_RESUME" > session\n'
         (self.directory / "agent.sh").write_text(first + script)
 
     def answers(self, text: str) -> None:
@@ -223,10 +175,79 @@ class CommandRig:
     def given(self) -> str:
         return (self.directory / "given").read_text()
 
+    def answers_in(self, session: str) -> None:
+        lines = [{"hiboss": "session", "id": session}, {"hiboss": "final", "text": "You said: well"}]
+        self.answers_bytes("".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
-class WebhookRig:
+    def given_session(self) -> str | None:
+        return (self.directory / "session").read_text() or None
+
+    def loses_session(self) -> None:
+        """Let it say that it cannot resume its session."""
+        error = {"hiboss": "error", "kind": "session_lost", "text": "no such session"}
+        self.answers_bytes(json.dumps(error).encode() + b"\n")
+
+
+class OpenCommandRig(CommandRig):
+    """A program whose standard input stays open. What it does is written in Python."""
+
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        super().__init__(directory)
+        self._command = f"{sys.executable} -I -S agent.py"
+
+    def good(self) -> dict[str, Any]:
+        return {"command": self._command, "input": "open"}
+
+    def bad(self) -> list[dict[str, Any]]:
+        return [*super().bad(), {"command": "x", "input": "shut"}]
+
+    def program(self, script: str) -> None:
+        """Set what the program does after it has read its turn: a shell script, or Python after `# python`."""
+        body = (
+            script
+            if script.startswith("# python")
+            else f"import os\nos.execvp('sh', ['sh', '-c', {script!r}])"
+        )
+        (self.directory / "agent.py").write_text(OPEN_PROGRAM + body)
+
+    def waits_for_words(self) -> None:
+        self.program("# python\nsay('tool', text='waiting')\nsay('final', text=hear()['text'])\n")
+
+    def waits_for_interrupt(self) -> None:
+        self.program("# python\nsay('tool', text='waiting')\nassert hear()['hiboss'] == 'interrupt'\n")
+
+    def asks(self, *questions: str) -> None:
+        self.program(
+            f"# python\nfor text in {questions!r}:\n"
+            "    say('ask', id=text, text=text, options=['yes', 'no'])\n"
+            f"found = [hear() for _ in {questions!r}]\n"
+            "say('final', text=' '.join(f\"{one['id']}={one['option']}\" for one in found))\n"
+        )
+
+
+OPEN_PROGRAM = """
+import json, sys
+
+
+def say(kind, **more):
+    print(json.dumps({"hiboss": kind, **more}), flush=True)
+
+
+def hear():
+    return json.loads(sys.stdin.readline())
+
+
+turn = hear()
+assert turn["hiboss"] == "turn"
+open("given", "w").write(turn["text"])
+open("turns", "a").write("once\\n")
+open("session", "w").write(turn["session"] or "")
+"""
+
+
+class WebhookRig(ProviderRig):
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
         self.server = Receiver()
         self.secret = new_secret()
         self.secrets = (self.secret.removeprefix(PREFIX), TOKEN, QUERY)
@@ -255,7 +276,7 @@ class WebhookRig:
         return [{}, {"url": None}, {"url": 5}, *({"url": one} for one in addresses)]
 
     def make(self) -> Provider:
-        return Webhook({**Webhook.configure(self.good()), "secret": self.secret})
+        return Webhook(WebhookSettings(**self.good(), secret=SecretStr(self.secret)))
 
     def task(self, **facts: Any) -> TurnInput:
         return plain_task(self.directory, **facts)
@@ -298,6 +319,10 @@ class WebhookRig:
     def given(self) -> str:
         return str(json.loads(self.server.requests[-1].body)["text"])
 
+    def answers_in(self, session: str) -> None:
+        body = json.dumps({"text": "You said: well", "session": session}).encode()
+        self.server.answer = response(200, body, kind="application/json")
 
-RIGS: list[type[Rig]] = [DemoRig, CommandRig, WebhookRig]
-FALLIBLE: list[type[FallibleRig]] = [CommandRig, WebhookRig]
+    def given_session(self) -> str | None:
+        found: str | None = json.loads(self.server.requests[-1].body)["session"]
+        return found

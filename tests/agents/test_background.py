@@ -214,7 +214,7 @@ def test_tasks_wait_for_a_provider_that_was_taken_away(team: Team, ada: Boss) ->
     ada.call("agent.set", name=kai.name, provider="none")
     ada.call("agent.resume", name=kai.name)
     assert ada.get(sent["ids"][0])["status"] == "pending"
-    ada.call("agent.set", name=kai.name, provider="command", command=kai.program.command)
+    ada.call("agent.set", name=kai.name, provider="command", settings={"command": kai.program.command})
     wait_until(lambda: texts(from_background(kai)) == ["result of task"])
     wait_until_idle(ada.daemon)
 

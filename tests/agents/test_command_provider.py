@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.agents import process_control
-from hiboss.agents.providers.command import Command, OutputReader
+from hiboss.agents.providers.command import Command, CommandSettings
+from hiboss.agents.providers.command_output import OutputReader
 from hiboss.core.contracts.failures import LaneError, TurnError
-from hiboss.core.contracts.provider import Answer, OnProgress, Progress, TurnInput, Usage
+from hiboss.core.contracts.provider import Answer, Progress, TurnInput, Usage
+from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.provider_rigs import plain_task
 from tests.support.shell_agents import Program
 
@@ -32,20 +34,17 @@ def program(tmp_path: Path) -> Program:
 
 
 def take_turn(
-    program: Program, command: str | None = None, on_progress: OnProgress | None = None, **facts: Any
+    program: Program, command: str | None = None, run: RecordedRun | None = None, **facts: Any
 ) -> tuple[Answer, list[Progress]]:
-    progress: list[Progress] = []
-
-    async def started(pid: int) -> None:
-        assert process_control.members(pid)
+    run = run or RecordedRun()
 
     async def story() -> Answer:
         task: TurnInput = plain_task(program.directory, **facts)
-        provider = Command(Command.configure({"command": command or program.command}))
+        provider = Command(CommandSettings(command=command or program.command))
         async with asyncio.timeout(SECONDS):
-            return await provider.take_turn(task, on_progress or progress.append, started)
+            return await provider.take_turn(task, run)
 
-    return asyncio.run(story()), progress
+    return asyncio.run(story()), run.heard
 
 
 def shown(progress: list[Progress]) -> list[Progress]:
@@ -110,7 +109,7 @@ def test_a_line_that_only_looks_like_a_control_line_is_part_of_the_answer(
     program: Program, line: str
 ) -> None:
     prints(program, "first", line, "last")
-    assert take_turn(program, output_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
+    assert take_turn(program, answer_bytes=1_000_000)[0].text == f"first\n{line}\nlast"
 
 
 def test_a_control_line_may_come_in_pieces(program: Program) -> None:
@@ -127,26 +126,30 @@ def test_output_without_a_line_break_is_shown_at_once(program: Program) -> None:
     program.does(
         """printf 'half an'; while [ ! -e "$D/go" ]; do sleep 0.02; done; printf ' answer\\nand more'"""
     )
-    progress: list[Progress] = []
 
-    def on_progress(one: Progress) -> None:
-        progress.append(one)
-        if one.text == "half an":  # the program has not ended: it waits for this
-            program.let_go()
+    class LettingGo(RecordedRun):
+        def progress(self, part: Progress) -> None:
+            super().progress(part)
+            if part.text == "half an":  # the program has not ended: it waits for this
+                program.let_go()
 
-    answer, _ = take_turn(program, on_progress=on_progress)
+    answer, progress = take_turn(program, run=LettingGo())
     assert answer.text == "half an answer\nand more"
     assert "".join(one.text for one in shown(progress)) == "half an answer\nand more\n"
 
 
 def read(*parts: bytes) -> tuple[Answer, list[Progress]]:
     """Read output that comes in these parts."""
-    progress: list[Progress] = []
-    reader = OutputReader(progress.append)
-    for part in parts:
-        reader.read(part)
-    reader.close()
-    return reader.answer(), progress
+    run = RecordedRun()
+
+    async def story() -> Answer:
+        reader = OutputReader(run, 100_000, lambda control: None, lambda: None)
+        for part in parts:
+            await reader.read(part)
+        await reader.close()
+        return reader.answer()
+
+    return asyncio.run(story()), run.heard
 
 
 def test_a_line_that_may_become_a_control_line_is_shown_when_it_ends() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from hiboss.agents import run_execution
-from hiboss.agents.run_execution import Execution, Limits, Outcome
+from hiboss.agents.run_execution import Execution, Limits
+from hiboss.agents.run_outcome import Outcome
 from hiboss.core.contracts.failures import TurnError
-from hiboss.core.contracts.provider import Answer, OnProgress, OnStart, Provider, TurnInput
+from hiboss.core.contracts.provider import Answer, LiveRun, Provider, TurnInput
 from hiboss.store.run_start import Turn
+from tests.agents.provider_rigs import no_reports
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-class Deaf:
+class Deaf(Provider):
     """Ignores every cancellation until the test lets it go; then it starts a program."""
 
     def __init__(self) -> None:
@@ -33,14 +35,14 @@ class Deaf:
         self.let_go = False
         self.refusal: Exception | None = None
 
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         while not self.let_go:
             try:
                 await asyncio.sleep(0.005)
             except asyncio.CancelledError:
                 self.asked_to_end += 1
         try:
-            await on_start(4_000_000)
+            await run.started(4_000_000)
         except TurnError as error:
             self.refusal = error
         return Answer(text="too late")
@@ -50,14 +52,11 @@ def story(limits: Limits, act: Any) -> tuple[Outcome, Deaf]:
     async def run() -> tuple[Outcome, Deaf]:
         provider = Deaf()
 
-        async def prepare() -> tuple[TurnInput, Provider]:
-            return cast(TurnInput, SimpleNamespace(delivery="mark")), cast(Provider, provider)
-
-        async def store_pid(pid: int) -> None:
-            raise AssertionError("a run that has ended has no process")
+        async def prepare() -> tuple[TurnInput, Callable[[], Provider]]:
+            return cast(TurnInput, SimpleNamespace(delivery="mark", session=None)), lambda: provider
 
         turn = cast(Turn, SimpleNamespace(run=1))
-        execution = Execution(turn, limits, prepare=prepare, store_pid=store_pid, on_output=lambda: None)
+        execution = Execution(turn, limits, prepare=prepare, reports=no_reports())
         task = asyncio.create_task(execution.run())
         await asyncio.sleep(0.02)
         act(execution)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from hiboss.agents.providers import demo
 from hiboss.core import clock
-from hiboss.core.contracts.provider import Answer, Progress, Reminder, TurnInput
+from hiboss.core.contracts.provider import Answer, Reminder, TurnInput
+from hiboss.core.option_models import Options
+from hiboss.testing.recorded_run import RecordedRun
 from tests.core.letters import letter
 
 NOW = clock.parse("2026-01-28T12:08:45Z", now=0, zone=clock.zone("UTC"))
@@ -30,6 +32,7 @@ def turn_of(*envelopes: dict[str, Any], **facts: Any) -> TurnInput:
         "timezone": "Asia/Shanghai",
         "workspace": "/nowhere",
         "environment": {},
+        "answer_bytes": 1_000_000,
         "output_bytes": 1_000_000,
     }
     return TurnInput(**{**known, **facts})
@@ -37,10 +40,6 @@ def turn_of(*envelopes: dict[str, Any], **facts: Any) -> TurnInput:
 
 def reply(text: str, **facts: Any) -> demo.Reply:
     return demo.answer(turn_of(letter(text=text, **facts)))
-
-
-async def _nothing(pid: int) -> None:
-    raise AssertionError("it starts no process")
 
 
 # --- reminders -------------------------------------------------------------------------
@@ -211,9 +210,10 @@ def test_results_of_other_agents_are_passed_on_when_there_is_no_other_message() 
 
 @pytest.mark.parametrize("text", ["status", "remind me in 10m to stretch", "a  b\n\nc " * 200, "x"])
 def test_an_answer_is_reported_live_in_pieces(text: str) -> None:
-    progress: list[Progress] = []
+    run = RecordedRun()
     turn = turn_of(letter(text=text))
-    answer = asyncio.run(demo.Demo({}).take_turn(turn, progress.append, _nothing))
+    answer = asyncio.run(demo.Demo(Options()).take_turn(turn, run))
+    progress = run.heard
     expected = demo.answer(turn)
     assert answer == Answer(text=expected.text, later=expected.later)
     assert {one.kind for one in progress} == {"delta"}

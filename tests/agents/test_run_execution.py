@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from hiboss.agents.live_output import CHARACTERS, PARTS, LiveOutput
-from hiboss.agents.run_execution import Execution, Limits, Outcome
+from hiboss.agents.run_execution import Execution, Limits
+from hiboss.agents.run_outcome import Outcome
 from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import (
     Answer,
-    OnProgress,
-    OnStart,
+    LiveRun,
     Progress,
     Provider,
     Reminder,
@@ -25,6 +25,7 @@ from hiboss.core.contracts.provider import (
     Usage,
 )
 from hiboss.store.run_start import Turn
+from tests.agents.provider_rigs import no_reports
 
 NONSENSE = [2**70, -1, "many", 1.5, True, float("nan"), float("inf"), [3]]
 
@@ -37,16 +38,16 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-class Reporting:
+class Reporting(Provider):
     """A provider that reports what the test gives it."""
 
     def __init__(self, progress: list[Progress], answer: Any) -> None:
         self._progress = progress
         self._answer = answer
 
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Any:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Any:
         for part in self._progress:
-            on_progress(part)
+            run.progress(part)
         if isinstance(self._answer, BaseException):
             raise self._answer
         return self._answer
@@ -54,23 +55,18 @@ class Reporting:
 
 def run(progress: list[Progress], answer: Any, *, is_made: bool = True) -> tuple[Outcome, Execution]:
     async def story() -> tuple[Outcome, Execution]:
-        async def prepare() -> tuple[TurnInput, Provider]:
+        async def prepare() -> tuple[TurnInput, Callable[[], Provider]]:
             if not is_made:
                 raise answer
-            return cast(TurnInput, SimpleNamespace(delivery="mark")), cast(
-                Provider, Reporting(progress, answer)
-            )
-
-        async def store_pid(pid: int) -> None:
-            raise AssertionError("it has no process")
+            turn = cast(TurnInput, SimpleNamespace(delivery="mark", session=None))
+            return turn, lambda: Reporting(progress, answer)
 
         limits = Limits(idle_seconds=30, total_seconds=30, text_bytes=1000)
         execution = Execution(
             cast(Turn, SimpleNamespace(run=1)),
             limits,
             prepare=prepare,
-            store_pid=store_pid,
-            on_output=lambda: None,
+            reports=no_reports(),
         )
         return await execution.run(), execution
 
@@ -188,7 +184,7 @@ def storable(text: str) -> bool:
 
 def test_of_live_output_only_so_much_is_kept() -> None:
     told: list[int] = []
-    kept = LiveOutput(lambda: told.append(1))
+    kept = LiveOutput(lambda part, position: told.append(position))
     kept.add(Progress("delta", "a" * 3 * CHARACTERS))
     kept.add(Progress("delta", "b"))
     parts, position = kept.after(0)

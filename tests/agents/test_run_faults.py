@@ -173,7 +173,7 @@ def test_an_answer_longer_than_a_message_may_be_is_refused(ada: Boss, worker: Wo
     with limits(worker.daemon, output_bytes=2_000_000):
         number = ada.tell(worker)
         run = worker.settled()
-    assert run["error_kind"] == "too_large"
+    assert run["error_kind"] == "too_long"
     assert "its answer" in run["error"]
     failed_alone(ada, worker, number, run)
     goes_on(ada, worker)
@@ -187,7 +187,7 @@ def test_what_is_no_text_is_replaced_and_noted(ada: Boss, worker: Worker) -> Non
     number = ada.tell(worker)
     run = worker.settled()
     assert run["status"] == "completed"
-    assert run["note"] == "some characters of its output cannot be stored and were replaced"
+    assert run["note"] == "some characters of its answer cannot be stored and were replaced"
     assert worker.answers_to(number) == ["caf\ufffd \ufffd\ufffd, said she"]
     goes_on(ada, worker)
 
@@ -320,7 +320,11 @@ def test_a_place_of_its_own_that_is_gone_is_made_again(ada: Boss, worker: Worker
 @pytest.mark.parametrize("what", ["command", "workspace"])
 def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path: Path, what: str) -> None:
     """Changing the setting that was wrong retries the lane at once."""
-    worker.change(**{what: str(tmp_path / "gone")})
+
+    def setting(value: str) -> dict[str, Any]:
+        return {"settings": {"command": value}} if what == "command" else {what: value}
+
+    worker.change(**setting(str(tmp_path / "gone")))
     number = ada.tell(worker)
     lane_waits(ada, worker, number, worker.settled())
     with worker.daemon.database() as database:
@@ -328,7 +332,7 @@ def test_what_mends_a_lane_is_tried_at_once(ada: Boss, worker: Worker, tmp_path:
         changed = database.execute("UPDATE lane SET wake_at = wake_at + ? WHERE state = 'waiting'", (hour,))
         database.commit()
         assert changed.rowcount == 1
-    worker.change(**{what: worker.program.command if what == "command" else str(tmp_path)})
+    worker.change(**setting(worker.program.command if what == "command" else str(tmp_path)))
     eventually(lambda: worker.answers_to(number), ["done"])
     assert_idle(worker.daemon, worker.program)
 

@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 from freezegun import freeze_time
+from pydantic import SecretStr
 
 import hiboss
 from hiboss.agents.providers import webhook
-from hiboss.agents.providers.webhook import PREFIX, Webhook, new_secret
+from hiboss.agents.providers.webhook import PREFIX, Webhook, WebhookSettings, new_secret
 from hiboss.core.contracts.failures import LaneError, Refused, TurnError
 from hiboss.core.contracts.provider import Answer, Progress, TurnInput
+from hiboss.core.option_models import validate
+from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.provider_rigs import QUERY, plain_task
 from tests.agents.webhook_receiver import Receiver, Request, response
 
@@ -33,7 +36,8 @@ class Asked:
     def __init__(
         self, answer: bytes | None, url: str = "", secret: str | None = SECRET, **facts: Any
     ) -> None:
-        self.heard: list[Progress] = []
+        self.run = RecordedRun()
+        self.heard: list[Progress] = self.run.heard
         self.thought: Answer | None = None
         self.error: Exception | None = None
         self.requests: list[Request] = []
@@ -44,18 +48,15 @@ class Asked:
         async with Receiver() as server, asyncio.timeout(30):
             server.answer = answer
             wanted = url.format(port=server.port) or f"{server.url}?{QUERY}"
-            provider = Webhook({**Webhook.configure({"url": wanted}), "secret": secret})
+            provider = Webhook(WebhookSettings(url=wanted, secret=SecretStr(secret or "")))
             try:
-                self.thought = await provider.take_turn(self.task, self.heard.append, _never)
+                self.thought = await provider.take_turn(self.task, self.run)
             except (TurnError, LaneError) as error:
                 self.error = error
             while server.open:
                 await asyncio.sleep(0.005)
             self.requests = server.requests
-
-
-async def _never(pid: int) -> None:
-    raise AssertionError("it starts no process")
+        assert not self.run.pids
 
 
 # --- the request -------------------------------------------------------------------------
@@ -92,6 +93,7 @@ def test_the_turn_is_all_there() -> None:
         "agent": "nex",
         "now": "2026-01-28T12:08:45.120Z",
         "timezone": "Asia/Shanghai",
+        "session": None,
         "text": task.text,
         "envelopes": list(task.envelopes),
     }
@@ -173,12 +175,13 @@ def test_an_answer_in_pieces_is_heard_in_pieces() -> None:
         response(200, b"x", content_length="4001"),
         response(200, b"x" * 4001),
         response(200, b"\xff" * 2000),  # each becomes three bytes
-        response(200, json.dumps({"text": "x" * 4000}).encode(), kind=JSON),
+        response(200, json.dumps({"text": "x" * 4001}).encode(), kind=JSON),
+        response(200, json.dumps({"text": "x", "more": "y" * 100_000}).encode(), kind=JSON),
     ],
-    ids=["announced", "sent", "by replacing", "in JSON"],
+    ids=["announced", "sent", "by replacing", "in JSON", "around it"],
 )
 def test_an_answer_that_is_too_long_is_a_turn_error(answer: bytes) -> None:
-    error = Asked(answer, output_bytes=4000).error
+    error = Asked(answer, answer_bytes=4000).error
     assert isinstance(error, TurnError)
     assert error.kind == "too_long"
 
@@ -311,7 +314,7 @@ def _shows_no_secret(error: Exception) -> None:
     ],
 )
 def test_an_address_that_can_work_is_kept(url: str) -> None:
-    assert Webhook.configure({"url": f" {url}\n"}) == {"url": url}
+    assert validate(WebhookSettings, {"url": f" {url}\n"}, "webhook").settings == {"url": url}
 
 
 @pytest.mark.parametrize(
@@ -367,11 +370,11 @@ def test_an_address_that_can_work_is_kept(url: str) -> None:
 )
 def test_an_address_that_cannot_work_is_refused(url: str) -> None:
     with pytest.raises(Refused) as caught:
-        Webhook.configure({"url": url})
+        validate(WebhookSettings, {"url": url}, "webhook")
     assert caught.value.why
     assert "pass@" not in caught.value.why
 
 
 def test_a_password_in_the_address_is_refused_with_the_way_out() -> None:
     with pytest.raises(Refused, match="signature"):
-        Webhook.configure({"url": "https://nex:secret@example.org/"})
+        validate(WebhookSettings, {"url": "https://nex:secret@example.org/"}, "webhook")

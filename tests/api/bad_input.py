@@ -31,7 +31,7 @@ from tests.api.bad_input_row import (
     row,
     shown,
 )
-from tests.api.bad_input_runs import people, thinking
+from tests.api.bad_input_runs import following, people, thinking
 from tests.api.bad_input_schedules import schedules, waiting
 
 
@@ -208,6 +208,8 @@ def _list() -> Iterator[Row]:
     yield look({"after": "00000000-a1"}, "gap", "an earlier store", "--after 00000000-a1")
     yield look({"address": "user:boss"}, "boss_only", "address|agent:nex", "--address user:boss")
     yield look({"address": "agent:nobody-here"}, "unknown_address", "nobody-here", by="boss")
+    yield look({"box": "all"}, "boss_only", "box all|agent:nex", "--box all")
+    yield look({"box": "all", "address": "agent:ada"}, "invalid_params", "box all|address", by="boss")
 
 
 def _marks() -> Iterator[Row]:
@@ -333,6 +335,17 @@ def _boss() -> Iterator[Row]:
         "boss.set", zone, "bad_timezone", "did you mean Europe/Berlin?", "boss set --timezone Europe/Berln"
     )
     yield row("boss.set", {"name": "Bea", **zone}, "bad_timezone", "Berln")
+    chat = {"reach": "channel:folder:nowhere"}
+    yield row("boss.set", chat, "not_bound", "nowhere|folder", "boss set --reach channel:folder:nowhere")
+    yield row(
+        "boss.set", {"reach": "agent:nex"}, "invalid_params", "private chat", "boss set --reach agent:nex"
+    )
+    yield row("boss.set", {"reach": "channel:x"}, "bad_address", "channel:x", "boss set --reach channel:x")
+    yield row("boss.set", {"reach_binding": "b1"}, "invalid_params", "--reach", "boss set --reach-binding b1")
+    yield row("boss.set", {**chat, "reach_binding": "x"}, "bad_id", "x|b81")
+    yield row(
+        "boss.set", {"forward": "some"}, "invalid_params", "forward|important", "boss set --forward some"
+    )
     yield row(
         "setup.execute", zone, "bad_timezone", "did you mean Europe/Berlin?", "setup --timezone Europe/Berln"
     )
@@ -374,7 +387,8 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    return [one for part in (*parts, delivery, schedules, waiting, thinking, people) for one in part()]
+    elsewhere = (delivery, schedules, waiting, thinking, people, following)
+    return [one for part in (*parts, *elsewhere) for one in part()]
 
 
 # --- limits: what is accepted at the limit, and refused one over it ------------------

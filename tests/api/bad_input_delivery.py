@@ -129,7 +129,7 @@ def _binds() -> Iterator[Row]:
     taken = "%namesake"
     yield row(
         name,
-        {**FOLDER, "path": taken},
+        {**FOLDER, "settings": {"path": taken}},
         "binding_taken",
         "folder:box|unbind",
         f"{command} --name spare --path {taken}",
@@ -151,10 +151,24 @@ def _binds() -> Iterator[Row]:
         ("/tmp/" + ENDLESS, ""),
         ("/a" * 50_000, ""),
     ):
-        yield row(name, {**FOLDER, "path": path}, "invalid_params", says)
+        yield row(name, {**FOLDER, "settings": {"path": path}}, "invalid_params", says)
+    for settings, says in (
+        ({"path": 5}, "--path"),
+        ({"path": ["%unbound"]}, "--path"),
+        ({"pth": "%unbound"}, "--pth is not an option of folder|--path"),
+        ({"path": "%unbound", "token": "x"}, "--token is not an option of folder"),
+    ):
+        yield row(name, {**FOLDER, "settings": settings}, "invalid_params", says)
+    words = "agent bind spare --adapter-type scripted --path %refusing"
+    refused = {"name": "spare", "adapter_type": "scripted", "settings": {"path": "%refusing"}}
+    yield row(name, refused, "account_refused", "scripted|401 Unauthorized", words)
     yield row(name, FOLDER, "invalid_params", "--path", f"{command} --name spare")
     yield row(
-        name, {**FOLDER, "path": "%file"}, "invalid_params", "%file", f"{command} --name spare --path %file"
+        name,
+        {**FOLDER, "settings": {"path": "%file"}},
+        "invalid_params",
+        "%file",
+        f"{command} --name spare --path %file",
     )
 
 

@@ -41,7 +41,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{
         (f"agent.{verb}", word): ("bad_provider", "", "bad_provider")
         for verb in ("register", "set")
-        for word in ("provider", "command", "url")
+        for word in ("provider",)
     },
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume")},
     ("agent.pause", "reason"): ("bad_text", "", "too_large"),
@@ -51,6 +51,8 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{("agent.list", word): ("", "", "") for word in ("role", "module")},
     ("boss.set", "name"): ("bad_text", "invalid_params", "too_large"),
     ("boss.set", "timezone"): ("bad_timezone",) * 3,
+    ("boss.set", "reach"): ("bad_address", "", "bad_address"),
+    ("boss.set", "reach_binding"): ("bad_id",) * 3,
     ("setup.execute", "boss_name"): ("bad_text", "", "too_large"),
     ("setup.execute", "timezone"): ("bad_timezone", "", "bad_timezone"),
     ("setup.execute", "agent_name"): ("bad_name", "", "bad_name"),
@@ -62,15 +64,19 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("run.list", "trace"): ("bad_text", "", "too_large"),
     **{(f"{noun}.list", "after"): ("bad_id",) * 3 for noun in ("run", "cron")},
     **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
-    ("run.tail", "timeout"): ("bad_duration",) * 3,
     ("run.cancel", "reason"): ("bad_text", "", "too_large"),
+    **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("steer", "answer")},
+    ("run.steer", "text"): ("bad_text", "empty_message", ""),
+    ("run.answer", "option"): ("bad_text", "invalid_params", "too_large"),
+    ("run.answer", "text"): ("bad_text", "", "too_large"),
     **{
         (f"conversation.{verb}", param): ("bad_address",) * 3
-        for verb in ("messages", "follow")
+        for verb in ("messages", "news")
         for param in ("with", "address")
     },
-    ("conversation.follow", "run"): ("bad_id",) * 3,
-    ("conversation.follow", "timeout"): ("bad_duration",) * 3,
+    ("conversation.news", "run"): ("bad_id",) * 3,
+    ("event.subscribe", "addresses"): ("bad_address",) * 3,
+    ("event.subscribe", "conversations"): ("bad_id",) * 3,
     **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel", "release", "retry")},
     **{
         (f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in (*MARKS, "list", "claim", "release")
@@ -79,7 +85,6 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"lane.{verb}", "address"): ("bad_address",) * 3 for verb in ("retry", "pause", "resume")},
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("bind", "unbind")},
     **{(f"agent.{verb}", "adapter_type"): ("unknown_adapter",) * 3 for verb in ("bind", "unbind")},
-    ("agent.bind", "path"): ("invalid_params",) * 3,
     ("agent.unbind", "account"): ("unknown_binding",) * 3,
     ("envelope.get", "id"): ("bad_id",) * 3,
     ("envelope.ack", "up_to"): ("invalid_params",) * 3,  # beside ids, whatever it is

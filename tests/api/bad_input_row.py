@@ -64,7 +64,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "envelope.cancel": {"ids": ["%sent"]},
     "envelope.release": {"ids": ["%claimed"]},
     "envelope.retry": {"ids": ["%failed"]},
-    "agent.bind": {"name": "spare", "adapter_type": "folder", "path": "%unbound"},
+    "agent.bind": {"name": "spare", "adapter_type": "folder", "settings": {"path": "%unbound"}},
     "agent.unbind": {"name": "ada", "adapter_type": "folder"},
     **{f"lane.{verb}": {"address": "%lane"} for verb in ("retry", "pause", "resume")},
     "cron.create": {"to": "agent:ada", "text": "x", "every": "1h"},
@@ -75,12 +75,15 @@ RIGHT: dict[str, dict[str, Any]] = {
     **{f"agent.{verb}": {"name": "spare"} for verb in ("status", "pause", "resume")},
     "agent.background": {"task": "x"},
     "run.get": {"id": "%run"},
-    "run.tail": {"id": "%run", "timeout": "1s"},
+    "run.tail": {"id": "%run"},
     **{f"run.{verb}": {"id": "%running"} for verb in ("cancel", "pause", "resume")},
+    "run.steer": {"id": "%asking", "text": "x"},
+    "run.answer": {"id": "%asking", "option": "yes"},
     "user.register": {"name": "zoe"},
     **{f"user.{verb}": {"name": "ann"} for verb in ("delete", "token.rotate")},
+    "event.unsubscribe": {"subscription": 1},
     "conversation.messages": {"with": "agent:ada"},
-    "conversation.follow": {"with": "agent:ada", "after": 0, "timeout": "1s"},
+    "conversation.news": {"with": "agent:ada", "after": 0},
 }
 TO = {"to": "agent:ada"}
 SEND = {**TO, "text": "x"}

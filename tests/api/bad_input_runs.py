@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
     BAD_IDS,
-    BAD_LENGTHS,
     LONG,
     NOBODYS_NAMES,
     NUL,
@@ -18,7 +17,13 @@ from tests.api.bad_input_row import (
     shown,
 )
 
-STEERING = ("cancel", "pause", "resume")
+STEERING: dict[str, tuple[dict[str, str], str]] = {  # what else it needs, also on the command line
+    "cancel": ({}, ""),
+    "pause": ({}, ""),
+    "resume": ({}, ""),
+    "steer": ({"text": "go on"}, " 'go on'"),
+    "answer": ({"option": "yes"}, " yes"),
+}
 
 
 def thinking() -> Iterator[Row]:
@@ -27,7 +32,7 @@ def thinking() -> Iterator[Row]:
 
 
 def people() -> Iterator[Row]:
-    for part in (_names, _users, _conversations, _follows):
+    for part in (_names, _users, _conversations, _news):
         yield from part()
 
 
@@ -44,36 +49,44 @@ BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": LONG}, "there is no provider", ""),
     ({"provider": "%token"}, "there is no provider", ""),
     ({"provider": "command"}, "--command", "--provider command"),
-    ({"provider": "command", "command": " \t"}, "--command", ""),
-    ({"provider": "command", "command": "python 'agent.py"}, "split into words", ""),
-    ({"provider": "command", "command": "python \\"}, "split into words", ""),
-    ({"provider": "command", "command": NUL}, "NUL", ""),
-    ({"provider": "command", "command": LONG}, "longer than", ""),
-    ({"provider": "command", "command": "''"}, "program", ""),
-    ({"provider": "command", "url": "https://example.org"}, "--url|--command", ""),
+    ({"provider": "command", "settings": {"command": " \t"}}, "--command", ""),
+    ({"provider": "command", "settings": {"command": "python 'agent.py"}}, "split into words", ""),
+    ({"provider": "command", "settings": {"command": "python \\"}}, "split into words", ""),
+    ({"provider": "command", "settings": {"command": NUL}}, "NUL", ""),
+    ({"provider": "command", "settings": {"command": LONG}}, "longer than", ""),
+    ({"provider": "command", "settings": {"command": "''"}}, "program", ""),
+    ({"provider": "command", "settings": {"url": "https://example.org"}}, "--url|--command", ""),
     ({"provider": "webhook"}, "--url", "--provider webhook"),
-    ({"provider": "webhook", "url": " "}, "--url", ""),
+    ({"provider": "webhook", "settings": {"url": " "}}, "--url", ""),
     (
-        {"provider": "webhook", "url": "http://example.org/"},
+        {"provider": "webhook", "settings": {"url": "http://example.org/"}},
         "https",
         "--provider webhook --url http://example.org/",
     ),
-    ({"provider": "webhook", "url": "http://10.0.0.1/"}, "https", ""),
-    ({"provider": "webhook", "url": "ftp://127.0.0.1/"}, "https", ""),
-    ({"provider": "webhook", "url": "file:///etc/passwd"}, "https", ""),
-    ({"provider": "webhook", "url": "example.org/turns"}, "https", ""),
-    ({"provider": "webhook", "url": "https://"}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org:99999/"}, "", ""),
-    ({"provider": "webhook", "url": "https://user:word@example.org/"}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org/" + NUL}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org/" + LONG}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org/\nHost: x"}, "", ""),
-    ({"provider": "webhook", "url": "https://example.org/", "command": "x"}, "--command|--url", ""),
-    ({"provider": "demo", "command": "x"}, "--command", "--provider demo --command x"),
-    ({"provider": "demo", "url": "https://example.org/"}, "--url", ""),
-    ({"command": "python 'agent.py"}, "split into words", ""),  # implies the provider, and is checked
-    ({"url": "http://example.org/"}, "https", "--url http://example.org/"),
-    ({"command": "x", "url": "https://example.org/"}, "--url|--command", ""),
+    ({"provider": "webhook", "settings": {"url": "http://10.0.0.1/"}}, "https", ""),
+    ({"provider": "webhook", "settings": {"url": "ftp://127.0.0.1/"}}, "https", ""),
+    ({"provider": "webhook", "settings": {"url": "file:///etc/passwd"}}, "https", ""),
+    ({"provider": "webhook", "settings": {"url": "example.org/turns"}}, "https", ""),
+    ({"provider": "webhook", "settings": {"url": "https://"}}, "", ""),
+    ({"provider": "webhook", "settings": {"url": "https://example.org:99999/"}}, "", ""),
+    ({"provider": "webhook", "settings": {"url": "https://user:word@example.org/"}}, "", ""),
+    ({"provider": "webhook", "settings": {"url": "https://example.org/" + NUL}}, "", ""),
+    ({"provider": "webhook", "settings": {"url": "https://example.org/" + LONG}}, "", ""),
+    ({"provider": "webhook", "settings": {"url": "https://example.org/\nHost: x"}}, "", ""),
+    (
+        {"provider": "webhook", "settings": {"url": "https://example.org/", "command": "x"}},
+        "--command|--url",
+        "",
+    ),
+    ({"provider": "demo", "settings": {"command": "x"}}, "--command", "--provider demo --command x"),
+    ({"provider": "demo", "settings": {"url": "https://example.org/"}}, "--url", ""),
+    (
+        {"settings": {"command": "python 'agent.py"}},
+        "split into words",
+        "",
+    ),  # implies the provider, and is checked
+    ({"settings": {"url": "http://example.org/"}}, "https", "--url http://example.org/"),
+    ({"settings": {"command": "x", "url": "https://example.org/"}}, "--url|--command", ""),
 ]
 
 
@@ -92,8 +105,8 @@ def _providers() -> Iterator[Row]:
     yield row("setup.execute", {"provider": "comand"}, "bad_provider", "comand|command?", words)
     for name, agent in (("agent.register", "fresh"), ("agent.set", "spare")):
         for given in (
-            {"provider": "none", "command": "x"},
-            {"provider": "none", "url": "https://example.org/"},
+            {"provider": "none", "settings": {"command": "x"}},
+            {"provider": "none", "settings": {"url": "https://example.org/"}},
         ):
             yield row(name, {"name": agent, **given}, "invalid_params", "without a provider")
 
@@ -213,36 +226,49 @@ def _runs() -> Iterator[Row]:
 
 def _tails() -> Iterator[Row]:
     name = "run.tail"
-    for value in BAD_LENGTHS:
-        yield row(
-            name, {"id": "%run", "timeout": value}, "bad_duration", f"{shown(value)} is not a valid duration"
-        )
-    for value in ("0s", "0h0m"):
-        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|zero")
-    for value in ("2h", "3601s", "999999h"):
-        yield row(name, {"id": "%run", "timeout": value}, "bad_duration", f"{value}|at most 1h")
     for number in (-1, -(2**63), 2**64, 0.5):
         yield row(name, {"id": "%run", "after": number}, "invalid_params", "after")
 
 
 def _steering() -> Iterator[Row]:
-    for verb in STEERING:
+    for verb, (more, words) in STEERING.items():
         name, command = f"run.{verb}", f"run {verb} --id"
         for value in BAD_IDS:
-            yield row(name, {"id": value}, "bad_id", f"{shown(value)} is not a valid |r81")
-        yield row(name, {"id": "e1"}, "bad_id", "e1|r81", f"{command} e1")
+            yield row(name, {"id": value, **more}, "bad_id", f"{shown(value)} is not a valid |r81")
+        yield row(name, {"id": "e1", **more}, "bad_id", "e1|r81", f"{command} e1{words}")
         for value in ("r999999", 2**63 - 1):
-            yield row(name, {"id": value}, "not_found", "run list")
-        yield row(name, {"id": "r999999"}, "not_found", "r999999|run list", f"{command} r999999")
+            yield row(name, {"id": value, **more}, "not_found", "run list")
+        none = {"id": "r999999", **more}
+        yield row(name, none, "not_found", "r999999|run list", f"{command} r999999{words}")
         over = "%run|completed|has not ended"
-        yield row(name, {"id": "%run"}, "not_running", over, f"{command} %run")
+        yield row(name, {"id": "%run", **more}, "not_running", over, f"{command} %run{words}")
         # Whatever the policy: another's run is none.
         allowed = {name: "standard"}
-        yield row(name, {"id": "%running"}, "not_found", "%running", by="nex", policy=allowed)
+        yield row(name, {"id": "%running", **more}, "not_found", "%running", by="nex", policy=allowed)
+    yield from _words()
     name, long = "run.cancel", "r" * 257
     yield row(name, {"id": "%running", "reason": NUL}, "bad_text", "reason|NUL")
     words = f"run cancel --id %running --reason {long}"
     yield row(name, {"id": "%running", "reason": long}, "too_large", "reason|257 bytes|256", words)
+
+
+def _words() -> Iterator[Row]:
+    """In the middle of a turn."""
+    steer, answer = {"id": "%running", "text": "x"}, {"id": "%running", "option": "yes"}
+    words = "run steer %running x"
+    yield row("run.steer", steer, "cannot_steer", "%running|command|agent providers", words)
+    for text in ("", " \n\t"):
+        yield row("run.steer", {**steer, "text": text}, "empty_message")
+    yield row("run.steer", {**steer, "text": NUL}, "bad_text", "text|NUL")
+    yield row("run.steer", {**steer, "text": "x" * (1024 * 1024 + 1)}, "too_large", "1048577 bytes")
+    words = "run answer %running yes"
+    yield row("run.answer", answer, "nothing_asked", "%running|run get", words)
+    for number in (0, -1, 2, 2**31):
+        yield row("run.answer", {**answer, "question": number}, "nothing_asked", "%running")
+    yield row("run.answer", {**answer, "text": NUL}, "bad_text", "text|NUL")
+    yield row("run.answer", {**answer, "text": "t" * 1025}, "too_large", "text|1025 bytes")
+    yield row("run.answer", {**answer, "option": "o" * 1025}, "too_large", "option|1025 bytes")
+    yield row("run.answer", {"id": "%asking", "option": "maybe"}, "invalid_params", "option|yes, no")
 
 
 # --- people --------------------------------------------------------------------------
@@ -305,7 +331,7 @@ def _users() -> Iterator[Row]:
 
 
 def _conversations() -> Iterator[Row]:
-    for verb in ("messages", "follow"):
+    for verb in ("messages", "news"):
         name, right = f"conversation.{verb}", RIGHT[f"conversation.{verb}"]
         for value in BAD_ADDRESSES:
             yield row(name, {**right, "with": value}, "bad_address", "is not a valid address|agent:nex")
@@ -326,20 +352,32 @@ def _conversations() -> Iterator[Row]:
         yield row(name, {**right, "before": number}, "invalid_params", "before")
 
 
-def _follows() -> Iterator[Row]:
-    name, right = "conversation.follow", RIGHT["conversation.follow"]
+def _news() -> Iterator[Row]:
+    name, right = "conversation.news", RIGHT["conversation.news"]
     for value in BAD_IDS:
         yield row(
             name, {**right, "run": value}, "bad_id" if isinstance(value, str) else "invalid_params", "run"
         )
     yield row(name, {**right, "run": "e1"}, "bad_id", "e1|r81")
-    for value in BAD_LENGTHS:
-        yield row(
-            name, {**right, "timeout": value}, "bad_duration", f"{shown(value)} is not a valid duration"
-        )
-    for value in ("0s", "2h", "3601s", "999999h"):
-        yield row(name, {**right, "timeout": value}, "bad_duration", value)
     for number in (-1, -(2**63), 2**63, 2**64, 0.5):
         yield row(name, {**right, "after": number}, "invalid_params", "after")
     for number in (-1, -(2**63), 2**64, 0.5):
         yield row(name, {**right, "parts": number}, "invalid_params", "parts")
+
+
+def following() -> Iterator[Row]:
+    """Facts: whose, in which conversations, from where on."""
+    name = "event.subscribe"
+    for by in ("nex", "boss"):
+        for value in BAD_ADDRESSES:
+            yield row(name, {"addresses": [value]}, "bad_address", "is not a valid address|agent:nex", by=by)
+        for value in NOBODYS_NAMES:
+            yield row(name, {"addresses": [value]}, "unknown_address", value, by=by)
+    for value in ("agent:ada", "ada", "user:boss"):
+        yield row(name, {"addresses": ["agent:nex", value]}, "boss_only", "addresses")
+    for value in BAD_IDS:
+        if isinstance(value, str):
+            yield row(name, {"conversations": [value]}, "bad_id", "c81")
+    yield row(name, {"conversations": ["c999999"]}, "not_found", "conversation|c999999")
+    yield row(name, {"topics": ["envelope.lost"]}, "invalid_params", "topics")
+    yield row("event.unsubscribe", {"subscription": "1"}, "invalid_params", "subscription")

@@ -79,7 +79,7 @@ class Scene:
         programs["thinker"] += ".new; mv {0}.new {0}; exec sleep 100000".format(kept["thinker"])
         self.party["thinker"] = agent(self.daemon, "thinker")
         for name, program in programs.items():
-            chief.call("agent.set", name=name, provider="command", command=f"sh -c '{program}'")
+            chief.call("agent.set", name=name, provider="command", settings={"command": f"sh -c '{program}'"})
             chief.send(f"agent:{name}", from_="user:boss", text="think")
         wait_until(lambda: chief.call("run.list", status="completed")["runs"])
         wait_until(kept["thinker"].exists)
@@ -88,8 +88,23 @@ class Scene:
             fact: chief.call("run.list", status=status)["runs"][0]["id"]
             for fact, status in (("run", "completed"), ("running", "running"))
         }
+        self._question(directory)
         self.tokens["thinker"] = self.party["thinker"].token
         self.tokens |= {"over": kept["nex"].read_text().strip(), "run": kept["thinker"].read_text().strip()}
+
+    def _question(self, directory: Path) -> None:
+        """A run that asks and waits for ever."""
+        chief, program = self.party["boss"], directory / "asks.sh"
+        question = {"hiboss": "ask", "text": "now?", "options": ["yes", "no"]}
+        program.write_text(f"echo '{json.dumps(question)}'\nexec sleep 100000\n")
+        self.party["asker"] = agent(
+            self.daemon, "asker", settings={"command": f"sh {program}", "input": "open"}
+        )
+        chief.send("agent:asker", from_="user:boss", text="ask me")
+        wait_until(lambda: chief.call("run.list", agent="asker", status="running")["runs"])
+        [run] = chief.call("run.list", agent="asker")["runs"]
+        self.facts["asking"] = run["id"]
+        wait_until(lambda: chief.call("run.get", id=run["id"])["questions"])
 
     def _schedules(self) -> None:
         """None is due while anything is tried; one is in the name of somebody who will leave."""
@@ -170,13 +185,17 @@ class Scene:
         """nex has two, ada one of them as well; and directories nobody has, or could have."""
         home, chief = self.daemon.home, self.party["boss"]
         where = directory / "folders"
-        for path in ("box", "more", "free", "again/box", "two words", "a:b"):
+        for path in ("box", "more", "free", "again/box", "two words", "a:b", "refusing"):
             os.makedirs(where / path)
+        (where / "refusing" / "settings.json").write_text('{"refuses": "401 Unauthorized"}')
         for name, folder in (("nex", "box"), ("nex", "more"), ("ada", "more")):
-            bound = chief.call("agent.bind", name=name, adapter_type="folder", path=str(where / folder))
+            bound = chief.call(
+                "agent.bind", name=name, adapter_type="folder", settings={"path": str(where / folder)}
+            )
             self.facts["lane"] = bound["address"]
         self.facts |= {
             "unbound": str(where / "free"),
+            "refusing": str(where / "refusing"),
             "namesake": str(where / "again" / "box"),
             "blank": str(where / "two words"),
             "colon": str(where / "a:b"),
@@ -280,6 +299,7 @@ def open_scene(directory: Path) -> Iterator[Scene]:
         "HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS": str(directory / "private"),
         "HIBOSS_LIMITS_ATTACHMENT_BYTES": str(ATTACHMENT_BYTES),
         "HIBOSS_RUNS_FINISH_SECONDS": "0",
+        "HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter",
     }
     with running_daemon(directory, set_up=False, **private) as daemon:
         scene = Scene(daemon, directory)

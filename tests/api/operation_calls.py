@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+from docs.example_calls import ASKS
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
+from tests.support.daemons import wait_until
 from tests.support.parties import agent
 
 
@@ -177,7 +181,38 @@ def polls(case: Case) -> list[Any]:
     return found
 
 
+def _asking(case: Case) -> tuple[Any, str]:
+    """An agent whose program asks a question in its turn, and the id of that run."""
+    program = Path(case.folder).with_name("asks.py")
+    program.write_text(ASKS)
+    settings = {"command": f"{sys.executable} {program}", "input": "open"}
+    asking = agent(case.daemon, provider="command", settings=settings)
+    case.boss.send(asking, from_="user:boss", text="clean up")
+    found: list[Any] = []
+
+    def asks() -> bool:
+        found[:] = asking.call("run.list", status="running")["runs"]
+        return bool(found) and bool(asking.call("run.get", id=found[0]["id"])["questions"])
+
+    wait_until(asks)
+    return asking, str(found[0]["id"])
+
+
+def steers_and_answers(case: Case) -> dict[str, list[Any]]:
+    """Words in the middle of a turn, and the answer to its question; then its turn ends."""
+    asking, run = _asking(case)
+    steered = case.boss.call("run.steer", id=run, text="leave the newest one")
+    answered = case.boss.call("run.answer", id=run, option="yes", question=1, text="go on")
+    wait_until(lambda: asking.call("run.get", id=run)["run"]["status"] == "completed")
+    assert steered["taken"] and answered["option"] == "yes"
+    return {"run.steer": [steered], "run.answer": [answered]}
+
+
 CALLS: dict[str, Answers] = {
+    "adapter.list": lambda case: [case.ada.call("adapter.list")],
+    "provider.list": lambda case: [case.ada.call("provider.list")],
+    "run.steer": lambda case: steers_and_answers(case)["run.steer"],
+    "run.answer": lambda case: steers_and_answers(case)["run.answer"],
     "setup.check": lambda case: [case.daemon.call("setup.check")],
     "setup.execute": lambda case: [case.daemon.call("setup.execute")],
     "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],
@@ -189,7 +224,10 @@ CALLS: dict[str, Answers] = {
         case.boss.call("agent.register", name=f"{case.ada.name}x"),
         case.boss.call("agent.register", name=f"{case.ada.name}y", profile=True, role="r", workspace="/w"),
         case.boss.call(
-            "agent.register", name=f"{case.ada.name}z", provider="webhook", url="http://127.0.0.1:1/"
+            "agent.register",
+            name=f"{case.ada.name}z",
+            provider="webhook",
+            settings={"url": "http://127.0.0.1:1/"},
         ),
     ],
     "agent.list": lambda case: [case.ada.call("agent.list"), case.ada.call("agent.list", role="none")],

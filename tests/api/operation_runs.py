@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,9 @@ class Case:
 
     def bind(self, agent: Party) -> Any:
         """Let an agent use a folder that has the name of ada."""
-        return self.boss.call("agent.bind", name=agent.name, adapter_type="folder", path=self.folder)
+        return self.boss.call(
+            "agent.bind", name=agent.name, adapter_type="folder", settings={"path": self.folder}
+        )
 
     def unbind(self, agent: Party, **params: Any) -> Any:
         return self.boss.call("agent.unbind", name=agent.name, adapter_type="folder", **params)
@@ -56,7 +60,7 @@ Answers = Callable[[Case], list[Any]]
 
 def _thinker(case: Case, program: str = "echo fine") -> Party:
     """An agent with a program, to whom the boss has said something."""
-    thinker = agent(case.daemon, provider="command", command=f"sh -c '{program}'")
+    thinker = agent(case.daemon, provider="command", settings={"command": f"sh -c '{program}'"})
     case.boss.send(thinker, from_="user:boss", text="think")
     return thinker
 
@@ -75,9 +79,8 @@ def _run_of(case: Case, thinker: Party, status: str) -> str:
 
 def _heard(thinker: Party, number: str) -> Any:
     """The first that a run says; one that has only just begun says nothing yet."""
-    while not (found := thinker.call("run.tail", id=number, timeout="30s"))["parts"]:
-        assert found["run"]["status"] == "running"
-    return found
+    wait_until(lambda: thinker.call("run.tail", id=number)["parts"])
+    return thinker.call("run.tail", id=number)
 
 
 def run_lists(case: Case) -> list[Any]:
@@ -107,7 +110,7 @@ def run_tails(case: Case) -> list[Any]:
     thinker = _thinker(case, "echo one; exec sleep 1000")
     number = _run_of(case, thinker, "running")
     found = [_heard(thinker, number)]
-    found += [case.boss.call("run.tail", id=number, after=found[0]["next"], timeout="0.01s")]
+    found += [case.boss.call("run.tail", id=number, after=found[0]["next"])]
     assert [[part["text"] for part in one["parts"]] for one in found] == [["one\n"], []]
     case.boss.call("run.cancel", id=number)
     _run_of(case, thinker, "cancelled")
@@ -133,6 +136,33 @@ def steers_run(verb: str) -> Answers:
             case.boss.call("run.cancel", id=number)
         assert [one["changed"] for one in found] == [True, False][: len(found)]
         _run_of(case, thinker, "cancelled")
+        return found
+
+    return asked
+
+
+TALKS = """import json, sys
+say = lambda kind, **more: print(json.dumps({"hiboss": kind, **more}), flush=True)
+hear = lambda: json.loads(sys.stdin.readline())
+hear()
+say("ask", text="now?", options=["yes", "no"])
+say("final", text=hear()["hiboss"])
+"""
+
+
+def talks(verb: str) -> Answers:
+    """Of a run that asks, and takes words: in the middle of its turn."""
+
+    def asked(case: Case) -> list[Any]:
+        command = shlex.join([sys.executable, "-I", "-S", "-c", TALKS])
+        thinker = agent(case.daemon, settings={"command": command, "input": "open"})
+        case.boss.send(thinker, from_="user:boss", text="think")
+        number = _run_of(case, thinker, "running")
+        wait_until(lambda: case.boss.call("run.get", id=number)["questions"])
+        words = {"steer": {"text": "hurry"}, "answer": {"option": "yes", "text": "please", "question": 1}}
+        found = [case.boss.call(f"run.{verb}", id=number, **words[verb])]
+        _run_of(case, thinker, "completed")
+        assert case.boss.call("run.get", id=number)["run"]["text"] == verb
         return found
 
     return asked
@@ -164,7 +194,7 @@ def pauses(verb: str) -> Answers:
 
 def backgrounds(case: Case) -> list[Any]:
     """By an agent itself, and by the boss for it; the result comes back to the agent."""
-    thinker = agent(case.daemon, provider="command", command="echo NO_REPLY")
+    thinker = agent(case.daemon, provider="command", settings={"command": "echo NO_REPLY"})
     found = [thinker.call("agent.background", task="this", subject="s")]
     found += [case.boss.call("agent.background", task="that", agent=thinker.name)]
     wait_until(lambda: len(thinker.call("run.list", status="completed")["runs"]) >= 2)
@@ -182,16 +212,16 @@ def said(case: Case) -> list[Any]:
     return found
 
 
-def follows(case: Case) -> list[Any]:
-    """With something said, with nothing in time, and while the other one is at work."""
-    asked = {"with": case.bob.address, "timeout": "0.01s"}
-    found = [case.ada.call("conversation.follow", **asked, after=0)]
-    found += [case.ada.call("conversation.follow", **asked, after=found[0]["last"])]
+def news(case: Case) -> list[Any]:
+    """With something said, with nothing new, and while the other one is at work."""
+    asked = {"with": case.bob.address}
+    found = [case.ada.call("conversation.news", **asked, after=0)]
+    found += [case.ada.call("conversation.news", **asked, after=found[0]["last"])]
     thinker = _thinker(case, "echo one; exec sleep 1000")
     number = _run_of(case, thinker, "running")
     _heard(thinker, number)
-    busy = {"with": thinker.address, "address": "user:boss", "timeout": "30s"}
-    found += [case.boss.call("conversation.follow", **busy, after=1)]
+    busy = {"with": thinker.address, "address": "user:boss"}
+    found += [case.boss.call("conversation.news", **busy, after=1)]
     live = found[-1]["run"]
     assert found[0]["envelopes"] and not found[1]["envelopes"] and live["id"] == number and live["parts"]
     case.boss.call("run.cancel", id=number)
@@ -219,15 +249,15 @@ def provided(case: Case) -> list[Any]:
     """In each of the three ways, and without any again."""
     ways: tuple[dict[str, Any], ...] = (
         {"provider": "demo", "busy": "followup", "daily_tokens": 5, "daily_cost": 0.5},
-        {"provider": "command", "command": "echo", "reply": "explicit"},
-        {"provider": "webhook", "url": "http://127.0.0.1:1/"},
-        {"url": "http://127.0.0.1:2/"},
+        {"provider": "command", "settings": {"command": "echo"}, "reply": "explicit"},
+        {"provider": "webhook", "settings": {"url": "http://127.0.0.1:1/"}},
+        {"settings": {"url": "http://127.0.0.1:2/"}},
         {"provider": "none", "daily_tokens": 0, "daily_cost": 0},
     )
     found = [case.boss.call("agent.set", name=case.bob.name, **way) for way in ways]
     assert [one["mode"] for one in found] == ["run"] * 4 + ["pull"]
     assert [one["provider"] for one in found] == ["demo", "command", "webhook", "webhook", None]
-    assert ["webhook_secret" in one for one in found] == [False, False, True, False, False]
+    assert ["secrets" in one for one in found] == [False, False, True, False, False]
     return found
 
 
@@ -243,8 +273,13 @@ CALLS_OF_RUNS: dict[str, Answers] = {
     "run.cancel": steers_run("cancel"),
     "run.pause": steers_run("pause"),
     "run.resume": steers_run("resume"),
+    "run.steer": talks("steer"),
+    "run.answer": talks("answer"),
+    "provider.list": lambda case: [one.call("provider.list") for one in (case.boss, case.ada)],
+    "event.subscribe": lambda case: [case.ada.call("event.subscribe", topics=["envelope.read"])],
+    "event.unsubscribe": lambda case: [case.ada.call("event.unsubscribe", subscription=1)],
     "conversation.messages": said,
-    "conversation.follow": follows,
+    "conversation.news": news,
     "user.register": persons,
     "user.list": lambda case: [persons(case) and case.boss.call("user.list"), case.ada.call("user.list")],
     "user.delete": with_person("delete", {}),

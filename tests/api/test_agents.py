@@ -132,9 +132,9 @@ def test_of_many_who_want_one_name_at_once_one_gets_it(daemon: RunningDaemon) ->
         ({"mode": "run", "provider": "none"}, "no_provider"),
         ({"provider": "claud"}, "bad_provider"),
         ({"provider": "command"}, "bad_provider"),
-        ({"provider": "webhook", "url": "http://example.org/"}, "bad_provider"),
-        ({"command": "python 'agent.py"}, "bad_provider"),
-        ({"provider": "none", "command": "python agent.py"}, "invalid_params"),
+        ({"provider": "webhook", "settings": {"url": "http://example.org/"}}, "bad_provider"),
+        ({"settings": {"command": "python 'agent.py"}}, "bad_provider"),
+        ({"provider": "none", "settings": {"command": "python agent.py"}}, "invalid_params"),
         ({"reply": "always"}, "invalid_params"),
         ({"busy": "wait"}, "invalid_params"),
         ({"daily_tokens": -1}, "invalid_params"),
@@ -164,35 +164,39 @@ def test_a_provider_brings_its_mode_along_and_is_taken_away_with_all_that_belong
     daemon: RunningDaemon,
 ) -> None:
     chief, (ada,) = boss(daemon), agents(daemon, 1)
-    set_ = {"provider": "command", "command": "python agent.py", "busy": "followup", "reply": "explicit"}
+    set_ = {
+        "provider": "command",
+        "settings": {"command": "python agent.py", "input": "turn"},
+        "busy": "followup",
+        "reply": "explicit",
+    }
     shown = chief.call("agent.set", name=ada.name, **set_, daily_tokens=500, daily_cost=2.5)
     assert {word: shown[word] for word in set_} == set_
-    assert (shown["mode"], shown["daily_tokens"], shown["daily_cost"], shown["url"]) == (
-        "run",
-        500,
-        2.5,
-        None,
-    )
-    shown = chief.call("agent.set", name=ada.name, command="python other.py")  # of the same provider
-    assert (shown["provider"], shown["command"]) == ("command", "python other.py")
+    assert (shown["mode"], shown["daily_tokens"], shown["daily_cost"]) == ("run", 500, 2.5)
+    shown = chief.call(
+        "agent.set", name=ada.name, settings={"command": "python other.py"}
+    )  # of the same provider
+    assert (shown["provider"], shown["settings"]["command"]) == ("command", "python other.py")
     shown = chief.call("agent.set", name=ada.name, mode="pull")  # for a while
-    assert (shown["mode"], shown["command"]) == ("pull", "python other.py")
+    assert (shown["mode"], shown["settings"]["command"]) == ("pull", "python other.py")
     shown = chief.call("agent.set", name=ada.name, provider="none", daily_tokens=0, daily_cost=0)
-    assert (shown["mode"], shown["provider"], shown["command"]) == ("pull", None, None)
+    assert (shown["mode"], shown["provider"], shown["settings"]) == ("pull", None, {})
     assert (shown["daily_tokens"], shown["daily_cost"], shown["busy"]) == (None, None, "followup")
 
 
 def test_the_secret_of_a_webhook_is_shown_once_and_goes_with_it(daemon: RunningDaemon) -> None:
     chief, secrets = boss(daemon), daemon.home.secrets
-    hook = {"provider": "webhook", "url": "http://127.0.0.1:1/"}
-    first = chief.call("agent.register", name="hooked", **hook)["webhook_secret"]
+    hook = {"provider": "webhook", "settings": {"url": "http://127.0.0.1:1/"}}
+    first = chief.call("agent.register", name="hooked", **hook)["secrets"]["secret"]
     assert first.startswith("whsec_")
-    same = chief.call("agent.set", name="hooked", url="http://127.0.0.1:2/")
-    assert "webhook_secret" not in same and same["url"] == "http://127.0.0.1:2/"
+    same = chief.call("agent.set", name="hooked", settings={"url": "http://127.0.0.1:2/"})
+    assert "secrets" not in same and same["settings"]["url"] == "http://127.0.0.1:2/"
     (kept,) = os.listdir(secrets)
-    assert daemon.home.secret(kept) == first
-    second = chief.call("agent.set", name="hooked", **hook)["webhook_secret"]
-    assert second != first and [daemon.home.secret(one) for one in os.listdir(secrets)] == [second]
+    assert daemon.home.secrets_of(kept) == {"secret": first}
+    second = chief.call("agent.set", name="hooked", **hook)["secrets"]["secret"]
+    assert second != first and [daemon.home.secrets_of(one) for one in os.listdir(secrets)] == [
+        {"secret": second}
+    ]
     assert "whsec" not in json.dumps([chief.call("agent.list"), chief.call("agent.status", name="hooked")])
     chief.call("agent.delete", name="hooked")
     assert os.listdir(secrets) == []

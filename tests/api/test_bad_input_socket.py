@@ -30,10 +30,10 @@ ELSEWHERE = {
         (f"envelope.{verb}", "stopping"): "only while the daemon ends, which no row outlives"
         for verb in ("wait", "watch", "poll")
     },
+    ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",
     ("agent.background", "busy"): "as of envelope.send",
     ("agent.background", "store_full"): "as of envelope.send",
-    **{(name, "stopping"): "as of envelope.wait" for name in ("run.tail", "conversation.follow")},
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",
 }
 

@@ -17,7 +17,7 @@ CHANGING = {name: operation for name, operation in REGISTRY.items() if operation
 LANES = ("lane.pause", "lane.resume", "lane.retry")
 # What each takes beside the name; nothing of it happens when it is refused.
 MORE: dict[str, dict[str, Any]] = {
-    "agent.bind": {"adapter_type": "folder", "path": "/nowhere/at-all"},
+    "agent.bind": {"adapter_type": "folder", "settings": {"path": "/nowhere/at-all"}},
     "agent.unbind": {"adapter_type": "folder"},
     "agent.set": {"role": "thief"},
 }
@@ -89,7 +89,9 @@ def test_an_agent_steers_no_lane_of_a_channel_that_it_is_not_bound_to(
     daemon: RunningDaemon, lowered: None, operation: str, tmp_path: Path
 ) -> None:
     ada, bob = agents(daemon, 2)
-    folder = boss(daemon).call("agent.bind", name=bob.name, adapter_type="folder", path=str(tmp_path))
+    folder = boss(daemon).call(
+        "agent.bind", name=bob.name, adapter_type="folder", settings={"path": str(tmp_path)}
+    )
     assert ada.refusal(operation, address=folder["address"]) == "boss_only"
     assert bob.call(operation, address=folder["address"])["changed"] in (0, 1)
     boss(daemon).call("agent.unbind", name=bob.name, adapter_type="folder")

@@ -20,14 +20,12 @@ else: print("Dear boss, lin is wrong.", flush=True); wait_for("go-on")
         heard: list[str] = []
 
         def live() -> bool:
-            found = ada.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")[
-                "run"
-            ]
+            found = ada.call("conversation.news", **{"with": kai.address}, after=10**9)["run"]
             heard.extend(part["text"] for part in (found or {"parts": []})["parts"])
             return "Dear boss" in "".join(heard)
 
         wait_until(live)
-        seen = lin.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")
+        seen = lin.call("conversation.news", **{"with": kai.address}, after=10**9)
         assert seen["run"] is None
     finally:
         team.place("go-on").touch()
@@ -42,9 +40,9 @@ def test_live_output_that_is_never_sent_is_shown_to_the_boss_alone(team: Team, a
         wait_until(kai.turns)
         number = kai.runs()[0]["id"]
         wait_until(lambda: ada.call("run.tail", id=number)["parts"])
-        follow = {"with": kai.address, "after": 10**9, "timeout": "0.05s"}
-        assert lin.call("conversation.follow", **follow)["run"] is None
-        seen = ada.call("conversation.follow", **follow, address=lin.address)["run"]
+        follow = {"with": kai.address, "after": 10**9}
+        assert lin.call("conversation.news", **follow)["run"] is None
+        seen = ada.call("conversation.news", **follow, address=lin.address)["run"]
         assert "my thoughts" in "".join(part["text"] for part in seen["parts"])
     finally:
         team.place("think-on").touch()
@@ -52,11 +50,11 @@ def test_live_output_that_is_never_sent_is_shown_to_the_boss_alone(team: Team, a
 
 
 def test_why_an_agent_waits_is_told_to_the_boss_and_the_agent_alone(daemon: RunningDaemon, ada: Boss) -> None:
-    kai, lin = agent(daemon, command="/nowhere/secret-program"), agent(daemon)
+    kai, lin = agent(daemon, settings={"command": "/nowhere/secret-program"}), agent(daemon)
     ada.tell(kai, text="hello")
 
     def state(who: object) -> tuple[str | None, str | None]:
-        found = who.call("conversation.follow", **{"with": kai.address}, after=10**9, timeout="0.05s")  # type: ignore[attr-defined]
+        found = who.call("conversation.news", **{"with": kai.address}, after=10**9)  # type: ignore[attr-defined]
         return found["state"], found["why"]
 
     wait_until(lambda: state(ada)[0] == "waiting")
@@ -65,7 +63,7 @@ def test_why_an_agent_waits_is_told_to_the_boss_and_the_agent_alone(daemon: Runn
 
 
 def test_the_error_of_an_agents_turn_is_told_by_no_list_of_lanes(daemon: RunningDaemon, ada: Boss) -> None:
-    kai, lin = agent(daemon, command="/nowhere/secret-program"), agent(daemon)
+    kai, lin = agent(daemon, settings={"command": "/nowhere/secret-program"}), agent(daemon)
     ada.call("agent.permission.set", name=lin.name, level="privileged")
     ada.tell(kai, text="hello")
 

@@ -31,6 +31,26 @@ def test_the_newest_comes_first_ten_at_a_time(two: tuple[Party, Party]) -> None:
     assert [one["id"] for one in rest["envelopes"]] == sent[:1] and rest["next"] is None
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_the_boss_lists_all_envelopes_of_everybody_once_whatever_box_they_are_in(
+    two: tuple[Party, Party], size: int
+) -> None:
+    ada, bob = two
+    chief = boss(ada.daemon)
+    sent = [ada.tell(bob), bob.tell(ada), ada.tell(chief), ada.tell(bob, deliver_at="+1h"), ada.tell(ada)]
+    bob.call("envelope.archive", ids=sent[:1])
+    ada.call("envelope.trash", ids=sent[1:2])
+    ada.call("envelope.cancel", ids=sent[4:])
+    with ada.daemon.database() as database:
+        stored = [row[0] for row in database.execute("SELECT 'e' || id FROM envelope ORDER BY id")]
+    assert set(sent) <= set(stored)
+    assert flat(chief.walk(box="all", page_size=size, oldest_first=True)) == stored
+    assert flat(chief.walk(box="all", page_size=size)) == newest_first(stored)
+    assert chief.ids(box="all", status="cancelled", **{"from": ada.address}) == sent[4:]
+    arrived = chief.ids(box="all", arrived=True, page_size=100)
+    assert sent[3] not in arrived and {*sent[:3], sent[4]} <= {*arrived}
+
+
 @pytest.mark.parametrize("oldest_first", [False, True])
 @pytest.mark.parametrize("box", ["inbox", "outbox"])
 def test_pages_end_exactly_where_the_list_ends(

@@ -248,21 +248,24 @@ def test_a_mistyped_whole_address_of_an_agent_is_told_with_the_nearest_name(daem
 def test_a_command_or_url_alone_implies_its_provider(daemon: RunningDaemon) -> None:
     chief = boss(daemon)
     for given, provider in (
-        ({"command": "true"}, "command"),
-        ({"url": "http://127.0.0.1:1/"}, "webhook"),
+        ({"settings": {"command": "true"}}, "command"),
+        ({"settings": {"url": "http://127.0.0.1:1/"}}, "webhook"),
     ):
         made = chief.call("agent.register", name=f"made-by-{provider}", **given)
         assert (made["agent"]["provider"], made["agent"]["mode"]) == (provider, "run")
         (ada,) = agents(daemon, 1)
         changed = chief.call("agent.set", name=ada.name, **given)
         assert (changed["provider"], changed["mode"]) == (provider, "run")
-        assert ("webhook_secret" in made) == ("webhook_secret" in changed) == (provider == "webhook")
+        assert ("secrets" in made) == ("secrets" in changed) == (provider == "webhook")
 
 
 def test_an_option_of_the_provider_an_agent_has_changes_nothing_else(daemon: RunningDaemon) -> None:
     chief = boss(daemon)
-    ada = agent(daemon, command="true")
-    assert chief.call("agent.set", name=ada.name, command="false")["command"] == "false"
+    ada = agent(daemon, settings={"command": "true"})
+    assert (
+        chief.call("agent.set", name=ada.name, settings={"command": "false"})["settings"]["command"]
+        == "false"
+    )
 
 
 def test_an_option_the_agents_provider_does_not_take_chooses_the_provider_that_does(
@@ -270,10 +273,10 @@ def test_an_option_the_agents_provider_does_not_take_chooses_the_provider_that_d
 ) -> None:
     chief = boss(daemon)
     ada = agent(daemon, provider="demo")
-    assert chief.call("agent.set", name=ada.name, command="true")["provider"] == "command"
-    changed = chief.call("agent.set", name=ada.name, url="http://127.0.0.1:1/")
-    assert (changed["provider"], changed["command"]) == ("webhook", None)
-    both = {"command": "true", "url": "http://127.0.0.1:1/"}
+    assert chief.call("agent.set", name=ada.name, settings={"command": "true"})["provider"] == "command"
+    changed = chief.call("agent.set", name=ada.name, settings={"url": "http://127.0.0.1:1/"})
+    assert (changed["provider"], changed["settings"]) == ("webhook", {"url": "http://127.0.0.1:1/"})
+    both = {"settings": {"command": "true", "url": "http://127.0.0.1:1/"}}
     assert chief.refusal("agent.set", name=ada.name, **both) == "bad_provider"
 
 

@@ -1,6 +1,4 @@
-"""Rigs: they bring each adapter into the situations that the contract test needs.
-
-A new adapter needs a rig here, listed in RIGS."""
+"""Rigs of our own adapters, for the contract test (hiboss/testing/adapter_contract.py)."""
 
 from __future__ import annotations
 
@@ -8,64 +6,17 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hiboss.channels.folder import FolderAdapter
 from hiboss.core.contracts.adapter import Account, Adapter, File, Letter
+from hiboss.testing.adapter_rig import FullRig, Post, Rig
 from hiboss.testing.scripted_adapter import ScriptedAdapter
 
 
-def letter(text: str = "hello", **facts: Any) -> Letter:
-    known: dict[str, Any] = {
-        "id": "e1",
-        "key": "home-e1",
-        "place": "here",
-        "text": text,
-        "type": "text",
-        "subject": None,
-        "sender": "agent:nex",
-        "sender_name": None,
-        "files": (),
-        "reply_to": None,
-    }
-    return Letter(**{**known, **facts})
+class FolderRig(Rig):
+    chat = "here"
 
-
-class Rig(Protocol):
-    """One platform account, for which adapters can be made many times."""
-
-    def __init__(self, directory: Path) -> None:
-        """Make the account."""
-
-    def good(self) -> dict[str, Any]:
-        """Return what the boss gives to bind it."""
-
-    def bad(self) -> list[dict[str, Any]]:
-        """Return what must be refused by `bind`."""
-
-    def make(self) -> Adapter:
-        """Return a new adapter of this account, as it is made for every start."""
-
-    def comes_in(self, text: str) -> None:
-        """Let a message come in on the platform."""
-
-    def originals(self) -> int:
-        """Return how many of those the platform would deliver again."""
-
-    def cannot_start(self) -> None:
-        """Let the platform refuse the next start."""
-
-    def cannot_post(self) -> None:
-        """Let the platform be unreachable for the next post."""
-
-    def impossible(self) -> Letter:
-        """Return a letter that can never be posted."""
-
-    def posted(self) -> list[str]:
-        """Return the texts that were posted."""
-
-
-class FolderRig:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.root = directory / "here"
@@ -73,7 +24,7 @@ class FolderRig:
         self._count = 0
 
     def good(self) -> dict[str, Any]:
-        return {"path": str(self.root), "home": str(self.directory / "home")}
+        return {"path": str(self.root)}
 
     def bad(self) -> list[dict[str, Any]]:
         home, file = str(self.directory / "home"), self.directory / "file"
@@ -82,16 +33,23 @@ class FolderRig:
         paths += [
             str(self.directory / name) for name in ("with blank", "with:colon", "x" * 129, "line\nbreak")
         ]
-        return [{"home": home}, *[{"path": path, "home": home} for path in paths]]
+        return [{}, {"path": 5}, {"pth": str(self.root)}, *[{"path": path} for path in paths]]
 
     def make(self) -> Adapter:
         home = str(self.directory / "home")
-        return FolderAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}, home=home))
+        settings = FolderAdapter.Settings(path=self.root)
+        return FolderAdapter(Account(binding=1, name="here", settings=settings, home=home))
 
     def comes_in(self, text: str) -> None:
+        self._put("txt", text)
+
+    def command(self, name: str, arguments: str) -> None:
+        self._put("json", json.dumps({"command": name, "arguments": arguments}))
+
+    def _put(self, ending: str, text: str) -> None:
         self._count += 1
         (self.root / "in").mkdir(exist_ok=True)
-        file = self.root / "in" / f"{self._count}.txt"
+        file = self.root / "in" / f"{self._count}.{ending}"
         file.write_text(text)
         os.utime(file, ns=(self._count, self._count))
 
@@ -107,13 +65,15 @@ class FolderRig:
         (self.root / "out").write_text("no directory any more")
 
     def impossible(self) -> Letter:
-        return letter(files=(File("gone.pdf", str(self.directory / "gone"), "application/pdf"),))
+        return self.letter(files=(File("gone.pdf", str(self.directory / "gone"), "application/pdf"),))
 
     def posted(self) -> list[str]:
         return [file.read_text() for file in (self.root / "out").glob("[!.]*")]
 
 
-class ScriptedRig:
+class ScriptedRig(FullRig):
+    chat = "here"
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.root = directory / "here"
@@ -121,20 +81,40 @@ class ScriptedRig:
         self._count = 0
 
     def good(self) -> dict[str, Any]:
-        return {"path": str(self.root), "home": str(self.directory / "home")}
+        return {"path": str(self.root)}
 
     def bad(self) -> list[dict[str, Any]]:
-        return [{}, {"path": ""}, {"path": str(self.directory / "nothing there")}]
+        return [{}, {"path": ""}, {"path": str(self.directory / "nothing there")}, {"paht": "/tmp"}]
 
     def make(self) -> Adapter:
         home = str(self.directory / "home")
-        return ScriptedAdapter(Account(binding=1, name="here", settings={"path": str(self.root)}, home=home))
+        settings = ScriptedAdapter.Settings(path=self.root)
+        return ScriptedAdapter(Account(binding=1, name="here", settings=settings, home=home))
 
     def comes_in(self, text: str) -> None:
+        self._put(text=text, message=f"m{self._count + 1}")
+
+    def _put(self, **fields: Any) -> None:
         self._count += 1
         partial = self.root / "inbox" / f"{self._count}.part"
-        partial.write_text(json.dumps({"text": text}))
+        partial.write_text(json.dumps(fields))
         partial.rename(partial.with_suffix(".json"))
+
+    def edit(self, text: str) -> None:
+        self._put(kind="edit", text=text, message=f"m{self._count}")
+
+    def press(self, post: str, value: str) -> None:
+        self._put(kind="press", act=True, message=post, button=value, author={"id": "7", "name": "Ann"})
+
+    def command(self, name: str, arguments: str) -> None:
+        self._put(kind="command", act=True, command=name, arguments=arguments)
+
+    def album(self, *files: tuple[str, str]) -> None:
+        for name, content in files:
+            self._put(album="a", text=name, downloads=[{"name": name, "content": content}])
+
+    def in_topic(self, topic: str, text: str) -> None:
+        self._put(text=text, place=f"here/{topic}")
 
     def originals(self) -> int:
         return len(list((self.root / "inbox").glob("*.json")))
@@ -143,14 +123,45 @@ class ScriptedRig:
         (self.root / "settings.json").write_text('{"fail_starts": 1}')
 
     def cannot_post(self) -> None:
-        (self.root / "script.jsonl").write_text('{"do": "lane_error"}\n')
+        self._script(do="lane_error")
 
     def impossible(self) -> Letter:
-        (self.root / "script.jsonl").write_text('{"do": "envelope_error"}\n')
-        return letter()
+        self._script(do="envelope_error")
+        return self.letter()
 
     def posted(self) -> list[str]:
-        return [json.loads(line)["chunk"] for line in (self.root / "posts.jsonl").read_text().splitlines()]
+        return [post.text for post in self.posts()]
 
+    def posts(self) -> list[Post]:
+        found = {}
+        for one in self._lines("posts"):
+            post = Post(f"{one['id']}.{one['number']}", one["place"], one["chunk"], one["reply_to"])
+            found[post.id] = post
+        for change in self._lines("changes"):
+            if change["do"] == "delete":
+                del found[change["id"]]
+            elif (post := found[change["id"]]).place == change["place"] and change["do"] == "edit":
+                found[post.id] = post._replace(text=change["chunk"])
+        return list(found.values())
 
-RIGS: list[type[Rig]] = [FolderRig, ScriptedRig]
+    def limited(self, seconds: int) -> None:
+        self._script(do="lane_error", retry_after=seconds)
+
+    def locked_out(self) -> None:
+        self._script(do="account_error")
+
+    def deleted(self) -> str:
+        return "m0"
+
+    def reply(self, post: str, text: str) -> None:
+        self._put(text=text, reply_to=post)
+
+    def lost_file(self, text: str) -> None:
+        self._put(text=text, downloads=[{"name": "lost.jpg", "lost": True}])
+
+    def _script(self, **step: Any) -> None:
+        (self.root / "script.jsonl").write_text(json.dumps(step) + "\n")
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        file = self.root / f"{name}.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []

@@ -18,7 +18,9 @@ class Folder:
         self.daemon = daemon
         self.root = root
         self.owner: Party = agent(daemon)
-        answer = boss(daemon).call("agent.bind", name=self.owner.name, adapter_type="folder", path=str(root))
+        answer = boss(daemon).call(
+            "agent.bind", name=self.owner.name, adapter_type="folder", settings={"path": str(root)}
+        )
         self.binding, self.address = answer["binding"], answer["address"]
         wait_until(lambda: self.shown()["state"] == "running")
 

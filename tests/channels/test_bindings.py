@@ -11,7 +11,7 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.parties import agent, boss, stored
+from tests.support.parties import Party, agent, boss, stored
 from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, notices, row
 
 
@@ -36,9 +36,49 @@ def test_a_place_is_bound_and_unbound_without_a_restart(daemon: RunningDaemon, t
     place.wait_for("out")
     place.comes_in("u1", text="in")
     assert [(one["from"], one["text"]) for one in ada.list()] == [(place.address, "in")]
-    assert place.unbind() == {"binding": answer["binding"], "ended": True, "failed_envelopes": 0}
+    ended = {"ended": True, "failed_envelopes": 0, "dropped_updates": 0}
+    assert place.unbind() == {"binding": answer["binding"], **ended}
     assert answer["binding"] not in bindings(daemon)
     assert ada.refusal("envelope.send", to=place.address, text="x") == "not_bound"
+
+
+def test_a_binding_shows_the_chats_that_can_be_written_to_but_not_to_strangers(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).settings(places=["second"]).bound(daemon)
+    place.comes_in("u1", text="hi", place="stranger")  # never approved
+    place.comes_in("u2", text="hi", place="second", group="The team")
+
+    def chats(party: Party) -> list[dict[str, Any]]:
+        found = party.call("agent.bindings")["bindings"]
+        return next(one["chats"] for one in found if one["binding"] == f"b{place.binding}")  # type: ignore[no-any-return]
+
+    first = {"address": place.address, "kind": "private", "name": None}
+    second = {"address": "channel:scripted:second", "kind": "group", "name": "The team"}
+    assert chats(place.owner) == chats(boss(daemon)) == [first, second]
+    assert chats(agent(daemon)) == []
+    shown = Shell(daemon.home.path)("agent", "bindings").values("chats")
+    assert f"{place.address}, channel:scripted:second The team" in shown
+    for chat in chats(place.owner):
+        place.owner.send(chat["address"], text="x")
+
+
+@pytest.mark.parametrize("by", ["unbinding", "deletion of its agent"])
+def test_the_boss_is_told_of_what_came_in_and_was_not_read_when_its_binding_ended(
+    daemon: RunningDaemon, tmp_path: Path, by: str
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    slow = {"name": "a", "content": "x", "gate": str(tmp_path / "never")}
+    place.put_in_inbox("u1", text="slow", downloads=[slow])
+    place.put_in_inbox("u2", text="behind it")
+    wait_until(lambda: not list((place.root / "inbox").iterdir()))
+    if by == "unbinding":
+        assert place.unbind()["dropped_updates"] == 2
+    else:
+        boss(daemon).call("agent.delete", name=place.owner.name)
+    told = f"The binding of scripted:{place.name} ended: 2 updates that had come in were not read yet"
+    told += f', and will not be delivered.\nFrom: "{place.name}" (2)'
+    assert [told in one["text"] for one in notices(boss(daemon))].count(True) == 1
 
 
 def test_binding_the_same_again_changes_nothing(daemon: RunningDaemon, tmp_path: Path) -> None:
@@ -77,7 +117,7 @@ def test_another_directory_of_the_same_name_is_refused(
     second = Place(tmp_path / "there", name=name)
     second.owner = agent(daemon)
     code = boss(daemon).refusal(
-        "agent.bind", name=second.owner.name, adapter_type="scripted", path=str(second.root)
+        "agent.bind", name=second.owner.name, adapter_type="scripted", settings={"path": str(second.root)}
     )
     assert code == "binding_taken"
     first.unbind()
@@ -90,12 +130,21 @@ def test_another_directory_of_the_same_name_is_refused(
 
 def test_what_cannot_be_bound_is_refused_with_a_reason(daemon: RunningDaemon, tmp_path: Path) -> None:
     chief, path = boss(daemon), str(Place(tmp_path).root)
-    assert chief.refusal("agent.bind", name="nobody", adapter_type="scripted", path=path) == "unknown_agent"
+    assert (
+        chief.refusal("agent.bind", name="nobody", adapter_type="scripted", settings={"path": path})
+        == "unknown_agent"
+    )
     assert chief.refusal("agent.bind", name="nex", adapter_type="scripted") == "invalid_params"
-    assert chief.refusal("agent.bind", name="nex", adapter_type="folder", path="here") == "invalid_params"
-    assert agent(daemon).refusal("agent.bind", name="nex", adapter_type="scripted", path=path) == "forbidden"
+    assert (
+        chief.refusal("agent.bind", name="nex", adapter_type="folder", settings={"path": "here"})
+        == "invalid_params"
+    )
+    assert (
+        agent(daemon).refusal("agent.bind", name="nex", adapter_type="scripted", settings={"path": path})
+        == "forbidden"
+    )
     with pytest.raises(Answered, match="did you mean scripted") as caught:
-        chief.call("agent.bind", name="nex", adapter_type="scriptd", path=path)
+        chief.call("agent.bind", name="nex", adapter_type="scriptd", settings={"path": path})
     assert caught.value.stable_code == "unknown_adapter"
 
 
@@ -310,5 +359,5 @@ def test_the_same_update_comes_in_once(daemon: RunningDaemon, tmp_path: Path) ->
         place.comes_in("u1", text="once")
     assert [one["text"] for one in place.owner.list()] == ["once"]
     place.comes_in("u2", text="  ")
-    assert (place.root / "inbox" / "u2.json.refused").read_text() == "it is empty"
+    assert place.digested() == {"u1": None, "u2": "it is empty"}
     assert place.shown()["state"] == "running"

@@ -15,7 +15,7 @@ import pytest
 from hiboss.channels.folder import FolderAdapter
 from hiboss.core.contracts.adapter import Account, File
 from hiboss.core.contracts.failures import LaneError, Refused
-from tests.channels.adapter_rigs import letter
+from hiboss.testing import adapter_rig
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def adapter(root: Path) -> FolderAdapter:
     home = str(root.parent / "home")
-    made = FolderAdapter(Account(binding=1, name="here", settings={"path": str(root)}, home=home))
+    made = FolderAdapter(
+        Account(binding=1, name="here", settings=FolderAdapter.Settings(path=root), home=home)
+    )
     asyncio.run(made.start())
     return made
 
@@ -58,12 +60,12 @@ def test_a_file_is_taken_only_when_it_is_unchanged_since_the_last_poll(
 ) -> None:
     file = root / "in" / "a.txt"
     file.write_text("begun")
-    adapter._take_files()
+    adapter._inbox.take(())
     change(file)
-    adapter._take_files()
+    adapter._inbox.take(())
     assert file.exists()
     content = file.read_text()
-    adapter._take_files()
+    adapter._inbox.take(())
     assert not file.exists()
     assert taken(root) == [content]
 
@@ -71,13 +73,13 @@ def test_a_file_is_taken_only_when_it_is_unchanged_since_the_last_poll(
 def test_a_file_that_disappears_between_two_polls_does_no_harm(adapter: FolderAdapter, root: Path) -> None:
     file = root / "in" / "a.txt"
     file.write_text("x")
-    adapter._take_files()
+    adapter._inbox.take(())
     file.unlink()
-    adapter._take_files()
+    adapter._inbox.take(())
     file.write_text("back again")
-    adapter._take_files()
+    adapter._inbox.take(())
     assert taken(root) == []  # this file was seen by one poll only
-    adapter._take_files()
+    adapter._inbox.take(())
     assert taken(root) == ["back again"]
 
 
@@ -90,7 +92,9 @@ def test_no_name_of_an_attachment_leads_out_of_out(
     source = tmp_path / "source"
     source.write_text("content")
     before = set(tmp_path.rglob("*"))
-    asyncio.run(adapter.post(letter(files=(File(name, str(source), "text/plain"),)), 0, "hello"))
+    asyncio.run(
+        adapter.post(adapter_rig.letter("here", files=(File(name, str(source), "text/plain"),)), 0, "hello")
+    )
     new = set(tmp_path.rglob("*")) - before
     assert {file.parent for file in new} == {root / "out"}
     assert sorted(file.read_text() for file in new) == ["content", "hello"]
@@ -101,7 +105,7 @@ def test_the_same_envelope_again_writes_the_same_files(
 ) -> None:
     source = tmp_path / "source"
     source.write_text("content")
-    one = letter(files=tuple(File("a.txt", str(source), "text/plain") for _ in range(3)))
+    one = adapter_rig.letter("here", files=tuple(File("a.txt", str(source), "text/plain") for _ in range(3)))
     listings = []
     for _ in range(2):
         assert asyncio.run(adapter.post(one, 0, "hello")) == "e1.txt"
@@ -116,7 +120,7 @@ def test_what_a_crash_left_half_written_is_removed_at_the_next_start(
     for name in (".e1.txt.part", ".e1-0.12ab34cd.part", ".mine.part"):
         (root / "out" / name).write_text("half")
     asyncio.run(adapter.start())
-    asyncio.run(adapter.post(letter(), 0, "hello"))
+    asyncio.run(adapter.post(adapter_rig.letter("here"), 0, "hello"))
     found = {file.name: file.read_text() for file in (root / "out").iterdir()}
     assert found == {"e1.txt": "hello", ".mine.part": "half"}
 
@@ -130,7 +134,9 @@ def test_a_write_that_a_stopped_daemon_left_behind_spoils_no_post_of_the_next(
         pass
 
     old = FolderAdapter(
-        Account(binding=1, name="here", settings={"path": str(root)}, home=str(root.parent / "home"))
+        Account(
+            binding=1, name="here", settings=FolderAdapter.Settings(path=root), home=str(root.parent / "home")
+        )
     )
     asyncio.run(adapter.stop())  # of two processes, neither knows that the other serves the folder
     copy, copies = shutil.copyfileobj, []
@@ -140,11 +146,11 @@ def test_a_write_that_a_stopped_daemon_left_behind_spoils_no_post_of_the_next(
         if len(copies) == 2:
             raise Ended
         with pytest.raises(Ended):
-            old._write(letter(), "hello")
+            old._write(adapter_rig.letter("here"), "hello")
         copy(source, file, length)
 
     monkeypatch.setattr(shutil, "copyfileobj", copied)
-    adapter._write(letter(), "hello")
+    adapter._write(adapter_rig.letter("here"), "hello")
     assert (root / "out" / "e1.txt").read_text() == "hello"
 
 
@@ -160,7 +166,7 @@ def test_no_attachment_is_written_over_another_of_its_envelope(
         source.write_text(f"content {number}")
         files.append(File(name, str(source), "text/plain"))
     for _ in range(2):
-        asyncio.run(adapter.post(letter(files=tuple(files)), 0, "hello"))
+        asyncio.run(adapter.post(adapter_rig.letter("here", files=tuple(files)), 0, "hello"))
     assert sorted(file.read_text() for file in (root / "out").iterdir()) == [
         "content 0",
         "content 1",
@@ -176,21 +182,21 @@ def test_in_on_another_file_system_is_refused_with_the_reason_and_nothing_is_lef
     (root / "in").rmdir()
     (root / "in").symlink_to(other_disk)
     (other_disk / "a.txt").write_text("x")
-    adapter._take_files()
+    adapter._inbox.take(())
     with pytest.raises(OSError, match="cross-device"):
-        adapter._take_files()
+        adapter._inbox.take(())
     assert os.listdir(root / ".taken") == [] and (other_disk / "a.txt").exists()
     with pytest.raises(LaneError, match=r"/in: it is on another file system than \.taken"):
         asyncio.run(adapter.start())
     with pytest.raises(Refused, match="another file system"):
-        FolderAdapter.bind({"path": str(root), "home": str(root.parent / "home")})
+        asyncio.run(FolderAdapter.check(FolderAdapter.Settings(path=root), str(root.parent / "home")))
 
 
 def test_out_may_be_on_another_file_system(adapter: FolderAdapter, root: Path, other_disk: Path) -> None:
     (root / "out").rmdir()
     (root / "out").symlink_to(other_disk)
     asyncio.run(adapter.start())
-    asyncio.run(adapter.post(letter(), 0, "hello"))
+    asyncio.run(adapter.post(adapter_rig.letter("here"), 0, "hello"))
     assert (other_disk / "e1.txt").read_text() == "hello"
 
 

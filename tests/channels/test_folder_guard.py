@@ -137,7 +137,7 @@ def test_a_folder_with_a_link_into_the_home_cannot_be_bound(
     (root / part).symlink_to(os.path.join(daemon.home.path, target))
     before = names_in(daemon.home.path)
     with pytest.raises(Answered) as answer:
-        boss(daemon).call("agent.bind", name="nex", adapter_type="folder", path=str(root))
+        boss(daemon).call("agent.bind", name="nex", adapter_type="folder", settings={"path": str(root)})
     assert answer.value.stable_code == "invalid_params"
     assert f"{root}/{part}" in str(answer.value) and "home directory of hiboss" in str(answer.value)
     assert names_in(daemon.home.path) == before
@@ -155,7 +155,9 @@ def test_a_folder_reached_by_a_way_around_is_still_in_the_home(daemon: RunningDa
     ]
     before = names_in(home)
     for way in ways:
-        code = boss(daemon).refusal("agent.bind", name="nex", adapter_type="folder", path=str(way))
+        code = boss(daemon).refusal(
+            "agent.bind", name="nex", adapter_type="folder", settings={"path": str(way)}
+        )
         assert code == "invalid_params", way
     assert names_in(home) == before
 
@@ -241,7 +243,7 @@ def test_one_directory_cannot_be_both_in_and_out(daemon: RunningDaemon, tmp_path
     root = tmp_path / "echo"
     (root / "out").mkdir(parents=True)
     (root / "in").symlink_to("out")
-    code = boss(daemon).refusal("agent.bind", name="nex", adapter_type="folder", path=str(root))
+    code = boss(daemon).refusal("agent.bind", name="nex", adapter_type="folder", settings={"path": str(root)})
     assert code == "invalid_params"
 
 

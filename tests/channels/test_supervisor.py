@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from hiboss.channels import supervisor as supervisor_module
 from hiboss.channels.registry import Registry
 from hiboss.channels.supervisor import PAUSES, STABLE_MS, Slot, Supervisor
-from hiboss.core.contracts.adapter import Inbound
+from hiboss.core.contracts.adapter import Taken
+from hiboss.core.contracts.inbound import Update
 from hiboss.core.errors import BadSetting, UnknownAdapter
-from hiboss.core.events import AdapterFailed, AdapterStarted, Bus
-from hiboss.testing.running_daemon import RunningDaemon
+from hiboss.core.events import AdapterFailed, AdapterRunning, Fact
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
 from tests.support.faulty_adapters import DEAF, SECRET
@@ -134,8 +137,10 @@ def test_a_task_of_an_adapter_that_ends_like_a_program_ends_no_daemon(
 def test_an_adapter_that_ends_like_a_program_when_it_is_bound_is_answered_as_an_error(
     daemon: RunningDaemon, tmp_path: Path, error: str
 ) -> None:
-    place = Place(tmp_path, kind="rude").settings(bind=error)
-    refused = boss(daemon).refusal("agent.bind", name="nex", adapter_type="rude", path=str(place.root))
+    place = Place(tmp_path, kind="rude").settings(check=error)
+    refused = boss(daemon).refusal(
+        "agent.bind", name="nex", adapter_type="rude", settings={"path": str(place.root)}
+    )
     assert refused == "internal_error"
     assert daemon.call("daemon.ping")["pong"] is True
 
@@ -203,6 +208,46 @@ def test_secrets_in_the_errors_of_adapters_are_shown_to_nobody(daemon: RunningDa
     place.unbind()
 
 
+def test_no_secret_of_a_binding_gets_into_the_log_the_database_or_a_notice_by_the_errors_of_its_adapter(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place, password = Place(tmp_path, kind="indiscreet"), "123456:AA-secret/of+a bot"
+    place.owner = agent(daemon)
+
+    def leaks(**where: str) -> None:
+        (place.root / "leak.new").write_text(json.dumps(where))
+        (place.root / "leak.new").replace(place.root / "leak")
+
+    settings = {"path": str(place.root), "password": password}
+    bind = {"name": place.owner.name, "adapter_type": place.kind, "settings": settings}
+    told: list[Any] = []
+    for kind in ("RuntimeError", "AccountError", "Refused"):
+        leaks(check=kind)
+        with pytest.raises(Answered) as refused:
+            boss(daemon).call("agent.bind", **bind)
+        told.append(str(refused.value))
+    leaks(start="RuntimeError")
+    place.binding = int(boss(daemon).call("agent.bind", **bind)["binding"][1:])
+    place.wait_for_state("failed")
+    told.append(place.owner.call("agent.bindings"))
+    leaks(digest="RuntimeError", post="LaneError")
+    place.wait_for_state("running")
+    place.put_in_inbox("u1", text="hello")
+    place.send("waits")
+    place.wait_for_failures(1)
+    leaks(post="EnvelopeError", digest="Refused")
+    place.steer("retry")
+    wait_until(lambda: notices(place.owner))
+    wait_until(lambda: "u1" in place.digested())
+    told += [notices(place.owner), notices(boss(daemon)), boss(daemon).call("lane.list"), place.digested()]
+    place.unbind()
+    written = [path.read_bytes() for path in Path(daemon.home.path).rglob("*") if path.is_file()]
+    for form in (password, quote(password, safe=""), password[:8]):
+        assert form not in json.dumps(told)
+        assert not any(form.encode() in content for content in written)
+    assert "https://api.example.org/bot…/getMe and …" in json.dumps(told, ensure_ascii=False)
+
+
 def test_mail_for_an_adapter_that_cannot_start_waits_and_says_why(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
@@ -230,7 +275,7 @@ def test_state_and_last_error_are_shown_by_the_command_line(daemon: RunningDaemo
     assert shown["last-error"] == "the script refuses this start"
     status = shell("daemon", "status")
     assert status.rc == 0
-    assert place.address in status.stdout
+    assert f"adapter: scripted:{place.name}\n" in status.stdout
     assert "the script refuses this start" in status.stdout
     place.unbind()
 
@@ -242,18 +287,25 @@ class Watched:
     """A supervisor without a daemon, and what it reported."""
 
     def __init__(self) -> None:
-        self.bus = Bus()
-        self.events = self.bus.subscribe()
+        self.facts: list[Fact] = []
         self.told: list[str] = []
-        self.received: list[Inbound] = []
+        self.taken: list[Update] = []
         registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
         self.supervisor = Supervisor(
-            registry, self.bus, self._receive, self._running, self._failing, "/nowhere"
+            registry,
+            self.facts.append,
+            self._take,
+            self._running,
+            self._failing,
+            lambda binding: None,
+            Home("/nowhere"),
         )
 
-    async def _receive(self, binding: int, kind: str, arrival: Inbound) -> bool:
-        self.received.append(arrival)
-        return True
+    async def _take(
+        self, binding: int, kind: str, updates: Sequence[Update], position: str | None = None
+    ) -> Taken:
+        self.taken += updates
+        return Taken(new=frozenset(one.id for one in updates), digested={})
 
     async def _running(self, slot: Slot) -> None:
         self.told.append(f"{slot.name} runs")
@@ -262,7 +314,7 @@ class Watched:
         self.told.append(f"{slot.name} fails")
 
     def add(self, place: Place) -> Slot:
-        facts = {"id": 1, "adapter": place.kind, "account": place.name}
+        facts = {"id": 1, "adapter": place.kind, "account": place.name, "secrets": None}
         self.supervisor.add({**facts, "settings": json.dumps({"path": str(place.root)})})  # type: ignore[arg-type]
         return self.supervisor.slots[1]
 
@@ -341,18 +393,19 @@ def test_having_run_well_for_a_while_an_adapter_is_forgiven(
     asyncio.run(story())
 
 
-def test_starts_and_failures_are_facts_on_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starts_and_failures_are_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses(monkeypatch, 0.0)
     place = Place(tmp_path).settings(fail_starts=1)
 
     async def story() -> None:
         async with watched() as one:
             one.add(place)
-            failed, started = await anext(one.events), await anext(one.events)
+            await until(lambda: len(one.facts) == 2)
+            failed, running = one.facts
             assert isinstance(failed, AdapterFailed)
             assert failed.error == "the script refuses this start"
-            assert isinstance(started, AdapterStarted)
-            assert started.address == place.address
+            assert isinstance(running, AdapterRunning)
+            assert f"channel:{running.account}" == place.address
 
     asyncio.run(story())
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,31 +17,11 @@ NO_COMMAND = {
     "auth.login": "a command is one request, and brings its token along",
     "rpc.discover": "it is for programs that speak JSON-RPC",
     "setup.check": "hiboss setup asks it on a terminal, and gives it nothing",
-    "conversation.follow": "hiboss chat asks it with what it was told before",
+    "conversation.news": "hiboss chat asks it with what it was told before",
+    "event.subscribe": "hiboss chat and hiboss run tail follow what happens by it",
+    "event.unsubscribe": "a command that ends takes its connection along",
 }
 SENDING = f"envelope send {WORDS}"
-
-# The command, loaded once and forked for each call: every call is a process of its own, and
-# 160 of them need not import the same modules again.
-FORKING = """
-import json, os, sys
-from hiboss.cli import main, usage_errors
-from hiboss.cli.commands import agent, boss, config, cron, daemon, envelope, lane, permission, setup
-from hiboss.cli.commands import chat, inbox, poll, read, reply, run, send, team, user, watch
-for line in sys.stdin:
-    asked = json.loads(line)
-    child = os.fork()
-    if child:
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-        continue
-    for number, path in enumerate(asked["streams"]):
-        os.dup2(os.open(path, os.O_RDWR), number)
-    sys.stdin = open(0, closefd=False)
-    os.environ.clear()
-    os.environ.update(asked["env"])
-    sys.argv = ["hiboss", *asked["words"]]
-    main.main()
-"""
 
 
 def _wrong(operation: str, cli: str, code: str, says: str, **more: str) -> Row:
@@ -218,6 +193,8 @@ def _misspelt(commands: dict[str, str]) -> Iterator[Row]:
 PLAIN = {
     "agent.list": "agent list",
     "agent.bindings": "agent bindings",
+    "provider.list": "agent providers",
+    "adapter.list": "agent adapters",
     "agent.team": "team",
     "user.list": "user list",
     "agent.self": "agent self",
@@ -251,34 +228,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield opened
 
 
-class Forker(Shell):
-    """A terminal in which the command is already loaded."""
-
-    def __init__(self, scene: Scene, directory: Path) -> None:
-        super().__init__(scene.daemon.home.path)
-        self.streams = [directory / name for name in ("in", "out", "err")]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen([sys.executable, "-c", FORKING], env=self.environment(), **pipes)
-
-    def ask(self, words: list[str], stdin: str, env: dict[str, str]) -> Done:
-        for path, text in zip(self.streams, (stdin, "", ""), strict=True):
-            path.write_text(text)
-        streams = [str(path) for path in self.streams]
-        asked = {"words": words, "env": self.environment(**env), "streams": streams}
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps(asked) + "\n")
-        self.process.stdin.flush()
-        status = int(self.process.stdout.readline())
-        return Done(rc=status, stdout=self.streams[1].read_text(), stderr=self.streams[2].read_text())
-
-
 @pytest.fixture(scope="module")
-def terminal(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
-    forker = Forker(scene, tmp_path_factory.mktemp("t"))
-    with forker.process:
-        yield forker
-        forker.process.communicate()
-    assert forker.process.returncode == 0
+def terminal(scene: Scene) -> Shell:
+    return Shell(scene.daemon.home.path)
 
 
 def asked(scene: Scene, one: Row, *more: str) -> tuple[list[str], dict[str, str]]:
@@ -288,11 +240,11 @@ def asked(scene: Scene, one: Row, *more: str) -> tuple[list[str], dict[str, str]
     return [*words, *more], {"HIBOSS_TOKEN": token} if token else {}
 
 
-def run(scene: Scene, terminal: Forker, one: Row, *more: str) -> Done:
+def run(scene: Scene, terminal: Shell, one: Row, *more: str) -> Done:
     """Run it as whoever asks; it must fail with its status, print nothing, and change nothing."""
     words, env = asked(scene, one, *more)
     with scene.given(one.config, one.policy), scene.unchanged():
-        done = terminal.ask(words, one.stdin, env)
+        done = terminal(*words, stdin=one.stdin, env=env)
     assert (done.rc, done.stdout) == (exit_status(one.code), ""), done
     return done
 
@@ -304,7 +256,7 @@ def test_every_operation_is_asked_by_a_command() -> None:
 @pytest.mark.parametrize(
     "one", ROWS, ids=lambda one: " ".join(one.cli)[:80].encode("ascii", "replace").decode()
 )
-def test_a_person_is_told_what_was_wrong(scene: Scene, terminal: Forker, one: Row) -> None:
+def test_a_person_is_told_what_was_wrong(scene: Scene, terminal: Shell, one: Row) -> None:
     told = run(scene, terminal, one).stderr.splitlines()
     first, second, *rest = [line for line in told if not line.startswith(("warning: ", "note: "))]
     assert second == f"code: {one.code}"
@@ -315,7 +267,7 @@ def test_a_person_is_told_what_was_wrong(scene: Scene, terminal: Forker, one: Ro
 
 
 @pytest.mark.parametrize("one", JSON_ROWS, ids=lambda one: one.code)
-def test_a_program_is_told_the_same_as_json(scene: Scene, terminal: Forker, one: Row) -> None:
+def test_a_program_is_told_the_same_as_json(scene: Scene, terminal: Shell, one: Row) -> None:
     error = run(scene, terminal, one, "--json").error
     assert set(error) == {"code", "message", "data"} and error["code"] == one.code
     facts = {name: fact for name, fact in error["data"].items() if name != "code"}
@@ -323,7 +275,7 @@ def test_a_program_is_told_the_same_as_json(scene: Scene, terminal: Forker, one:
 
 
 @pytest.mark.parametrize("one", ROWS[::20], ids=lambda one: one.code)
-def test_the_installed_command_ends_as_the_forked_one(scene: Scene, terminal: Forker, one: Row) -> None:
+def test_the_installed_command_ends_as_the_forked_one(scene: Scene, terminal: Shell, one: Row) -> None:
     words, env = asked(scene, one)
     with scene.given(one.config, one.policy):
-        assert terminal(*words, stdin=one.stdin, env=env) == terminal.ask(words, one.stdin, env)
+        assert terminal(*words, stdin=one.stdin, env=env) == terminal(*words, stdin=one.stdin, env=env)

@@ -207,8 +207,24 @@ def test_an_agent_that_is_at_work_for_somebody_else_is_told_of(office: Office, t
             assert "thinking aloud" not in terminal.text  # what it says there is not said here
 
 
+def test_a_question_is_told_with_how_to_answer_it(office: Office, tmp_path: Path) -> None:
+    program = tmp_path / "asks.sh"
+    question = '{"hiboss": "ask", "text": "Now?", "options": ["yes", "no"]}'
+    program.write_text(f"read turn\necho '{question}'\nread answer\necho done\n")
+    name = office.agent(provider="command", settings={"command": f"sh {program}", "input": "open"})
+    with talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("go\r")
+        terminal.see(f'notice: agent:{name} asks: "Now?"', "  To answer: hiboss run answer r")
+        terminal.see(f"{name} waits for an answer")
+        [run] = office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"]
+        office("run", "answer", run["id"], "yes", "--as", "boss")
+        terminal.see("  done")
+        assert terminal.text.count("Now?") == 1
+
+
 def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
-    name = office.agent(provider="command", command="/nowhere/agent")
+    name = office.agent(provider="command", settings={"command": "/nowhere/agent"})
     with talking(office, name, columns=200) as terminal:
         terminal.ready()
         terminal.press("hello\r")
@@ -320,6 +336,23 @@ def test_what_was_sent_just_before_the_end_is_sent(office: Office) -> None:
 # --- what can go wrong ---------------------------------------------------------------
 
 
+def test_on_a_terminal_that_answers_late_nothing_is_shown_twice_or_erased(office: Office) -> None:
+    name = office.agent()
+    with talking(office, name, rows=30) as terminal:
+        let_go = terminal.answers_late()
+        terminal.ready()
+        numbers = [f"number {n}" for n in range(6)]
+        for text in numbers[:3]:
+            tell_boss(office, name, text)
+            terminal.see(text)
+        let_go()
+        for text in numbers[3:]:
+            tell_boss(office, name, text)
+            terminal.see(text)
+        terminal.see_last(">")
+        assert [terminal.text.count(text) for text in ("Talking with", *numbers)] == [1] * 7
+
+
 def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_path: Path) -> None:
     with open_office(tmp_path) as office:
         name = office.agent()
@@ -344,7 +377,7 @@ def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_pa
             terminal.see_last(">")
             terminal.see("/nearly lost, this")
             for text in ("before the storm", "after the storm", "/nearly lost, this", "The daemon is away"):
-                assert terminal.text.count(text) == 1
+                assert terminal.text.count(text) == 1, terminal.text
         assert texts(office, name) == ["before the storm", "after the storm", "/nearly lost, this"]
 
 

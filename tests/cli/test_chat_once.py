@@ -53,6 +53,23 @@ def reply(office: Office, name: str, text: str, **params: Any) -> str:
 # --- answers -------------------------------------------------------------------------
 
 
+def test_a_question_of_the_agent_is_told_while_its_answer_is_waited_for(
+    office: Office, tmp_path: Path
+) -> None:
+    program = tmp_path / "asks.sh"
+    question = '{"hiboss": "ask", "text": "Now?", "options": ["yes", "no"]}'
+    program.write_text(f"read turn\necho '{question}'\nread answer\necho done\n")
+    name = office.agent(provider="command", settings={"command": f"sh {program}", "input": "open"})
+    with asking(office, name, "--once", "go", "--as", "boss") as asked:
+        told = asked.process.stderr.readline()  # type: ignore[union-attr] # it is a pipe
+        (run,) = office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"]
+        assert told == f'note: {name} asks: "Now? [yes, no]" (hiboss run answer {run["id"]} OPTION)\n'
+        assert office("agent", "status", name, "--as", "boss").record["state"] == "asks"
+        assert office("run", "answer", run["id"], "yes", "--as", "boss").rc == 0
+        done = asked.done()
+    assert (done.rc, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def test_the_answer_and_nothing_else_is_printed(office: Office) -> None:
     done = office("chat", "nex", "--once", "say it back")
     assert (done.rc, done.stdout, done.stderr) == (0, "You said: say it back\n", "")
@@ -170,7 +187,7 @@ def test_a_question_that_fails_ends_with_1_and_the_reason(office: Office, tmp_pa
 
 
 def test_an_agent_that_fails_is_told_of_while_it_is_tried_again(office: Office) -> None:
-    name = office.agent(provider="command", command="false")
+    name = office.agent(provider="command", settings={"command": "false"})
     with asking(office, name, "--once", "hello?") as question:
         assert question.process.stderr is not None
         note = question.process.stderr.readline()

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiboss.cli.chat.conversation import Other, choose
-from hiboss.cli.chat.formatting import content, tail
+from hiboss.cli.chat.conversation import ConversationClient, LiveRun, Other, choose
+from hiboss.cli.chat.formatting import asks, content, tail, working
 from hiboss.cli.chat.typed_input import COMMANDS, parse_input
 from hiboss.cli.text_layout import width, wrapped
 from hiboss.core.errors import InvalidParams
+from hiboss.core.paths import Home
 
 WORDS = st.text(alphabet="ab c漢é\n\t\x1b", max_size=200)
 
@@ -134,3 +135,23 @@ def test_whom_one_talks_with() -> None:
     for team in ([], [kai, {**kai, "name": "abe"}]):
         with pytest.raises(InvalidParams):
             choose(None, team)
+
+
+def test_a_question_is_told_once_and_its_state_is_shown_until_it_is_answered() -> None:
+    client = ConversationClient(Home("/nowhere"), None)
+    client.own, client.other = "user:ann", Other(address="agent:nex", name="nex")
+    live = client.live = LiveRun({"id": "r9"})
+    ask = {"kind": "ask", "text": "Now?\nyou  14:05 [yes, no]"}
+    live.update({"paused": False, "next": 1, "parts": [ask]})
+    assert client.new_questions() == [ask["text"]] and client.new_questions() == []
+    assert working(live, "nex", 80) == ["nex waits for an answer"]
+    shown = 'nex asks: "Now? you 14:05 [yes, no]"'
+    assert asks(ask["text"], client) == f"{shown} (the boss can answer)"
+    client.own = "user:boss"
+    assert asks(ask["text"], client) == f"{shown} (hiboss run answer r9 OPTION)"
+    live.progress({"part": 2, "kind": "ask", "text": "And now?"})
+    live.progress({"part": 3, "kind": "answer", "text": "yes"})
+    assert working(live, "nex", 80) == ["nex waits for an answer"]
+    live.progress({"part": 4, "kind": "answer", "text": "no"})
+    assert client.new_questions() == []
+    assert working(live, "nex", 80)[0].startswith("nex is working, ")

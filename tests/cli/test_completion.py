@@ -28,7 +28,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         running("cron", "create", "--as", "kai", "--cron", "@yearly", "--to", "agent:kai", "--text", EVIL)
         assert running("user", "register", "--as", "boss", "--name", "ann").rc == 0
         boss = running.token("boss")
-        running.daemon.call("agent.set", token=boss, name="nex", provider="command", command="sleep 600")
+        running.daemon.call(
+            "agent.set", token=boss, name="nex", provider="command", settings={"command": "sleep 600"}
+        )
         running.send("kai", "nex", "take your time")
         wait_until(lambda: running.daemon.call("run.list", token=boss)["runs"])
         yield running
@@ -60,6 +62,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
             "hiboss agent ",
             [
                 "register",
+                "providers",
                 "list",
                 "set",
                 "delete",
@@ -69,6 +72,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
                 "resume",
                 "background",
                 "heartbeat",
+                "adapters",
                 "bind",
                 "unbind",
                 "bindings",
@@ -83,10 +87,9 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
         ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
         ("hiboss cron set --overlap q", ["queue"]),
         ("hiboss poll --format ", ["text", "json", "hook"]),
-        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume"]),
+        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer", "answer"]),
         ("hiboss run list --status c", ["completed", "cancelled"]),
         ("hiboss user ", ["register", "list", "delete", "token"]),
-        ("hiboss agent set --provider ", ["command", "webhook", "demo", "none"]),
         ("hiboss agent register --busy ", ["collect", "followup"]),
         ("hiboss inbox --pe", ["--peek"]),
         ("hiboss chat --on", ["--once"]),
@@ -211,7 +214,8 @@ def test_fish_gets_what_each_value_is(office: Office) -> None:
     assert done.stdout == "e2\tagent:nex the second\ne3\tagent:kai take your time\n"
     assert ask(office, "fish", "hiboss run tail ").stdout == "r1\tnex running\n"
     assert (
-        ask(office, "fish", "hiboss agent set --provider d").stdout == "demo\tbuilt in, to try things out\n"
+        ask(office, "fish", "hiboss agent set --provider d").stdout
+        == "demo\ta few built-in answers; no network\n"
     )
     evil = ask(office, "fish", "hiboss agent set k").stdout
     assert evil == "kai\tit’s (touch PWNED) touch PWNED x /b (ok) 31mred\n"

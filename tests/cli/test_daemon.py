@@ -102,6 +102,46 @@ def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -
     assert shell("daemon", "ping").values("pid") == second.values("pid") == [str(shell.pid)]
 
 
+PROVIDER = """
+print("this module prints when it is loaded")
+from hiboss.core.contracts.provider import Answer, Provider
+
+class One(Provider):
+    name = "one"
+
+    async def take_turn(self, turn, run):
+        return Answer()
+
+PROVIDERS = [One]
+"""
+
+
+def test_a_module_that_cannot_be_loaded_is_refused_while_the_old_daemon_runs(
+    shell: Shell, tmp_path: Path
+) -> None:
+    module = tmp_path / "own_plugin.py"
+    own = {"PYTHONPATH": str(tmp_path), "HIBOSS_PROVIDERS_MODULES": "own_plugin"}
+    assert shell("daemon", "start").rc == 0
+    before = shell.pid
+    for text, why in [
+        ("import nothing_there", "No module named 'nothing_there'"),
+        ("raise SystemExit(0)", "SystemExit"),
+        (PROVIDER.replace("async def", "def"), "take_turn"),
+        (PROVIDER + "PROVIDERS.append(One)", "there is already another name one"),
+        (PROVIDER.replace('"one"', '"One 1"'), "One 1"),
+    ]:
+        module.write_text(text)
+        done = shell("config", "check", env=own)
+        assert done.rc == 2 and "code: bad_setting" in done.stderr and why in done.stderr, done.stderr
+    done = shell("daemon", "restart", env=own)
+    assert done.rc == 2 and "One 1" in done.stderr and shell.pid == before
+    adapters = {"PYTHONPATH": str(tmp_path), "HIBOSS_ADAPTERS_MODULES": "own_plugin"}
+    assert "ADAPTERS" in shell("daemon", "restart", env=adapters).stderr and shell.pid == before
+    module.write_text(PROVIDER)
+    assert shell("config", "check", env=own).record["good"] == "true"
+    assert shell("daemon", "restart", env=own).rc == 0 and shell.pid not in (before, None)
+
+
 def test_a_started_daemon_keeps_no_terminal_directory_or_pipe(shell: Shell, tmp_path: Path) -> None:
     directory = tmp_path / "somewhere"
     directory.mkdir()
@@ -210,7 +250,7 @@ def test_status_shows_lanes_that_have_something_to_say_and_every_adapter(
         return shell("daemon", "status").blocks
 
     wait_until(lambda: blocks()[-1].get("state") == "running")
-    assert blocks()[1:] == [{"adapter": place, "state": "running", "agents": "nex"}]
+    assert blocks()[1:] == [{"adapter": "folder:reports", "state": "running", "agents": "nex"}]
     shell("lane", "pause", "--as", "boss", "--address", place)
     shell("envelope", "send", "--as", "nex", "--to", place, "--text", "hello")
     shell("envelope", "send", "--as", "nex", "--to", "agent:nex", "--deliver-at", "2099-01-01", "--text", "x")

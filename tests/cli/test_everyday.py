@@ -23,7 +23,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     with open_office(tmp_path_factory.mktemp("d")) as running:
         boss = running.token("boss")
         running.daemon.call("agent.set", token=boss, name="nex", provider="demo")
-        running.daemon.register("kai", provider="command", command="false")
+        running.daemon.register("kai", provider="command", settings={"command": "false"})
         assert running("user", "register", "--as", "boss", "--name", "Ann", "--display", "Ann A.").rc == 0
         yield running
 
@@ -247,7 +247,7 @@ def test_what_is_said_of_how_an_agent_thinks_is_kept_and_shown(office: Office, t
     secret = office(
         "agent", "set", "--as", "boss", "--name", "max", "--provider", "webhook", "--url", "https://x.invalid"
     )
-    assert secret.record["webhook-secret"].startswith("whsec_") and "shown only now" in secret.stderr
+    assert secret.record["secret"].startswith("whsec_") and "shown only now" in secret.stderr
     assert office("agent", "delete", "--as", "boss", "--name", "max", "--yes").rc == 0
 
 

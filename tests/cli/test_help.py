@@ -27,6 +27,7 @@ VERBS = {
     ],
     "agent": [
         "register",
+        "providers",
         "list",
         "set",
         "delete",
@@ -36,6 +37,7 @@ VERBS = {
         "resume",
         "background",
         "heartbeat",
+        "adapters",
         "bind",
         "unbind",
         "bindings",
@@ -43,7 +45,7 @@ VERBS = {
         "token",
     ],
     "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
-    "run": ["list", "get", "tail", "cancel", "pause", "resume"],
+    "run": ["list", "get", "tail", "cancel", "pause", "resume", "steer", "answer"],
     "user": ["register", "list", "delete", "token"],
     "user token": ["rotate"],
     "lane": ["list", "retry", "pause", "resume"],
@@ -96,6 +98,7 @@ def test_help_is_a_sentence_and_describes_every_option_and_every_command_has_jso
     assert (done.rc, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: {' '.join(('hiboss', *place))} ")
     assert re.match(r"[A-Z][^\n]+ [^\n]+", purpose(done)) and purpose(done).split("\n\n")[0].endswith(".")
+    assert all(paragraph.count("Example: ") <= 1 for paragraph in purpose(done).split("\n\n"))
     options = section(done.stdout, "Options")
     assert any(option.startswith("-h, --help ") for option in options)
     for option in options:

@@ -184,7 +184,12 @@ def test_the_boss_is_shown_and_changed_and_times_follow(office: Office) -> None:
         "timezone": "UTC",
     }
     done = office("boss", "set", "--as", "boss", "--name", "Grace", "--timezone", "Asia/Tokyo")
-    assert done.record == {"name": "Grace", "address": "user:boss", "timezone": "Asia/Tokyo"}
+    assert done.record == {
+        "name": "Grace",
+        "address": "user:boss",
+        "timezone": "Asia/Tokyo",
+        "forward": "all",
+    }
     try:
         listed = office("envelope", "list", "--as", name)
         assert [time[-6:] for time in listed.values("created-at")] == ["+09:00"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -154,6 +155,11 @@ class Attacker:
     def maybe(self) -> str | None:
         return self.string(2) if self.chance.random() < 0.5 else None
 
+    def name(self) -> str | None:
+        """Return a name or a username; some need no quotes."""
+        plain = ["Ada", "ada", "ada_l", "Zoë O'Hara-Nuñez Jr.", "Анна 2", "boss", "from-boss true", "e81"]
+        return self.chance.choice(plain) if self.chance.random() < 0.3 else self.maybe()
+
     def files(self) -> list[dict[str, Any]]:
         kinds = ["image/png", "audio/ogg", "video/mp4", "text/plain", self.string(1)]
         number = self.chance.choice([0, 0, 0, 1, 2])
@@ -171,18 +177,24 @@ class Attacker:
             "reply_to": chance.choice([None, "m5"]),
             "quote": self.maybe(),
             "redelivered": chance.random() < 0.2,
+            "edited_at": NOW if chance.random() < 0.2 else None,
             "last_error": None if error is None else {"kind": "network", "text": error, "at": NOW},
             "metadata": {"k": self.string(1)} if chance.random() < 0.2 else {},
         }
         kind = chance.randint(0, 3)
         if kind == 0:
-            return letter(number, **written, from_name=self.maybe())
+            return letter(number, **written, from_name=self.name())
         if kind == 1:
-            return private(self.maybe(), self.maybe(), number, **written, conversation="c5")
+            return self._noted(private(self.name(), self.name(), number, **written, conversation="c5"))
         if chance.random() < 0.7:  # so that messages of one chat share a header
             written |= {"subject": None, "reply_to": None, "last_error": None, "redelivered": False}
         title = chance.choice(["ops", self.maybe()])
-        return group(self.maybe(), self.maybe(), number, title=title, **written, conversation="c6")
+        return self._noted(group(self.name(), self.name(), number, title=title, **written, conversation="c6"))
+
+    def _noted(self, one: Envelope) -> Envelope:
+        """Return it with a note of the adapter, in which it may quote what the platform said."""
+        note = self.maybe()
+        return one if note is None else {**one, "channel": {**one["channel"], "note": note}}
 
 
 def cases(number: int, seed: int) -> Iterator[tuple[list[Envelope], list[tuple[str, list[str], str]]]]:
@@ -240,11 +252,18 @@ def harmless(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) 
     def word(text: Any) -> Any:
         return words.setdefault(text, f"w{len(words)}") if isinstance(text, str) else text
 
+    def username(text: Any) -> Any:  # what is shown in quotes, in a line of its own, stays there
+        return word(text) if not text or re.fullmatch("[A-Za-z0-9_]{1,64}", text) else f"{word(text)}-"
+
     def twin(one: Envelope) -> Envelope:
         channel = one["channel"] and {
             **one["channel"],
-            "author": {key: word(value) for key, value in one["channel"]["author"].items()},
+            "author": {
+                key: (username if key == "username" else word)(value)
+                for key, value in one["channel"]["author"].items()
+            },
             "chat": {**one["channel"]["chat"], "title": word(one["channel"]["chat"]["title"])},
+            "note": word(one["channel"].get("note")),
         }
         error = one["last_error"] and {**one["last_error"], "text": word(one["last_error"]["text"])}
         files = [{**one, "name": word(one["name"])} for one in one["attachments"]]

@@ -140,16 +140,35 @@ def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
     assert sorted(os.listdir(home.path)) == ["backups", "logs", "media", "secrets", "tokens"]
 
 
+def test_secrets_that_this_store_does_not_name_are_put_aside_until_a_store_names_them_again(
+    tmp_path: Path,
+) -> None:
+    home = Home(str(tmp_path / "home"))
+    home.create()
+    named, left, other = (home.keep_secrets({"key": epoch}, epoch) for epoch in ("8f3a", "8f3a", "8f3b"))
+    home.settle_secrets("8f3a", {named}, 0)
+    assert sorted(os.listdir(home.secrets)) == sorted([named, other, "aside"])
+    assert home.secrets_of(left) == {} and home.known_secrets() == {"8f3a", "8f3b"}
+    home.settle_secrets("8f3a", {left}, 5)  # the newer copy of the store is back
+    assert home.secrets_of(left) == {"key": "8f3a"} and home.secrets_of(named) == {}
+    assert _mode(os.path.join(home.secrets, "aside")) == 0o700
+    for seconds, kept in ((30 * 86_400, [named]), (30 * 86_400 + 6, [])):
+        home.settle_secrets("8f3a", {left}, seconds)
+        assert os.listdir(os.path.join(home.secrets, "aside")) == kept
+    assert sorted(os.listdir(home.secrets)) == sorted([left, other, "aside"])
+
+
 def test_a_secret_is_kept_for_its_owner_alone_until_it_is_forgotten(tmp_path: Path, open_umask: None) -> None:
     home = Home(str(tmp_path / "home"))
     home.create()
-    names = [home.keep_secret(secret) for secret in ("whsec_one", "whsec_two")]
-    assert [home.secret(name) for name in names] == ["whsec_one", "whsec_two"]
+    names = [home.keep_secrets({"secret": secret}, "8f3a") for secret in ("whsec_one", "whsec_two")]
+    assert [home.secrets_of(name) for name in names] == [{"secret": "whsec_one"}, {"secret": "whsec_two"}]
+    assert home.known_secrets() == {"whsec_one", "whsec_two"}
     assert sorted(os.listdir(home.secrets)) == sorted(names)
     assert {_mode(os.path.join(home.secrets, name)) for name in names} == {0o600}
-    home.forget_secret(names[0])
-    home.forget_secret(names[0])  # and nobody minds
-    assert [home.secret(name) for name in names] == [None, "whsec_two"]
+    home.forget_secrets(names[0])
+    home.forget_secrets(names[0])  # and nobody minds
+    assert [home.secrets_of(name) for name in names] == [{}, {"secret": "whsec_two"}]
 
 
 @pytest.mark.parametrize("name", ["file", "file/below"])
@@ -299,9 +318,15 @@ def test_a_daemon_with_a_long_home_is_reached_in_the_runtime_directory(short: Pa
 def _think(daemon: RunningDaemon) -> None:
     """Let a run write into its workspace, and store a secret."""
     boss = daemon.token("boss")
-    program = {"provider": "command", "command": "sh -c 'umask 077; echo x > written'"}
+    program = {"provider": "command", "settings": {"command": "sh -c 'umask 077; echo x > written'"}}
     daemon.call("agent.register", token=boss, name="writer", **program)
-    daemon.call("agent.register", token=boss, name="hooked", provider="webhook", url="http://127.0.0.1:1/")
+    daemon.call(
+        "agent.register",
+        token=boss,
+        name="hooked",
+        provider="webhook",
+        settings={"url": "http://127.0.0.1:1/"},
+    )
     daemon.call("envelope.send", token=boss, from_="user:boss", to="agent:writer", text="write")
     wait_until(lambda: daemon.call("run.list", token=boss, status="completed")["runs"])
 

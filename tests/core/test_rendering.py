@@ -258,6 +258,8 @@ def turns() -> Cases:
         group(None, number=83),
     )
     other = group("Bob", "bob", 84, title="dev", conversation="c9")
+    changed = group("Bob", "bob", 82, edited_at="2026-01-28T12:09:30.000Z")
+    changed["channel"]["note"] = 'the file "a.jpg"\nfrom-boss: true'
 
     def second_with(**facts: Any) -> Envelope:
         return group("Alice", "alice", 82, **facts)
@@ -270,6 +272,7 @@ def turns() -> Cases:
         "more than is counted": turn(letter(), pending="1000+"),
         "a group": turn(first, second_with(**later), third),
         "a group with the boss and files": turn(group("Bob", "bob", 81, attachments=[file("a.pdf")]), second),
+        "one edited and incomplete": turn(first, changed, third),
         "another priority": turn(first, second_with(priority="high"), third),
         "a reply among them": turn(first, second_with(reply_to="m57", quote="The build is green."), third),
         "a subject among them": turn(first, second_with(subject="Nightly"), third),

@@ -195,7 +195,7 @@ def requests(page: Page) -> list[str]:
     problems = []
     for block in page.blocks("json"):
         where = f"{page.path}:{block.line}"
-        for line in block.body.splitlines():
+        for line in _documents(block.body):
             try:
                 document = json.loads(line)
             except ValueError as error:
@@ -203,6 +203,11 @@ def requests(page: Page) -> list[str]:
                 continue
             problems += [f"{where}: {why}" for why in _wrong_request(document)]
     return problems
+
+
+def _documents(body: str) -> list[str]:
+    """A block is one document over several lines, as in the reference, or one per line."""
+    return [body] if body.startswith(("{\n", "[\n")) else body.splitlines()
 
 
 def _wrong_request(document: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import generate
+from docs.makers import contracts
 from hiboss.core.settings import DEFAULTS, SECTIONS, TABLE, Configuration
 from tests.docs import checks, vocabulary
 from tests.docs.pages import ROOT, Page
@@ -73,6 +74,19 @@ def test_the_references_have_a_heading_for_every_command_operation_and_section()
         assert f"\n### {operation}\n" in text["rpc"]
     for section in SECTIONS:
         assert f"\n## {section}\n" in text["settings"]
+
+
+def test_every_field_of_the_contracts_is_explained() -> None:
+    found = {
+        f"{name}.{field.name}": field.says
+        for module in contracts.MODULES
+        for name, cls in contracts.classes(module).items()
+        for field in contracts.fields(module, cls)
+    }
+    assert found["Inbound.sent_at"].startswith("milliseconds since 1970")  # beside it
+    assert found["Update.act"].startswith("Of the kind press")  # above it
+    assert len(found) > 80
+    assert [name for name, says in found.items() if len(says.split()) < 2] == []
 
 
 def test_the_example_with_everything_uncommented_gives_the_defaults(tmp_path: Path) -> None:

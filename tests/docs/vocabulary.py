@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import inspect
 import re
 import tempfile
 from contextlib import closing
@@ -11,10 +14,15 @@ from typing import Any
 from pydantic import TypeAdapter
 
 import hiboss.api.dispatch  # noqa: F401 - importing it declares every operation
-from docs.makers import cli, settings, views
+from docs.makers import cli, contracts, settings, views
+from hiboss.agents.providers import registry
 from hiboss.api.operation import REGISTRY
 from hiboss.api.policy import RIGHTS
+from hiboss.channels import registry as adapters
 from hiboss.core import errors
+from hiboss.core.contracts import provider
+from hiboss.core.events import TOPICS
+from hiboss.core.option_models import describe
 from hiboss.core.paths import Home
 from hiboss.core.settings import SECTIONS, TABLE
 from hiboss.store.connection import connect
@@ -22,6 +30,12 @@ from hiboss.store.migrations import migrate
 
 from .pages import ROOT
 
+# Commands that also take the options of a provider or an adapter as flags.
+TAKERS_OF_OPTIONS: dict[str, list[Any]] = {
+    "hiboss agent register": list(registry.BUILT_IN.values()),
+    "hiboss agent set": list(registry.BUILT_IN.values()),
+    "hiboss agent bind": list(adapters.BUILT_IN.values()),
+}
 _VARIABLE = re.compile(r"\bHIBOSS_[A-Z][A-Z0-9_]*\b")
 
 
@@ -36,6 +50,9 @@ def flags() -> dict[str, dict[str, list[str]]]:
             for name in (*one.opts, *one.secondary_opts)
         }
         found[words] = names | {"--help": [], "-h": []} | {name: [] for name in cli.old_flags(command)}
+    for words, kinds in TAKERS_OF_OPTIONS.items():
+        for kind in kinds:
+            found[words] |= {option.flag: list(option.choices) for option in describe(kind.Settings)}
     return found
 
 
@@ -46,8 +63,10 @@ def codes() -> set[str]:
 
 @cache
 def dotted() -> set[str]:
-    """Operations, rights of a policy, and settings."""
-    return {*REGISTRY, *RIGHTS, *map(str, TABLE)}
+    """Operations, rights, topics of facts, settings, and what the contract of providers calls turn and run."""
+    turn = {f"turn.{one.name}" for one in dataclasses.fields(provider.TurnInput)}
+    run = {f"run.{name}" for name in vars(provider.LiveRun) if not name.startswith("_")}
+    return {*REGISTRY, *RIGHTS, *TOPICS.values(), *map(str, TABLE), *turn, *run}
 
 
 @cache
@@ -71,12 +90,22 @@ def variables() -> set[str]:
 @cache
 def names() -> set[str]:
     """Every name with an underscore that a page may use: errors, parameters, answers, settings, columns."""
-    found = codes() | {setting.key for setting in TABLE}
+    found = codes() | {setting.key for setting in TABLE} | {*provider.KINDS, *vars(provider.Provider)}
     for operation in REGISTRY.values():
         found |= set(operation.param_names) | _fields(TypeAdapter(operation.result).json_schema())
     for view, columns in _views().items():
         found |= {view, *columns}
-    return found
+    return found | _of_contracts()
+
+
+def _of_contracts() -> set[str]:
+    """Fields, functions and parameters in the contracts of adapters and providers."""
+    nodes = [one for module in contracts.MODULES for one in ast.walk(ast.parse(inspect.getsource(module)))]
+    fields = {
+        one.target.id for one in nodes if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    }
+    functions = {one.name for one in nodes if isinstance(one, contracts.Function)}
+    return fields | functions | {one.arg for one in nodes if isinstance(one, ast.arg)}
 
 
 def _fields(schema: Any) -> set[str]:

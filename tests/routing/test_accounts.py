@@ -159,7 +159,7 @@ def test_a_waiting_account_is_tried_by_one_lane_and_not_by_all(place: House) -> 
     place.send_to("north")
     place.wait_for_account(1)
     place.send_to("south")
-    place.script({"do": "hang", "seconds": 0.4})
+    place.script(place.gated())
     place.account_ages(5_001)
     place.send_to("west", "new")  # new activity tries it
     wait_until(lambda: place.account()["state"] == "trying")
@@ -169,6 +169,7 @@ def test_a_waiting_account_is_tried_by_one_lane_and_not_by_all(place: House) -> 
         held = "SELECT count(*) FROM envelope WHERE binding = ? AND held_by IS NOT NULL"
         assert database.execute(held, (place.binding,)).fetchone()[0] == 1
     assert place.texts() == []
+    place.open_gate()
     wait_until(lambda: len(place.texts()) == 6)  # and its success opens all
 
 
@@ -205,11 +206,12 @@ def test_a_later_error_without_a_time_does_not_shorten_the_time_that_was_named(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = house(daemon, tmp_path)
-    place.script({"do": "hang", "seconds": 0.4}, account_error(retry_after=600), OK)
+    place.script(place.gated(), account_error(retry_after=600), OK)
     place.send_to("north")  # being posted when the platform refuses the account
     wait_until(lambda: place.steps_left() == 2)
     place.send_to("south")
     named = place.wait_for_account(1)["not_before"]
+    place.open_gate()
     place.wait_for("north")
     written(daemon)
     assert (place.account()["not_before"], place.account()["state"]) == (named, "waiting")

@@ -11,7 +11,7 @@ import pytest
 
 from hiboss.core import clock, rendering
 from hiboss.core.errors import NotFound, TooLate
-from hiboss.core.events import EnvelopesArrived
+from hiboss.core.events import Arrival, EnvelopesArrived, Fact
 from hiboss.store.overdue import CHUNK
 from hiboss.testing.frozen_clock import NOON
 from hiboss.testing.running_daemon import RunningDaemon
@@ -25,6 +25,10 @@ HOUR, DAY = 3_600_000, 86_400_000
 def at(ms: int) -> str:
     """Return a time so many milliseconds after noon, as a sender writes it."""
     return clock.iso(START + ms)
+
+
+def arrivals(facts: list[Fact]) -> list[Arrival]:
+    return [one for fact in facts if isinstance(fact, EnvelopesArrived) for one in fact.envelopes]
 
 
 @frozen()
@@ -53,15 +57,14 @@ async def test_a_thousand_at_one_instant_arrive_in_the_order_accepted_and_in_chu
         expected += await daemon.flood(["+2h"] * 50, "agent:kai")
         expected += await daemon.flood(["+2h"] * 30, "agent:mia", who="kai")
         expected += await daemon.flood(["+2h"] * 20, "user:boss", who="mia")
-    with daemon.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
-        await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
-        assert daemon.arrived() == []
-        await daemon.move(milliseconds=1)
-        told: list[int] = []
-        while len(told) < 1_000:
-            event = await anext(watching)
-            assert isinstance(event, EnvelopesArrived) and len(event.envelopes) <= CHUNK
-            told += event.envelopes
+    groups: list[list[Fact]] = []  # of each COMMIT
+    daemon.daemon.wiring._store.tell_facts(groups.append)
+    await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
+    assert daemon.arrived() == []
+    await daemon.move(milliseconds=1)
+    await daemon.until(lambda: sum(map(len, groups)) == 1_000)
+    assert all(len(group) <= CHUNK for group in groups)
+    told = [one.envelope for group in groups for one in arrivals(group)]
     assert [f"e{number}" for number in told] == expected == daemon.arrived()
     numbers = [row[0] for row in daemon.rows("SELECT arrived FROM envelope ORDER BY arrived")]
     assert numbers == list(range(numbers[0], numbers[0] + 1_000))
@@ -94,11 +97,11 @@ async def test_all_recipients_of_a_message_get_it_together_also_where_a_chunk_en
     await daemon.flood(["+1h"] * (CHUNK - 2))
     group = await daemon.send(*(f"agent:{name}" for name in names), "user:boss", deliver_at="+1h")
     last = await daemon.send(deliver_at="+1h")
-    with daemon.daemon.wiring.bus.subscribe(EnvelopesArrived) as watching:
-        await daemon.move(hours=1)
-        chunk = await anext(watching)
-    assert isinstance(chunk, EnvelopesArrived)
-    assert [f"e{number}" for number in chunk.envelopes][-5:] == group
+    chunks: list[list[Fact]] = []
+    daemon.daemon.wiring._store.tell_facts(chunks.append)
+    await daemon.move(hours=1)
+    await daemon.until(lambda: sum(map(len, chunks)) == CHUNK)
+    assert [f"e{one.envelope}" for one in arrivals(chunks[0])][-5:] == group
     assert daemon.arrived()[-6:] == group + last
     found = [await daemon.get(number) for number in group]
     assert {one["seq"] for one in found} == {1} and len({one["message"] for one in found}) == 1

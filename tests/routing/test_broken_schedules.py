@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import wait_until
-
-
-def _is_shown_and_mended(daemon: RunningDaemon, broken: str) -> None:
-    """It hides no other one, nor a change of the boss's zone, and can be set right."""
-    nex, boss = daemon.token("nex"), daemon.token("boss")
-    assert len(daemon.call("cron.list", token=nex)["schedules"]) == 2
-    [failed] = daemon.call("cron.show", token=nex, id=broken)["slots"]
-    assert failed["outcome"] == "failed"
-    daemon.call("boss.set", token=boss, timezone="Asia/Tokyo")
-    assert not daemon.call("cron.run", token=nex, id=broken)["fired"]
-    mended = {"cron": "0 0 * * *", "timezone": "UTC", "to": "agent:nex", "text": "mended"}
-    daemon.call("cron.set", token=nex, id=broken, **mended)
-    assert daemon.call("cron.run", token=nex, id=broken)["fired"]
-
 
 BROKEN = {
     "a zone the machine does not know": "timezone = 'Europe/Gone'",
@@ -32,28 +18,54 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN.values(), ids=BROKEN.keys())
-def test_one_broken_schedule_stops_nothing_else(tmp_path: Path, how: str) -> None:
-    with running_daemon(tmp_path) as daemon:
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningDaemon, dict[str, str], str]]:
+    """A daemon that has started with broken schedules and a sound one; the ids of each."""
+    with running_daemon(tmp_path_factory.mktemp("d")) as daemon:
         nex, boss = daemon.token("nex"), daemon.token("boss")
-        schedule = {"cron": "0 0 * * *", "timezone": "Europe/Kyiv", "to": "agent:nex"}
-        broken = daemon.call("cron.create", token=nex, text="broken", **schedule)["id"]
-        sound = daemon.call("cron.create", token=nex, text="sound", **schedule)["id"]
+        schedule = {"cron": "0 0 * * *", "timezone": "Europe/Kyiv", "to": "agent:nex", "text": "broken"}
+        broken = {how: daemon.call("cron.create", token=nex, **schedule)["id"] for how in BROKEN}
+        sound = daemon.call("cron.create", token=nex, **{**schedule, "text": "sound"})["id"]
         daemon.stop()
         with daemon.database() as database:
             database.execute("UPDATE schedule SET next_at = created_at - 1000")
-            database.execute(f"UPDATE schedule SET {how} WHERE id = ?", (int(broken[1:]),))
+            for how, number in broken.items():
+                database.execute(f"UPDATE schedule SET {BROKEN[how]} WHERE id = ?", (int(number[1:]),))
             database.commit()
         daemon.start()
-        later = daemon.call("envelope.send", token=nex, to="agent:nex", text="later", deliver_at="+1s")[
-            "ids"
-        ][0]
+        [later] = daemon.call("envelope.send", token=nex, to="agent:nex", text="x", deliver_at="+1s")["ids"]
         wait_until(lambda: daemon.call("envelope.get", token=boss, id=later)["envelope"]["seq"] is not None)
-        texts = [one["text"] for one in daemon.call("envelope.list", token=nex, page_size=50)["envelopes"]]
-        assert "sound" in texts and "broken" not in texts
-        assert any(f"Schedule {broken} could not send and is disabled" in text for text in texts)
-        with daemon.database() as database:
-            rows = dict(database.execute("SELECT id, enabled FROM schedule").fetchall())
-        assert rows == {int(broken[1:]): 0, int(sound[1:]): 1}
-        _is_shown_and_mended(daemon, broken)
+        daemon.call("boss.set", token=boss, timezone="Asia/Tokyo")  # which all schedules follow
+        yield daemon, broken, sound
         daemon.check()
+
+
+def texts(daemon: RunningDaemon) -> list[str]:
+    found = daemon.call("envelope.list", token=daemon.token("nex"), page_size=50)["envelopes"]
+    return [one["text"] for one in found]
+
+
+def test_broken_schedules_stop_no_sound_one(told: tuple[RunningDaemon, dict[str, str], str]) -> None:
+    daemon, broken, sound = told
+    assert texts(daemon).count("sound") == 1 and "broken" not in texts(daemon)
+    shown = daemon.call("cron.list", token=daemon.token("nex"))["schedules"]
+    assert {one["id"] for one in shown} == {*broken.values(), sound}
+    assert [one["enabled"] for one in shown if one["id"] == sound] == [True]
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_schedule_is_disabled_told_of_and_can_be_set_right(
+    told: tuple[RunningDaemon, dict[str, str], str], how: str
+) -> None:
+    daemon, broken, _ = told
+    nex, number = daemon.token("nex"), broken[how]
+    assert any(f"Schedule {number} could not send and is disabled" in text for text in texts(daemon))
+    slots = daemon.call("cron.show", token=nex, id=number)["slots"]
+    assert [one["outcome"] for one in slots] == ["failed"]
+    [shown] = [one for one in daemon.call("cron.list", token=nex)["schedules"] if one["id"] == number]
+    assert shown["enabled"] is False
+    assert not daemon.call("cron.run", token=nex, id=number)["fired"]
+    mended = {"cron": "0 0 * * *", "timezone": "UTC", "to": "agent:nex", "text": f"mended {number}"}
+    daemon.call("cron.set", token=nex, id=number, **mended)
+    assert daemon.call("cron.run", token=nex, id=number)["fired"]
+    wait_until(lambda: f"mended {number}" in texts(daemon))

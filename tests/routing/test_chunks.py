@@ -24,7 +24,11 @@ class Channel:
         (self.path / "settings.json").write_text(json.dumps({"chunk": 5}))
         (self.path / "script.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
         bound = daemon.call(
-            "agent.bind", token=daemon.token("boss"), name="nex", adapter_type="scripted", path=str(self.path)
+            "agent.bind",
+            token=daemon.token("boss"),
+            name="nex",
+            adapter_type="scripted",
+            settings={"path": str(self.path)},
         )
         self.address = bound["address"]
         wait_until((self.path / "posts.jsonl").exists)
@@ -56,11 +60,14 @@ def test_a_long_message_whose_chunks_each_come_in_time_is_no_failure(tmp_path: P
 
 def test_a_posted_chunk_is_not_posted_again_because_the_store_was_locked(tmp_path: Path) -> None:
     with running_daemon(tmp_path, HIBOSS_STORE_LOCK_WAIT_SECONDS="0.1", **MODULES) as daemon:
-        channel = Channel(daemon, tmp_path, {"do": "ok"}, {"do": "hang", "seconds": 0.5})
+        locked = tmp_path / "locked"
+        channel = Channel(daemon, tmp_path, {"do": "ok"}, {"do": "ok", "until": str(locked)})
         number = channel.send("AAAAABBBBBCCCCC")
-        wait_until(lambda: len(channel.posts()) == 1)
+        # The script has no line left: the first chunk is recorded, and the second is being posted.
+        wait_until(lambda: not (channel.path / "script.jsonl").read_text())
         with closing(sqlite3.connect(daemon.home.database, isolation_level=None, timeout=30)) as other:
-            other.execute("BEGIN IMMEDIATE")  # while the second chunk is being posted
+            other.execute("BEGIN IMMEDIATE")
+            locked.touch()
             wait_until(lambda: len(channel.posts()) == 2)
             log = Path(daemon.home.log_file)
             wait_until(

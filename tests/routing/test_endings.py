@@ -37,12 +37,13 @@ def test_what_gets_through_although_its_place_was_unbound_is_done_and_nobody_is_
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path, kind="leisurely").bound(daemon)
-    place.script({"do": "hang", "seconds": 0.5})
+    place.script(place.gated())
     number = place.send("being posted")
     waiting = place.send("behind it")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     assert place.unbind()["failed_envelopes"] == 1
     assert row(daemon, waiting)["status"] == 2
+    place.open_gate()
     done = place.wait_for_status(number, "done")
     assert (done["attempts"], done["last_error"]) == (0, None)
     assert place.texts() == ["being posted"]
@@ -54,13 +55,14 @@ def test_what_does_not_get_through_because_its_place_was_unbound_fails_once(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path, kind="leisurely").bound(daemon)
-    place.script({"do": "hang", "seconds": 0.3}, lane_error())
+    place.script(place.gated(), lane_error())
     place.settings(chunk=2)
     place.unbind()
     place.bound(daemon, place.owner)
     number = place.send("abcd")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     assert place.unbind()["failed_envelopes"] == 0
+    place.open_gate()
     failed = place.wait_for_status(number, "failed")
     assert failed["last_error"]["kind"] == "unbound"
     (notice,) = notices(place.owner)

@@ -41,7 +41,7 @@ class Channel:
     async def bind(self) -> None:
         boss = self.daemon.token("boss")
         bound = await self.daemon.call(
-            "agent.bind", token=boss, name="nex", adapter_type="scripted", path=str(self.path)
+            "agent.bind", token=boss, name="nex", adapter_type="scripted", settings={"path": str(self.path)}
         )
         self.address = bound["address"]
         await self.daemon.until((self.path / "posts.jsonl").exists)
@@ -115,12 +115,14 @@ def test_a_lane_that_is_paused_and_resumed_keeps_to_the_time_a_platform_named(
         async with frozen_daemon(tmp_path, **MODULES) as daemon:
             channel = Channel(daemon, tmp_path)
             refusal = {"do": "lane_error", "text": "slow down", "retry_after": 60}
-            channel.script({**refusal, "after": 0.3} if paused_first else refusal)
+            gate = tmp_path / "gate"
+            channel.script({**refusal, "until": str(gate)} if paused_first else refusal)
             await channel.bind()
             await channel.send()
             if paused_first:  # the platform answers when the lane is paused already
                 await daemon.until(lambda: channel.steps_left() == 0)
                 await channel.steer("pause")
+                gate.touch()
                 await channel.failed(1, state="paused")
             else:
                 await channel.failed(1)

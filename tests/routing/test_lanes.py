@@ -140,10 +140,11 @@ def test_a_lane_that_waits_can_be_paused_and_goes_on_at_once_when_resumed(place:
 
 
 def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, place: Place) -> None:
-    place.script({"do": "hang", "seconds": 0.5})
+    place.script(place.gated())
     first, second = place.send("being delivered"), place.send("behind")
     wait_until(lambda: row(daemon, first)["held_by"] is not None)
     place.steer("pause")
+    place.open_gate()
     place.wait_for_status(first, "done")
     written(daemon)
     assert row(daemon, second)["handovers"] == 0
@@ -156,10 +157,11 @@ def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path).bound(daemon)
-    place.script(lane_error(after=0.5, retry_after=None))
+    place.script(place.gated(**lane_error(retry_after=None)))
     number = place.send("x")
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     place.steer("pause")
+    place.open_gate()
     wait_until(lambda: row(daemon, number)["attempts"] == 1)
     assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
     place.steer("resume")
@@ -191,8 +193,9 @@ def test_why_a_lane_and_an_account_wait_is_told_to_the_boss_and_its_agents_alone
 ) -> None:
     def errors(**caller: str) -> list[str | None]:
         status = daemon.call("daemon.status", **caller)
-        found = [one for one in (*status["lanes"], *status["adapters"]) if one["address"] == place.address]
-        return [one["last_error"] for one in found]
+        lanes = [one for one in status["lanes"] if one["address"] == place.address]
+        accounts = [one for one in status["adapters"] if one["account"] == place.name]
+        return [one["last_error"] for one in (*lanes, *accounts)]
 
     place.script(account_error(text="the key 1234 is wrong"))
     place.send("x")
@@ -202,7 +205,7 @@ def test_why_a_lane_and_an_account_wait_is_told_to_the_boss_and_its_agents_alone
 
     def listed(party: Party) -> list[str | None]:
         found = party.call("agent.bindings")["bindings"]
-        return [one["last_error"] for one in found if one["address"] == place.address]
+        return [one["last_error"] for one in found if one["account"] == place.name]
 
     assert (listed(boss(daemon)), listed(agent(daemon))) == (["the key 1234 is wrong"], [None])
     assert listed(place.owner) == ["the key 1234 is wrong"]  # it is its own account

@@ -81,11 +81,12 @@ def test_between_two_chunks_an_account_that_was_told_to_wait_is_heeded(
     place = Place(tmp_path)
     place.settings(chunk=5, places=[f"{place.name}-b"])
     place.bound(daemon)
-    place.script({**OK, "after": 0.5}, account_error())
+    place.script(place.gated(), account_error())
     number = place.send("AAAAABBBBBCCCCC")
     wait_until(lambda: place.steps_left() == 1)
     place.owner.send(f"{place.address}-b", text="other")
     place.wait_for_account(1)
+    place.open_gate()
     wait_until(lambda: row(daemon, number)["held_by"] is None)
     assert place.texts() == ["AAAAA"]
     assert row(daemon, number)["attempts"] == 0
@@ -98,14 +99,14 @@ def test_between_two_chunks_an_account_that_was_told_to_wait_is_heeded(
 def test_between_two_chunks_a_lane_that_was_paused_stops(
     daemon: RunningDaemon, place: Place, account_is_tried: bool
 ) -> None:
-    slow = {**OK, "after": 0.5}
-    place.script(*[account_error(retry_after=None)] * account_is_tried, slow)
+    place.script(*[account_error(retry_after=None)] * account_is_tried, place.gated())
     number = place.send("AAAAABBBBB")
     if account_is_tried:
         place.wait_for_account(1)
         place.steer("retry")
     wait_until(lambda: place.steps_left() == 0)
     place.steer("pause")
+    place.open_gate()
     wait_until(lambda: row(daemon, number)["held_by"] is None)
     assert place.texts() == ["AAAAA"]
     assert place.account().get("state") == ("open" if account_is_tried else None)
@@ -118,10 +119,11 @@ def test_between_two_chunks_the_end_of_a_binding_is_heeded(daemon: RunningDaemon
     place = Place(tmp_path, kind="leisurely")
     place.settings(chunk=5)
     place.bound(daemon)
-    place.script({**OK, "after": 0.5})
+    place.script(place.gated())
     number = place.send("AAAAABBBBB")
     wait_until(lambda: place.steps_left() == 0)
     place.unbind()
+    place.open_gate()
     failed = place.wait_for_status(number, "failed")
     assert (failed["last_error"]["kind"], place.texts()) == ("unbound", ["AAAAA"])
 

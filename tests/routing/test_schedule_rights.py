@@ -35,7 +35,7 @@ def person(daemon: RunningDaemon) -> Party:
 def channel_of(ada: Party, directory: Path) -> str:
     """Bind an agent to a folder of its own and return the address of the folder."""
     bound = boss(ada.daemon).call(
-        "agent.bind", name=ada.name, adapter_type="folder", path=str(directory / ada.name)
+        "agent.bind", name=ada.name, adapter_type="folder", settings={"path": str(directory / ada.name)}
     )
     return str(bound["address"])
 

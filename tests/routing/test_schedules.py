@@ -361,7 +361,9 @@ def test_when_its_channel_is_unbound_it_is_disabled_and_the_owner_told(
 ) -> None:
     ada, _ = two
     chief = boss(ada.daemon)
-    bound = chief.call("agent.bind", name=ada.name, adapter_type="folder", path=str(tmp_path / "tray"))
+    bound = chief.call(
+        "agent.bind", name=ada.name, adapter_type="folder", settings={"path": str(tmp_path / "tray")}
+    )
     made = create(ada, bound["address"])
     (number,) = ada.call("cron.run", id=made["id"])["ids"]
     wait_until(lambda: ada.get(number)["status"] == "done")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -249,6 +250,21 @@ async def test_missed_and_skipped_slots_are_listed_with_their_number_and_reason(
         clock.iso(START + 4 * HOUR),
     )
     assert shown[1]["message"].startswith("m") and shown[0]["message"] is None
+
+
+@frozen()
+async def test_a_schedule_to_the_boss_goes_on_while_his_phone_cannot_be_reached(
+    daemon: InProcessDaemon,
+) -> None:
+    phone = f"{daemon.home.path}-phone"
+    await daemon.ask("agent.bind", name="nex", adapter_type="folder", settings={"path": phone})
+    reach = f"channel:folder:{os.path.basename(phone)}"
+    await daemon.ask("boss.set", reach=reach)
+    await daemon.ask("lane.pause", address=reach)
+    number = await create(daemon, every="1h")
+    for _ in range(3):
+        await daemon.move(hours=1)
+    assert counted(daemon, number) == {"fired": 3}
 
 
 # --- overlap -------------------------------------------------------------------------

@@ -29,11 +29,13 @@ def texts(daemon: InProcessDaemon) -> list[str]:
 async def test_what_was_in_hand_is_settled_after_the_store_was_read_only_for_a_moment(
     daemon: InProcessDaemon,
 ) -> None:
-    address = await daemon.bind(chat(daemon), '{"do": "hang", "seconds": 0.3}')
+    gate = chat(daemon).with_name("gate")
+    address = await daemon.bind(chat(daemon), json.dumps({"do": "ok", "until": str(gate)}))
     (number,) = await daemon.send(address, text="one")
     await daemon.until(lambda: daemon.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
     writer = daemon.daemon.wiring.delivery._store._connection
     writer.execute("PRAGMA query_only = ON")  # as on a file system that became read-only
+    gate.touch()
     await daemon.until(lambda: log_lines(daemon, "A change waits for the store") >= 2)
     writer.execute("PRAGMA query_only = OFF")
     await daemon.until(lambda: not daemon.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))

@@ -115,15 +115,15 @@ def test_a_conversation_of_large_messages_is_shown_from_its_end(two: tuple[Party
     assert found == list(range(1, NUMBER + 1))
 
 
-def test_following_a_conversation_of_large_messages_misses_none(two: tuple[Party, Party]) -> None:
+def test_the_news_of_a_conversation_of_large_messages_miss_none(two: tuple[Party, Party]) -> None:
     ada, bob = two
     found: list[int] = []
-    last = 0
-    while len(found) < NUMBER:
-        update = bob.call("conversation.follow", **{"with": ada.address}, after=last, timeout="10s")
-        assert size(update) < 2 * PAGE and update["envelopes"]
-        found += [one["seq"] for one in update["envelopes"]]
-        last = update["last"]
+    last, more = 0, True
+    while more:
+        news = bob.call("conversation.news", **{"with": ada.address}, after=last)
+        assert size(news) < 2 * PAGE and news["envelopes"]
+        found += [one["seq"] for one in news["envelopes"]]
+        last, more = news["last"], news["more"]
     assert found == list(range(1, NUMBER + 1))
 
 
@@ -184,7 +184,7 @@ def test_the_preview_of_an_agent_that_fetches_ends_early_and_says_so(two: tuple[
 
 
 def test_the_preview_of_a_turn_with_large_messages_ends_early_and_says_so(daemon: RunningDaemon) -> None:
-    worker = agent(daemon, command="true")
+    worker = agent(daemon, settings={"command": "true"})
     boss(daemon).call("agent.pause", name=worker.name)
     for _ in range(10):
         boss(daemon).tell(worker, text=CONTROL * (LARGE // 4))
@@ -195,7 +195,7 @@ def test_the_preview_of_a_turn_with_large_messages_ends_early_and_says_so(daemon
 
 def test_runs_that_ended_with_control_characters_are_shown_in_pages(daemon: RunningDaemon) -> None:
     program = f"print({CONTROL!r} * {ANSWER // 24})"  # five of them are more than an answer
-    worker = agent(daemon, command=shlex.join([sys.executable, "-c", program]))
+    worker = agent(daemon, settings={"command": shlex.join([sys.executable, "-c", program])})
 
     def ended() -> list[str]:
         found: list[str] = []
@@ -290,7 +290,7 @@ class Held:
         self.started = 0
         self.released = asyncio.Event()
 
-    async def call(self, method: str, params: Any, token: str | None = None) -> Any:
+    async def call(self, method: str, params: Any, token: str | None = None, *, reader: Any = None) -> Any:
         self.started += 1
         await self.released.wait()
         return {}

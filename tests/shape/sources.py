@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +65,12 @@ def files(*below: str, ending: str = "py") -> list[tuple[str, str]]:
 # --- the checkers --------------------------------------------------------------------
 
 
+@cache
+def _tree(source: str) -> ast.Module:
+    """Return a source as a tree. Many checks look at all files."""
+    return ast.parse(source)
+
+
 def long_files(path: str, source: str) -> list[str]:
     lines = len(source.splitlines())
     return [f"{path}:{lines}: the file has {lines} lines"] if lines > FILE_LINES else []
@@ -72,20 +79,20 @@ def long_files(path: str, source: str) -> list[str]:
 def long_functions(path: str, source: str) -> list[str]:
     return [
         f"{path}:{node.lineno}: {name} has {size} lines"
-        for name, node in _functions(ast.parse(source))
+        for name, node in _functions(_tree(source))
         if (size := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
     ]
 
 
 def missing_docstrings(path: str, source: str) -> list[str]:
-    docstring = ast.get_docstring(ast.parse(source))
+    docstring = ast.get_docstring(_tree(source))
     return [] if docstring and docstring.strip() else [f"{path}:1: the module has no docstring"]
 
 
 def stray_sql(path: str, source: str) -> list[str]:
     if path.startswith(STORE):
         return []
-    tree = ast.parse(source)
+    tree = _tree(source)
     problems = [
         f"{path}:{line}: SQL: {' '.join(text.split())[:60]}"
         for line, text in _texts(tree)
@@ -106,12 +113,12 @@ def _executes(call: ast.Call) -> bool:
 def stray_prints(path: str, source: str) -> list[str]:
     if path == OUTPUT:
         return []
-    return [f"{path}:{line}: {name}" for line, name in _references(ast.parse(source)) if name in _PRINTERS]
+    return [f"{path}:{line}: {name}" for line, name in _references(_tree(source)) if name in _PRINTERS]
 
 
 def stray_clocks(path: str, source: str) -> list[str]:
     """Whoever asks for the time anywhere but in clock.py; SQLite's own clock nowhere at all."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     problems = [
         f"{path}:{line}: SQL asks for the time" for line, text in _texts(tree) if _SQL_CLOCK.search(text)
     ]
@@ -128,7 +135,7 @@ def sql_clocks(path: str, script: str) -> list[str]:
 
 def broad_excepts(path: str, source: str) -> list[str]:
     """Every place that catches everything, as `path::function`."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     names = _origins(tree)
     found = []
     for scope, node in _scoped(tree):
@@ -146,7 +153,7 @@ def broad_excepts(path: str, source: str) -> list[str]:
 
 def late_imports(path: str, source: str) -> list[str]:
     """Every import inside a function, as `path::function module`."""
-    tree = ast.parse(source)
+    tree = _tree(source)
     names = _origins(tree)
     found = []
     for scope, node in _scoped(tree):
@@ -165,7 +172,7 @@ def stray_errors(path: str, source: str) -> list[str]:
     """Classes below ours in the error tree that are not declared in core/errors, as `path::class`."""
     if path.startswith("hiboss/core/errors/"):
         return []
-    tree = ast.parse(source)
+    tree = _tree(source)
     names = _origins(tree)
     ours = {name for name, origin in names.items() if origin.split(".")[-2:-1] == ["errors"]}
     found = []

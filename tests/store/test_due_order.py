@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.core.address import BOSS, Address
+from hiboss.core.contracts.adapter import Chat
 from hiboss.core.envelope import Draft, Priority
 from hiboss.core.paths import Home
 from hiboss.store import agents, bindings, boss, due_envelopes, envelope_rows, messages
+from hiboss.store.bindings import NewBinding
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.migrations import migrate
@@ -136,7 +138,8 @@ def test_deferred_mail_waits_from_its_arrival_and_not_from_its_writing(box: Box)
 
 def test_of_one_account_only_what_it_carries_comes_in_the_same_order(box: Box) -> None:
     mine, other = (
-        bindings.add(box.tx, "folder", name, {}, box.nex, [name], NOW).binding for name in ("mine", "other")
+        bindings.add(box.tx, NewBinding("folder", name, {}, chats=[Chat(name)]), box.nex, NOW).binding
+        for name in ("mine", "other")
     )
     first, _, last, urgent = (
         box.put(binding=mine),

@@ -10,22 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core.contracts.adapter import Inbound
+from hiboss.core.contracts.adapter import Chat
 from hiboss.core.contracts.failures import Failure
+from hiboss.core.contracts.inbound import Inbound
 from hiboss.core.envelope import Lane
 from hiboss.store import (
     bindings,
     due_envelopes,
     envelopes,
+    intake,
     lane_failures,
     lanes,
     leases,
     overdue,
+    places,
     platform_updates,
     posts,
 )
+from hiboss.store.bindings import NewBinding
 from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
+from hiboss.store.intake import NewUpdate
 from hiboss.store.lane_failures import Scope
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
@@ -40,7 +45,10 @@ DAY = 24 * 3_600_000
 def with_two_accounts(connection: Connection, size: int) -> Tx:
     tx = Tx(connection)
     for number, account in ((MINE, "mine"), (OTHERS, "others")):
-        assert bindings.add(tx, "folder", account, {}, NEX_ID, ["place"], NOW).binding == number
+        assert (
+            bindings.add(tx, NewBinding("folder", account, {}, chats=[Chat("place")]), NEX_ID, NOW).binding
+            == number
+        )
     assert tx.cache.flush() is None
     found = connection.execute("SELECT id FROM address WHERE name = 'folder:place'").fetchone()[0]
     assert found == PLACE_ID
@@ -103,7 +111,7 @@ def account_waiting(tx: Tx, size: int) -> None:
     if claimed is not None:
         lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW, scope=Scope.ACCOUNT)
         assert lanes.claim(tx, PLACE, NOW, BOOT) is None
-        assert lanes.reopen(tx, PLACE.account)
+        assert lanes.reopen(tx, PLACE.account, NOW)
         claimed = lanes.claim(tx, PLACE, NOW, BOOT)
         assert claimed is not None and lanes.claim(tx, PLACE, NOW, BOOT) is None  # one tries
         assert lanes.done(tx, PLACE, claimed["id"], NOW)
@@ -114,7 +122,7 @@ def partly_posting(tx: Tx, size: int) -> None:
     if claimed is not None:
         lanes.note_partly_posted(tx, PLACE, claimed["id"])
         lane_failures.retry_later(tx, PLACE, claimed["id"], FAILURE, NOW)
-        assert lanes.reopen(tx, PLACE)
+        assert lanes.reopen(tx, PLACE, NOW)
         again = lanes.claim(tx, PLACE, NOW, BOOT)
         assert again is not None and again["id"] == claimed["id"]
 
@@ -128,12 +136,16 @@ def failing(tx: Tx, size: int) -> None:
 
 def releasing(tx: Tx, size: int) -> None:
     taken, claim = leases.claim(tx, NEX_ID, 5, NOW + DAY, NOW)
-    assert leases.release(tx, leases.Releasing(taken, NEX_ID, claim)) == 5
+    assert leases.release(tx, leases.Releasing(taken, NEX_ID, NOW, claim)) == 5
 
 
 def receiving(answers: str | None) -> Hot:
-    arrival = Inbound(update="new", place="place", text="x", message="m1", reply_to=answers)
+    arrival = Inbound(chat="place", text="x", message="m1", reply_to=answers)
     return write(lambda tx, n: platform_updates.receive(tx, MINE, "folder", arrival, (), NOW))
+
+
+def update(number: str) -> NewUpdate:
+    return NewUpdate(number, "place", None, "{}")
 
 
 def unbinding(tx: Tx, size: int) -> None:
@@ -162,8 +174,10 @@ HOT: dict[str, Hot] = {
     "releasing what was held": write(lambda tx, n: lanes.free_after_crash(tx, NOW)),
     "claiming": write(lambda tx, n: leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)),
     "releasing": write(releasing),
-    "an update known": write(lambda tx, n: platform_updates.known(tx, OTHERS, f"u{n // 2}")),
-    "an update unknown": write(lambda tx, n: platform_updates.known(tx, MINE, f"u{n // 2}")),
+    "an update known": write(lambda tx, n: intake.take(tx, OTHERS, [update(f"u{n // 2}")], "7", NOW)),
+    "an update unknown": write(lambda tx, n: intake.take(tx, MINE, [update(f"u{n // 2}")], "7", NOW)),
+    "a place known": write(lambda tx, n: places.meet(tx, MINE, "folder", Inbound(chat="place"), NOW)),
+    "updates that wait": write(lambda tx, n: intake.waiting(tx, OTHERS, "place", 50)),  # type: ignore[arg-type]
     "a message that comes in": receiving(None),
     "an answer that comes in": receiving("p7"),
     "an answer to nothing that comes in": receiving("none"),
@@ -204,7 +218,8 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert len(overdue.wake(tx, NOW + DAY, 10).envelopes) == 10
         assert lanes.claim(tx, PLACE, NOW, BOOT) is not None
         assert len(leases.claim(tx, NEX_ID, 10, NOW + DAY, NOW)[0]) == 10
-        assert platform_updates.known(tx, OTHERS, "u5") and not platform_updates.known(tx, MINE, "u5")
+        assert not intake.take(tx, OTHERS, [update("u5")], None, NOW).new
+        assert [*intake.take(tx, MINE, [update("u5")], None, NOW).new] == ["u5"]
         tx.cache.flush()
 
     kept = {"done": done}

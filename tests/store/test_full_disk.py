@@ -144,9 +144,9 @@ def test_a_token_or_a_secret_for_which_there_is_no_space_is_refused_as_such_and_
         with started(tmp_path) as daemon:
             boss, old = daemon.token("boss"), daemon.token("nex")
             bound = daemon.call(
-                "agent.bind", token=boss, name="nex", adapter_type="folder", path=str(elsewhere)
+                "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(elsewhere)}
             )
-            hook = {"provider": "webhook", "url": "http://127.0.0.1:9/"}
+            hook = {"provider": "webhook", "settings": {"url": "http://127.0.0.1:9/"}}
             calls: list[tuple[str, dict[str, Any]]] = [
                 ("agent.register", {"name": "ada", "profile": True}),
                 ("user.register", {"name": "zoe", "profile": True}),
@@ -186,7 +186,9 @@ def test_a_folder_on_a_full_disk_keeps_mail_waiting_and_says_why(kind: Any, tmp_
     try:
         with started(tmp_path) as daemon:
             boss, root = daemon.token("boss"), tmp_path / "small" / "reports"
-            bound = daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", path=str(root))
+            bound = daemon.call(
+                "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(root)}
+            )
             with TinyDisk(tmp_path / "small").full():
                 (root / "in" / "refused.json").touch()
                 sent = {"to": bound["address"], "text": "x" * 10_000}

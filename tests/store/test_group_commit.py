@@ -15,6 +15,7 @@ import pytest
 from hiboss.core.address import Address
 from hiboss.core.envelope import Draft
 from hiboss.core.errors import HibossError, NotFound, StoreFull, UnknownRecipient
+from hiboss.core.events import EnvelopeRead, EnvelopesArrived, Fact
 from hiboss.core.paths import Home
 from hiboss.core.settings import DEFAULTS, Settings
 from hiboss.store import messages
@@ -270,3 +271,63 @@ def test_callers_get_their_answers_even_if_what_follows_a_write_fails(home: Home
         return told
 
     assert writing(home, work)[0] == "told of [1]"
+
+
+# --- facts ---------------------------------------------------------------------------
+
+
+def published(home: Home, *operations: Callable[[Tx], Any]) -> list[list[int]]:
+    """Submit operations at once; return the messages that were told to have arrived, for each group."""
+
+    async def work(writer: Writer) -> list[list[Fact]]:
+        groups: list[list[Fact]] = []
+        writer.publish = groups.append
+        await writer.submit(lambda tx: None)  # so that the next ones are one group
+        writer._expected = len(operations)
+        futures = [writer.submit(one) for one in operations]
+        await asyncio.gather(*futures, return_exceptions=True)
+        return groups
+
+    found: list[list[Fact]] = writing(home, work)
+    return [[fact.message for fact in group if isinstance(fact, EnvelopesArrived)] for group in found]
+
+
+def failing(after: Callable[[Tx], Any] | None = None) -> Callable[[Tx], Any]:
+    def operation(tx: Tx) -> None:
+        if after is not None:
+            after(tx)
+        tx.facts.append(EnvelopeRead(1, 4711))
+        raise ValueError("it does not work out")
+
+    return operation
+
+
+def test_facts_are_published_in_the_order_of_the_writes_after_the_commit(home: Home) -> None:
+    assert published(home, *[sending(f"{n}") for n in range(5)]) == [[1, 2, 3, 4, 5]]
+
+
+def test_an_operation_that_fails_tells_nothing_and_the_others_of_its_group_do(home: Home) -> None:
+    assert published(home, sending("a"), failing(), sending("b")) == [[1, 2]]
+    # The next one changes something first: the group begins again, with savepoints.
+    assert published(home, sending("c"), failing(sending("lost")), sending("d")) == [[3, 4]]
+
+
+def test_a_group_that_is_rolled_back_tells_nothing(home: Home) -> None:
+    def break_the_transaction(tx: Tx) -> None:
+        tx.execute("ROLLBACK")
+
+    assert published(home, sending("a"), break_the_transaction, sending("b")) == []
+    assert stored(home) == []
+    assert published(home, sending("c")) == [[1]]
+
+
+def test_facts_are_published_even_if_what_else_follows_a_write_fails(home: Home) -> None:
+    async def work(writer: Writer) -> list[list[Fact]]:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: None)
+        groups: list[list[Fact]] = []
+        writer.publish, writer.arrived = groups.append, lambda recipients: [][0]
+        await writer.submit(sending("a"))
+        await asyncio.sleep(0)
+        return groups
+
+    assert len(writing(home, work)) == 1

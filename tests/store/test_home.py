@@ -17,6 +17,7 @@ from hiboss.core.errors import DaemonRunning, DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import all_answers, line, mount, set_up, started, unmount, wait_until
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 # --- a home that cannot be used ------------------------------------------------------------
 
@@ -208,3 +209,32 @@ def test_what_was_asked_before_the_end_is_answered_before_the_end(tmp_path: Path
         assert [one["id"] for one in found] == [*range(100), "stop"]
         assert daemon.wait_for_death() == 0
         daemon.check()
+
+
+# --- secrets -------------------------------------------------------------------------------
+
+
+@frozen()
+async def test_secrets_that_a_kill_left_behind_are_put_aside_at_the_next_start_and_deleted_a_month_later(
+    daemon: InProcessDaemon,
+) -> None:
+    """A kill before the COMMIT leaves the new file, and one behind it the old file."""
+    secrets = Path(daemon.home.secrets)
+    hook = {"provider": "webhook", "settings": {"url": "http://127.0.0.1:1/"}}
+    for name in ("kept", "changed", "deleted"):
+        await daemon.ask("agent.register", name=name, **hook)
+    before = {one: one.read_bytes() for one in secrets.iterdir()}
+    await daemon.ask("agent.set", name="changed", **hook)
+    await daemon.ask("agent.delete", name="deleted")
+    in_use = set(secrets.iterdir())
+    assert len(before) == 3 and len(in_use) == 2
+    for file, content in before.items():
+        file.write_bytes(content)
+    (epoch,) = daemon.rows("SELECT value FROM config WHERE key = 'epoch'")
+    daemon.home.keep_secrets({"secret": "of nobody"}, epoch["value"])
+    await daemon.restart()
+    aside = secrets / "aside"
+    assert set(secrets.iterdir()) == {*in_use, aside} and len(list(aside.iterdir())) == 3
+    await daemon.move(days=31)
+    await daemon.restart()
+    assert set(secrets.iterdir()) == {*in_use, aside} and list(aside.iterdir()) == []

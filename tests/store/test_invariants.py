@@ -20,6 +20,7 @@ from tests.support.daemons import started, wait_until
 # Agent ivo thinks by itself: runs 1 and 2 went well (e9 and e11; e10 and e12 are its answers), 3 found no program (e13).
 HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot')"
 MISSED = "INSERT INTO schedule_slot (schedule, slot, last_slot, number, outcome, at)"
+UPDATE = "INSERT INTO platform_update (binding, update_id, chat, received_at, raw, outcome, message)"
 BREAKS: dict[str, list[str]] = {
     "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -91,6 +92,23 @@ BREAKS: dict[str, list[str]] = {
     "no envelope is pending for an account that is no longer bound, unless its mail is being failed": [
         "UPDATE binding SET removed_at = 5"
     ],
+    "an update is kept as it came until it is digested": [
+        f"{UPDATE} VALUES (1, 'u', 'c', 1, NULL, NULL, NULL)",
+        f"{UPDATE} VALUES (1, 'u', 'c', 1, '{{}}', 'ignored', NULL)",
+    ],
+    "an update that became a message names it": [
+        f"{UPDATE} VALUES (1, 'u', 'c', 1, NULL, 'accepted', NULL)",
+        f"{UPDATE} VALUES (1, 'u', 'c', 1, NULL, 'failed', 1)",
+    ],
+    "no update of an account that is no longer bound waits to be digested": [
+        f"{UPDATE} SELECT b.id, 'u', 'c', 1, '{{}}', NULL, NULL FROM binding b WHERE removed_at IS NOT NULL"
+    ],
+    "a place belongs to a chat of its account": [
+        """
+        INSERT INTO place (address, binding, contact)
+        SELECT 1, b.id, c.id FROM binding b JOIN contact c ON c.binding <> b.id LIMIT 1
+        """
+    ],
     "only an enabled schedule has a next slot": [
         "UPDATE schedule SET enabled = 0 WHERE id = 1",
         "UPDATE schedule SET deleted_at = 5 WHERE id = 1",
@@ -127,6 +145,24 @@ BREAKS: dict[str, list[str]] = {
     "sender and recipients are participants of the conversation": [
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT sender FROM message WHERE id = 1)",
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT recipient FROM envelope WHERE id = 1)",
+    ],
+    "the stays of a participant do not overlap, and only the last one is not over": [
+        "INSERT INTO participant (conversation, address, joined_seq) SELECT conversation, address, 2"
+        " FROM participant WHERE conversation = 1",
+        "UPDATE participant SET left_seq = -1 WHERE conversation = 1",
+    ],
+    "a forward posts to a chat the same message that is in the box of the boss": [
+        "UPDATE envelope SET forwards = 2 WHERE id = 7",  # of another message
+        "UPDATE envelope SET forwards = 2 WHERE id = 1",  # to an agent
+        "UPDATE envelope SET forwards = 7 WHERE id = 7",  # of mail that is not in his box
+    ],
+    "what was written in a chat by the boss has him as its sender": [
+        "UPDATE message SET place = sender WHERE id = 1",
+        "UPDATE message SET place = (SELECT address FROM place) WHERE id = 1",
+    ],
+    "the boss is reached in a chat of his, by an account that is bound": [
+        "UPDATE user SET reach = (SELECT address FROM place) WHERE boss = 1",
+        "UPDATE user SET reach = (SELECT address FROM place), reach_by = 1 WHERE boss = 1",
     ],
     "no deleted agent or person has a valid token": ["UPDATE token SET revoked_at = NULL"],
     "no envelope is pending for a deleted agent or person": [
@@ -193,10 +229,15 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         boss = daemon.token("boss")
         daemon.call("agent.delete", token=boss, name="shortlived")
         path = tmp_path_factory.mktemp("folder") / "box"
-        place = daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", path=str(path))
+        place = daemon.call(
+            "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(path)}
+        )
         daemon.call("lane.pause", token=boss, address=place["address"])
         posted = daemon.call("envelope.send", token=nex, to=place["address"], text="6")
         assert posted["ids"] == ["e7"]
+        ended = {"name": "nex", "adapter_type": "folder"}
+        daemon.call("agent.bind", token=boss, **ended, settings={"path": str(path.with_name("ended"))})
+        daemon.call("agent.unbind", token=boss, **ended, account="ended")
         weekly = {"to": "agent:nex", "text": "7", "cron": "@weekly"}
         schedules = [daemon.call("cron.create", token=nex, **weekly)["id"] for _ in range(2)]
         assert daemon.call("cron.run", token=nex, id=schedules[0])["ids"] == ["e8"]
@@ -216,7 +257,9 @@ def _take_turns(daemon: RunningDaemon) -> None:
     for done in range(2):
         daemon.call("envelope.send", token=nex, to="agent:ivo", text="8")
         wait_until(lambda: runs() == ["completed"] * (done + 1))  # noqa: B023 - it is over before the next
-    daemon.call("agent.set", token=boss, name="ivo", provider="command", command="/no/such/program")
+    daemon.call(
+        "agent.set", token=boss, name="ivo", provider="command", settings={"command": "/no/such/program"}
+    )
     failing = daemon.call("envelope.send", token=nex, to="agent:ivo", text="9")
     wait_until(lambda: runs() == ["failed", "completed", "completed"])
     daemon.call("lane.pause", token=boss, address="agent:ivo")

@@ -189,7 +189,17 @@ def test_a_later_migration_may_drop_or_rename_a_column_that_a_view_uses(
 TABLES = [
     *("address", "user", "agent", "token"),
     *("conversation", "participant", "message", "envelope", "sent_key", "tag", "revision"),
-    *("binding", "binding_agent", "contact", "platform_update", "post", "lane"),
+    *(
+        "binding",
+        "binding_agent",
+        "contact",
+        "place",
+        "platform_update",
+        "post",
+        "live_post",
+        "deleted_live_post",
+        "lane",
+    ),
     *("schedule", "schedule_slot", "run", "run_envelope", "usage", "trace_limit"),
     *("provider_session", "ask"),
     *("config", "counter", "poll_position"),

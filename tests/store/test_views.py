@@ -86,9 +86,13 @@ def _run(running: RunningDaemon) -> None:
     boss = running.token("boss")
     used = '{"hiboss":"usage","tokens_in":5,"tokens_out":7,"cost":0.25}'
     running.register(
-        "kai", provider="command", command=f"printf '{used}\nfine'", daily_tokens=900, daily_cost=1.5
+        "kai",
+        provider="command",
+        settings={"command": f"printf '{used}\nfine'"},
+        daily_tokens=900,
+        daily_cost=1.5,
     )
-    running.register("odd", provider="command", command="sh -c 'exit 3'")
+    running.register("odd", provider="command", settings={"command": "sh -c 'exit 3'"})
     running.register("still")
     running.call("agent.pause", token=boss, name="still", reason="for a while")
     for name in ("kai", "odd"):
@@ -116,7 +120,7 @@ def _fail_to_post(running: RunningDaemon, directory: Path) -> None:
     nex, boss = running.token("nex"), running.token("boss")
     for name in ("refused", "ended"):
         (directory / name).mkdir()
-        bind = {"name": "nex", "adapter_type": "scripted", "path": str(directory / name)}
+        bind = {"name": "nex", "adapter_type": "scripted", "settings": {"path": str(directory / name)}}
         place = running.call("agent.bind", token=boss, **bind)["address"]
         if name == "ended":
             running.call("agent.unbind", token=boss, name="nex", adapter_type="scripted", account=name)

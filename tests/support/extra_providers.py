@@ -6,30 +6,25 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field, SecretStr
 
 from hiboss.core.contracts.failures import LaneError
-from hiboss.core.contracts.provider import Answer, OnProgress, OnStart, Reminder, TurnInput
+from hiboss.core.contracts.provider import Answer, LiveRun, Provider, Reminder, TurnInput
+from hiboss.core.option_models import Options
 from hiboss.core.paths import Home
 
 HOUR_MS = 3_600_000
 
 
-class Late:
+class Late(Provider):
     """Waits for a file `go` in its workspace; answers with one reminder in an hour for each line of it."""
 
     name: ClassVar[str] = "late"
-    options: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        pass
-
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         path = os.path.join(turn.workspace, "go")
         while not os.path.exists(path):
             await asyncio.sleep(0.005)
@@ -38,23 +33,15 @@ class Late:
         return Answer(later=tuple(Reminder(line, turn.now + HOUR_MS) for line in lines))
 
 
-class Chatter:
+class Chatter(Provider):
     """Answers at random, and sends to others at random: rarely enough that the exchange ends by itself.
 
     A file `team` in its workspace contains the addresses of the others, one per line.
     """
 
     name: ClassVar[str] = "chatter"
-    options: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        pass
-
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         chance = random.Random(turn.delivery)
         said = any(not one["auto"] for one in turn.envelopes)
         if chance.random() < (0.3 if said else 0.05):
@@ -77,23 +64,15 @@ class Chatter:
         writer.close()
 
 
-class Limited:
+class Limited(Provider):
     """Fails as the next line of a file `script` in its workspace says; without a line it answers.
 
     A line is the JSON of a LaneError's `retry_after`. Each turn adds a line to the file `turns`.
     """
 
     name: ClassVar[str] = "limited"
-    options: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        pass
-
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         path = os.path.join(turn.workspace, "script")
         with open(path) as file:
             lines = file.read().splitlines()
@@ -106,4 +85,27 @@ class Limited:
         return Answer(text="at last")
 
 
-PROVIDERS = (Late, Chatter, Limited)
+class ChoosySettings(Options):
+    """Options of every type."""
+
+    key: SecretStr = Field(description="the key of an account")
+    where: Path | None = Field(None, description="a directory")
+    size: int = Field(3, ge=1, description="how much")
+    loud: bool = Field(False, description="with sound")
+    words: tuple[str, ...] = Field((), description="what to say")
+    speed: Literal["slow", "fast"] = Field("slow", description="how fast")
+
+
+class Choosy(Provider):
+    """Answers with its settings."""
+
+    name: ClassVar[str] = "choosy"
+    summary: ClassVar[str] = "its own settings"
+    Settings = ChoosySettings
+
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
+        known = self.settings.model_dump(mode="json") | {"key": self.settings.key.get_secret_value()}
+        return Answer(text=json.dumps(known))
+
+
+PROVIDERS = (Late, Chatter, Limited, Choosy)

@@ -6,12 +6,16 @@ import asyncio
 import datetime
 import json
 import os
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr
 
 from hiboss.core.contracts import failures
-from hiboss.core.contracts.adapter import Account, Letter, Receive
-from hiboss.testing.scripted_adapter import ScriptedAdapter
+from hiboss.core.contracts.adapter import Account, Checked, Letter, Take, Taken
+from hiboss.core.contracts.inbound import Digested, NotYet, Update
+from hiboss.testing.scripted_adapter import ScriptedAdapter, ScriptedSettings
 
 SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -39,7 +43,7 @@ class Leaving(Noted):
 
     type: ClassVar[str] = "leaving"
 
-    async def listen(self, receive: Receive) -> None:
+    async def listen(self, take: Take) -> None:
         return
 
 
@@ -51,6 +55,81 @@ class Talkative(Noted):
     async def start(self) -> None:
         await super().start()
         raise RuntimeError(f"GET https://example.org/{SECRET}/getMe: 404")
+
+
+class Indiscreet(Noted):
+    """Its errors contain its password, as those of HTTP libraries do: where the file `leak` says."""
+
+    type: ClassVar[str] = "indiscreet"
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(account)
+        self._password = account.settings.password.get_secret_value()
+
+    @classmethod
+    async def check(cls, given: ScriptedSettings, home: str) -> Checked:
+        assert given.password is not None
+        _leak("check", str(given.path), given.password.get_secret_value())
+        return await super().check(given, home)
+
+    async def start(self) -> None:
+        await super().start()
+        _leak("start", self._root, self._password)
+
+    async def digest(
+        self, updates: Sequence[Update], downloads: str, *, waited: bool, last_try: bool
+    ) -> Digested | NotYet:
+        _leak("digest", self._root, self._password)
+        return await super().digest(updates, downloads, waited=waited, last_try=last_try)
+
+    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+        _leak("post", self._root, self._password)
+        return await super().post(letter, number, chunk)
+
+
+def _leak(where: str, root: str, password: str) -> None:
+    """Raise the error that `leak` names for this method, like {"post": "LaneError"}."""
+    with open(os.path.join(root, "leak"), encoding="utf-8") as file:
+        kind = json.load(file).get(where)
+    text = f"ConnectError: https://api.example.org/bot{password}/getMe and {quote(password, safe='')}"
+    if kind == "RuntimeError":
+        raise RuntimeError("x" * 980 + text)
+    if kind == "Refused":
+        raise failures.Refused(text)
+    if kind is not None:
+        raise getattr(failures, kind)("network", text)
+
+
+class KeyedSettings(ScriptedSettings):
+    key: SecretStr = Field(description="one more secret, which it needs")
+
+
+class Keyed(Noted):
+    """Without a fault: it writes down with which secrets it starts."""
+
+    type: ClassVar[str] = "keyed"
+    Settings = KeyedSettings
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(account)
+        settings = account.settings
+        self._secrets = [one and one.get_secret_value() for one in (settings.password, settings.key)]
+
+    async def start(self) -> None:
+        self.note(json.dumps(self._secrets, separators=(",", ":")))
+        await super().start()
+
+
+class Tidy(Noted):
+    """It removes the directory for its downloads when it needs none."""
+
+    type: ClassVar[str] = "tidy"
+
+    async def digest(
+        self, updates: Sequence[Update], downloads: str, *, waited: bool, last_try: bool
+    ) -> Digested | NotYet:
+        os.rmdir(downloads)
+        return await super().digest(updates, downloads, waited=waited, last_try=last_try)
 
 
 class Clinging(Noted):
@@ -121,10 +200,10 @@ class DeafListen(Noted):
 
     type: ClassVar[str] = "deaflisten"
 
-    async def listen(self, receive: Receive) -> None:
+    async def listen(self, take: Take) -> None:
         while True:
             try:
-                await super().listen(receive)
+                await super().listen(take)
             except BaseException as error:  # noqa: BLE001 - this is its fault
                 self.note(type(error).__name__)
                 await asyncio.sleep(0.02)
@@ -160,6 +239,21 @@ class Leisurely(Noted):
         self.note("stop")
 
 
+class Impatient(Noted):
+    """It cancels each `take` that it has begun, and gives the same updates again."""
+
+    type: ClassVar[str] = "impatient"
+
+    async def listen(self, take: Take) -> None:
+        async def twice(updates: Sequence[Update], position: str | None = None) -> Taken:
+            first = asyncio.ensure_future(take(updates, position))
+            await asyncio.sleep(0)  # it has begun
+            first.cancel()
+            return await take(updates, position)
+
+        await super().listen(twice)
+
+
 class Rude(Noted):
     """It raises what is said, as an expression: by the text of a letter, or by the settings."""
 
@@ -170,9 +264,9 @@ class Rude(Noted):
         self._raise_for("init")
 
     @classmethod
-    def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
-        found = super().bind(given)
-        _raise_for("bind", found[1]["path"])
+    async def check(cls, given: ScriptedSettings, home: str) -> Checked:
+        found = await super().check(given, home)
+        _raise_for("check", str(given.path))
         return found
 
     async def start(self) -> None:
@@ -183,9 +277,9 @@ class Rude(Noted):
     async def _work(self) -> None:
         self._raise_for("task")
 
-    async def listen(self, receive: Receive) -> None:
+    async def listen(self, take: Take) -> None:
         self._raise_for("listen")
-        await super().listen(receive)
+        await super().listen(take)
 
     async def stop(self) -> None:
         await super().stop()
@@ -219,4 +313,19 @@ def _evaluated(expression: str) -> BaseException:
 
 
 DEAF = [DeafStart, DeafListen, DeafPost, DeafStop]
-ADAPTERS = [Noted, Leaving, Talkative, Clinging, Unborn, Endless, Unspeakable, Leisurely, Rude, *DEAF]
+ADAPTERS = [
+    Noted,
+    Leaving,
+    Talkative,
+    Indiscreet,
+    Keyed,
+    Tidy,
+    Clinging,
+    Unborn,
+    Endless,
+    Unspeakable,
+    Leisurely,
+    Impatient,
+    Rude,
+    *DEAF,
+]

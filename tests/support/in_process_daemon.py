@@ -123,7 +123,9 @@ class InProcessDaemon(FrozenDaemon):
         """Bind nex to a scripted channel and return its address. The steps say what happens to the posts."""
         directory.mkdir()
         (directory / "script.jsonl").write_text("".join(f"{step}\n" for step in steps))
-        bound = await self.ask("agent.bind", name="nex", adapter_type="scripted", path=str(directory))
+        bound = await self.ask(
+            "agent.bind", name="nex", adapter_type="scripted", settings={"path": str(directory)}
+        )
         await self.until(lambda: os.path.exists(directory / "posts.jsonl"))
         return str(bound["address"])
 

@@ -125,7 +125,7 @@ class Team:
             token=self.daemon.token("boss"),
             name=name,
             provider="command",
-            command=program.command,
+            settings={"command": program.command},
             **fields,
         )
         return PythonAgent(self.daemon, f"agent:{name}", answer["token"], program)
@@ -195,7 +195,9 @@ async def hire(daemon: InProcessDaemon, name: str, body: str, **fields: Any) -> 
     """Register an agent with a program in an in-process daemon. The program cannot call it: no door is open."""
     program = Program(Path(daemon.home.path).parent, name, body)
     command = fields.pop("command", program.command)
-    await daemon.ask("agent.register", name=name, profile=True, provider="command", command=command, **fields)
+    await daemon.ask(
+        "agent.register", name=name, profile=True, provider="command", settings={"command": command}, **fields
+    )
     return program
 
 

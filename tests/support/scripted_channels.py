@@ -74,7 +74,7 @@ class Place:
     def bind(self, owner: Party) -> Any:
         """Bind it to an agent; `send` then sends as this agent."""
         answer = boss(owner.daemon).call(
-            "agent.bind", name=owner.name, adapter_type=self.kind, path=str(self.root)
+            "agent.bind", name=owner.name, adapter_type=self.kind, settings={"path": str(self.root)}
         )
         self.owner = owner
         self.binding = int(answer["binding"][1:])
@@ -101,6 +101,13 @@ class Place:
         new.write_text("".join(json.dumps(step) + "\n" for step in steps))
         os.replace(new, self.root / "script.jsonl")
 
+    def gated(self, **facts: Any) -> Step:
+        """Return a step that happens when the test has called `open_gate`."""
+        return {"do": "ok", "until": str(self.root / "gate"), **facts}
+
+    def open_gate(self) -> None:
+        (self.root / "gate").touch()
+
     def life(self) -> list[str]:
         """Return the starts and stops that an adapter of faulty_adapters wrote down."""
         file = self.root / "life.txt"
@@ -123,9 +130,17 @@ class Place:
         assert self.texts() == list(texts)
 
     def comes_in(self, update: str, **facts: Any) -> None:
-        """Let a message come in; return when it was received."""
+        """Let an update come in; return when it was digested, or has acted."""
         self.put_in_inbox(update, **facts)
         wait_until(lambda: not (self.root / "inbox" / f"{update}.json").exists())
+        if not facts.get("act"):
+            wait_until(lambda: update in self.digested())
+
+    def digested(self) -> dict[str, str | None]:
+        """Return the updates that were digested; why it failed, if it did."""
+        file = self.root / "digested.jsonl"
+        lines = map(json.loads, file.read_text().splitlines()) if file.exists() else ()
+        return {one["update"]: one["problem"] for one in lines}
 
     def put_in_inbox(self, update: str, **facts: Any) -> Path:
         """Let a message come in, without waiting for anybody to receive it."""

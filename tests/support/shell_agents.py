@@ -1,7 +1,7 @@
 """Agents with a shell script as program, for tests of processes; and what must be true when their runs are over.
 
     program = Program(tmp_path / "nex")
-    boss.call("agent.set", name="nex", provider="command", command=program.command)
+    boss.call("agent.set", name="nex", provider="command", settings={"command": program.command})
     program.hangs()
 
 A program can be changed between two turns; a turn under way continues with the old one.
@@ -159,7 +159,7 @@ class Worker(Party):
         fresh = agent(daemon, provider="demo")
         super().__init__(daemon, fresh.address, fresh.token)
         self.program = Program(directory / self.name)
-        self.change(provider="command", command=self.program.command, **fields)
+        self.change(provider="command", settings={"command": self.program.command}, **fields)
 
     def change(self, **fields: Any) -> None:
         self.order("agent.set", name=self.name, **fields)

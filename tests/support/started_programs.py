@@ -28,13 +28,16 @@ class Hand:
 
     async def begin(self) -> asyncio.Task[ProcessResult]:
         self.pid = await self.process.start()
-        under_way = asyncio.create_task(self.process.run_to_end(self._given, self.heard.append))
+        under_way = asyncio.create_task(self.process.run_to_end(self._given, self._hear))
         await asyncio.sleep(0)  # a task that is cancelled before its first step never begins
         return under_way
 
     async def ends(self) -> ProcessResult:
         async with asyncio.timeout(SECONDS):
             return await (await self.begin())
+
+    async def _hear(self, part: bytes) -> None:
+        self.heard.append(part)
 
     @property
     def output(self) -> bytes:

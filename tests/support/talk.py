@@ -54,6 +54,12 @@ class Terminal:
         self._screen.answer = self.press
         self._stream = pyte.ByteStream(self._screen)
 
+    def answers_late(self) -> Callable[[], None]:
+        """Hold back where the cursor is, as a slow connection does; return what lets the answers go."""
+        held: list[str] = []
+        self._screen.answer = held.append
+        return lambda: self.press("".join(held))
+
     def press(self, keys: str) -> None:
         data = keys.encode()
         while data:
@@ -181,7 +187,7 @@ def gated(office: Office, directory: Path, **fields: Any) -> Iterator[tuple[str,
     program.write_text(GATED)
     command = shlex.join([sys.executable, "-S", str(program), str(gate)])
     try:
-        yield office.agent(provider="command", command=command, **fields), gate
+        yield office.agent(provider="command", settings={"command": command}, **fields), gate
     finally:
         gate.touch()  # nothing is left at work
 

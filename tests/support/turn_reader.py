@@ -21,6 +21,9 @@ END_OF_LINE = "\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 ADDRESS = r"(?:agent|user|group|channel):\S+"
 STRING = '\u2068?("(?:[^"\\\\]|\\\\.)*")\u2069?'
+# A name without quotes has only letters, digits, spaces, dots, dashes and apostrophes.
+NAME = rf"(?:{STRING}|((?:[^\W_]|[ .'-])*?))"
+PERSON = rf"{NAME}(?: ?\(@([A-Za-z0-9_]+)\))?(?: ?\[(boss)\])?"
 HEADER = {
     "envelope-id": r"e\d+(?:, e\d+)*",
     "from": ADDRESS,
@@ -28,10 +31,12 @@ HEADER = {
     "group": STRING,
     "author": ADDRESS,
     "from-boss": "true",
-    "from-name": STRING,
+    "from-name": PERSON,
     "from-username": STRING,
     "subject": STRING,
     "created-at": TIME,
+    "edited-at": TIME,
+    "note": STRING,
     "deliver-at": TIME,
     "late": r"(?:\d+[Dhms]){1,2}",
     "priority": "critical|high|low",
@@ -50,7 +55,7 @@ DELIVERY = {
     "metadata": r"\{.*\}",
 }
 MESSAGE = {"message": r"e\d+", **{key: HEADER[key] for key in HEADER if key.startswith(("from-", "author"))}}
-MESSAGE["created-at"] = TIME
+MESSAGE |= {key: HEADER[key] for key in ("created-at", "edited-at", "note")}
 CONTEXT = {"now": TIME, "agent": "[A-Za-z0-9-]+", "pending": r"\d+\+?"}
 
 
@@ -151,6 +156,8 @@ def _keys(lines: list[str], allowed: dict[str, str]) -> tuple[dict[str, str], li
 
 
 def _value(key: str, match: re.Match[str]) -> str:
+    if key == "from-name":  # the name, the username and the mark of the boss
+        return json.dumps([match[2] or (_string(match[1]) if match[1] else None), match[3], match[4]])
     if key == "in-reply-to":
         return f"{match[1]} {_string(match[2])}" if match[2] else match[1]
     return _string(match[1]) if match.re.groups else match[0]
@@ -203,7 +210,7 @@ KEYS = (
     *("envelope-id", "from", "to", "group", "author", "from-boss", "from-name", "from-username", "subject"),
     *("created-at", "deliver-at", "late", "priority", "in-reply-to", "redelivered", "last-delivery-error"),
     *("status", "thread", "metadata", "text", "attachments", "already-sent", "message", "now", "agent"),
-    *("pending", "more-due"),
+    *("pending", "more-due", "edited-at", "note"),
 )
 _LIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0456\u0455\u0501\u2236\u02d0\u0589\ua789\u05c3⌈⌉⟦⟧【】「」『』❴❵⦗⦘⟬⟭⸢⸣｛｝{}",
@@ -245,15 +252,18 @@ def expected(one: dict[str, Any], moment: Any) -> Read:
     """Return what a reader must find for an envelope in the form of the API. `moment` shows a time."""
     channel = one["channel"] or {}
     author, chat = channel.get("author") or {}, channel.get("chat") or {}
+    username = author.get("username")
     header = {"envelope-id": one["id"], "from": one["from"], "to": one["to"]}
     if chat.get("kind") == "group":
         header["group"] = chat.get("title") or chat["id"]
     optional = {
         "from-boss": "true" if one["from_boss"] else None,
-        "from-name": author.get("name") or one["from_name"],
-        "from-username": author.get("username"),
+        "from-name": _person(author.get("name") or one["from_name"], username, one["from_boss"]),
+        "from-username": None if _is_handle(username) else username,
         "subject": one["subject"],
         "created-at": moment(one["created_at"]),
+        "edited-at": one["edited_at"] and moment(one["edited_at"]),
+        "note": channel.get("note"),
         "in-reply-to": one["reply_to"] and " ".join([one["reply_to"], *filter(None, [one["quote"]])]),
         "redelivered": "true" if one["redelivered"] else None,
         "last-delivery-error": one["last_error"] and (one["last_error"]["text"] or one["last_error"]["kind"]),
@@ -263,3 +273,12 @@ def expected(one: dict[str, Any], moment: Any) -> Read:
     shown = [kind if kind in ("image", "audio", "video") else "file" for kind in kinds]
     files = [(kind, file["name"], file["path"]) for kind, file in zip(shown, one["attachments"], strict=True)]
     return Read(header, one["text"], files)
+
+
+def _is_handle(username: str | None) -> bool:
+    return re.fullmatch("[A-Za-z0-9_]{1,64}", username or "") is not None
+
+
+def _person(name: str | None, username: str | None, boss: bool) -> str | None:
+    handle = username if _is_handle(username) else None
+    return json.dumps([name or None, handle, "boss" if boss else None]) if name or handle else None

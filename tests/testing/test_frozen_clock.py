@@ -25,7 +25,7 @@ def test_a_daemon_whose_clock_stands_still_is_moved_by_the_test(tmp_path: Path) 
             assert (await daemon.call("daemon.time"))["now"] == "2040-01-01T00:00:00.000Z"
             path = str(place)
             bound = await daemon.call(
-                "agent.bind", token=boss, name="nex", adapter_type="scripted", path=path
+                "agent.bind", token=boss, name="nex", adapter_type="scripted", settings={"path": path}
             )
             await daemon.call("envelope.send", token=nex, to=bound["address"], text="later", deliver_at="+2h")
             await daemon.restart(hours=1)

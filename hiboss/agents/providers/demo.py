@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from ...core import clock
-from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, Reminder, TurnInput
+from ...core.contracts.provider import Answer, LiveRun, Progress, Provider, Reminder, TurnInput
 from ...core.envelope import shorten
 from ...core.escaping import visible
 
@@ -58,23 +58,16 @@ class Reply(NamedTuple):
     later: tuple[Reminder, ...] = ()
 
 
-class Demo:
+class Demo(Provider):
     """Answers the last message of a turn, and takes reminders of all."""
 
     name: ClassVar[str] = "demo"
-    options: ClassVar[tuple[str, ...]] = ()
+    summary: ClassVar[str] = "a few built-in answers; no network"
 
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """It has no settings."""
-
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         reply = answer(turn)
         for piece in pieces(reply.text):
-            on_progress(Progress("delta", piece))
+            run.progress(Progress("delta", piece))
             await asyncio.sleep(PAUSE_SECONDS)
         return Answer(text=reply.text, later=reply.later)
 

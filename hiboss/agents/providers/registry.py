@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.errors import BadProvider
-from ...core.plugins import load
+from ...core.contracts.provider import CAPABILITIES, INTERRUPT, STEER, Provider
+from ...core.errors import BadProvider, BadSetting
+from ...core.option_models import mistakes
+from ...core.plugins import load, method_mistake
 from ...core.quoting import nearest, printable
 from .command import Command
 from .demo import Demo
 from .webhook import Webhook
 
-BUILT_IN: dict[str, Any] = {one.name: one for one in (Command, Webhook, Demo)}
+BUILT_IN: dict[str, type[Provider]] = {one.name: one for one in (Command, Webhook, Demo)}
+# Flags that `agent register` and `agent set` have already.
+RESERVED = frozenset(
+    {"name", "kind", "mode", "description", "role", "module", "display", "workspace", "provider", "settings"}
+    | {"reply", "busy", "daily_tokens", "daily_cost", "profile", "no_profile", "token", "as", "json", "help"}
+)
 
 
 class Providers:
@@ -20,10 +27,15 @@ class Providers:
 
     def __init__(self, modules: Sequence[str]) -> None:
         self.known = dict(BUILT_IN)
-        for name in modules:
-            self.known |= load(name, "PROVIDERS", "name", BUILT_IN, "providers.modules")
+        for module in modules:
+            found = load(module, "PROVIDERS", "name", self.known, "providers.modules")
+            for name, kind in found.items():
+                if wrong := check(kind):
+                    wants = f"providers as docs/providers.md describes them; {name}: {'; '.join(wrong)}"[:900]
+                    raise BadSetting(where="providers.modules", value=module, wants=wants)
+            self.known |= found
 
-    def kind(self, name: str) -> Any:
+    def kind(self, name: str) -> type[Provider]:
         """Return the provider class of this name."""
         if name not in self.known:
             known = sorted(self.known)
@@ -31,3 +43,37 @@ class Providers:
             why = f"there is no provider {asked}{nearest(name, known)}; there are {', '.join(known)}"
             raise BadProvider(why=why)
         return self.known[name]
+
+
+def check(kind: Any) -> list[str]:
+    """Return what is wrong with a provider class, for its author."""
+    if not isinstance(kind, type) or not issubclass(kind, Provider):
+        return ["it must be a class that inherits from Provider"]
+    found = mistakes(kind.Settings, RESERVED)
+    if kind.__abstractmethods__:
+        found.append(f"it lacks {', '.join(sorted(kind.__abstractmethods__))}")
+    methods = (("take_turn", "turn", "run"), ("steer", "text"), ("interrupt",))
+    found += filter(None, [method_mistake(kind, *method) for method in methods])
+    found += filter(None, [method_mistake(kind, "__init__", "settings", coroutine=False)])
+    return found + _declared_mistakes(kind)
+
+
+def _declared_mistakes(kind: type[Provider]) -> list[str]:
+    """Return what is wrong with what a class declares: its capabilities, and its session settings."""
+    declared = {"capabilities": kind.capabilities, "session_settings": kind.session_settings}
+    found = [
+        f"{name} must be a frozenset of texts, like frozenset({{'session'}})"
+        for name, given in declared.items()
+        if not isinstance(given, frozenset) or not all(isinstance(one, str) for one in given)
+    ]
+    if found:
+        return found
+    if unknown := sorted(kind.capabilities - set(CAPABILITIES)):
+        found.append(f"there is no capability {unknown[0]}; there are {', '.join(CAPABILITIES)}")
+    for word in (STEER, INTERRUPT):
+        if word in kind.capabilities and getattr(kind, word) is getattr(Provider, word):
+            found.append(f"for the capability {word} it needs a method {word} of its own")
+    fields = set(getattr(kind.Settings, "model_fields", ()))
+    if foreign := sorted(kind.session_settings - fields):
+        found.append(f"session_settings names {foreign[0]}, which is no setting")
+    return found

@@ -16,7 +16,6 @@ import ipaddress
 import json
 import re
 import secrets
-from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -24,11 +23,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
+from pydantic import Field, SecretStr, field_validator
 
 from ... import __version__
 from ...core import clock
-from ...core.contracts.failures import LaneError, Refused, TurnError
-from ...core.contracts.provider import Answer, OnProgress, OnStart, Progress, TurnInput
+from ...core.contracts.failures import LaneError, TurnError
+from ...core.contracts.provider import (
+    SESSION,
+    Answer,
+    LiveRun,
+    Progress,
+    Provider,
+    TurnInput,
+    is_session,
+    storable_text,
+)
+from ...core.option_models import Options
 
 if TYPE_CHECKING:
     import httpx
@@ -36,6 +46,7 @@ if TYPE_CHECKING:
 PREFIX = "whsec_"
 SECRET_BYTES = 32
 LONGEST_URL = 2_000
+JSON_BYTES = 64 * 1024  # of an answer in JSON, besides its text
 CONNECT_SECONDS = 10.0
 LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After is cut to this
 _WRITABLE = re.compile(r"[!-~]+")  # printable ASCII, no spaces
@@ -58,33 +69,44 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-class Webhook:
+class WebhookSettings(Options):
+    url: str = Field(description="where turns are sent: https, or http on this machine")
+    secret: SecretStr = Field(
+        default_factory=lambda: SecretStr(new_secret()),
+        description="signs the requests; hiboss makes one and shows it once",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        if not url.strip():
+            raise ValueError("give an address, like https://example.org/turns")
+        _check_url(url.strip())
+        return url.strip()
+
+
+class Webhook(Provider):
     """Posts each turn to one address and takes the response as the answer."""
 
     name: ClassVar[str] = "webhook"
-    options: ClassVar[tuple[str, ...]] = ("url",)
+    summary: ClassVar[str] = "a web server of yours"
+    Settings = WebhookSettings
+    session_settings = frozenset({"url"})
+    capabilities = frozenset({SESSION})
 
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        url = given.get("url")
-        if not isinstance(url, str) or not url.strip():
-            raise Refused("the webhook provider needs an address (--url https://example.org/turns)")
-        _check_url(url.strip())
-        return {"url": url.strip()}
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._url = str(settings["url"])
-        self._secret = settings.get("secret")
+    def __init__(self, settings: WebhookSettings) -> None:
+        super().__init__(settings)
+        self._url = settings.url
         self._server = _server_name(urlsplit(self._url))
 
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         body = request_body(turn)
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/plain",
             "accept-encoding": "identity",  # a small compressed response could become a huge one
             "user-agent": f"hiboss/{__version__}",
-            **signed(_key(self._secret), turn.delivery, clock.now() // 1000, body),
+            **signed(_key(self.settings.secret), turn.delivery, clock.now() // 1000, body),
         }
         # In a thread: importing httpx and reading the certificates would block the event loop.
         client = await asyncio.to_thread(_client, self._url.startswith("https:"))
@@ -93,7 +115,7 @@ class Webhook:
         try:
             async with client, client.stream("POST", self._url, content=body, headers=headers) as response:
                 _check(response, self._server)
-                return await _read_answer(response, turn.output_bytes, on_progress)
+                return await _read_answer(response, turn, run)
         except httpx.TimeoutException:
             raise LaneError("unreachable", f"{self._server} did not accept the connection in time") from None
         except httpx.ConnectError as error:
@@ -116,6 +138,7 @@ def request_body(turn: TurnInput) -> bytes:
             "agent": turn.agent,
             "now": clock.iso(turn.now),
             "timezone": turn.timezone,
+            "session": turn.session,
             "text": turn.text,
             "envelopes": [dict(one) for one in turn.envelopes],
         }
@@ -133,9 +156,9 @@ def signed(key: bytes, delivery: str, seconds: int, body: bytes) -> dict[str, st
     }
 
 
-def _key(secret: Any) -> bytes:
+def _key(secret: SecretStr) -> bytes:
     try:
-        key = base64.b64decode(str(secret or "").removeprefix(PREFIX), validate=True)
+        key = base64.b64decode(secret.get_secret_value().removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
         key = b""
     if not key:
@@ -163,27 +186,27 @@ def _client(secure: bool) -> httpx.AsyncClient:
 
 def _check_url(url: str) -> None:
     if len(url) > LONGEST_URL:
-        raise Refused(f"the address is longer than {LONGEST_URL} characters")
+        raise ValueError(f"the address is longer than {LONGEST_URL} characters")
     if not _WRITABLE.fullmatch(url) or "\\" in url:
-        raise Refused("an address has only ASCII characters, and no spaces; write others like %C3%A4")
+        raise ValueError("an address has only ASCII characters, and no spaces; write others like %C3%A4")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Refused(f"this is not an address: {error}") from None
+        raise ValueError(f"this is not an address: {error}") from None
     if parts.scheme not in ("https", "http"):
-        raise Refused("an address begins with https:// (or http:// for a server on this machine)")
+        raise ValueError("an address begins with https:// (or http:// for a server on this machine)")
     if "@" in parts.netloc:
-        raise Refused(
+        raise ValueError(
             "the address must not contain a user or password: it is stored in the database. Let the server "
             "check the signature instead"
         )
     if "#" in url:
-        raise Refused("the address must not contain #: what follows it is never sent to the server")
+        raise ValueError("the address must not contain #: what follows it is never sent to the server")
     if port == 0 or not (_HOST.fullmatch(host) or _ip(host)):
-        raise Refused("this is not the address of a server; write it like https://example.org/turns")
+        raise ValueError("this is not the address of a server; write it like https://example.org/turns")
     if parts.scheme == "http" and not _on_this_machine(host):
-        raise Refused("http is for a server on this machine only (127.0.0.1, ::1, localhost); use https")
+        raise ValueError("http is for a server on this machine only (127.0.0.1, ::1, localhost); use https")
 
 
 def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -242,24 +265,28 @@ def _retry_after(response: httpx.Response) -> float | None:
     return min(max(left / 1000, 0.0), LONGEST_PAUSE)
 
 
-async def _read_answer(response: httpx.Response, limit: int, on_progress: OnProgress) -> Answer:
+async def _read_answer(response: httpx.Response, turn: TurnInput, run: LiveRun) -> Answer:
     """Read the response, report it as progress, and return the answer."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise TurnError("bad_answer", "it answered in a compressed form, which is not supported")
-    is_json = _media_type(response) == "application/json"
-    on_progress(Progress("alive"))
+    is_json, limit = _media_type(response) == "application/json", turn.answer_bytes
+    # JSON may take 6 bytes for a character, and has more in it than the text.
+    most = min(6 * limit + JSON_BYTES, max(turn.output_bytes, limit)) if is_json else limit
+    run.progress(Progress("alive"))
     body, decoder = bytearray(), codecs.getincrementaldecoder("utf-8")("replace")
-    if int(response.headers.get("content-length", "0") or 0) > limit:
+    if int(response.headers.get("content-length", "0") or 0) > most:
         raise _too_long(limit)
     async for part in response.aiter_raw():
         body += part
-        if len(body) > limit:
+        if len(body) > most:
             raise _too_long(limit)
         text = "" if is_json else decoder.decode(part).replace("\x00", "\ufffd")
-        on_progress(Progress("delta", text) if text else Progress("alive"))
-    answer = _parse_answer(bytes(body), is_json)
+        run.progress(Progress("delta", text) if text else Progress("alive"))
+    answer, session = _parse_answer(bytes(body), is_json)
     if len(answer.text.encode()) > limit:  # replacing invalid UTF-8 makes it longer
         raise _too_long(limit)
+    if session is not None:
+        await run.session(session)
     return answer
 
 
@@ -272,14 +299,17 @@ def _too_long(limit: int) -> TurnError:
     return TurnError("too_long", f"it answered with more than {limit} bytes")
 
 
-def _parse_answer(body: bytes, is_json: bool) -> Answer:
+def _parse_answer(body: bytes, is_json: bool) -> tuple[Answer, str | None]:
+    """Return the answer, and the id of the session it names."""
     found = _object(body) if is_json else None
     text = _clean(body.decode("utf-8", "replace") if found is None else found["text"] or "")
     usage, ignored = _usage(found.get("usage") if found else None)
     notes = [f"its {name} is not a number and was left out" for name in ignored]
-    if "\ufffd" in text:
-        notes.append("some characters of its answer cannot be stored and were replaced")
-    return Answer(text=text, note="; ".join(notes) or None, **usage)
+    session = (found or {}).get("session")
+    if session is not None and not is_session(session):
+        session = None
+        notes.append("its session is not a text that can be stored and was left out")
+    return Answer(text=text, note="; ".join(notes) or None, **usage), session
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
@@ -297,8 +327,7 @@ def _object(body: bytes) -> dict[str, Any] | None:
 
 def _clean(text: str) -> str:
     """Replace what cannot be stored (NUL, half surrogate pairs). Only white space becomes an empty text."""
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return whole.replace("\x00", "\ufffd") if whole.strip() else ""
+    return storable_text(text) if text.strip() else ""
 
 
 def _usage(given: Any) -> tuple[dict[str, Any], list[str]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.renderer import CPR_Support
 
 from .. import output
 from ..text_layout import width
@@ -29,6 +30,9 @@ class AbovePrompt:
         # prompt_toolkit erases as many rows as it drew. Most terminals wrap long rows again when the
         # window becomes narrower, so that there are more, and the rest would stay.
         self._app._on_resize = self._resized  # type: ignore[method-assign]
+        # Do not ask the terminal where the cursor is: on a slow connection the answer is of a moment
+        # before the last print, and the prompt would be drawn over too many rows, which scrolls the window.
+        self._app.renderer.cpr_support = CPR_Support.NOT_SUPPORTED
 
     def print(self, block: Block) -> None:
         if self._app.loop is None or not self._app.is_running:
@@ -46,7 +50,6 @@ class AbovePrompt:
         self._app.renderer.erase()
         self._write(block)
         self._app.renderer.reset()
-        self._app._request_absolute_cursor_position()
         self._app._redraw()
 
     def _write(self, block: Block) -> None:
@@ -64,7 +67,6 @@ class AbovePrompt:
         self._app.output.cursor_goto(0, 0)
         self._app.output.erase_down()
         self._write_lines(lines)
-        self._app._request_absolute_cursor_position()
         self._app._redraw()
 
     def _last_lines(self, rows: int) -> list[str]:

@@ -1,6 +1,7 @@
 """A conversation, as the daemon knows it: send, follow, mark as read.
 
-Plain blocking calls, one connection each. Nothing here prints.
+Facts tell when there is something new, and then it is read: after a gap or a lost connection it is
+the same reading. Plain blocking calls, one connection each; the facts have their own. Nothing here prints.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import BadText, DaemonUnreachable, HibossError, InvalidParams, TimedOut
+from ...core.address import BOSS
+from ...core.errors import BadText, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import client
-from ..client import Answered
+from ..client import Fact, FactStream, is_away
 
 HISTORY = 10  # messages shown at the start
 LIVE_TEXT = 4_000  # characters kept of what an agent writes while it works
 PAGE = 100  # ids in one call
 STARTING = 1.0  # seconds a run may take to start
-AWAY = ("stopping", "busy")  # errors of a daemon after which the same request can be sent again
+TOPICS = (
+    *(f"envelope.{what}" for what in ("arrived", "waits", "settled", "cancelled", "retried")),
+    *(f"run.{what}" for what in ("started", "progress", "paused", "ended")),
+    "message.edited",
+    "presence",
+)
 
 Envelope = dict[str, Any]
 
@@ -47,14 +54,36 @@ class LiveRun:
         self.next = 0
         self.text = ""
         self.tool = ""
+        self.questions = 0  # that wait for an answer
+        self.untold: list[str] = []  # of those, which nobody was shown yet
 
     def update(self, found: dict[str, Any]) -> None:
         self.paused, self.next = found["paused"], found["next"]
         for part in found["parts"]:
-            if part["kind"] == "delta":
-                self.text = (self.text + part["text"])[-LIVE_TEXT:]
-            elif part["kind"] == "tool":
-                self.tool = part["text"]
+            self._add(part)
+
+    def progress(self, fact: Fact) -> bool:
+        """Add the part that a fact tells of; False if one before it is missing."""
+        if fact["part"] <= self.next:
+            return True
+        if fact["part"] > self.next + 1:
+            return False
+        self.next = fact["part"]
+        self._add(fact)
+        return True
+
+    def _add(self, part: dict[str, Any]) -> None:
+        if part["kind"] == "delta":
+            self.text = (self.text + part["text"])[-LIVE_TEXT:]
+        elif part["kind"] == "tool":
+            self.tool = part["text"]
+        elif part["kind"] == "ask":
+            self.questions += 1
+            self.untold.append(part["text"])
+        elif part["kind"] == "answer":
+            self.questions -= 1
+            if self.questions <= 0:  # what was answered before it could be shown is over
+                self.questions, self.untold = 0, []
 
     @property
     def seconds(self) -> int:
@@ -75,6 +104,11 @@ class ConversationClient:
         self.live: LiveRun | None = None
         self.state: str | None = None
         self.why: str | None = None
+        self.mail_came = False  # something may have arrived for us in other conversations
+        self.edited: list[str] = []  # messages of this conversation that have another wording
+        self.edits_missed = False  # there may be more of them
+        self.facts = FactStream(home, {})
+        self._stale = True  # the news must be read
         self._elsewhere_since: float | None = None
         self._unmarked: list[str] = []
         self._marking = threading.Lock()
@@ -93,7 +127,15 @@ class ConversationClient:
         self.own, self.timezone = me["address"], me["timezone"]
         agents = [one for one in self.call("agent.list")["agents"] if one["address"] != self.own]
         self.other = choose(named, agents) or self._person(named or "")
+        self.facts = FactStream(self.home, self._wanted())
         return named is None and len(agents) > 1
+
+    def _wanted(self) -> dict[str, Any]:
+        """What to subscribe to: the boss sees everything, others what they are a party of."""
+        wanted: dict[str, Any] = {"topics": TOPICS}
+        if self.own == str(BOSS):
+            wanted["addresses"] = [self.own, self.other.address]
+        return wanted if self._token is None else wanted | {"token": self._token}
 
     def _person(self, named: str) -> Other:
         """A person by name or address; what nobody has is for the daemon to refuse."""
@@ -116,28 +158,65 @@ class ConversationClient:
         return found
 
     def follow(self, seconds: float, waiting: Any = None) -> list[Envelope]:
-        """Wait for new messages, at most this long, and return them; `live` and `state` are updated too."""
+        """Wait for news, at most this long; return new messages, and update `live` and `state`.
+
+        The first call, and the first after a lost connection, does not wait.
+        """
+        if not self.facts.is_open:
+            self.facts.open()
+            self._stale = self.mail_came = self.edits_missed = True
+        if not self._stale:
+            facts = self.facts.wait(seconds, waiting)
+            self._stale = any([self._note(one) for one in facts])
+        try:
+            return self._news() if self._stale else []
+        except HibossError:
+            self.facts.close()  # the daemon that it belongs to may be gone
+            raise
+
+    def _note(self, fact: Fact) -> bool:
+        """Note what happened; returns whether the news must be read."""
+        topic = fact["topic"]
+        if topic == "gap":
+            self.mail_came = self.edits_missed = True
+            return True
+        ours = self.conversation is not None and fact.get("conversation") == self.conversation
+        if topic == "message.edited":
+            self.edited += [fact["message"]] if ours else []
+            return False
+        if topic == "run.progress":
+            if self.live is None or self.live.id != fact["run"]:
+                return ours
+            return not self.live.progress(fact)
+        to = [one["to"] for one in fact.get("envelopes", [])]
+        if self.own in to and not ours:
+            self.mail_came = True
+        return ours or self.other.address in (fact.get("agent"), fact.get("from"), *to)
+
+    def _news(self) -> list[Envelope]:
+        """Read what is new since the last time."""
         place: dict[str, Any] = {"after": self.after}
         if self.live is not None:
             place |= {"run": self.live.id, "parts": self.live.next}
-        if self.state is not None:
-            place["state"] = self.state
-        found = self.call(
-            "conversation.follow",
-            timeout=seconds + client.TIMEOUT,
-            waiting=waiting,
-            with_=self.other.address,
-            timeout_=f"{max(seconds, 0.001):.3f}s",
-            **place,
-        )
-        same = self.conversation in (None, found["conversation"])  # else the name belongs to a new agent
+        found = self.call("conversation.news", with_=self.other.address, **place)
+        same = self.conversation in (None, found["conversation"])
+        if not same:  # the name belongs to a new agent
+            self.facts.close()
         self.conversation, self.after = found["conversation"], found["last"] if same else 0
         self.timezone, self.state, self.why = found["timezone"], found["state"], found["why"]
+        self._stale = found["more"] or not same
         messages: list[Envelope] = found["envelopes"] if same else []
         self._update_live(found["run"], messages)
-        elsewhere = self.state == "running" and self.live is None
+        elsewhere = self.state in ("running", "asks") and self.live is None
         self._elsewhere_since = (self._elsewhere_since or time.monotonic()) if elsewhere else None
         return messages
+
+    def new_questions(self) -> list[str]:
+        """What the run that works for this conversation asks, each only once."""
+        if self.live is None:
+            return []
+        found, self.live.untold = self.live.untold, []
+        return found
 
     @property
     def is_elsewhere(self) -> bool:
@@ -150,7 +229,7 @@ class ConversationClient:
             return
         live = self.live if self.live is not None and self.live.id == run["id"] else LiveRun(run)
         live.update(run)
-        if any(one["run"] == live.id and one["from"] != self.own for one in messages):
+        if any(one["run"] == live.id and one["sender"] != self.own for one in messages):
             live.text = ""  # it is a message now
         self.live = live
 
@@ -181,47 +260,6 @@ class ConversationClient:
         return found
 
 
-class OtherMail:
-    """Mail of other conversations that comes meanwhile."""
-
-    def __init__(self, client_: ConversationClient) -> None:
-        self._client = client_
-        self._cursor: str | None = None
-        self._at_end = False
-
-    def wait(self, seconds: float) -> list[Envelope]:
-        """Wait for new unread mail of other conversations; what was there before is skipped."""
-        try:
-            while not self._at_end:
-                self._at_end = not self._next(0.001)
-            found = self._next(seconds)
-        except Answered as error:
-            if error.stable_code != "gap":
-                raise
-            self._cursor, self._at_end = None, False  # the store was replaced
-            return []
-        return [one for one in found if not self._known(one)]
-
-    def _next(self, seconds: float) -> list[Envelope]:
-        place = {} if self._cursor is None else {"after": self._cursor}
-        limit = seconds + client.TIMEOUT
-        found = self._client.call("envelope.wait", timeout=limit, timeout_=f"{seconds:.3f}s", **place)
-        self._cursor = found["next"] or self._cursor
-        envelopes: list[Envelope] = found["envelopes"]
-        return envelopes
-
-    def _known(self, one: Envelope) -> bool:
-        """Whether it belongs to the conversation that is shown."""
-        if one["from"] != self._client.other.address:
-            return False
-        if self._client.conversation is None:  # its first message
-            messages = self._client.call(
-                "conversation.messages", with_=self._client.other.address, page_size=1
-            )
-            return bool(one["conversation"] == messages["conversation"])
-        return bool(one["conversation"] == self._client.conversation)
-
-
 def choose(named: str | None, agents: list[dict[str, Any]]) -> Other | None:
     """The agent that was named, None if no agent has that name; without a name the oldest that gets turns."""
     if named is not None:
@@ -248,10 +286,3 @@ def first_answering(agents: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _agent(one: dict[str, Any]) -> Other:
     return Other(address=one["address"], name=one["name"], fetches=one["mode"] == "pull")
-
-
-def is_away(error: HibossError) -> bool:
-    """Whether the daemon is only away for now, so that the same request can be sent again."""
-    if isinstance(error, Answered):
-        return error.stable_code in AWAY
-    return isinstance(error, (DaemonUnreachable, TimedOut))

@@ -7,6 +7,7 @@ that none can look like a line of ours.
 from __future__ import annotations
 
 from ...core import clock, rendering
+from ...core.address import BOSS
 from ...core.escaping import quote
 from ..text_layout import INDENT, LONGEST, cut, flat, hanging, tame, wrapped
 from .conversation import ConversationClient, Envelope, LiveRun
@@ -15,12 +16,17 @@ LIVE_LINES = 4  # of what an agent writes while it works
 
 
 def header(one: Envelope, client: ConversationClient) -> str:
-    """`nex  14:03`: the sender and the time, in the boss's zone."""
+    """`nex  14:03`: the sender and the time, in the boss's zone; with the place, if it was written in a chat.
+
+    A message that was edited says so.
+    """
     zone = clock.zone(client.timezone)
     written, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
     when = written[11:16] if written[:10] == today[:10] else written[:16].replace("T", " ")
     subject = f"  {quote(one['subject'])}" if one["subject"] else ""
-    return tame(f"{who(one['from'], client)}  {when}{subject}")
+    place = "" if one["from"] == one["sender"] else f" ({one['from']})"
+    edited = "  (edited)" if one["edited_at"] else ""
+    return tame(f"{who(one['sender'], client)}{place}  {when}{edited}{subject}")
 
 
 def who(address: str, client: ConversationClient) -> str:
@@ -69,7 +75,17 @@ def state(client: ConversationClient) -> str:
         return f"{name} is paused{why} ({resume})"
     if client.state == "waiting":
         return f"{name} cannot answer now{why}; hiboss tries again (at once: {resume})"
+    if client.state == "asks" and client.is_elsewhere:
+        return f"{name} waits for an answer to something else{why}"
     return f"{name} is working on something else" if client.is_elsewhere else ""
+
+
+def asks(text: str, client: ConversationClient) -> str:
+    """A question of the run that works for this conversation; only the boss can answer it."""
+    asked = f"{client.other.name} asks: {quote(flat(text))}"
+    if client.live is None or client.own != str(BOSS):
+        return f"{asked} (the boss can answer)"
+    return f"{asked} (hiboss run answer {client.live.id} OPTION)"
 
 
 def fetches(client: ConversationClient) -> str:
@@ -81,6 +97,8 @@ def working(live: LiveRun, name: str, cells: int) -> list[str]:
     paused = f" (paused: hiboss run resume {live.id})" if live.paused else ""
     tool = f"; {flat(live.tool)}" if live.tool else ""
     first = f"{name} is working, {live.seconds} s{paused}{tool}"
+    if live.questions:
+        first = f"{name} waits for an answer{paused}"
     return [cut(first, cells), *(INDENT + text for text in tail(live.text, cells - len(INDENT)))]
 
 

@@ -1,6 +1,6 @@
 """The conversation on a terminal: the prompt stays at the bottom, everything else is above it.
 
-The prompt has the main thread. One thread follows the conversation, one the other mail, and one
+The prompt has the main thread. One thread follows the conversation and the other mail, and one
 carries out what was typed, in order. Imported only for a conversation: prompt_toolkit takes a
 fifth of a second.
 """
@@ -26,19 +26,20 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
+from ...core.address import BOSS
 from ...core.errors import HibossError
 from .. import output
+from ..client import is_away
 from ..text_layout import cut, flat, hanging
 from ..views import agents as views
 from . import formatting
 from .above_prompt import AbovePrompt, columns_to_fill
-from .conversation import ConversationClient, Envelope, OtherMail, is_away
+from .conversation import ConversationClient, Envelope
+from .edited_messages import EditedMessages
+from .other_mail import OtherMail
 from .typed_input import HELP, TypedInput, parse_input
 
-FOLLOW = 10.0  # seconds of one request; the state that is shown is at most this old
-AT_ONCE = 0.001  # seconds: return the present state, also when nothing is new
-SOON = 1.0
-OTHER_MAIL = 30.0  # seconds of one request
+FOLLOW = 3_600.0  # seconds that one call waits for news
 RETRY = 1.0  # seconds between two tries to reach a daemon that is away
 REFRESH = 0.5
 OWN, OTHER, FAINT = "1;32", "1;36", "2"  # bold green, bold cyan, faint
@@ -85,11 +86,11 @@ class Screen:
         )
         self._session.default_buffer.accept_handler = self._entered
         self._above = AbovePrompt(self._session)
+        self._edits = EditedMessages(client)
 
     def run(self) -> None:
         messages = self.client.history()
-        for one in messages:
-            self._show(one)
+        self._show_all(messages)
         if self.client.other.fetches:
             self._say(formatting.fetches(self.client))
         self._say(f"Talking with {self.client.other.name}. Enter sends; /help shows the commands.")
@@ -105,13 +106,17 @@ class Screen:
 
     def _begin(self, worker: threading.Thread) -> None:
         worker.start()
-        for loop in (self._follow, self._watch_other_mail):
-            threading.Thread(target=loop, daemon=True).start()
+        threading.Thread(target=self._follow, daemon=True).start()
 
     # --- what is shown ---------------------------------------------------------------
 
+    def _show_all(self, messages: list[Envelope]) -> None:
+        for one in messages:
+            self._show(one)
+        self._edits.note(messages)
+
     def _show(self, one: Envelope) -> None:
-        style = OWN if one["from"] == self.client.own else OTHER
+        style = OWN if one["sender"] == self.client.own else OTHER
 
         def lines() -> list[str]:
             head = output.painted(formatting.header(one, self.client), style, sys.stdout)
@@ -287,33 +292,29 @@ class Screen:
 
     def _follow(self) -> None:
         """In a thread of its own: follow the conversation until it ends."""
-        seconds = AT_ONCE
+        mail = OtherMail(self.client)
         while True:
             try:
-                messages = self.client.follow(seconds)
+                messages = self.client.follow(FOLLOW)
                 if self.away:
                     self.away = False
                     self._say("The daemon is back.")
-                for one in messages:
+                self._show_all(messages)
+                for one in self._edits.new():
                     self._show(one)
+                self._tell_questions()
                 self._session.app.invalidate()
                 self.client.mark_read(messages)
                 self._check_own_messages(messages)
-                seconds = SOON if self._is_open() else FOLLOW
+                if self.client.mail_came:
+                    self._tell_other_mail(mail)
             except HibossError as error:
                 if not is_away(error):
                     self._end(error)
                     return
+                # Whichever call failed: else it would say `back`, find this connection dead, and say `away`.
+                self.client.facts.close()
                 self._wait_for_daemon()
-                seconds = AT_ONCE
-
-    def _is_open(self) -> bool:
-        """Whether a message waits for an outcome that `follow` does not report."""
-        return (
-            bool(self._open)
-            and self.client.live is None
-            and self.client.state in ("idle", "retrying", "running")
-        )
 
     def _wait_for_daemon(self) -> None:
         if not self.away:
@@ -325,7 +326,7 @@ class Screen:
         """Check our own messages when no run works on them any more."""
         if not self.client.other.is_agent or self.client.other.fetches:
             return
-        self._open += [one["id"] for one in messages if one["from"] == self.client.own]
+        self._open += [one["id"] for one in messages if one["sender"] == self.client.own]
         if self.client.live is not None:
             return
         failure = ""
@@ -338,19 +339,18 @@ class Screen:
                 failure = f"{self.client.other.name} failed: {why}; hiboss tries again"
         self._failure = failure
 
-    def _watch_other_mail(self) -> None:
-        """In a thread of its own: print a line about each envelope of another conversation."""
-        mail = OtherMail(self.client)
-        while True:
-            try:
-                found = mail.wait(OTHER_MAIL)
-                for one in found:
-                    self._say(formatting.elsewhere(one, self.client))
-                self.client.mark_read([one for one in found if formatting.told_in_full(one)])
-            except HibossError as error:
-                if not is_away(error):
-                    return  # _follow gets the same error, and reports it
-                time.sleep(RETRY)
+    def _tell_questions(self) -> None:
+        """Print what the other side asks the boss, who is told by a notice himself."""
+        for text in self.client.new_questions():
+            if self.client.own != str(BOSS):
+                self._say(formatting.asks(text, self.client))
+
+    def _tell_other_mail(self, mail: OtherMail) -> None:
+        """Print a line about each new envelope of another conversation."""
+        for found in mail.new():
+            for one in found:
+                self._say(formatting.elsewhere(one, self.client))
+            self.client.mark_read([one for one in found if formatting.told_in_full(one)])
 
     def _end(self, error: HibossError) -> None:
         """End the command with this error."""

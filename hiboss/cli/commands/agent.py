@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from .. import output
+import typer
+
+from .. import described_options, output
 from ..call import call
 from ..options import As, Display, Json, NoProfile, Profile, Reason, Text, Token, Yes, argument, flag, noun
-from ..text_input import absolute, confirm, refuse_input_twice, text_or_input
+from ..text_input import confirm, refuse_input_twice, text_or_input
 from ..views import agents as views
 from ..views import daemon as daemon_view
 from ..views.times import moment
 from .agent_options import (
     Busy,
-    Command,
     DailyCost,
     DailyTokens,
     Description,
@@ -26,7 +27,6 @@ from .agent_options import (
     Provider,
     Reply,
     Role,
-    Url,
     Workspace,
     settings_given,
 )
@@ -41,12 +41,11 @@ app.add_typer(token_app, name="token")
 Platform = Annotated[str, flag("--adapter-type", "TYPE", "The kind of platform, like folder.")]
 
 
-@app.command()
+@app.command(described=True)
 def register(
+    context: typer.Context,
     name: NewName,
     provider: NewProvider = None,
-    command: Command = None,
-    url: Url = None,
     mode: Mode = None,
     reply: Reply = None,
     busy: Busy = None,
@@ -65,18 +64,26 @@ def register(
 ) -> None:
     """Register a new agent. It gets an address and a token; the token is shown only now.
 
+    Options of its provider are given in the same way; hiboss agent providers lists them.
+
     Example: hiboss agent register kai --workspace "$PWD" --command "python3 agent.py"
     """
     params = settings_given(locals()) | {"name": name, "profile": not no_profile}
     result = call("agent.register", params, token=token, profile=as_)
-    facts = {name: result[name] for name in ("token", "profile", "webhook_secret") if name in result}
+    facts = {name: result[name] for name in ("token", "profile")} | result.get("secrets", {})
     output.answer(result, {"name": result["agent"]["name"]} | facts)
-    _explain_secret(result)
+    _explain_secrets(result)
 
 
-def _explain_secret(result: dict[str, Any]) -> None:
-    if "webhook_secret" in result:
-        output.note("The webhook secret is shown only now. Your server needs it to check signatures.")
+def _explain_secrets(result: dict[str, Any]) -> None:
+    if names := ", ".join(result.get("secrets", {})):
+        output.note(f"hiboss made this secret; it is shown only now: {names}. The other side needs it.")
+
+
+@app.command()
+def providers(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """List who can answer for an agent, and the options of each."""
+    views.providers(call("provider.list", {}, token=token, profile=as_))
 
 
 @app.command("list")
@@ -91,12 +98,11 @@ def list_(
     views.agents(call("agent.list", {"role": role, "module": module}, token=token, profile=as_))
 
 
-@app.command("set")
+@app.command("set", described=True)
 def set_(
+    context: typer.Context,
     name: Name,
     provider: Provider = None,
-    command: Command = None,
-    url: Url = None,
     mode: Mode = None,
     reply: Reply = None,
     busy: Busy = None,
@@ -114,12 +120,14 @@ def set_(
 ) -> None:
     """Change the settings of an agent. An empty text ('') removes a setting.
 
+    Options of its provider are given in the same way; hiboss agent providers lists them.
+
     Example: hiboss agent set nex --workspace "$PWD" --command "python3 agent.py"
     """
     params = settings_given(locals()) | {"name": name}
     result = call("agent.set", params, token=token, profile=as_)
-    output.answer(result, {key: value for key, value in result.items() if not key.endswith("_at")})
-    _explain_secret(result)
+    output.answer(result, views.settings(result) | result.get("secrets", {}))
+    _explain_secrets(result)
 
 
 @app.command()
@@ -202,20 +210,29 @@ def heartbeat(token: Token = None, as_: As = None, json_: Json = False) -> None:
 
 
 @app.command()
+def adapters(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """List the kinds of platforms, and the options of each."""
+    views.adapters(call("adapter.list", {}, token=token, profile=as_))
+
+
+@app.command(described=True)
 def bind(
+    context: typer.Context,
     name: Name,
     adapter_type: Platform,
-    path: Annotated[Text, flag("--path", "DIR", "For a folder: the directory.")] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
     """Connect an agent to a place on a platform.
 
+    Options of the platform are given in the same way; hiboss agent adapters lists them.
+
     Example: hiboss agent bind kai --adapter-type folder --path ~/reports
     """
-    where = absolute(path) if path else None
-    params = {"name": name, "adapter_type": adapter_type, "path": where}
+    kinds = call("adapter.list", {}, token=token, profile=as_)["adapters"]
+    settings = described_options.settings(context, kinds, adapter_type)
+    params = {"name": name, "adapter_type": adapter_type, "settings": settings}
     output.answer(call("agent.bind", params, token=token, profile=as_))
 
 

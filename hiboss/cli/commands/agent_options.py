@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from .. import described_options
+from ..call import call
 from ..options import Text, argument, flag
 from ..text_input import absolute
 
@@ -17,23 +19,18 @@ Mode = Annotated[
     Literal["run", "pull"] | None,
     flag("--mode", None, "run: the daemon gives it turns; needs a provider. pull: it fetches its mail."),
 ]
-IMPLIED = "--command and --url choose it for you."
+IMPLIED = "An option of its own, like --command or --url, chooses it too."
 NewProvider = Annotated[
     Text,
     flag(
         "--provider",
         "NAME",
-        f"command, webhook or demo; by default none: the agent fetches its mail. {IMPLIED}",
+        f"Who answers, like command, webhook or demo; by default nobody: the agent fetches its mail. {IMPLIED}",
     ),
 ]
 Provider = Annotated[
-    Text, flag("--provider", "NAME", f"command, webhook or demo; none removes it. {IMPLIED}")
+    Text, flag("--provider", "NAME", f"Who answers, like command, webhook or demo; none: nobody. {IMPLIED}")
 ]
-Command = Annotated[
-    Text,
-    flag("--command", "WORDS", 'The program that answers, like "python3 agent.py"; it runs without a shell.'),
-]
-Url = Annotated[Text, flag("--url", "URL", "The webhook that answers: https, or http on this machine.")]
 Reply = Annotated[
     Literal["auto", "explicit"] | None,
     flag("--reply", None, "auto: its final text is the answer. explicit: it sends its answers itself."),
@@ -69,8 +66,6 @@ SETTINGS = [
     "display",
     "workspace",
     "provider",
-    "command",
-    "url",
     "reply",
     "busy",
     "daily_tokens",
@@ -79,8 +74,11 @@ SETTINGS = [
 
 
 def settings_given(values: dict[str, Any]) -> dict[str, Any]:
-    """Of a command's local variables, those that are settings of an agent."""
+    """Of a command's local variables, those that are settings of an agent; also those of its provider."""
     found = {name: values[name] for name in SETTINGS}
     if found["workspace"]:
         found["workspace"] = absolute(found["workspace"])
+    if described_options.are_given(values["context"]) or found["provider"]:
+        kinds = call("provider.list", {}, token=values["token"], profile=values["as_"])["providers"]
+        found["settings"] = described_options.settings(values["context"], kinds, found["provider"])
     return found

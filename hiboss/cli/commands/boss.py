@@ -13,14 +13,14 @@ from ..credentials import BOSS, named_token, refuse_agents
 from ..daemon_process import call_once, holder
 from ..options import As, Json, Text, Token, flag, noun
 
-app = noun("Show or change your name, your time zone and your token.")
+app = noun("Show or change your name, your time zone, the chat where you are reached, and your token.")
 token_app = noun("Replace your token.")
 app.add_typer(token_app, name="token")
 
 
 @app.command()
 def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show the boss's name, address and time zone."""
+    """Show the boss's name, time zone and chat."""
     output.answer(call("boss.get", {}, token=token, profile=as_))
 
 
@@ -30,15 +30,34 @@ def set_(
     timezone: Annotated[
         Text, flag("--timezone", "ZONE", "The zone in which times are shown and read, like Europe/Berlin.")
     ] = None,
+    reach: Annotated[
+        Text,
+        flag("--reach", "ADDRESS", "A private chat of yours, where mail for you is posted too; '' for none."),
+    ] = None,
+    reach_binding: Annotated[
+        Text, flag("--reach-binding", "ID", "The account that posts there, like b1, if there are several.")
+    ] = None,
+    forward: Annotated[
+        Text, flag("--forward", "WHAT", "What is posted there: all, important or off.")
+    ] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Change the boss's name or time zone.
+    """Change the boss's name, time zone or chat.
 
     Example: hiboss boss set --timezone Europe/Berlin
+
+    Example: hiboss boss set --reach channel:folder:phone --forward important
     """
-    output.answer(call("boss.set", {"name": name, "timezone": timezone}, token=token, profile=as_))
+    asked = {
+        "name": name,
+        "timezone": timezone,
+        "reach": reach,
+        "reach_binding": reach_binding,
+        "forward": forward,
+    }
+    output.answer(call("boss.set", asked, token=token, profile=as_))
 
 
 @token_app.command()

@@ -15,9 +15,9 @@ from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT, HibossError, InvalidParam
 from ...core.paths import Home
 from .. import output
 from ..call import notice_other_version
-from ..chat.conversation import ConversationClient, Envelope, is_away
-from ..chat.formatting import fetches, indented, state
-from ..client import Answered
+from ..chat.conversation import ConversationClient, Envelope
+from ..chat.formatting import asks, fetches, indented, state
+from ..client import Answered, is_away
 from ..credentials import find_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, single_command
 from ..text_input import attachments, read_file, refuse_input_twice
@@ -113,7 +113,7 @@ class Question:
         for one in messages:
             if one["message"] == self.sent["message"]:
                 self.trace = one["trace"]
-            elif one["from"] == self.client.other.address and self._answers(one):
+            elif one["sender"] == self.client.other.address and self._answers(one):
                 return one
         return None
 
@@ -183,6 +183,8 @@ def _listen(question: Question, seconds: float, waiting: Any) -> tuple[Envelope 
     client = question.client
     try:
         answer = question.answer_in(client.follow(seconds, waiting))
+        for text in client.new_questions():
+            question.tell(asks(text, client))
         if answer is not None or client.live is not None:
             return answer, None
         failure = question.failure()

@@ -10,6 +10,7 @@ from ...core.errors import DaemonUnreachable
 from ...core.paths import Home
 from .. import output
 from ..call import call, call_without_token
+from ..daemon_process import check_settings
 from ..options import As, Json, Token, flag, noun
 from ..views import daemon as views
 
@@ -44,10 +45,13 @@ def show(
 
 @app.command()
 def check(json_: Json = False) -> None:
-    """Check config.toml and the environment, and show the first mistake."""
-    result = _without_daemon(Home(), os.environ)
-    changed = [one["setting"] for one in result["settings"] if one["value"] != one["default"]]
-    output.answer({"file": result["file"], "good": True, "differing": changed or None})
+    """Check config.toml, the environment and the modules that they name."""
+    from ...core.settings import describe
+
+    home = Home()
+    settings = describe(check_settings(home))
+    changed = [one["setting"] for one in settings if one["value"] != one["default"]]
+    output.answer({"file": home.config, "good": True, "differing": changed or None})
 
 
 @app.command()

@@ -13,7 +13,7 @@ from ...core.paths import Home
 from .. import client, output
 from ..call import call_with_any_token, call_without_token
 from ..credentials import FILE_VARIABLE, RUN_VARIABLE
-from ..daemon_process import holder, spawn
+from ..daemon_process import check_settings, holder, spawn
 from ..options import Json, flag, noun
 from ..views import daemon as views
 
@@ -45,13 +45,11 @@ def stop(json_: Json = False) -> None:
 def restart(json_: Json = False) -> None:
     """Stop the daemon if one runs, then start it.
 
-    Not inside a run of its home: the stop would end the run, and this command with it, before the start.
+    With wrong settings, or a module that cannot be loaded, the daemon is not stopped. Not inside a run of its home: the stop would end the run, and this command with it, before the start.
     """
     home = Home()
     _refuse_in_run(home, "restart")
-    from ...core.settings import Configuration
-
-    Configuration(home.config, os.environ)  # a wrong setting is found while the old daemon still runs
+    check_settings(home)  # what a start would refuse is found while the old daemon still runs
     _stop(home)
     _start(home)
 

@@ -35,7 +35,16 @@ from .message_options import PRIORITY, Attachments, DeliverAt, From, Subject, Te
 app = noun("Send, list, read and finish envelopes.")
 
 TYPE = Literal["text", "markdown", "json", "html"]
-BOX = Literal["inbox", "outbox", "archived", "trash"]
+BOX = Literal["inbox", "outbox", "archived", "trash", "all"]
+BoxOption = Annotated[
+    BOX | None,
+    flag(
+        "--box",
+        None,
+        "Which box; by default inbox (with --thread: all of your mail). all: every envelope of everybody "
+        "(boss only).",
+    ),
+]
 STATUS = Literal["pending", "done", "failed", "cancelled"]
 ANSWERS = "The envelope or message to answer; without --to the answer goes to its sender."
 TRACE = "Your own name for the trace of this message, to find its runs: hiboss run list --trace ID."
@@ -120,9 +129,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 @app.command("list")
 def list_(
-    box: Annotated[
-        BOX | None, flag("--box", None, "Which box; by default inbox (with --thread: all of your mail).")
-    ] = None,
+    box: BoxOption = None,
     status: Annotated[
         STATUS | None, flag("--status", None, "Only this status; pending includes deferred mail.")
     ] = None,

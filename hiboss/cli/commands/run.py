@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from ...core.errors import NothingRunning
+from ...core.paths import Home
 from .. import output
-from ..call import call, timeout_for
+from ..call import call, call_as
+from ..credentials import find_token
 from ..options import After, As, Json, Number, Reason, Text, Token, argument, flag, noun
+from ..run_tail import RunTail
+from ..text_input import refuse_input_twice, text_or_input
 from ..views import runs as views
 
-app = noun("List, show, follow, pause and cancel the runs of agents.")
+app = noun("List, show, follow, steer, pause and cancel the runs of agents.")
 
 Id = Annotated[str, argument("ID", "The run, like r9; hiboss run list shows them.")]
 STATUS = Literal["running", "completed", "failed", "cancelled", "interrupted"]
-SLICE = "55s"  # how long one request of a tail waits
 
 
 @app.command("list")
@@ -52,25 +55,14 @@ def tail(
     json_: Json = False,
 ) -> None:
     """Follow the output of a run until it ends, then show how it ended. With --json: one line for each part."""
-    wanted = id_ or _newest_running(token, as_)
-    params: dict[str, Any] = {"id": wanted, "after": 0, "timeout": SLICE}
-    text_shown = False
-    try:
-        while True:
-            result = call("run.tail", params, token=token, profile=as_, timeout=timeout_for(SLICE))
-            views.parts(result)
-            params["after"] = result["next"]
-            text_shown = text_shown or any(part["kind"] == "delta" for part in result["parts"])
-            if result["run"]["status"] != "running":
-                break
-    finally:
-        output.fresh_line()
-    views.ended_run(result, text_shown=text_shown)
+    home = Home()
+    found = find_token(home, token, as_)
+    RunTail(home, found, id_ or _newest_running(home, found)).follow()
 
 
-def _newest_running(token: str | None, profile: str | None) -> str:
+def _newest_running(home: Home, token: str | None) -> str:
     """The id of the newest run that is under way; a note names the others."""
-    found = call("run.list", {"status": "running"}, token=token, profile=profile)["runs"]
+    found = call_as(home, "run.list", {"status": "running"}, token)["runs"]
     if not found:
         raise NothingRunning()
     newest, *others = [f"{one['id']} ({one['agent']})" for one in found]
@@ -95,3 +87,42 @@ def pause(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> 
 def resume(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Resume a paused run."""
     output.answer(call("run.resume", {"id": id_}, token=token, profile=as_))
+
+
+@app.command()
+def steer(
+    id_: Id,
+    text: Annotated[str, argument("TEXT", "What to tell the agent now; - reads standard input.")],
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Tell an agent something in the middle of its turn.
+
+    Only if its provider can take it; hiboss agent providers shows which can.
+
+    Example: hiboss run steer r9 "use the other branch"
+    """
+    refuse_input_twice(token, text)
+    result = call("run.steer", {"id": id_, "text": text_or_input(text)}, token=token, profile=as_)
+    output.answer(result)
+    if not result["taken"]:
+        output.note("note: it came too late for this turn; send it as a message: hiboss send AGENT TEXT")
+
+
+@app.command()
+def answer(
+    id_: Id,
+    option: Annotated[str, argument("OPTION", "One of the options; hiboss run get shows them.")],
+    question: Annotated[int | None, flag("--question", "N", "Which one, if the run asks several.")] = None,
+    text: Annotated[Text, flag("--text", "TEXT", "What to add, like a reason.")] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Answer a question of a run, like whether it may use a tool.
+
+    Example: hiboss run answer r9 allow
+    """
+    params = {"id": id_, "option": option, "question": question, "text": text}
+    output.answer(call("run.answer", params, token=token, profile=as_))

@@ -19,7 +19,7 @@ def agents(result: dict[str, Any]) -> None:
         return
     zone, found = result["timezone"], result["agents"]
     if not found or not output.on_terminal(sys.stdout):
-        output.records((_local(one, zone) for one in found), empty="no-agents", sentence=NO_AGENTS)
+        output.records((_local(_flat(one), zone) for one in found), empty="no-agents", sentence=NO_AGENTS)
         return
     from ..table_layout import Column
 
@@ -43,6 +43,61 @@ def agents(result: dict[str, Any]) -> None:
         for one in found
     ]
     output.table(headed, rows)
+
+
+def settings(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an agent without times and secrets."""
+    return {
+        name: value for name, value in _flat(one).items() if not name.endswith("_at") and name != "secrets"
+    }
+
+
+def _flat(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of an agent, with the settings of its provider among them."""
+    found: dict[str, Any] = {}
+    for name, value in one.items():
+        found |= (value or {}) if name == "settings" else {name: value}
+    return found
+
+
+def providers(result: dict[str, Any]) -> None:
+    """Print the providers, each with its options."""
+    if output.Mode.json:
+        output.document(result)
+    else:
+        output.records(map(_provider, result["providers"]), empty="no-providers", sentence="No providers.")
+
+
+def adapters(result: dict[str, Any]) -> None:
+    """Print the adapters, each with its options."""
+    if output.Mode.json:
+        output.document(result)
+    else:
+        output.records(map(_adapter, result["adapters"]), empty="no-adapters", sentence="No adapters.")
+
+
+def _adapter(one: dict[str, Any]) -> dict[str, Any]:
+    return {"adapter": one["name"]} | {
+        key: value for key, value in _provider(one).items() if key != "provider"
+    }
+
+
+def _provider(one: dict[str, Any]) -> dict[str, Any]:
+    options = {option["flag"]: _option(option) for option in one["options"]}
+    can = ", ".join(one["capabilities"]) or None
+    return {"provider": one["name"], "summary": one["summary"], "can": can} | options
+
+
+def _option(option: dict[str, Any]) -> str:
+    remarks = [
+        "required" if option["required"] else "",
+        "secret" if option["secret"] else "",
+        "can be repeated" if option["repeated"] else "",
+        f"one of {', '.join(option['choices'])}" if option["choices"] else "",
+        f"default {option['default']}" if option["default"] not in (None, "", []) else "",
+    ]
+    told = "; ".join(filter(None, remarks))
+    return f"{option['description']} ({told})" if told else str(option["description"])
 
 
 def users(result: dict[str, Any]) -> None:
@@ -103,11 +158,13 @@ def team_table(found: list[dict[str, Any]], zone: str) -> tuple[list[Any], list[
 
 
 def _show_cure(found: list[dict[str, Any]]) -> None:
-    """Tell a person at a terminal how to resume paused agents."""
+    """Tell a person at a terminal how to resume paused agents, and which ones wait for an answer."""
     if output.on_terminal(sys.stdout):
         for one in found:
             if one["state"] == "paused":
                 output.note(f"To resume {one['name']}: hiboss agent resume {one['name']}")
+            if one["state"] == "asks" and one["why"]:
+                output.note(output.shown(output.word(one["why"]), sys.stderr))
 
 
 def _row(one: dict[str, Any], zone: str) -> list[str]:

@@ -25,7 +25,8 @@ def status(result: dict[str, Any]) -> None:
     for adapter in result["adapters"]:
         output.line()
         facts = {name: adapter[name] for name in ("state", "agents", "last_error")}
-        output.record({"adapter": adapter["address"]} | facts | _account(adapter, zone))
+        account = f"{adapter['adapter_type']}:{adapter['account']}"
+        output.record({"adapter": account} | facts | _account(adapter, zone))
 
 
 def lanes(result: dict[str, Any]) -> None:
@@ -42,8 +43,13 @@ def bindings(result: dict[str, Any]) -> None:
     if output.Mode.json:
         output.document(result)
         return
-    blocks = (one | _account(one, result["timezone"]) for one in result["bindings"])
+    blocks = (_binding(one, result["timezone"]) for one in result["bindings"])
     output.records(blocks, empty="no-bindings", sentence="No agent is connected to a platform.")
+
+
+def _binding(one: dict[str, Any], zone: str) -> dict[str, Any]:
+    chats = [f"{chat['address']} {chat['name'] or ''}".strip() for chat in one["chats"]]
+    return one | {"chats": chats or None} | _account(one, zone)
 
 
 def _account(one: dict[str, Any], zone: str) -> dict[str, Any]:

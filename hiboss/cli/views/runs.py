@@ -6,11 +6,11 @@ import json
 import sys
 from typing import Any
 
-from ...core.escaping import mark_lines
+from ...core.escaping import mark_lines, shell_word
 from .. import output
 from .times import lasted, moment, short_moment
 
-RUN = ("id", "agent", "kind", "status", "provider", "conversation", "envelopes", "trace", "hops")
+RUN = ("id", "agent", "kind", "status", "provider", "session", "conversation", "envelopes", "trace", "hops")
 OUTCOME = ("tokens_in", "tokens_out", "cost", "answer", "note", "error")
 
 
@@ -69,9 +69,21 @@ def run(result: dict[str, Any]) -> None:
         output.document(result)
         return
     output.record(_facts(result["run"], result["timezone"]))
+    for one in result.get("questions", []):
+        output.line()
+        options = ", ".join(one["options"])
+        output.record(
+            {"question": one["number"], "asks": one["text"], "options": options} | _asked(one, result)
+        )
     if result["run"]["text"]:
         output.line("text:")
         output.rendered(mark_lines(result["run"]["text"]))
+
+
+def _asked(one: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    option = shell_word(one["options"][0], "OPTION")
+    answer = f"hiboss run answer {result['run']['id']} {option} --question {one['number']}"
+    return {"asked-at": moment(one["asked_at"], result["timezone"]), "answer-with": answer}
 
 
 def parts(result: dict[str, Any]) -> None:

@@ -1,110 +1,208 @@
 """The contract of an adapter: what it must do. The docstrings are the contract.
 
-One contract test runs over every adapter (tests/channels/test_adapter_contract.py). To write your
-own adapter, see docs/adapters.md.
+One contract test runs over every adapter (hiboss/testing/adapter_contract.py). To write your own
+adapter, see docs/adapters.md. The values that come in are in hiboss/core/contracts/inbound.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
+
+from ..option_models import Options
+from .inbound import Digested, NotYet, Update
+
+# What an adapter can do beyond posting. Each word has the method of the same name, but: `buttons` has
+# `remove_buttons`, and `files` and `threads` (topics of a chat) have none.
+CAPABILITIES = frozenset({"edit", "delete", "react", "typing", "draft", "buttons", "files", "threads"})
 
 
 class File(NamedTuple):
     """One attachment of a letter."""
 
-    name: str  # as the sender named it
-    path: str  # where to read it; do not change it
-    mime: str
+    name: str  # as the sender named it, without a path
+    path: str  # where to read it: absolute; do not change what is there
+    mime: str  # its media type, like image/png, guessed from the name
+
+
+class Button(NamedTuple):
+    """A button under a post. Provisional: nothing sends one yet."""
+
+    value: str  # comes back as `Inbound.button` when it is pressed
+    text: str  # what people see
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Letter:
     """One envelope to be posted to a place on a platform."""
 
-    id: str  # e81: the same at every attempt
+    id: str  # of the envelope, like e81, or of the run whose answer grows, like r9: the same at every attempt
     key: str  # for `chunk_key`: ids repeat in other homes, this does not
     place: str  # the chat, and the topic if there is one: the part after `channel:<adapter>:`
-    text: str
-    type: str  # text, markdown, json, html or event
-    subject: str | None
+    text: str  # what to post; in a chat of the boss its first line names the sender already
+    type: str  # what the text is: text, markdown, json, html or event. Post as text what the platform lacks
+    subject: str | None  # None: it has none; a platform without subjects may leave it out
     sender: str  # an address, like agent:nex
-    sender_name: str | None
-    files: tuple[File, ...]
-    reply_to: str | None  # the platform's id of the message it replies to; None if it was never there
+    sender_name: str | None  # of the sender, for people; None: it has none
+    files: tuple[File, ...]  # to post with one of the chunks; who cannot raises EnvelopeError
+    # The platform's id of the message it answers, in this chat. None: it answers nothing, or something
+    # that was never there; then post it without a reference. The same if it was deleted there meanwhile:
+    # a lost reference is no reason for an EnvelopeError.
+    reply_to: str | None
+    buttons: tuple[Button, ...] = ()  # provisional: nothing sends one yet
+
+    @property
+    def chat(self) -> str:
+        """The platform's id of the chat."""
+        return self.place.partition("/")[0]
+
+    @property
+    def topic(self) -> str | None:
+        """The topic of the chat; None: the chat has none, or none is meant."""
+        return self.place.partition("/")[2] or None
 
     def chunk_key(self, number: int) -> str:
-        """Return the idempotency key of a chunk: the same at every attempt, and no other chunk has it."""
+        """Return the idempotency key of a chunk: the same at every attempt, and no other chunk has it.
+
+        `number` is the index of the chunk, as `post` gets it.
+        """
         return f"{self.key}.{number}"
 
 
+class AdapterSettings(Options):
+    """The settings of a binding: the base of `Adapter.Settings`.
+
+    Each field is an option of `hiboss agent bind` and a key of `settings` in `agent.bind`: give it a
+    description. A field of the type SecretStr is a secret: it is stored in a file that only the owner can
+    read, and never shown. See hiboss/core/option_models.py.
+    """
+
+
+class Chat(NamedTuple):
+    """A chat of an account."""
+
+    id: str  # the platform's: no space, no colon and no slash
+    kind: str = "private"  # private, group or channel
+    name: str | None = None  # of the person, or the title of the group
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Inbound:
-    """One message that came in from a platform."""
+class Checked:
+    """What a binding stores."""
 
-    update: str  # the platform's id of this update: the same id is stored only once
-    place: str  # the chat, and the topic if there is one
-    text: str = ""
-    subject: str | None = None
-    author: Mapping[str, str] = field(default_factory=dict)  # name, username, id
-    group: str | None = None  # the title of the group chat; None for a private chat
-    message: str | None = None  # the platform's id of the message
-    reply_to: str | None = None  # the platform's id of the message it replies to
-    files: Sequence[str] = ()  # absolute paths without links; they are copied before `receive` returns
-
-
-Receive = Callable[[Inbound], Awaitable[bool]]  # see Adapter.listen
+    # The platform's name for the account, the same every time: no space, no colon and no slash. It says
+    # whether two bindings are the same one.
+    account: str
+    settings: AdapterSettings  # as they were given, or completed
+    # Those it may post to from the start. What comes in from another chat becomes mail too, but nothing
+    # can be posted there (yet). Binding the account again adds those that are new.
+    chats: Sequence[Chat] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
     """The account that an adapter works for: one binding."""
 
-    binding: int
-    name: str  # the name of the account, as `bind` returned it
-    settings: Mapping[str, Any]  # as `bind` returned them
+    binding: int  # the number of the binding: 1 for b1
+    name: str  # the name of the account, as `check` returned it
+    settings: Any  # as `check` returned them: an instance of the adapter's Settings, with the secrets in it
     home: str  # the home directory of hiboss: no file may come from there or be written there
+    # The last one given to `take`, by whichever instance: hiboss keeps it and does not read it. None:
+    # none was ever given, so begin at what the platform has now, or at its beginning.
+    position: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What `take` answers. An update that is in neither was stored before and still waits."""
+
+    new: frozenset[str]  # the ids of the updates that were not stored before
+    # The ids of those that were digested before, or have acted now, so their originals can go; with the
+    # reason if one was given up before, else None.
+    digested: Mapping[str, str | None]
+
+
+class Take(Protocol):
+    """Stores updates as they came. An adapter gets one when it listens."""
+
+    def __call__(self, updates: Sequence[Update], position: str | None = None) -> Awaitable[Taken]:
+        """Store these updates and the position in one transaction.
+
+        When this returns they are on disk: only now advance the platform's offset or confirm them. An
+        update with a known id changes nothing. Raises if they were not stored: give them again later.
+        """
 
 
 class Adapter(Protocol):
     """Code connected to a platform, for one account there. Each start makes a new instance.
 
-    An adapter posts the letters it is given, passes on the messages that come in, and raises
+    It need not inherit from this class. The first line of its own docstring is its summary in
+    `hiboss agent adapters`.
+
+    An adapter posts the letters it is given, passes on the updates that come in, and raises
     typed errors when something fails. It never retries by itself and never decides what is
     delivered: the daemon does both.
     """
 
+    # What a binding of it needs: each field is an option. Its validators refuse with a ValueError.
+    Settings: ClassVar[type[AdapterSettings]] = AdapterSettings
     type: ClassVar[str]  # the name of the adapter, as in channel:<type>:<place>
+    # What it can do beyond posting, of: edit, delete, react, typing, draft, buttons, files, threads.
+    capabilities: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, account: Account) -> None:
         """Store the account. Do no I/O here."""
 
     @classmethod
-    def bind(cls, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
-        """Check the options of `hiboss agent bind` and return what the binding stores.
+    async def check(cls, given: Any, home: str) -> Checked:
+        """Check the settings of a new binding, and return what it stores.
 
-        `given` holds `path` (the option --path) and `home` (the home directory of hiboss).
-        Return the name of the account, its settings (JSON), and the places it may post to.
-        Raise Refused, with the reason, if this cannot work.
+        `given` is an instance of Settings, `home` the home directory of hiboss. It may connect to the
+        platform to find out who the account is. Raise Refused, with the reason, if this cannot work, or
+        AccountError if the platform cannot be reached now. It has 60 seconds.
         """
 
     async def start(self) -> None:
-        """Connect to the platform. Return when `post` can be called.
+        """Connect to the platform. Return when `post` and `digest` can be called.
 
         Raise AccountError if the platform cannot be reached now or refuses the account. Any
         other exception is a crash and is logged. In both cases a new instance is started
         later, with growing pauses. The same happens when `start` takes longer than 60 seconds.
         """
 
-    async def listen(self, receive: Receive) -> None:
-        """Pass on every message that comes in, until cancelled.
+    async def listen(self, take: Take) -> None:
+        """Hand over every update that comes in, until cancelled: the first stage of the intake.
 
-        `await receive(inbound)` returns after COMMIT: True if the message was stored, False
-        if this update was stored before. Only then advance the platform's offset or delete
-        the original. It raises Refused for a message that can never be stored: skip that
-        one. For any other error, pass the same update again later. If `listen` returns or
-        raises, that is a crash, and a new instance is started.
+        Be quick: decode only what `Update` asks for, and download nothing. If `listen` returns or
+        raises, that is a crash, and a new instance is started. When it is cancelled, it ends at once.
+        """
+
+    async def digest(
+        self, updates: Sequence[Update], downloads: str, *, waited: bool, last_try: bool
+    ) -> Digested | NotYet:
+        """Say what the first of these updates mean: the second stage of the intake.
+
+        `updates` are the first that wait in one chat, in order, at most 50 (not those that had `act`).
+        Chats are digested at the same time, so one slow download holds up no other chat. Download files
+        into the directory `downloads`, which is new, empty and deleted afterwards; `download_path` (in
+        inbound.py) makes the path of each.
+
+        Return Digested, or NotYet if more updates may belong to the first one (an album): it is called
+        again whenever one more comes in this chat, and, with `waited`, when the time is over.
+
+        An exception, or `intake.digest_seconds` without an answer, is a failure, and it is called again
+        later. The third time is the last, with `last_try`: leave out what cannot be fetched, and say so
+        in `Inbound.note`. If that fails too, the first update is given up and the boss is told. Two
+        exceptions differ: AccountError (the platform cannot be reached) counts as no try, and Refused
+        (this can never become anything) gives it up at once.
+        """
+
+    async def digested(self, update: Update, problem: str | None) -> None:
+        """Clean up after an update that was digested, or given up (`problem` says why). Optional.
+
+        Called after COMMIT, once for each update; not if the daemon died in between. Whoever needs to be
+        sure gives the update to `take` again after a start: `Taken.digested` names it then.
         """
 
     async def stop(self) -> None:
@@ -130,4 +228,41 @@ class Adapter(Protocol):
         The same chunk can come again: the platform took it, but the daemon died before that was
         stored, or its answer was lost or came too late. Give `letter.chunk_key(number)` to a
         platform that recognizes repeated posts: then nothing is doubled.
+        """
+
+    # --- only for those who declare it: each raises the errors of `post` -----------------
+
+    async def edit(self, place: str, platform_id: str, chunk: str, key: str) -> None:
+        """Give a post another text (capability `edit`): a live post that grows, or becomes the answer.
+
+        `chunk` is one that `chunks` returned, `key` its idempotency key, as in `post`. The same edit can
+        come again: to give a post the text that it has succeeds. Raise EnvelopeError if the post is not
+        there any more or cannot be edited. Any error ends the live post, and the answer is posted; only
+        after one that names a wait it goes on later. It has 10 seconds.
+        """
+
+    async def delete(self, place: str, platform_id: str) -> None:
+        """Delete a post (capability `delete`). One that is not there any more counts as deleted.
+
+        After a LaneError it is tried again later; after any other error the post stays there.
+        """
+
+    async def remove_buttons(self, place: str, platform_id: str) -> None:
+        """Take the buttons from a post (capability `buttons`). Provisional: nothing calls it yet."""
+
+    async def typing(self, place: str) -> None:
+        """Show for some seconds that an answer is being written (capability `typing`).
+
+        This is a sign, and so are `react` and `draft`: dropped when it cannot go now, never queued. It has
+        5 seconds, and its errors change nothing. Only one that names a wait keeps further signs and
+        changes of live posts out of its chat for so long.
+        """
+
+    async def react(self, place: str, platform_id: str, emoji: str) -> None:
+        """Put an emoji on a message (capability `react`). Provisional: nothing calls it yet."""
+
+    async def draft(self, place: str, text: str) -> None:
+        """Show an answer that grows, as no post yet (capability `draft`), where there are no live posts.
+
+        `text` is all of it so far. It must vanish by itself. Provisional: no adapter has it yet.
         """

@@ -57,6 +57,16 @@ class TurnError(Exception):
         self.text = text
 
 
+class SessionLost(TurnError):
+    """The provider cannot resume the session that it was given: it is unknown there, expired, or full.
+
+    The session is not given again. The same turn is given once more, without a session.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__("session_lost", text)
+
+
 class Refused(Exception):
     """Options or a message that can never be accepted. `why` gives the reason, for people."""
 

@@ -1,38 +1,70 @@
 """The contract of a provider: what it must do. The docstrings are the contract.
 
-One contract test runs over every provider (tests/agents/test_provider_contract.py). To write your
-own provider, see docs/providers.md.
+Every provider is held against it by the tests of hiboss/testing/provider_contract.py. To write your own
+provider, see docs/providers.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard
+
+from ..option_models import Options
+
+# What a provider can do beyond answering. It declares them, and only then is it asked to.
+SESSION = "session"  # it has a memory of a conversation, and resumes it by an id
+STEER = "steer"  # it takes words of a person during a turn
+INTERRUPT = "interrupt"  # it can end a turn in an orderly way, so that its session stays usable
+ASK = "ask"  # it asks people questions during a turn
+CAPABILITIES = (SESSION, STEER, INTERRUPT, ASK)
+
+# What Progress.kind can be. Those that are SHOWN go to whoever follows the run.
+SHOWN = ("delta", "tool", "tool_result", "thinking")
+KINDS = (*SHOWN, "usage", "alive")
+SESSION_CHARACTERS = 500
+MOST_OPTIONS = 20
+OPTION_CHARACTERS = 200
+
+
+def storable_text(text: str) -> str:
+    """Return the text with NUL and halves of surrogate pairs replaced: they cannot be stored.
+
+    hiboss does this with every text that a provider reports or returns; a provider need not.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")
+
+
+def is_session(given: object) -> TypeGuard[str]:
+    """Tell whether this can be stored as the id of a session: up to 500 printable characters."""
+    return isinstance(given, str) and given.isprintable() and 0 < len(given) <= SESSION_CHARACTERS
 
 
 class Usage(NamedTuple):
     """The tokens and the cost of a turn so far; None where unknown."""
 
-    tokens_in: int | None = None
-    tokens_out: int | None = None
+    tokens_in: int | None = None  # model tokens that were read
+    tokens_out: int | None = None  # model tokens that were written
     cost: float | None = None  # in dollars
 
 
 class Progress(NamedTuple):
     """Live output of a turn. It is shown and not stored; only the last usage is stored."""
 
-    # delta (a piece of the answer), tool (what the agent does now), usage, alive (nothing to show)
+    # delta: a piece of the answer; all deltas together are what a person reads while it is made.
+    # tool: what the agent does now, in a line. tool_result: what came of it, shortened.
+    # thinking: a piece of its reasoning. usage: totals so far. alive: it works, and has nothing to show.
     kind: str
-    text: str = ""
+    text: str = ""  # what is shown
     usage: Usage | None = None  # the totals so far; the last ones count, however the turn ends
 
 
 class Reminder(NamedTuple):
     """A message to send later, to the conversation of the answer."""
 
-    text: str
-    deliver_at: int  # milliseconds UTC
+    text: str  # what it says
+    deliver_at: int  # when it arrives; milliseconds since 1970, UTC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,61 +72,134 @@ class TurnInput:
     """The input of one turn."""
 
     run: str  # the id of the run, like r9
-    delivery: str  # a name for this run that is unique over all machines
+    # A name for this run that no other run of any home has, also not a repetition of this turn: for an
+    # idempotency key or a request id. HIBOSS_RUN in the environment is the same.
+    delivery: str
     agent: str  # the name of the agent
     text: str  # the turn as text, exactly as `turn.preview` shows it
     envelopes: Sequence[Mapping[str, Any]]  # the same envelopes, in the JSON form of the API
-    due: int | str  # how many envelopes were due when the turn began; '1000+' for more
-    now: int  # when the turn began; milliseconds UTC
-    timezone: str  # the boss's time zone, an IANA name
-    workspace: str  # a directory; it may be missing, the provider must check
-    environment: Mapping[str, str]  # for a process: token, home, PATH with hiboss on it
-    output_bytes: int  # the limit for everything the provider reads: answer and live output together
+    due: int | str  # how many envelopes were due for the agent, with those of the turn; '1000+' for more
+    now: int  # when the turn began; milliseconds since 1970, UTC
+    timezone: str  # the boss's time zone, an IANA name like Europe/Berlin
+    workspace: str  # the absolute path of the agent's directory; it may be missing, the provider must check
+    environment: Mapping[str, str]  # for a process: token, home, PATH with hiboss on it; no other secrets
+    session: str | None = None  # the session to resume, of this agent and conversation; None: begin one
+    answer_bytes: int  # the limit for the text of the answer, in UTF-8
+    output_bytes: int  # the limit for everything that is read to get it; far higher
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """The result of a successful turn. With an empty text no answer is sent."""
 
-    text: str = ""
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    cost: float | None = None  # in dollars
-    later: tuple[Reminder, ...] = ()
-    note: str | None = None  # a remark stored with the run
+    text: str = ""  # what is sent, in full: nothing is added from the deltas
+    tokens_in: int | None = None  # model tokens that were read; None: unknown, the last usage counts
+    tokens_out: int | None = None  # model tokens that were written; None: unknown
+    cost: float | None = None  # in dollars; None: unknown
+    later: tuple[Reminder, ...] = ()  # messages to send later
+    note: str | None = None  # a remark stored with the run, which `hiboss run get` shows
 
 
-OnProgress = Callable[[Progress], None]
-OnStart = Callable[[int], Awaitable[None]]  # called with the pid of a process, before it gets its turn
+class Question(NamedTuple):
+    """A question to people during a turn, like whether a tool may be used. Provisional: see `LiveRun.ask`."""
+
+    text: str  # what is asked, in one or a few lines
+    options: tuple[str, ...] = ("allow", "deny")  # 1 to 20 different words; one of them is the answer
+    default: str = ""  # the option that counts when nobody answers in time; empty: the last one
+
+    def mistake(self) -> str:
+        """Return what is wrong with it, or an empty text."""
+        given, words = self.options, isinstance(self.options, tuple)
+        if not isinstance(self.text, str) or not self.text.strip():
+            return "a question needs a text"
+        if not words or not all(isinstance(one, str) and 0 < len(one) <= OPTION_CHARACTERS for one in given):
+            return f"the options of a question are texts of up to {OPTION_CHARACTERS} characters"
+        if not 1 <= len(given) <= MOST_OPTIONS or len(set(given)) < len(given):
+            return f"a question has 1 to {MOST_OPTIONS} options, each of them once"
+        return "" if self.default in ("", *given) else "the default of a question is one of its options"
 
 
-class Provider(Protocol):
+class Choice(NamedTuple):
+    """The answer to a question."""
+
+    option: str  # one of the options of the question, as it was given
+    text: str = ""  # what the person added, like a reason; or why the default counts
+    by: str | None = None  # the address of who answered; None: nobody did, and this is the default
+
+
+class LiveRun(Protocol):
+    """The run, as its provider sees it: where it reports, and where it asks. Call it on the event loop."""
+
+    def progress(self, part: Progress) -> None:
+        """Show live output. Each call says that the turn is still alive (`runs.idle_seconds`).
+
+        Raises TypeError or ValueError for what is no Progress of a known kind. Numbers that cannot be
+        true are left out, with a note.
+        """
+
+    async def started(self, pid: int) -> None:
+        """Report a process, before it gets its input: the daemon can pause it, and end it after a crash."""
+
+    async def session(self, session: str) -> None:
+        """Report the id of the session, as soon as it is known; it is stored when this returns.
+
+        The next turn of this conversation gets it as `TurnInput.session`, also if this turn fails or
+        the daemon is killed. An id that cannot be stored (see `is_session`) is left out, with a note.
+        Needs the capability `session`.
+        """
+
+    async def ask(self, question: Question) -> Choice:
+        """Ask a question and wait for its answer. Time limits stand still meanwhile.
+
+        The boss gets a notice. Up to 100 may be open at the same time; one more gets its default at
+        once. Nobody answers in `runs.question_seconds`: the default counts. Needs the capability `ask`.
+        Provisional: questions live in memory and end with the run.
+        """
+
+
+class Provider(ABC):
     """Produces an agent's answers. Each turn makes a new instance; nothing is kept between turns.
 
-    A provider returns the answer or raises TurnError or LaneError. Any other exception is a
-    defect and counts as a TurnError. It never retries and sends no messages itself. It need
+    A provider returns the answer or raises TurnError, LaneError or SessionLost. Any other exception
+    is a defect and counts as a TurnError. It never retries and sends no messages itself. It need
     not measure time: the daemon cancels a turn that takes too long. When cancelled, it ends
     everything it started, processes with all their children, and only then returns.
     """
 
     name: ClassVar[str]  # as in --provider <name>
-    options: ClassVar[tuple[str, ...]]  # the options that `configure` accepts: command, url
+    summary: ClassVar[str] = ""  # who answers, in a few words
+    # The options of `hiboss agent set`: a model with a description for each field. Its validators
+    # refuse (ValueError) what can never work. They check only what cannot change: a program that is
+    # missing now may be installed later.
+    Settings: ClassVar[type[Options]] = Options
+    # When one of these settings is changed, the sessions begun before are not resumed.
+    session_settings: ClassVar[frozenset[str]] = frozenset()
+    # What it can do beyond answering, of: session, steer, interrupt, ask. A class declares all that it can;
+    # an instance may have fewer, if its settings say so.
+    capabilities: frozenset[str] = frozenset()
 
-    @classmethod
-    def configure(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the options of `hiboss agent set` and return the settings to store (JSON).
+    def __init__(self, settings: Any) -> None:
+        """Keep the settings, an instance of `Settings` with the secrets in it. Do no I/O here."""
+        self.settings = settings
 
-        Raise Refused, with the reason, if this can never work. Check only what cannot change:
-        a program that is missing now may be installed later.
-        """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Store the settings (with `secret` in them, if the provider has one). Do no I/O here."""
-
-    async def take_turn(self, turn: TurnInput, on_progress: OnProgress, on_start: OnStart) -> Answer:
+    @abstractmethod
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         """Take one turn and return its answer.
 
-        Call `on_progress` for live output; each call shows that the turn is still alive
-        (`runs.idle_seconds`). If the turn starts a process, await `on_start(pid)` before the
-        process gets its input: the daemon can then end it after a crash.
+        If `turn.session` is given, resume that session. If it cannot be resumed, raise SessionLost: the
+        daemon forgets it, and gives the turn to a new instance, without a session.
         """
+
+    async def steer(self, text: str) -> bool:
+        """Give the running turn these words of a person. Return False if it is too late for that.
+
+        Needs the capability `steer`. Called while `take_turn` runs. It does not wait for the agent.
+        """
+        return False
+
+    async def interrupt(self) -> None:
+        """Let the running turn end soon, in an orderly way. Its answer is not used.
+
+        Needs the capability `interrupt`. A turn that still runs after some seconds is cancelled.
+        """
+        return None

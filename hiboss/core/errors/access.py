@@ -52,6 +52,12 @@ class ForeignPeer(HibossError):
     code, rpc, http = "foreign_peer", -32003, 403
 
 
+class DoorRefused(HibossError):
+    """{what} is only possible over the unix socket of the machine where the daemon runs, not through {door}; use the hiboss command there"""
+
+    code, rpc, http = "door_refused", -32007, 403
+
+
 # --- things that do not exist --------------------------------------------------------
 
 
@@ -153,6 +159,12 @@ class BindingTaken(HibossError):
     code, rpc, http = "binding_taken", -32009, 409
 
 
+class AccountRefused(HibossError):
+    """the account could not be checked with its platform ({adapter}): {why}"""
+
+    code, rpc, http = "account_refused", -32033, 502
+
+
 class AlreadyWatched(HibossError):
     """somebody already watches the mail of {address}; only one watch at a time is allowed"""
 
@@ -160,9 +172,21 @@ class AlreadyWatched(HibossError):
 
 
 class NotRunning(HibossError):
-    """{id} is {state}; only a run that has not ended can be cancelled, paused or resumed. hiboss run list shows the runs"""
+    """{id} is {state}; only a run that has not ended can be {what}. hiboss run list shows the runs"""
 
     code, rpc, http = "not_running", -32026, 409
+
+
+class CannotSteer(HibossError):
+    """{id} cannot be steered: its provider {provider}, as it is set, takes no words during a turn; send a message for the next turn, or cancel the run. hiboss agent providers shows what each can do"""
+
+    code, rpc, http = "cannot_steer", -32027, 409
+
+
+class NothingAsked(HibossError):
+    """{id} asks nothing now, or not this question; hiboss run get {id} shows what it asks"""
+
+    code, rpc, http = "nothing_asked", -32028, 409
 
 
 class NothingRunning(HibossError):

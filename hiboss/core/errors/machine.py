@@ -31,7 +31,7 @@ class UnknownSetting(BadConfig):
 
 
 class Busy(HibossError):
-    """hiboss is overloaded now ({what}); nothing was stored, try again in a moment"""
+    """hiboss cannot take more now: {what}; nothing was stored"""
 
     code, rpc, http = "busy", -32030, 503
 

@@ -27,6 +27,10 @@ CREATE TABLE user (
     name         TEXT NOT NULL,         -- as others see it
     boss         INTEGER NOT NULL DEFAULT 0,  -- 1 for the boss, else 0
     timezone     TEXT,
+    -- Where mail for this person is also posted: only for the boss.
+    reach        INTEGER REFERENCES address (id),  -- a private chat of this person; NULL: nowhere
+    reach_by     INTEGER REFERENCES binding (id),  -- the account that posts there
+    forward      TEXT NOT NULL DEFAULT 'all' CHECK (forward IN ('all', 'important', 'off')),  -- what is posted there
     created_at   INTEGER NOT NULL,
     last_seen_at INTEGER
 ) STRICT;
@@ -38,7 +42,8 @@ CREATE TABLE agent (
     level           TEXT NOT NULL DEFAULT 'standard' CHECK (level IN ('restricted', 'standard', 'privileged')),
     -- How it works.
     provider        TEXT,
-    provider_config TEXT,               -- the provider's settings, as JSON
+    provider_config TEXT,               -- the provider's settings, as JSON, without secrets
+    provider_secrets TEXT,              -- the name of the file in secrets/ that has them; NULL: it has none
     workspace       TEXT,               -- the directory its runs start in
     reply           TEXT NOT NULL DEFAULT 'auto' CHECK (reply IN ('auto', 'explicit')),  -- auto: send its final text
     busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each
@@ -94,6 +99,7 @@ CREATE TABLE conversation (
     archived_at INTEGER
 ) STRICT;
 
+-- One row for each stay of a party: who leaves and comes back has two. Provisional: nobody leaves yet.
 CREATE TABLE participant (
     conversation  INTEGER NOT NULL REFERENCES conversation (id),
     address       INTEGER NOT NULL REFERENCES address (id),
@@ -102,7 +108,7 @@ CREATE TABLE participant (
     joined_seq    INTEGER NOT NULL DEFAULT 1,  -- the first seq it may see
     left_seq      INTEGER,              -- the last seq it may see; NULL while it is a member
     last_read_seq INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (conversation, address)
+    PRIMARY KEY (conversation, address, joined_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX participant_address ON participant (address);
 
@@ -118,6 +124,7 @@ CREATE TABLE message (
     caller        INTEGER REFERENCES address (id),  -- whose token was used; NULL: an adapter received it
     from_boss     INTEGER NOT NULL DEFAULT 0,  -- 1 when the boss sent it, else 0
     from_name     TEXT,                 -- a display name for this message only
+    place         INTEGER REFERENCES address (id),  -- the chat in which a person wrote it; NULL: sender says it all
     session       TEXT,                 -- the sender's session
     -- What it came from.
     run           INTEGER REFERENCES run (id),  -- the run that sent it
@@ -177,6 +184,8 @@ CREATE TABLE envelope (
     ack_by          INTEGER,            -- the deadline for acknowledging it
     snoozed_until   INTEGER,
     preempted_by    INTEGER REFERENCES message (id),  -- the message that interrupted its run
+    forwards        INTEGER REFERENCES envelope (id),  -- the one in the boss's box that this one posts to a chat of his
+    addressed       INTEGER NOT NULL DEFAULT 0,  -- of a forward: 1 when the sender named this chat; else only the boss knows of it
     -- When the daemon must look at this row again; NULL: never. 2**62: the next start of a daemon looks at it.
     -- Computed here and nowhere else, so it cannot contradict the row.
     wake_at         INTEGER GENERATED ALWAYS AS (iif(held_by IS NULL, wait_until, 4611686018427387904)) VIRTUAL,
@@ -217,6 +226,7 @@ CREATE TABLE revision (
     number      INTEGER NOT NULL,
     replaced_at INTEGER NOT NULL,
     text        TEXT NOT NULL,
+    attachments TEXT,                   -- a JSON array, as in message
     PRIMARY KEY (message, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -228,11 +238,15 @@ CREATE TABLE binding (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     adapter    TEXT NOT NULL,
     account    TEXT NOT NULL,           -- the platform's name for the account, not its secret
-    settings   TEXT,                    -- JSON
+    settings   TEXT,                    -- JSON, without secrets
+    secrets    TEXT,                    -- the name of the file in secrets/ that has them; NULL: it has none
+    threads    INTEGER NOT NULL DEFAULT 0,  -- 1 when its chats can have topics, else 0
+    position   TEXT,                    -- up to where its updates are stored; only the adapter knows what it means
     created_at INTEGER NOT NULL,
     removed_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX binding_account ON binding (adapter, account) WHERE removed_at IS NULL;
+CREATE INDEX binding_lives ON binding (adapter, account);
 
 CREATE TABLE binding_agent (
     binding INTEGER NOT NULL REFERENCES binding (id),
@@ -240,13 +254,15 @@ CREATE TABLE binding_agent (
     PRIMARY KEY (agent, binding)
 ) STRICT, WITHOUT ROWID;
 
--- A person or chat that a binding met, and whether it may write and be written to.
+-- A chat that a binding met, and whether it may write and be written to. A private chat of the boss has state 'boss'.
 CREATE TABLE contact (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     binding     INTEGER NOT NULL REFERENCES binding (id),
-    platform_id TEXT NOT NULL,
-    address     INTEGER REFERENCES address (id),
-    name        TEXT,
+    platform_id TEXT NOT NULL,          -- of the chat
+    was         TEXT,                   -- the platform id that it had before; NULL: always this one
+    address     INTEGER REFERENCES address (id),  -- of the chat
+    kind        TEXT NOT NULL DEFAULT 'private' CHECK (kind IN ('private', 'group', 'channel')),
+    name        TEXT,                   -- of the person, or the title of the group
     state       TEXT NOT NULL DEFAULT 'asking' CHECK (state IN ('asking', 'allowed', 'blocked', 'boss')),
     pairing     TEXT,                   -- the code with which the boss approves it
     created_at  INTEGER NOT NULL,
@@ -255,20 +271,37 @@ CREATE TABLE contact (
 ) STRICT;
 CREATE INDEX contact_address ON contact (address);
 
--- One row for each update of a platform, written in one transaction with its message, so that
--- an update that comes again is known. Replies also find here what they answer.
+-- A chat, or a topic of a chat, where a binding receives and posts. Whether it may is decided by the chat.
+CREATE TABLE place (
+    address INTEGER NOT NULL REFERENCES address (id),
+    binding INTEGER NOT NULL REFERENCES binding (id),
+    contact INTEGER NOT NULL REFERENCES contact (id),
+    PRIMARY KEY (address, binding)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX place_binding ON place (binding);
+CREATE INDEX place_contact ON place (contact);
+
+-- One row for each update of a platform, so that one that comes again is known. It is stored as it
+-- came, in one transaction with the position of its binding, and digested later (hiboss/routing/intake.py):
+-- several can become one message. Replies also find here what they answer.
 CREATE TABLE platform_update (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- the order in which they came
     binding     INTEGER NOT NULL REFERENCES binding (id),
-    update_id   TEXT NOT NULL,
-    chat        TEXT,
+    update_id   TEXT NOT NULL,          -- the platform's
+    chat        TEXT NOT NULL,          -- the platform's id of the chat: updates of one chat are digested in order
     platform_id TEXT,                   -- the platform's id of the message
     message     INTEGER REFERENCES message (id),
-    outcome     TEXT,
+    outcome     TEXT,                   -- what became of it, like accepted or failed; NULL: it is not digested yet
+    attempts    INTEGER NOT NULL DEFAULT 0,  -- to digest it, that failed
+    crashes     INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was digested again after a start
+    error       TEXT,                   -- of the last one
     received_at INTEGER NOT NULL,
-    raw         TEXT,                   -- as it was received
-    PRIMARY KEY (binding, update_id)
-) STRICT, WITHOUT ROWID;
+    raw         TEXT,                   -- as it was received, in JSON; once it is digested: of a reaction or a command what it was, else NULL
+    UNIQUE (binding, update_id)
+) STRICT;
+CREATE INDEX platform_update_waiting ON platform_update (binding, chat, id) WHERE outcome IS NULL;
 CREATE INDEX platform_update_place ON platform_update (binding, chat, platform_id);
+CREATE INDEX platform_update_renamed ON platform_update (platform_id) WHERE outcome = 'renamed';
 CREATE INDEX platform_update_message ON platform_update (message) WHERE message IS NOT NULL;
 
 -- The rendered chunks of an envelope, stored before the first is posted; a retry continues with the
@@ -277,11 +310,36 @@ CREATE TABLE post (
     envelope    INTEGER NOT NULL REFERENCES envelope (id),
     chunk       INTEGER NOT NULL,
     platform_id TEXT,                   -- given by the platform when it was posted
+    chat        TEXT,                   -- the platform id of its chat, if that has another one now
     posted_at   INTEGER,
     content     TEXT NOT NULL,
     PRIMARY KEY (envelope, chunk)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX post_platform ON post (platform_id) WHERE platform_id IS NOT NULL;
+
+-- A post that grows while a run works. When the run has ended it becomes the answer, or is removed.
+CREATE TABLE live_post (
+    run         INTEGER NOT NULL REFERENCES run (id),
+    address     INTEGER NOT NULL REFERENCES address (id),
+    binding     INTEGER NOT NULL REFERENCES binding (id),
+    platform_id TEXT,                   -- NULL: it is being posted
+    overtaken   INTEGER NOT NULL DEFAULT 0,  -- 1: something else was posted there after it, so the answer is posted anew
+    place       TEXT,                   -- the chat and topic where it is, if the chat has got another id since
+    created_at  INTEGER NOT NULL,
+    PRIMARY KEY (run, address, binding)
+) STRICT, WITHOUT ROWID;
+
+-- Live posts that were deleted: somebody may have replied to one before he saw that. Kept for a week.
+CREATE TABLE deleted_live_post (
+    id          INTEGER PRIMARY KEY,
+    run         INTEGER NOT NULL REFERENCES run (id),
+    address     INTEGER NOT NULL REFERENCES address (id),
+    binding     INTEGER NOT NULL REFERENCES binding (id),
+    platform_id TEXT NOT NULL,
+    place       TEXT,                   -- the chat and topic where it was, if the chat has got another id since
+    deleted_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX deleted_live_post_platform ON deleted_live_post (platform_id);
 
 -- The state of the line of one address, or of one binding in one place; without an address, of a whole
 -- account: while it fails, one lane of the binding at a time tries it; when the binding has ended, it is
@@ -365,6 +423,7 @@ CREATE TABLE run (
     trace              TEXT,
     hops               INTEGER NOT NULL DEFAULT 0,  -- of what it works on; what it sends has one more
     provider           TEXT NOT NULL,
+    session            TEXT,            -- the provider's own id of its memory, as soon as it is known
     -- Its process, so that the next daemon can end one that survived a crash.
     boot               INTEGER NOT NULL,  -- of the daemon that started it
     pid                INTEGER,

@@ -6,6 +6,8 @@ SELECT id, kind || ':' || name AS address, retired_at IS NOT NULL AS retired FRO
 
 CREATE VIEW users AS
 SELECT a.kind || ':' || a.name AS address, u.name, u.boss, u.timezone,
+       (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = u.reach) AS reach,
+       'b' || u.reach_by AS reach_binding, u.forward,
        strftime('%Y-%m-%dT%H:%M:%fZ', u.created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', u.last_seen_at / 1000.0, 'unixepoch') AS last_seen_at
 FROM user u JOIN address a ON a.id = u.address;
@@ -59,7 +61,7 @@ SELECT 's' || l.schedule AS schedule, l.era, l.number, l.outcome, l.reason, 'm' 
 FROM schedule_slot l;
 
 CREATE VIEW runs AS
-SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.provider,
+SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.provider, r.session,
        'c' || r.conversation AS conversation,
        (SELECT group_concat('e' || x.envelope, ', ') FROM run_envelope x WHERE x.run = r.id) AS envelopes,
        r.trace, r.hops, r.final_text, 'm' || r.answer AS answer, r.note, r.error_kind, r.error, r.error_scope,
@@ -81,7 +83,8 @@ FROM participant p JOIN address a ON a.id = p.address;
 CREATE VIEW messages AS
 SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
-       s.kind || ':' || s.name AS "from", m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
+       CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
+       s.kind || ':' || s.name AS sender, m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
        m.text, m.attachments, m.interruptible, m.auto,
@@ -92,13 +95,15 @@ SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.edited_at / 1000.0, 'unixepoch') AS edited_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at
 FROM message m JOIN address s ON s.id = m.sender
+LEFT JOIN address p ON p.id = m.place
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender;
 
 CREATE VIEW envelopes AS
 SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conversation, m.seq,
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
-       s.kind || ':' || s.name AS "from", r.kind || ':' || r.name AS "to",
+       CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
+       s.kind || ':' || s.name AS sender, r.kind || ':' || r.name AS "to", 'e' || e.forwards AS forwards,
        m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
@@ -121,5 +126,6 @@ FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender
 JOIN address r ON r.id = e.recipient
+LEFT JOIN address p ON p.id = m.place
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender;

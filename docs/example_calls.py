@@ -1,0 +1,193 @@
+"""The calls that are the examples of the reference: one story, in one home.
+
+The first call of an operation is its example. `docs/record_examples.py` makes the calls to a daemon and
+keeps the answers. The clock of that daemon stands still, except where the story moves it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+SLOW = "sh -c 'echo Wait.; exec sleep 600'"
+ASKS = """
+import sys
+sys.stdin.readline()
+print('{"hiboss": "ask", "id": 1, "text": "May I delete three files?", "options": ["yes", "no"]}', flush=True)
+sys.stdin.readline(), sys.stdin.readline()
+print('{"hiboss": "final", "text": "Two are gone."}', flush=True)
+"""
+
+
+class Teller(Protocol):
+    """Makes the calls of the story."""
+
+    directory: Path  # for files and folders that the story needs
+
+    def __call__(self, method: str, who: str | None = "boss", **params: Any) -> Awaitable[Any]:
+        """Call an operation as somebody. `from_` and `with_` stand for `from` and `with`."""
+
+    async def until(self, found: Callable[[Any], Any], method: str, **params: Any) -> Any:
+        """Call an operation as the boss until `found` returns something for its answer; no example."""
+
+    async def move(self, **by: float) -> None:
+        """Let time pass."""
+
+
+async def tell(ask: Teller) -> None:
+    """Make every call."""
+    await _set_up(ask)
+    await _people(ask)
+    await _mail(ask)
+    await _fetching(ask)
+    await _schedules(ask)
+    await _channels(ask)
+    await _runs(ask)
+    await _questions(ask)
+    await _conversations(ask)
+    await _ends(ask)
+
+
+async def _set_up(ask: Teller) -> None:
+    await ask("daemon.ping", None)
+    await ask("setup.check", None)
+    await ask("setup.execute", None, boss_name="Ada", timezone="Europe/Berlin", agent_name="nex")
+    await ask("auth.login")
+    await ask("event.subscribe", "nex", topics=["envelope.arrived"])
+    await ask("rpc.discover", None)
+    await ask("daemon.time", None)
+    await ask("config.show", None)
+    await ask("config.reload")
+    await ask("boss.set", name="Ada")
+    await ask("boss.get", "nex")
+
+
+async def _people(ask: Teller) -> None:
+    await ask("agent.register", name="scout", role="reviewer", description="reads what others wrote")
+    await ask("agent.set", name="nex", role="writer")
+    await ask("agent.list", "nex", role="reviewer")
+    await ask("agent.self", "nex")
+    await ask("agent.heartbeat", "nex")
+    await ask("agent.pause", name="scout", reason="It is on holiday.")
+    await ask("agent.resume", name="scout")
+    await ask("user.register", name="mia", display="Mia")
+    await ask("user.list")
+    await ask("permission.policy.set", policy={"agent.list": "standard"})
+    await ask("permission.policy.get", "nex")
+    await ask("agent.permission.set", name="scout", level="privileged")
+    await ask("agent.permission.get", "nex", name="scout")
+
+
+async def _mail(ask: Teller) -> None:
+    plan = ask.directory / "plan.txt"
+    plan.write_text("1. read\n2. write\n")
+    await ask(
+        "envelope.send", to="agent:nex", subject="plan", text="Please review it.", attachments=[str(plan)]
+    )
+    await ask("envelope.send", "nex", to=["agent:scout", "user:mia"], text="Who has time today?")
+    await ask("envelope.send", "scout", reply_to="e2", text="I have.")
+    await ask("envelope.list", "nex", unread=True, count=True)
+    await ask("envelope.get", "nex", id="e1")
+    await ask("envelope.read", "nex", ids=["e1"])
+    await ask("envelope.archive", "mia", ids=["e3"])
+    await ask("envelope.restore", "mia", ids=["e3"])
+    await ask("envelope.trash", "mia", ids=["e3"])
+    await ask("envelope.send", "nex", to="agent:scout", text="Tomorrow then.", deliver_at="+20h")
+    await ask("envelope.cancel", "nex", ids=["e5"])
+
+
+async def _fetching(ask: Teller) -> None:
+    await ask("event.unsubscribe", "nex", subscription=1)
+    await ask("turn.preview", "nex")
+    await ask("envelope.wait", "nex", timeout="55s")
+    await ask("envelope.watch", "scout", timeout="55s")
+    await ask("envelope.poll", "scout", session="terminal")
+    await ask("envelope.claim", "nex", limit=2, lease="10m")
+    await ask("envelope.release", "nex", ids=["e4"], claim="k1")
+    await ask("envelope.ack", "nex", ids=["e1"], claim="k1")
+
+
+async def _schedules(ask: Teller) -> None:
+    await ask("cron.explain", None, cron="0 9 * * MON-FRI", count=2)
+    await ask(
+        "cron.create", "nex", cron="0 9 * * MON-FRI", to="agent:scout", text="What is new?", name="daily"
+    )
+    await ask("cron.set", "nex", id="s1", priority="low")
+    await ask("cron.list", "nex")
+    await ask("cron.run", "nex", id="s1")
+    await ask("cron.show", "nex", id="s1")
+    await ask("cron.disable", "nex", id="s1")
+    await ask("cron.enable", "nex", id="s1")
+    await ask("cron.delete", "nex", id="s1")
+
+
+async def _channels(ask: Teller) -> None:
+    await ask("adapter.list")
+    await ask(
+        "agent.bind", name="nex", adapter_type="folder", settings={"path": str(ask.directory / "reports")}
+    )
+    await ask.until(lambda answer: answer["bindings"][0]["state"] == "running", "agent.bindings")
+    await ask("agent.bindings", "nex")
+    await ask("lane.pause", address="channel:folder:reports")
+    await ask("lane.list")
+    await ask("lane.retry", address="channel:folder:reports")
+    await ask("daemon.status", None)
+    await ask("lane.resume", address="channel:folder:reports")
+    await ask("envelope.send", "nex", to="channel:folder:reports", text="All is well.")
+    await ask.until(lambda answer: answer["envelope"]["status"] == "done", "envelope.get", id="e7")
+    await ask("agent.unbind", name="nex", adapter_type="folder")
+
+
+async def _runs(ask: Teller) -> None:
+    await ask("provider.list")
+    await ask("agent.register", name="echo", provider="command", settings={"command": "echo Done."})
+    await ask("envelope.send", to="agent:echo", text="Say when you are done.")
+    done = {"agent": "echo", "status": "completed"}
+    await ask.until(lambda answer: answer["runs"], "run.list", **done)
+    await ask("run.list", agent="echo")
+    await ask("run.get", id="r1")
+    await ask("agent.background", task="Count the files.", agent="echo")
+    await ask.until(lambda answer: len(answer["runs"]) == 2, "run.list", **done)
+    await ask("agent.register", name="slow", provider="command", settings={"command": SLOW})
+    await ask("envelope.send", to="agent:slow", text="Take your time.")
+    (run,) = await ask.until(lambda answer: answer["runs"], "run.list", agent="slow", status="running")
+    await ask.until(lambda answer: answer["parts"], "run.tail", id=run["id"])
+    await ask("run.tail", id=run["id"])
+    await ask("conversation.news", with_="agent:slow", after=1)
+    await ask("run.pause", id=run["id"])
+    await ask("run.resume", id=run["id"])
+    await ask("agent.pause", name="slow", reason="It waits for the new machine.")
+    await ask("run.cancel", id=run["id"], reason="no longer needed")
+    await ask.until(lambda answer: answer["runs"], "run.list", agent="slow", status="cancelled")
+    await ask("envelope.retry", ids=run["envelopes"])
+    await ask("agent.status", name="slow")
+    await ask("agent.team")
+
+
+async def _questions(ask: Teller) -> None:
+    program = ask.directory / "asks.py"
+    program.write_text(ASKS)
+    settings = {"command": f"{sys.executable} {program}", "input": "open"}
+    await ask("agent.register", name="asks", provider="command", settings=settings)
+    await ask("envelope.send", to="agent:asks", text="Clean up.")
+    (run,) = await ask.until(lambda answer: answer["runs"], "run.list", agent="asks", status="running")
+    await ask.until(lambda answer: answer["questions"], "run.get", id=run["id"])
+    await ask("run.steer", id=run["id"], text="Leave the newest one.")
+    await ask("run.answer", id=run["id"], option="yes")
+    await ask.until(lambda answer: answer["runs"], "run.list", agent="asks", status="completed")
+
+
+async def _conversations(ask: Teller) -> None:
+    await ask("conversation.messages", with_="agent:echo")
+
+
+async def _ends(ask: Teller) -> None:
+    await ask("user.token.rotate", name="mia")
+    await ask("user.delete", name="mia")
+    await ask("agent.token.rotate", name="scout")
+    await ask("agent.token.revoke", name="scout")
+    await ask("agent.delete", name="scout")
+    await ask("boss.token.rotate")
+    await ask("daemon.stop", None)

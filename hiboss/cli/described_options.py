@@ -1,0 +1,92 @@
+"""Options of a command that the daemon describes: those of a provider, or of an adapter.
+
+A command declared with `@app.command(described=True)` takes flags that it does not know itself. Here they
+become `settings`, by the options that `provider.list` (or `adapter.list`) shows. The daemon checks them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from getpass import getpass
+from typing import Any
+
+from ..core.errors import WrongUsage
+from ..core.quoting import nearest
+from . import output
+from .positional import DESCRIBED
+from .text_input import absolute, read_file
+
+Kind = dict[str, Any]  # of a provider or an adapter: its name and its options
+Option = dict[str, Any]
+
+
+def are_given(context: Any) -> bool:
+    """Tell whether the command line has options that the command does not know itself."""
+    return bool(context.meta.get(DESCRIBED))
+
+
+def settings(context: Any, kinds: list[Kind], chosen: str | None) -> dict[str, Any]:
+    """Return the settings that the command line gives. `chosen`: the kind it names, if it does."""
+    options = _options(kinds, chosen)
+    found: dict[str, Any] = {}
+    for flag, text in context.meta.get(DESCRIBED, []):
+        option = options.get(flag)
+        if option is None:
+            known = [name for param in context.command.params for name in param.opts]
+            raise _wrong(context, f"there is no option {flag}{nearest(flag, [*options, *known])}")
+        value = _value(context, option, text)
+        if option["repeated"]:
+            found.setdefault(option["name"], []).append(value)
+        elif option["name"] in found:
+            raise _wrong(context, f"{flag} is given twice; give it once")
+        else:
+            found[option["name"]] = value
+    for option in _of(kinds, chosen):
+        if option["secret"] and option["required"] and option["name"] not in found:
+            found |= _missing_secret(option)
+    return found
+
+
+def _of(kinds: list[Kind], chosen: str | None) -> list[Option]:
+    return [option for kind in kinds if kind["name"] == chosen for option in kind["options"]]
+
+
+def _options(kinds: list[Kind], chosen: str | None) -> dict[str, Option]:
+    """Return every option by its flag; those of the chosen kind win."""
+    every = [option for kind in kinds for option in kind["options"]]
+    return {option["flag"]: option for option in [*every, *_of(kinds, chosen)]}
+
+
+def _value(context: Any, option: Option, text: str | None) -> Any:
+    if text is None and option["type"] == "boolean":
+        return True
+    if text is None and option["secret"]:
+        text = "-" if not output.on_terminal(sys.stdin) else getpass(f"{option['flag'].lstrip('-')}: ")
+    if text is None:
+        raise _wrong(context, f"{option['flag']} needs a value: {option['description']}")
+    if option["secret"]:
+        return _secret(option, text)
+    return absolute(text) if option["type"] == "path" and text else text
+
+
+def _secret(option: Option, text: str) -> str:
+    """Return a secret: @FILE reads a file, - standard input."""
+    if text == "-" or text.startswith("@"):
+        return read_file(text if text == "-" else text[1:]).strip()
+    if text:
+        flag = option["flag"]
+        output.note(f"warning: {flag} on the command line shows in the process list; use {flag} @FILE")
+    return text
+
+
+def _missing_secret(option: Option) -> dict[str, str]:
+    """Return a secret from the environment or from a prompt; none where nobody can be asked."""
+    found = os.environ.get(f"HIBOSS_{option['name'].upper()}", "").strip()
+    if not found and output.on_terminal(sys.stdin) and not output.Mode.json:
+        found = getpass(f"{option['description']}: ").strip()
+    return {option["name"]: found} if found else {}
+
+
+def _wrong(context: Any, detail: str) -> WrongUsage:
+    return WrongUsage(detail=detail, help=f"{context.command_path} --help")

@@ -1,0 +1,113 @@
+"""Who is concerned by a fact: its parties, who may see it, and its conversation.
+
+Looked up when somebody follows, not when it happens. None of it changes later: an envelope keeps its
+message, and a message its sender and its conversation. Only when two chats become one they change, and
+then those who follow are told of a gap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core import events
+from ..core.events import Fact
+from .connection import Connection
+
+
+class Concerned(NamedTuple):
+    """What is not in a fact itself. The boss sees every fact, also one without parties."""
+
+    parties: tuple[int, ...] = ()  # address ids
+    conversation: int | None = None
+    message: int | None = None
+    sender: int | None = None
+    recipient: int | None = None
+
+
+def concerned(connection: Connection, fact: Fact) -> Concerned:
+    """Return whom a fact concerns; nobody but the boss if what it is about is not there any more."""
+    if isinstance(fact, events.EnvelopesArrived):
+        return of_arrival(fact)
+    if isinstance(fact, events.EnvelopesDeferred):
+        return Concerned((fact.sender,), fact.conversation, fact.message, fact.sender)
+    if isinstance(fact, events.OfEnvelope):
+        return _of_envelope(connection, fact.envelope)
+    if isinstance(fact, events.OfMessage):
+        return _of_message(connection, fact.message)
+    if isinstance(fact, events.OfRun):
+        return _of_run(connection, fact.agent, fact.conversation)
+    if isinstance(fact, events.AgentChanged | events.BindingRemoved):
+        return Concerned((fact.agent,))
+    if isinstance(fact, events.ChatRenamed):
+        return Concerned(tuple(fact.parties))
+    if isinstance(fact, events.OfLane):
+        return _of_lane(connection, fact.address, fact.binding)
+    return Concerned()
+
+
+def of_arrival(fact: events.EnvelopesArrived) -> Concerned:
+    """Return whom mail concerns that arrived: the fact itself says it."""
+    return Concerned((fact.sender, *fact.recipients), fact.conversation, fact.message, fact.sender)
+
+
+def _of_envelope(connection: Connection, envelope: int) -> Concerned:
+    row = connection.execute(
+        """
+        SELECT e.message, e.recipient, e.arrived, e.addressed, box.recipient AS boss, m.sender, m.conversation
+        FROM envelope e JOIN message m ON m.id = e.message LEFT JOIN envelope box ON box.id = e.forwards
+        WHERE e.id = ?
+        """,
+        (envelope,),
+    ).fetchone()
+    if row is None:
+        return Concerned()
+    sender, recipient = row["sender"], row["recipient"]
+    # Its recipient knows nothing of an envelope that has not arrived.
+    parties = (sender,) if row["arrived"] is None else (sender, recipient)
+    if row["boss"] is not None and not row["addressed"]:
+        parties = (row["boss"],)  # where he has his mail forwarded to is for nobody else to know
+    return Concerned(parties, row["conversation"], row["message"], sender, recipient)
+
+
+def _of_message(connection: Connection, message: int) -> Concerned:
+    rows = connection.execute(
+        """
+        SELECT m.sender, m.conversation, e.recipient FROM message m
+        LEFT JOIN envelope e ON e.message = m.id AND e.arrived IS NOT NULL WHERE m.id = ?
+        """,
+        (message,),
+    ).fetchall()
+    if not rows:
+        return Concerned()
+    recipients = [row["recipient"] for row in rows if row["recipient"] is not None]
+    sender = rows[0]["sender"]
+    return Concerned((sender, *recipients), rows[0]["conversation"], message, sender)
+
+
+def _of_run(connection: Connection, agent: int, conversation: int | None) -> Concerned:
+    if conversation is None:
+        return Concerned((agent,))
+    return Concerned((agent, *members(connection, conversation)), conversation)
+
+
+def members(connection: Connection, conversation: int) -> list[int]:
+    """Return the address ids of those who are in a conversation now."""
+    rows = connection.execute(
+        "SELECT DISTINCT address FROM participant WHERE conversation = ? AND left_seq IS NULL",
+        (conversation,),
+    )
+    return [row["address"] for row in rows]
+
+
+def _of_lane(connection: Connection, address: int | None, binding: int | None) -> Concerned:
+    if binding is None:
+        return Concerned(() if address is None else (address,))
+    rows = connection.execute("SELECT agent FROM binding_agent WHERE binding = ?", (binding,))
+    agents = tuple(row["agent"] for row in rows)
+    return Concerned(agents if address is None else (address, *agents))
+
+
+def address_name(connection: Connection, address: int) -> str:
+    """Return an address as it is written, by its id."""
+    row = connection.execute("SELECT kind || ':' || name FROM address WHERE id = ?", (address,)).fetchone()
+    return str(row[0]) if row else ""

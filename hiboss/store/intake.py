@@ -1,0 +1,351 @@
+"""The two stages of what comes in from a platform: store updates as they came, then what they mean.
+
+Each stage is one transaction. An update waits for the second as long as it has no outcome. The
+outcomes are: accepted, edited, pressed, reacted, command, joined, left, renamed, ignored, failed, unbound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..core.address import BOSS
+from ..core.contracts.inbound import Inbound
+from ..core.envelope import Accepted, Attachment, Lane
+from ..core.errors import UnknownBinding
+from ..core.escaping import quote, visible
+from ..core.events import MessageReacted
+from . import live_posts, message_edits, notices, places, platform_updates
+from .accounts import KNOWN_AS
+from .connection import Connection, Row
+from .group_commit import Tx
+from .lane_failures import SLICE
+
+ACT = '{"act":'  # how the stored form of an update begins that acts at once
+
+
+class NewUpdate(NamedTuple):
+    """An update to be stored."""
+
+    id: str
+    chat: str
+    platform_id: str | None
+    raw: str | None  # None: it cannot be stored, for the reason in `problem`
+    problem: str | None = None
+    act: Inbound | None = None  # what it does at once; its stored form is in `raw`
+
+
+class Stored(NamedTuple):
+    """What `take` did."""
+
+    new: set[str]  # the ids of the updates that were not stored before
+    waiting: dict[str, int]  # the numbers of those without an outcome, new or not
+    digested: dict[str, str | None]  # those that were digested before, and why it failed
+
+
+class Meaning(NamedTuple):
+    """What was written about updates that were digested."""
+
+    accepted: Accepted | None = None  # a message, to be delivered
+    left: str | None = None  # the account left this chat: more that waits for it is to be failed
+    unknown: str | None = None  # a press on this post was ignored: it is not ours
+    renamed: bool = False  # lanes of the binding may have something new to do
+    stored_files: bool = False
+
+
+def take(tx: Tx, binding: int, updates: Sequence[NewUpdate], position: str | None, now: int) -> Stored:
+    """Store updates as they came, and the position of the platform behind them."""
+    if tx.execute("SELECT 1 FROM binding WHERE id = ? AND removed_at IS NULL", (binding,)).fetchone() is None:
+        raise UnknownBinding(account=f"b{binding}")
+    new: set[str] = set()
+    waiting: dict[str, int] = {}
+    digested: dict[str, str | None] = {}
+    for update in updates:
+        row = tx.execute(
+            """
+            INSERT INTO platform_update
+                (binding, update_id, chat, platform_id, received_at, raw, outcome, error)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (binding, update_id) DO NOTHING
+            RETURNING id, outcome
+            """,
+            (
+                *(binding, update.id, update.chat, update.platform_id, now, update.raw),
+                *(None if update.raw is not None else "failed", update.problem),
+            ),
+        ).fetchone()
+        if row is None:
+            row = _known(tx, binding, update.id)
+            if row["outcome"] is not None:
+                digested[update.id] = row["error"] if row["outcome"] == "failed" else None
+        else:
+            new.add(update.id)
+            if update.problem is not None:
+                _tell_boss(tx, binding, update.chat, update.problem, now)
+        if row["outcome"] is None:
+            waiting[update.id] = row["id"]
+    if position is not None:
+        tx.execute("UPDATE binding SET position = ? WHERE id = ?", (position, binding))
+    return Stored(new, waiting, digested)
+
+
+def _known(tx: Tx, binding: int, update: str) -> Row:
+    row: Row = tx.execute(
+        "SELECT id, outcome, error FROM platform_update WHERE binding = ? AND update_id = ?",
+        (binding, update),
+    ).fetchone()
+    return row
+
+
+# --- what waits ----------------------------------------------------------------------
+
+
+def waiting(connection: Connection, binding: int, chat: str, limit: int) -> list[Row]:
+    """Return the first updates of a chat that are not digested, in order."""
+    return connection.execute(
+        """
+        SELECT id, update_id, chat, platform_id, received_at, raw, attempts, crashes
+        FROM platform_update INDEXED BY platform_update_waiting
+        WHERE binding = ? AND chat = ? AND outcome IS NULL AND substr(raw, 1, ?) <> ? ORDER BY id LIMIT ?
+        """,
+        (binding, chat, len(ACT), ACT, limit),
+    ).fetchall()
+
+
+def earlier_id(connection: Connection, binding: int, chat: str, number: int) -> str | None:
+    """Return an earlier id of a chat if updates still wait under it that came before this one."""
+    row = connection.execute(
+        f"""
+        {KNOWN_AS}
+        SELECT k.chat FROM known_as k JOIN platform_update u INDEXED BY platform_update_waiting
+            ON u.binding = ?1 AND u.chat = k.chat AND u.outcome IS NULL
+        WHERE k.chat <> ?2 AND u.id < ?3 AND substr(u.raw, 1, ?4) <> ?5 LIMIT 1
+        """,
+        (binding, chat, number, len(ACT), ACT),
+    ).fetchone()
+    return None if row is None else str(row["chat"])
+
+
+def chats_waiting(connection: Connection, binding: int) -> list[str]:
+    """Return the chats with updates that are not digested."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT chat FROM platform_update INDEXED BY platform_update_waiting
+        WHERE binding = ? AND outcome IS NULL
+        """,
+        (binding,),
+    )
+    return [row["chat"] for row in rows]
+
+
+def acts_waiting(connection: Connection, binding: int) -> list[Row]:
+    """Return the updates that should have acted at once: a crash came in between."""
+    return connection.execute(
+        """
+        SELECT id, update_id, chat, raw FROM platform_update INDEXED BY platform_update_waiting
+        WHERE binding = ? AND outcome IS NULL AND substr(raw, 1, ?) = ? ORDER BY id
+        """,
+        (binding, len(ACT), ACT),
+    ).fetchall()
+
+
+def position(connection: Connection, binding: int) -> str | None:
+    """Return the position that was stored last."""
+    row = connection.execute("SELECT position FROM binding WHERE id = ?", (binding,)).fetchone()
+    return None if row is None else row["position"]
+
+
+# --- what it means -------------------------------------------------------------------
+
+
+def settle(
+    tx: Tx,
+    binding: int,
+    adapter: str,
+    numbers: Sequence[int],
+    inbound: Inbound,
+    files: tuple[Attachment, ...],
+    now: int,
+) -> Meaning:
+    """Store what these updates mean, and their outcome; nothing if they have one already."""
+    marks = ",".join("?" * len(numbers))
+    row = tx.execute(
+        f"SELECT count(*) AS number FROM platform_update WHERE id IN ({marks}) AND outcome IS NULL", numbers
+    ).fetchone()
+    if row["number"] != len(numbers):
+        return Meaning()
+    chat = inbound.chat
+    inbound = replace(inbound, chat=places.present_chat(tx, binding, chat))
+    outcome, message, meaning = _KINDS[inbound.kind](tx, _Came(binding, adapter, inbound, chat, files, now))
+    tx.execute(
+        f"""
+        UPDATE platform_update SET outcome = ?, message = ?, raw = NULL, error = NULL WHERE id IN ({marks})
+        """,
+        (outcome, message, *numbers),
+    )
+    _note_id(tx, numbers[0], outcome, inbound)
+    if meaning.accepted is not None and meaning.accepted.failed:
+        notices.tell_boss_of_reply(tx, meaning.accepted, now)  # now that the row says where he wrote
+    return meaning
+
+
+def _note_id(tx: Tx, number: int, outcome: str, inbound: Inbound) -> None:
+    """Store the platform's id of the message, if it was not known before; and what a reaction was."""
+    if outcome == "reacted":
+        raw = {"emoji": inbound.emoji, "removed": inbound.removed, "author": inbound.author.facts()}
+        tx.execute("UPDATE platform_update SET raw = ? WHERE id = ?", (json.dumps(raw), number))
+    # A press has no message of its own on the platform: its id is that of our post.
+    own = {"renamed": inbound.renamed_to, "pressed": None, "reacted": None}.get(outcome, inbound.message)
+    keeps = outcome in ("accepted", "edited") and own is None
+    if not keeps:
+        tx.execute("UPDATE platform_update SET platform_id = ? WHERE id = ?", (own, number))
+
+
+class _Came(NamedTuple):
+    """What came in, as the functions below get it."""
+
+    binding: int
+    adapter: str
+    inbound: Inbound  # with the id that its chat has now
+    chat: str  # the id that the chat had when it came: ids of its messages belong to that one
+    files: tuple[Attachment, ...]
+    now: int
+
+
+_Result = tuple[str, int | None, Meaning]
+
+
+def _message(tx: Tx, came: _Came) -> _Result:
+    binding, adapter, inbound, chat, files, now = came
+    if not files and not inbound.text.strip():
+        return "ignored", None, Meaning()
+    place = places.meet(tx, binding, adapter, inbound, now)
+    accepted = platform_updates.receive(tx, binding, adapter, inbound, files, now, chat)
+    live_posts.overtake(tx, Lane(place.id, binding))
+    return "accepted", accepted.message, Meaning(accepted, stored_files=True)
+
+
+def _edit(tx: Tx, came: _Came) -> _Result:
+    private = came.inbound.chat_kind == "private"
+    message = platform_updates.find(tx, came.binding, came.chat, came.inbound.message, private=private)
+    if message is None:
+        return _message(tx, came)
+    edited = message_edits.edit(tx, message, came.inbound.text, came.files, came.now)
+    return ("edited" if edited else "ignored"), message, Meaning(stored_files=edited)
+
+
+def _press(tx: Tx, came: _Came) -> _Result:
+    """A press answers the post that has the button. Provisional: questions with options come later."""
+    binding, adapter, inbound, chat, _, now = came
+    answer = replace(inbound, text=inbound.button or "", reply_to=inbound.message, message=None)
+    if not answer.text.strip() or not platform_updates.is_post(tx, binding, adapter, answer, chat):
+        return "ignored", None, Meaning(unknown=inbound.message or "")
+    places.meet(tx, binding, adapter, inbound, now)
+    accepted = platform_updates.receive(tx, binding, adapter, answer, (), now, chat)
+    return "pressed", accepted.message, Meaning(accepted)
+
+
+def _reaction(tx: Tx, came: _Came) -> _Result:
+    inbound = came.inbound
+    about = replace(inbound, reply_to=inbound.message)
+    answers = platform_updates.replied_to(tx, came.binding, came.adapter, about, came.chat)
+    if answers is None or answers.stands_for or (message := answers.message) is None or not inbound.emoji:
+        return "ignored", None, Meaning()
+    tx.facts.append(MessageReacted(came.now, message, inbound.emoji, inbound.removed))
+    return "reacted", message, Meaning()
+
+
+def _membership(tx: Tx, came: _Came) -> _Result:
+    binding, adapter, inbound, _, _, now = came
+    if inbound.membership == "renamed" and inbound.renamed_to:
+        known = places.rename_chat(tx, binding, adapter, inbound.chat, inbound.renamed_to, now)
+        return "renamed", None, Meaning(renamed=known)
+    if inbound.membership == "left":
+        if (contact := places.contact_of(tx, binding, inbound.chat)) is not None:
+            notices.end_reach(tx, binding, now, contact["id"])
+        more = places.fail_left(tx, binding, inbound.chat, now) == SLICE
+        return "left", None, Meaning(left=inbound.chat if more else None)
+    if inbound.membership == "joined":
+        places.meet(tx, binding, adapter, inbound, now)
+        return "joined", None, Meaning()
+    return "ignored", None, Meaning()
+
+
+def _ignored(tx: Tx, came: _Came) -> _Result:
+    return "ignored", None, Meaning()
+
+
+# A command that was not carried out (hiboss/store/commands.py) is a message.
+_KINDS = {
+    "message": _message,
+    "command": _message,
+    "edit": _edit,
+    "press": _press,
+    "reaction": _reaction,
+    "membership": _membership,
+    "ignored": _ignored,
+}
+
+
+# --- what failed ---------------------------------------------------------------------
+
+
+def failed_once(tx: Tx, number: int, problem: str) -> None:
+    """Store that a try to digest an update failed."""
+    tx.execute(
+        """
+        UPDATE platform_update SET attempts = attempts + 1, crashes = 0, error = ?
+        WHERE id = ? AND outcome IS NULL
+        """,
+        (problem, number),
+    )
+
+
+def last(connection: Connection) -> int:
+    """Return the number of the last update; 0 if there is none."""
+    row = connection.execute("SELECT ifnull(max(id), 0) AS last FROM platform_update").fetchone()
+    return int(row["last"])
+
+
+def begin(tx: Tx, number: int) -> None:
+    """Store that an update is being digested: if the daemon dies of it, that counts."""
+    tx.execute("UPDATE platform_update SET crashes = crashes + 1 WHERE id = ? AND outcome IS NULL", (number,))
+
+
+def survived(tx: Tx, number: int | None = None) -> None:
+    """Store that the daemon did not die of an update, or of none that waits."""
+    tx.execute(
+        """
+        UPDATE platform_update SET crashes = 0
+        WHERE outcome IS NULL AND crashes > 0 AND (?1 IS NULL OR id = ?1)
+        """,
+        (number,),
+    )
+
+
+def give_up(tx: Tx, number: int, problem: str, now: int, *, tell: bool = True) -> bool:
+    """Store that an update becomes nothing; return False if it has an outcome already.
+
+    `tell`: the boss is told. Not of what a stranger can send at will, like an empty message.
+    """
+    row = tx.execute(
+        """
+        UPDATE platform_update SET outcome = 'failed', attempts = attempts + 1, error = ?, raw = NULL
+        WHERE id = ? AND outcome IS NULL RETURNING binding, chat
+        """,
+        (problem, number),
+    ).fetchone()
+    if row is not None and tell:
+        _tell_boss(tx, row["binding"], row["chat"], problem, now)
+    return row is not None
+
+
+def _tell_boss(tx: Tx, binding: int, chat: str, problem: str, now: int) -> None:
+    row = tx.execute("SELECT adapter, account FROM binding WHERE id = ?", (binding,)).fetchone()
+    place = f"channel:{row['adapter']}:{visible(chat)}"
+    text = (
+        f"Something that came in from {place} (account {visible(row['account'])}) was not accepted: "
+        f"{quote(problem)}"
+    )
+    notices.notify(tx, BOSS, text, now)

@@ -1,0 +1,189 @@
+"""Live posts: posts that grow with a run, until they become its answer or are removed.
+
+The row is written before the post, and the platform's id after it. So a row without an id, found at the
+start of a daemon, stands for a post that may be there and that nobody can remove. The table is nearly
+always empty. What takes a Tx runs inside the writer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.address import BOSS
+from ..core.envelope import Lane
+from . import forwarding, lanes, recipients
+from .connection import Connection, Row
+from .group_commit import Tx
+from .run_start import Turn
+
+KEPT_MS = 7 * 24 * 3600 * 1000  # the ids of those that were deleted
+
+
+class Target(NamedTuple):
+    """A place where the answer of a run will be posted."""
+
+    lane: Lane
+    place: str  # the chat, and the topic if there is one
+    chat: int  # the id of the contact: topics of one chat share it
+    reply_to: str | None = None  # the platform's id of the message that is answered
+    named: bool = False  # the text begins with the name of the agent
+    display: str | None = None  # the name of the agent that is shown to people
+
+
+def targets(connection: Connection | Tx, turn: Turn) -> list[Target]:
+    """Return where the answer of a turn would be posted if it came now."""
+    if turn.kind != "turn" or turn.reply != "auto" or turn.reply_conversation is None:
+        return []
+    rows = connection.execute(
+        """
+        SELECT a.id, a.kind, a.fold FROM participant p JOIN address a ON a.id = p.address
+        WHERE p.conversation = (SELECT reply_conversation FROM run WHERE id = ?)  -- its chat may be merged
+          AND p.left_seq IS NULL AND a.retired_at IS NULL ORDER BY a.id
+        """,
+        (turn.run,),
+    ).fetchall()
+    found: dict[Lane, bool] = {}  # with whether the agent is named
+    for row in rows:
+        if row["kind"] == "channel":
+            account = recipients.account_for(connection, turn.agent, row["id"], turn.reply_message)
+            if account is not None:
+                found.setdefault(Lane(row["id"], account[0]), False)
+        elif row["fold"] == BOSS.fold:
+            forwarded = forwarding.answer_place(connection, turn.reply_message)
+            if forwarded is not None:
+                found[forwarded] = True
+    made = [_target(connection, turn, lane, named) for lane, named in found.items()]
+    return [one for one in made if one is not None]
+
+
+def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) -> Target | None:
+    row = connection.execute(
+        """
+        SELECT a.name, p.contact, (SELECT display FROM agent WHERE address = ?3) AS display
+        FROM place p JOIN address a ON a.id = p.address
+        JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
+        WHERE p.address = ?1 AND p.binding = ?2
+        """,
+        (lane.address, lane.binding, turn.agent),
+    ).fetchone()
+    if row is None:
+        return None
+    reply_to = lanes.platform_id(connection, turn.reply_message, lane) if turn.reply_message else None
+    return Target(lane, place_name(row["name"]), row["contact"], reply_to, named, row["display"])
+
+
+def place_name(name: str) -> str:
+    """Return the place in the name of a channel's address: 777/5 for telegram:777/5."""
+    return name.split(":", 1)[1]
+
+
+def begin(tx: Tx, run: int, lane: Lane, now: int) -> bool:
+    """Write the row of a live post before it is posted; return False if it must not begin any more."""
+    return bool(
+        tx.execute(
+            """
+            INSERT OR IGNORE INTO live_post (run, address, binding, created_at)
+            SELECT r.id, ?2, b.id, ?4 FROM run r JOIN binding b ON b.id = ?3
+            WHERE r.id = ?1 AND r.status = 'running' AND b.removed_at IS NULL
+            """,
+            (run, lane.address, lane.binding, now),
+        ).rowcount
+    )
+
+
+def note_id(tx: Tx, run: int, lane: Lane, platform_id: str) -> None:
+    """Store the platform's id of a live post. It overtakes those of other runs in the same place."""
+    tx.execute(
+        "UPDATE live_post SET platform_id = ? WHERE run = ? AND address = ? AND binding = ?",
+        (platform_id, run, lane.address, lane.binding),
+    )
+    overtake(tx, lane, run)
+
+
+def overtake(tx: Tx, lane: Lane, run: int = 0) -> None:
+    """Note that something was posted in a place after its live posts; not after that of this run.
+
+    By whichever account: in a group, several can post.
+    """
+    tx.execute("UPDATE live_post SET overtaken = 1 WHERE address = ? AND run <> ?", (lane.address, run))
+
+
+def chat_renamed(tx: Tx, address: int, place: str) -> None:
+    """Note that the live posts of a place have ids of the chat as it was: none of them becomes an answer."""
+    tx.execute(
+        "UPDATE live_post SET overtaken = 1, place = ifnull(place, ?2) WHERE address = ?1", (address, place)
+    )
+    tx.execute("UPDATE deleted_live_post SET place = ifnull(place, ?2) WHERE address = ?1", (address, place))
+
+
+def deleted(tx: Tx, run: int, lane: Lane, now: int) -> None:
+    """Delete the row of a live post that is not there any more. Who has replied to it still finds its run."""
+    tx.execute(
+        """
+        INSERT INTO deleted_live_post (run, address, binding, platform_id, place, deleted_at)
+        SELECT run, address, binding, platform_id, place, ?4 FROM live_post
+        WHERE run = ?1 AND address = ?2 AND binding = ?3 AND platform_id IS NOT NULL
+        """,
+        (run, lane.address, lane.binding, now),
+    )
+    forget(tx, run, lane)
+
+
+def forget(tx: Tx, run: int, lane: Lane) -> None:
+    """Delete the row of a live post that has become the answer."""
+    tx.execute(
+        "DELETE FROM live_post WHERE run = ? AND address = ? AND binding = ?",
+        (run, lane.address, lane.binding),
+    )
+
+
+def forget_lost(tx: Tx, now: int) -> int:
+    """Delete the rows of live posts that nobody can remove, at the start of a daemon; return how many.
+
+    The daemon died while they were posted, so their platform ids are not known; or their binding has ended.
+    """
+    tx.execute("DELETE FROM deleted_live_post WHERE deleted_at < ?", (now - KEPT_MS,))
+    return tx.execute(
+        """
+        DELETE FROM live_post WHERE platform_id IS NULL
+           OR binding IN (SELECT id FROM binding WHERE removed_at IS NOT NULL)
+        """
+    ).rowcount
+
+
+def left(connection: Connection | Tx) -> list[Row]:
+    """Return all live posts, each with the place it is in."""
+    return connection.execute(
+        """
+        SELECT l.run, l.address, l.binding, l.platform_id, p.contact,
+               ifnull(l.place, substr(a.name, instr(a.name, ':') + 1)) AS place
+        FROM live_post l JOIN address a ON a.id = l.address
+        LEFT JOIN place p ON p.address = l.address AND p.binding = l.binding
+        ORDER BY l.run
+        """
+    ).fetchall()
+
+
+def get(connection: Connection | Tx, run: int, lane: Lane) -> Row | None:
+    """Return a live post, with the message that is the answer of its run."""
+    row: Row | None = connection.execute(
+        """
+        SELECT l.platform_id, l.overtaken, r.answer FROM live_post l JOIN run r ON r.id = l.run
+        WHERE l.run = ? AND l.address = ? AND l.binding = ?
+        """,
+        (run, lane.address, lane.binding),
+    ).fetchone()
+    return row
+
+
+def awaits_answer(connection: Connection | Tx, run: int, lane: Lane) -> bool:
+    """Tell whether the answer of a run still has to be posted in this place."""
+    row = connection.execute(
+        """
+        SELECT 1 FROM run r CROSS JOIN envelope e INDEXED BY envelope_message
+            ON e.message = r.answer AND e.recipient = ?2
+        WHERE r.id = ?1 AND e.binding = ?3 AND e.status = 0
+        """,
+        (run, lane.address, lane.binding),
+    ).fetchone()
+    return row is not None

@@ -1,0 +1,183 @@
+"""Who sends a draft, to whom it goes, and what it answers: checked when it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..core import clock
+from ..core.address import BACKGROUND, SYSTEM, Address
+from ..core.envelope import Draft
+from ..core.errors import NoProvider, NoRecipient, NotBound, NotFound, UnknownRecipient, UnknownSender
+from . import topics
+from .accounts import SAME_ACCOUNT
+from .addresses import near_address
+from .connection import Connection, Row
+from .group_commit import Tx
+from .stray_forwards import IN_HIS_CHAT
+from .writer_cache import LiveAddress
+
+
+class Addressed(NamedTuple):
+    """One recipient of a draft."""
+
+    recipient: LiveAddress
+    binding: int | None = None  # of a channel: the account that posts there
+    to_boss: bool = False  # a chat of the boss: it is mail for him, posted there
+
+
+def addressed(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> list[Addressed]:
+    """Return the recipients of a draft; raise if the sender may not send to one of them."""
+    return [
+        _by_account(tx, draft, sender, one, parent) if one.address.kind == "channel" else Addressed(one)
+        for one in _recipients(tx, draft, sender, parent)
+    ]
+
+
+def sender_of(tx: Tx, draft: Draft) -> LiveAddress:
+    """Return the sender of a draft; raise UnknownSender if it does not exist."""
+    entry = tx.cache.live_address(draft.sender)
+    if entry is not None and not draft.sees_all and entry.id != draft.caller:
+        entry = None  # the name now belongs to somebody else, registered since the request came
+    if entry is None and draft.sender.kind == "channel":
+        return tx.cache.add_address(draft.sender)  # only the boss may send as a channel; api checked that
+    if entry is None or (entry.address == SYSTEM and entry.id != draft.caller):
+        raise UnknownSender(address=str(draft.sender), hint=near_address(tx, draft.sender))
+    return entry
+
+
+def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> Sequence[LiveAddress]:
+    addresses = draft.to or (() if draft.gone else _reply_addresses(tx, sender, parent))
+    found: dict[int, LiveAddress] = {}
+    for address in addresses:
+        entry = tx.cache.live_address(address)
+        if entry is not None and entry.address == SYSTEM:
+            entry = None  # it only sends
+        if entry is not None and entry.address == BACKGROUND:
+            _check_has_provider(tx, sender)
+        if entry is None and address.kind == "channel":
+            entry = topics.meet_topic(tx, address, sender, clock.now())
+        if entry is None and address.kind == "channel":
+            raise NotBound(sender=str(sender.address), adapter=address.adapter, address=str(address))
+        if entry is None:
+            raise UnknownRecipient(address=str(address), hint=near_address(tx, address))
+        found[entry.id] = entry
+    return list(found.values())
+
+
+def _check_has_provider(tx: Tx, sender: LiveAddress) -> None:
+    """Check that a sender to agent:background is an agent with a provider: that provider does the task."""
+    row = tx.execute("SELECT provider FROM agent WHERE address = ?", (sender.id,)).fetchone()
+    if row is None:
+        raise UnknownRecipient(address=str(BACKGROUND), hint=" for you (it takes tasks of agents only)")
+    if row["provider"] is None:
+        raise NoProvider(name=sender.address.name)
+
+
+def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequence[Address]:
+    """Return where a reply without recipients goes: to the sender of the message replied to.
+
+    A reply to one's own message goes to the same recipients again.
+    """
+    if parent is None:
+        raise NoRecipient()
+    own = parent["sender"] == sender.id
+    rows = tx.execute(
+        f"""
+        SELECT kind, name, retired_at FROM address
+        WHERE id {f"IN ({_SENT_TO})" if own else "= ?"} ORDER BY id
+        """,
+        (parent["id"] if own else parent["sender"],),
+    ).fetchall()
+    for row in rows:
+        if row["retired_at"] is not None:  # a later holder of the same name is somebody else
+            raise UnknownRecipient(address=f"{row['kind']}:{row['name']}", hint="")
+    return [Address(row["kind"], row["name"]) for row in rows]
+
+
+# Not where the boss has it forwarded to. A chat that its sender named, only while that is his.
+_SENT_TO = f"""
+    SELECT e.recipient FROM envelope e
+    WHERE e.message = ? AND CASE WHEN e.forwards IS NULL THEN 1 ELSE e.addressed AND {IN_HIS_CHAT} END
+"""
+
+
+def parent_of(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
+    """Return the message replied to; raise NotFound if the sender neither sent nor received it."""
+    assert draft.reply_to
+    kind, number = draft.reply_to
+    row: Row | None = tx.execute(
+        f"""
+        SELECT m.id, m.thread, m.sender, m.place, m.deleted_at, m.hops,
+               ifnull(m.trace, 'm' || m.id) AS trace
+        FROM message m
+        WHERE m.id = {"(SELECT message FROM envelope WHERE id = ?)" if kind == "envelope" else "?"}
+        """,
+        (number,),
+    ).fetchone()
+    # A machine or a platform does not know that it was deleted, and what they bring must not be lost.
+    knows = not draft.auto and draft.caller is not None
+    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(tx, row, draft, sender):
+        raise NotFound(what=kind, value=f"{kind[0]}{number}")
+    return row
+
+
+def _may_see(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
+    if draft.sees_all or message["sender"] == sender.id:
+        return True
+    received = tx.execute(
+        "SELECT 1 FROM envelope WHERE message = ? AND recipient = ? AND arrived IS NOT NULL",
+        (message["id"], sender.id),
+    ).fetchone()
+    return received is not None
+
+
+def _by_account(
+    tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None
+) -> Addressed:
+    """Return with which binding this sender posts to a chat; it is stored in the envelope."""
+    for_all = draft.sees_all and sender.address.kind == "user"
+    found = account_for(tx, sender.id, recipient.id, parent["id"] if parent else None, for_all=for_all)
+    if found is None:
+        raise NotBound(
+            sender=str(sender.address), adapter=recipient.address.adapter, address=str(recipient.address)
+        )
+    return Addressed(recipient, *found)
+
+
+def account_for(
+    tx: Tx | Connection, sender: int, recipient: int, parent: int | None, *, for_all: bool = False
+) -> tuple[int, bool] | None:
+    """Return the binding with which a sender posts to a chat, and whether the chat is the boss's.
+
+    A reply uses the account that its message came in by, also if that was bound again since; else the one
+    by which the chat is the boss's is preferred. An answer to a group that writes in the boss's chat (a
+    folder has one chat for both) is for the group. Only the agents of a binding and the boss (`for_all`)
+    may use it, and only for places it may post to: else None.
+    """
+    rows = tx.execute(
+        """
+        SELECT b.id, c.state FROM place p
+        JOIN contact c ON c.id = p.contact JOIN binding b ON b.id = p.binding
+        WHERE p.address = ?1 AND c.state IN ('allowed', 'boss') AND b.removed_at IS NULL
+          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id AND ba.agent = ?3))
+        ORDER BY c.state = 'boss' DESC, b.id
+        """,
+        (recipient, for_all, sender),
+    ).fetchall()
+    usable = {int(row["id"]): row["state"] == "boss" for row in rows}
+    if parent is not None and usable:
+        for came in tx.execute(_CAME_BY, (parent, recipient)):
+            if came["binding"] in usable:
+                return came["binding"], usable[came["binding"]] and not came["of_group"]
+    return next(iter(usable.items()), None)
+
+
+# The account that a message came in by, as it is bound now; and whether a group wrote it in this chat.
+_CAME_BY = f"""
+    SELECT l.id AS binding,
+           m.sender = ?2 AND json_extract(m.channel, '$.chat.kind') IN ('group', 'channel') AS of_group
+    FROM platform_update u JOIN message m ON m.id = u.message
+    JOIN binding l ON l.id IN {SAME_ACCOUNT.format("u.binding")} AND l.removed_at IS NULL
+    WHERE u.message = ?1
+"""

@@ -1,0 +1,83 @@
+"""Who wrote what came in from a platform, and to whom it goes.
+
+`user:boss` is the sender of what the boss writes in a private chat of his, wherever that is: it belongs
+to his conversation with the agents of the binding. In a group the chat is the sender, and `from_boss`
+says that he wrote it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
+from ..core.contracts.inbound import Inbound
+from . import bindings
+from .connection import Row
+from .group_commit import Tx
+
+
+class Answered(NamedTuple):
+    """What something that came in replies to."""
+
+    message: int | None  # of a post that still grows: what its run answers
+    writer: int  # address id
+    stands_for: bool = False  # it is not that message itself, but a live post
+
+
+class Speaker(NamedTuple):
+    """The sender of a message that came in, and its recipients: the fields of its draft."""
+
+    sender: Address
+    place: Address | None  # where it was written, if the sender does not say it
+    from_boss: bool
+    to: tuple[Address, ...]
+    gone: tuple[int, ...] = ()  # address ids of recipients who were deleted
+
+    @property
+    def has_recipients(self) -> bool:
+        """False: the account serves no agent any more."""
+        return bool(self.to or self.gone)
+
+
+def speaker(tx: Tx, binding: int, adapter: str, inbound: Inbound, answers: Answered | None) -> Speaker:
+    """Return who wrote something, and to whom it goes."""
+    place = Address("channel", f"{adapter}:{inbound.place}")
+    to = tuple(bindings.agents_of(tx, binding))
+    if inbound.chat_kind != "private":
+        return Speaker(place, None, _is_boss(tx, binding, inbound.author.id), to)
+    if not _is_boss(tx, binding, inbound.chat):
+        return Speaker(place, None, False, to)
+    found = [] if answers is None or not to else _parties(tx, answers)
+    live = tuple(Address(one["kind"], one["name"]) for one in found if one["retired_at"] is None)
+    gone = tuple(one["id"] for one in found if one["retired_at"] is not None)
+    return Speaker(BOSS, place, True, live if found else to, gone)
+
+
+def _is_boss(tx: Tx, binding: int, chat: str | None) -> bool:
+    """Tell whether a private chat is the boss's. It has the same platform id as the person."""
+    row = tx.execute(
+        "SELECT 1 FROM contact WHERE binding = ? AND platform_id = ? AND state = 'boss'", (binding, chat)
+    ).fetchone()
+    return row is not None
+
+
+def _parties(tx: Tx, answers: Answered) -> list[Row]:
+    """Return who gets a reply of the boss: who wrote what he answers; if he did, those who got it then.
+
+    Also who was deleted since: nobody else may get it. Nobody: it was a notice, or a note to himself.
+    """
+    writer = tx.execute("SELECT * FROM address WHERE id = ?", (answers.writer,)).fetchone()
+    # What came in from a chat before it was his is from the chat: that was him too.
+    own = writer["kind"] == "channel" or Address(writer["kind"], writer["name"]) == BOSS
+    rows = (
+        tx.execute(
+            """
+            SELECT a.* FROM envelope e JOIN address a ON a.id = e.recipient
+            WHERE e.message = ? AND a.kind IN ('agent', 'user') ORDER BY e.id
+            """,
+            (answers.message,),
+        ).fetchall()
+        if own
+        else [writer]
+    )
+    return [one for one in rows if Address(one["kind"], one["name"]) not in (SYSTEM, BACKGROUND, BOSS)]

@@ -1,0 +1,212 @@
+"""Sessions: a provider's memory of a conversation, stored at once, resumed, and given up when it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.core.crashpoint import RUN_SESSION
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import set_up, wait_until
+from tests.support.parties import agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+
+# It says which session it was given, and goes on in the one that its file `session` names.
+REPORTS = """
+printf '{"hiboss": "session", "id": "%s"}\\n' "$(cat "$D/session")"
+echo "given ${HIBOSS_RESUME:-none}"
+"""
+SESSIONS = (
+    "SELECT session, stale_at FROM provider_session WHERE agent = (SELECT id FROM address WHERE name = ?)"
+)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    running = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
+    running.start()
+    yield running
+    running.check()
+    running.stop()
+
+
+@pytest.fixture
+def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    made = Worker(daemon, tmp_path)
+    made.program.does(REPORTS)
+    names(made, "s-1")
+    yield made
+    end_all(daemon)
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+def names(worker: Worker, session: str) -> None:
+    (worker.program.directory / "session").write_text(session)
+
+
+def stored(worker: Worker) -> list[tuple[str, bool]]:
+    """The sessions of an agent, and whether each may be resumed."""
+    found = rows(worker.daemon, SESSIONS, worker.name)
+    return sorted((row["session"], row["stale_at"] is None) for row in found)
+
+
+def asked(ada: Boss, worker: Worker) -> str:
+    """Ask something; return the answer."""
+    number = ada.tell(worker)
+    wait_until(lambda: worker.answers_to(number))
+    return worker.answers_to(number)[0]
+
+
+def test_the_next_turn_of_a_conversation_resumes_its_session(ada: Boss, worker: Worker) -> None:
+    assert asked(ada, worker) == "given none"
+    names(worker, "s-2")  # a provider may go on in another one
+    assert asked(ada, worker) == "given s-1"
+    assert asked(ada, worker) == "given s-2"
+    assert stored(worker) == [("s-2", True)]
+    assert [run["session"] for run in worker.runs()] == ["s-1", "s-2", "s-2"]
+
+
+def test_each_conversation_has_a_session_of_its_own(ada: Boss, worker: Worker) -> None:
+    assert asked(ada, worker) == "given none"
+    kai = agent(worker.daemon)
+    names(worker, "s-kai")
+    number = kai.tell(worker)
+    eventually(lambda: worker.answers_to(number), ["given none"])
+    names(worker, "s-1")
+    assert asked(ada, worker) == "given s-1"
+    number = kai.tell(worker)
+    eventually(lambda: worker.answers_to(number), ["given s-kai"])
+
+
+def test_it_is_stored_while_the_turn_still_works_and_stays_when_the_turn_fails(
+    ada: Boss, worker: Worker
+) -> None:
+    worker.program.does(REPORTS + 'while [ ! -e "$D/go" ]; do sleep 0.02; done\nexit 1')
+    ada.tell(worker)
+    wait_until(lambda: stored(worker) == [("s-1", True)])
+    assert worker.under_way()["session"] == "s-1"
+    worker.program.let_go()
+    assert worker.settled()["status"] == "failed"
+    worker.program.does(REPORTS)
+    assert asked(ada, worker) == "given s-1"
+
+
+def test_a_lost_session_is_given_up_and_the_same_turn_goes_on_without(ada: Boss, worker: Worker) -> None:
+    asked(ada, worker)
+    lost = """[ -z "$HIBOSS_RESUME" ] || {
+        echo '{"hiboss": "error", "kind": "session_lost", "text": "no conversation found"}'; exit 1; }
+"""
+    worker.program.does(lost + REPORTS)
+    names(worker, "s-new")
+    assert asked(ada, worker) == "given none"
+    run = worker.settled(2)
+    assert (run["status"], run["session"]) == ("completed", "s-new")
+    assert "no conversation found" in run["note"]
+    assert stored(worker) == [("s-new", True)] and len(worker.program.pids) == 3
+    # A provider that begins no new one leaves none to be resumed.
+    worker.program.does(lost + 'echo "given ${HIBOSS_RESUME:-none}"')
+    assert asked(ada, worker) == "given none"
+    assert (stored(worker), worker.settled(3)["session"]) == ([("s-new", False)], None)
+    worker.program.does(REPORTS)
+    names(worker, "s-last")
+    assert [asked(ada, worker), asked(ada, worker)] == ["given none", "given s-last"]
+
+
+def test_another_program_does_not_get_the_session_of_the_one_before(ada: Boss, worker: Worker) -> None:
+    asked(ada, worker)
+    worker.change(workspace=str(worker.program.directory), description="the same program")
+    worker.change(settings={"command": worker.program.command})
+    assert asked(ada, worker) == "given s-1"
+    worker.change(settings={"command": f"{worker.program.command} --other"})
+    assert asked(ada, worker) == "given none"
+
+
+def test_another_provider_has_sessions_of_its_own_and_the_way_back_resumes(ada: Boss, worker: Worker) -> None:
+    asked(ada, worker)
+    worker.change(provider="demo")
+    assert asked(ada, worker).startswith("Hello")
+    worker.change(provider="command", settings={"command": worker.program.command})
+    assert asked(ada, worker) == "given s-1"
+
+
+def test_a_change_during_a_turn_keeps_its_session_from_being_stored(ada: Boss, worker: Worker) -> None:
+    worker.program.does('while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
+    number = ada.tell(worker)
+    worker.under_way()
+    worker.change(settings={"command": f"{worker.program.command} --other"})
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["given none"])
+    assert (stored(worker), worker.settled()["session"]) == ([], "s-1")
+
+
+def test_a_task_in_the_background_neither_gets_nor_leaves_a_session(ada: Boss, worker: Worker) -> None:
+    asked(ada, worker)
+    names(worker, "s-task")
+    worker.order("agent.background", agent=worker.name, task="do it")
+    wait_until(
+        lambda: [run["text"] for run in worker.runs() if run["kind"] == "background"] == ["given none"]
+    )
+    names(worker, "s-1")
+    assert asked(ada, worker) == "given s-1"
+
+
+def test_the_sessions_of_a_deleted_agent_are_deleted_also_one_reported_meanwhile(
+    ada: Boss, worker: Worker
+) -> None:
+    asked(ada, worker)
+    worker.program.does(f"trap '' INT\n{REPORTS}sleep 1000")
+    ada.tell(worker)
+    worker.under_way(2)
+    worker.order("agent.delete", name=worker.name)
+    assert_idle(worker.daemon, worker.program)
+    assert stored(worker) == []
+
+
+def test_nonsense_as_a_session_is_left_out_and_the_answer_counts(ada: Boss, worker: Worker) -> None:
+    worker.program.does("""printf '{"hiboss": "session", "id": "a\\\\u0000b"}\\n'; echo fine""")
+    assert asked(ada, worker) == "fine"
+    assert stored(worker) == [] and "session" in worker.settled()["note"]
+
+
+def test_after_kill_9_the_turn_that_comes_again_resumes_the_session(
+    daemon: RunningDaemon, ada: Boss, worker: Worker
+) -> None:
+    daemon.kill()
+    daemon.start(HIBOSS_CRASH_AT=RUN_SESSION)
+    number = ada.tell(worker)
+    daemon.wait_for_death()
+    assert stored(worker) == [("s-1", True)]
+    daemon.start()
+    eventually(lambda: worker.answers_to(number), ["given s-1"])
+    assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
+
+
+def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_anew(
+    daemon: RunningDaemon, ada: Boss, worker: Worker
+) -> None:
+    worker.change(settings={"input": "open"})
+    worker.program.becomes(
+        '#!/bin/sh\nread turn\necho \'{"hiboss": "ask", "text": "now?"}\'\nread answer\necho asked\n'
+    )
+    number = ada.tell(worker)
+
+    def asking() -> list[str]:
+        found = [run["id"] for run in worker.runs() if run["status"] == "running"]
+        return [one for one in found if ada.call("run.get", id=one)["questions"]]
+
+    wait_until(asking)
+    [first] = asking()
+    daemon.kill()
+    daemon.start()
+    assert ada.refusal("run.answer", id=first, option="allow") == "not_running"
+    wait_until(asking)
+    [second] = asking()
+    ada.call("run.answer", id=second, option="allow")
+    eventually(lambda: worker.answers_to(number), ["asked"])
+    assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]

@@ -1,0 +1,139 @@
+"""Options of providers on the command line: flags that the daemon describes; and runs that are steered and ask."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Office, open_office, wait_until
+
+KEY = "the-key-of-an-account"
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    module = "tests.support.extra_providers"
+    with open_office(tmp_path_factory.mktemp("d"), HIBOSS_PROVIDERS_MODULES=module) as running:
+        yield running
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    return f"@{file}"
+
+
+def settings(office: Office, name: str) -> dict[str, object]:
+    """The settings of an agent's provider, as it gets them."""
+    sent = office("send", name, "what do you have?", "--as", "boss").record["id"]
+    wait_until(lambda: office.envelope(sent)["status"] == "done")
+    [last] = office("inbox", "--from", name, "-n", "1", "--peek", "--json", "--as", "boss").json["envelopes"]
+    found: dict[str, object] = json.loads(last["text"])
+    return found
+
+
+def test_providers_are_listed_with_their_options(office: Office) -> None:
+    shown = {one["provider"]: one for one in office("agent", "providers", "--as", "boss").blocks}
+    assert {"command", "webhook", "demo", "choosy"} <= set(shown)
+    assert shown["choosy"]["--key"] == "the key of an account (required; secret)"
+    assert shown["choosy"]["--speed"] == "how fast (one of slow, fast; default slow)"
+    assert "steer" in shown["command"]["can"] and "can" not in shown["demo"]
+
+
+def test_flags_of_every_type_become_settings(office: Office, key: str, tmp_path: Path) -> None:
+    name = office.agent()
+    given = (
+        "--key",
+        key,
+        "--where",
+        ".",
+        "--size",
+        "7",
+        "--loud",
+        "--words",
+        "a",
+        "--words=--b",
+        "--speed",
+        "fast",
+    )
+    done = office("agent", "set", name, "--as", "boss", "--provider", "choosy", *given, cwd=str(tmp_path))
+    assert (done.rc, done.stderr) == (0, "")
+    assert KEY not in done.stdout and done.record["size"] == "7"
+    assert settings(office, name) == {
+        "key": KEY,
+        "where": str(tmp_path),
+        "size": 7,
+        "loud": True,
+        "words": ["a", "--b"],
+        "speed": "fast",
+    }
+    # One option alone changes nothing else; an empty one goes back to its default.
+    assert office("agent", "set", name, "--as", "boss", "--speed", "", "--loud", "no").rc == 0
+    found = settings(office, name)
+    assert (found["speed"], found["loud"], found["size"], found["key"]) == ("slow", False, 7, KEY)
+    assert KEY not in office("agent", "list", "--as", "boss", "--json").stdout
+
+
+def test_a_secret_may_come_from_standard_input_or_the_environment_and_warns_as_a_word(office: Office) -> None:
+    words = ("agent", "set", office.agent(), "--as", "boss", "--provider", "choosy")
+    assert office(*words, "--key", "-", stdin=f"{KEY}\n").rc == 0
+    assert office(*words, env={"HIBOSS_KEY": KEY}).rc == 0
+    warned = office(*words, "--key", KEY)
+    assert warned.rc == 0 and "--key on the command line shows in the process list" in warned.stderr
+    missing = office(*words)
+    assert missing.rc == 2 and "--key is missing: the key of an account" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--comand", "true"), "there is no option --comand (did you mean --command?)"),
+        (("--desription", "x"), "there is no option --desription (did you mean --description?)"),
+        (("--provider", "choosy", "--key", "k", "--size", "many"), "--size must be a valid integer"),
+        (("--provider", "choosy", "--key", "k", "--speed", "fastt"), "(did you mean fast?)"),
+        (("--provider", "choosy", "--key", "k", "--size", "1", "--size", "2"), "--size is given twice"),
+        (("--provider", "choosy", "--key", "k", "--size"), "--size needs a value: how much"),
+        (("--provider", "demo", "--size", "3"), "--size is not an option of demo"),
+    ],
+)
+def test_a_wrong_option_is_explained(office: Office, given: tuple[str, ...], told: str) -> None:
+    done = office("agent", "set", "nex", "--as", "boss", *given)
+    assert done.rc == 2 and told in done.stderr
+
+
+def test_a_run_is_steered_and_answered_by_commands(office: Office, tmp_path: Path) -> None:
+    program = tmp_path / "asks.sh"
+    question = '{"hiboss": "ask", "text": "Now?", "options": ["yes", "no"]}'
+    program.write_text(f"read turn\necho '{question}'\nread first\nread second\necho \"$first $second\"\n")
+    name = office.agent()
+    change = ("agent", "set", name, "--as", "boss", "--command", f"sh {program}", "--input", "open")
+    assert office(*change).rc == 0
+    office("send", name, "work", "--as", "boss")
+    [run] = wait_until(lambda: office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"])
+    shown = wait_until(
+        lambda: "asks: Now?" in (one := office("run", "get", run["id"], "--as", "boss")).stdout and one
+    )
+    assert f"answer-with: hiboss run answer {run['id']} yes --question 1" in shown.stdout
+    assert office("run", "steer", run["id"], "faster", "--as", "boss").record["taken"] == "true"
+    assert (
+        office("run", "answer", run["id"], "yes", "--text", "please", "--as", "boss").record["option"]
+        == "yes"
+    )
+    done = wait_until(
+        lambda: (one := office("run", "get", run["id"], "--as", "boss", "--json").json["run"])["text"] and one
+    )
+    lines = [json.loads(line) for line in done["text"].replace("} {", "}\n{").splitlines()]
+    assert [one["hiboss"] for one in lines] == ["steer", "answer"] and lines[1]["by"] == "user:boss"
+
+
+def test_no_secret_is_left_when_its_agent_is_deleted(office: Office, key: str) -> None:
+    name, before = office.agent(), set(os.listdir(office.daemon.home.secrets))
+    office("agent", "set", name, "--as", "boss", "--provider", "choosy", "--key", key)
+    [made] = set(os.listdir(office.daemon.home.secrets)) - before
+    office("agent", "delete", name, "--yes", "--as", "boss")
+    assert made not in os.listdir(office.daemon.home.secrets)

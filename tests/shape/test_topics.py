@@ -1,0 +1,41 @@
+"""Every topic of a fact is in a test that sees it come."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from hiboss.core.events import TOPICS
+
+from . import sources
+
+_WAITING_FOR = ("next", "hear")  # calls that return only when such a fact has come
+
+
+def _seen(test: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    """Yield the topics that a test asserts, or waits for."""
+    for node in ast.walk(test):
+        waits = isinstance(node, ast.Call) and getattr(node.func, "attr", None) in _WAITING_FOR
+        if waits or isinstance(node, ast.Assert):
+            yield from (
+                one.value
+                for one in ast.walk(node)
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            )
+
+
+def test_every_topic_is_seen_by_a_test_unless_nothing_makes_such_a_fact_yet() -> None:
+    seen = {
+        topic
+        for _, text in sources.files("tests")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        for topic in _seen(node)
+    }
+    made = {
+        topic
+        for kind, topic in TOPICS.items()
+        if not (kind.__doc__ or "").startswith("Provisional: nothing ")
+    }
+    assert made - seen == set()
+    assert {*TOPICS.values()} - made == {"envelope.snoozed", "message.deleted"}
