@@ -9,20 +9,33 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from . import callers, command, deferred, delivery, followers, life, reads, report, sends, turns, waiters
+from . import (
+    callers,
+    command,
+    deferred,
+    delivery,
+    followers,
+    life,
+    reads,
+    report,
+    sends,
+    telegram,
+    turns,
+    waiters,
+)
 from .figures import Figure, misses
 from .homes import full_home, say
 from .neighbours import Neighbours
 
 SMALL = 1_000  # rows of the small store that the large one is compared with
-PARTS = ("sends", "callers", "boxes", "deferred", "delivery", "waiters", "followers", "turns")
+PARTS = ("sends", "callers", "boxes", "deferred", "delivery", "waiters", "followers", "turns", "telegram")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents.",
+        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -63,6 +76,8 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
             figures += waiters.measure(directory, waits, idle_seconds)
         elif part == "followers":
             figures += followers.measure(directory, given.rounds, given.seconds)
+        elif part == "telegram":
+            figures += telegram.measure(directory, 20 if given.quick else 60)
         elif part == "turns":
             figures += turns.measure(directory, min(given.rounds, 5), 40 if given.quick else 200)
         else:

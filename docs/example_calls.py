@@ -137,6 +137,11 @@ async def _channels(ask: Teller) -> None:
     await ask("lane.resume", address="channel:folder:reports")
     await ask("envelope.send", "nex", to="channel:folder:reports", text="All is well.")
     await ask.until(lambda answer: answer["envelope"]["status"] == "done", "envelope.get", id="e7")
+    await ask("boss.pair")
+    await ask("contact.list", state="allowed")
+    await ask("contact.approve", contact="channel:folder:reports")
+    await ask("contact.route", contact="channel:folder:reports", agent="nex")
+    await ask("contact.block", contact="channel:folder:reports")
     await ask("agent.unbind", name="nex", adapter_type="folder")
 
 

@@ -313,7 +313,8 @@ class Runner:
 
         def read(connection: Connection) -> turn_input.Content:
             agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
-            return turn_input.content(connection, self._home, agent, shown, now, clock.zone(zone), exact_to)
+            there = clock.zone(zone)
+            return turn_input.content(connection, self._home, agent, shown, now, there, exact_to, turn.beside)
 
         content = await self._store.read_in_thread(read)
         mark = self._mark(turn.run)

@@ -13,8 +13,9 @@ from typing import NamedTuple
 from ..core import clock, envelope_json, rendering
 from ..core.paths import Home
 from ..core.quoting import SHORTEST_SECRET, redact
-from ..store import due_envelopes, envelope_rows, run_history
+from ..store import due_envelopes, envelope_rows, reactions, run_history, surroundings
 from ..store.connection import Connection
+from ..store.turn_selection import NOTHING, Beside
 from .process_control import MARK
 
 # Variables of the daemon itself. They are not passed on: a run gets its own.
@@ -37,18 +38,34 @@ def content(
     now: int,
     zone: tzinfo,
     exact_to: int,
+    beside: Beside = NOTHING,
 ) -> Content:
-    """Render envelopes for an agent (address id, name). It can take long: call it in a thread."""
+    """Render envelopes for an agent (address id, name), and what its turn shows beside them.
+
+    It can take long: call it in a thread.
+    """
     rows = envelope_rows.fetch(connection, list(numbers))
     quotes = envelope_rows.quotes(connection, rows, agent[0])
-    shown = [envelope_json.envelope(row, home, quotes) for row in rows]
+    given = reactions.of_messages(connection, [row["message"] for row in rows])
+    shown = [envelope_json.envelope(row, home, quotes, given) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
-    text = rendering.turn(clock.iso(now), agent[1], number, shown, zone)
+    around = _around(connection, home, agent[0], beside)
+    new = rendering.Reactions(reactions.fetch(connection, beside.reactions.shown), beside.reactions.more)
+    text = rendering.turn(clock.iso(now), agent[1], number, shown, zone, around, new)
     redelivered = [one for one, row in zip(numbers, rows, strict=True) if row["handovers"]]
     if sent := run_history.already_sent(connection, redelivered):
         text += "\n\n" + rendering.already_sent(sent)
     return Content(shown, number, text)
+
+
+def _around(connection: Connection, home: Home, agent: int, beside: Beside) -> rendering.Around | None:
+    """Return what was said around the envelopes in their group chat."""
+    if beside.around is None:
+        return None
+    said = surroundings.read(connection, agent, beside.around)
+    quotes = envelope_rows.quotes(connection, said.rows, agent)
+    return rendering.Around([envelope_json.said(row, home, quotes) for row in said.rows], said.left_out)
 
 
 def environment(home: Home, agent: str, mark: str, token: str, deny: Sequence[str] = ()) -> dict[str, str]:

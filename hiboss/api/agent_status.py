@@ -263,6 +263,12 @@ def presence(connection: Connection, address: int, asking: Asking) -> str | None
     return None if row is None else _state_and_reason(connection, row, asking)[0]
 
 
+def state_and_reason(connection: Connection, address: int, asking: Asking) -> tuple[str, str | None]:
+    """Return the state of an agent in one word, and the reason, which is for the boss."""
+    row = agents.by_id(connection, address)
+    return ("deleted", None) if row is None else _state_and_reason(connection, row, asking)
+
+
 def _state_and_reason(connection: Connection, row: Row, asking: Asking) -> tuple[str, str | None]:
     address = row["id"]
     lane = lanes.get(connection, Lane(address, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -22,7 +22,7 @@ from ..core.errors import (
 )
 from ..core.option_models import describe, load, split, validate
 from ..core.plugins import no_exit
-from ..store import agents, bindings
+from ..store import agents, bindings, identities
 from ..store.bindings import Bound, NewBinding, Removed
 from ..store.connection import Row
 from ..store.group_commit import Tx
@@ -41,6 +41,16 @@ class Bind(Params):
     settings: Annotated[dict[str, Any], Size(text=10_000)] = Field(
         {}, description="what the adapter needs, secrets too; adapter.list describes it"
     )
+    groups: Literal["mentioned", "replied", "always"] | None = Field(
+        None,
+        description="what of a group is for the agents; the rest is shown to them with it. mentioned: what "
+        "names the account or an agent, or replies to one; replied: only replies; always: everything",
+    )
+    leads: bool = Field(False, description="this agent gets what is not for another agent of the account")
+    topic: bool | None = Field(
+        None, description="give the agent a topic of its own in the private chat of the boss"
+    )
+    connect: bool = Field(True, description="false: do not ask the platform whether the settings work")
 
 
 class Unbind(Params):
@@ -74,6 +84,10 @@ class BindingJson(TypedDict):
     binding: Annotated[str, Field(description="its id, like b1")]
     adapter_type: Annotated[str, Field(description="the kind of platform")]
     account: Annotated[str, Field(description="the platform's name for the account")]
+    name: Annotated[str | None, Field(description="the account as people know it, like @nexbot")]
+    groups: Annotated[str, Field(description="what of a group is for the agents: mentioned, replied, always")]
+    leads: Annotated[str | None, Field(description="the agent that gets what is not for another one")]
+    closed: Annotated[bool, Field(description="true: it answers only people and groups you approved")]
     chats: Annotated[
         list[ChatJson],
         Field(description="the first 20 it may post to; empty also for those who may not see them"),
@@ -91,6 +105,12 @@ class BindResult(TypedDict):
     binding: Annotated[str, Field(description="its id, like b1")]
     address: Annotated[str | None, Field(description="the first chat it may post to; null if there is none")]
     created: Annotated[bool, Field(description="false: the binding existed, and the agent now uses it too")]
+    name: Annotated[str | None, Field(description="the account as people know it, like @nexbot")]
+    paired: Annotated[
+        bool,
+        Field(description="false: the account answers only people you approve, and does not know you yet"),
+    ]
+    notes: Annotated[list[str], Field(description="what to know or to do next, one sentence each")]
 
 
 class UnbindResult(TypedDict):
@@ -130,12 +150,26 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
     """
     kind = context.supervisor.kind(params.adapter_type)
     context.store.read(lambda c: agents.get(c, params.name))  # before the adapter creates anything
-    checked = await _check(kind, params, _with_stored(context, kind, params), str(context.home))
+    given = _with_stored(context, kind, params)
+    checked = (
+        await _check(kind, params, given, str(context.home))
+        if params.connect
+        else _unchecked(kind, params, given)
+    )
     found = split(checked.settings)
     name = _keep_secrets(context, params.adapter_type, checked.account, found.secrets)
-    threads = "threads" in getattr(kind, "capabilities", ())
     new = NewBinding(
-        params.adapter_type, checked.account, found.settings, name, threads, tuple(checked.chats)
+        adapter=params.adapter_type,
+        account=checked.account,
+        settings=found.settings,
+        secrets=name,
+        threads="threads" in getattr(kind, "capabilities", ()),
+        chats=tuple(checked.chats),
+        name=checked.name,
+        closed=not getattr(kind, "open_to_all", False),
+        groups=params.groups,
+        leads=params.leads,
+        own_topic=params.topic,
     )
     now = clock.now()
 
@@ -152,8 +186,17 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
         await context.supervisor.remove(bound.binding)  # it starts again with its new secrets
     for row in context.store.read(bindings.list_all):  # as they are now: somebody else may bind it too
         context.supervisor.add(row)  # changes nothing for bindings that run already
+    context.chat_setup.look(bound.binding)
     address = f"channel:{params.adapter_type}:{checked.chats[0].id}" if checked.chats else None
-    return {"binding": f"b{bound.binding}", "address": address, "created": bound.created}
+    known = context.store.read(identities.boss_ids)
+    return {
+        "binding": f"b{bound.binding}",
+        "address": address,
+        "created": bound.created,
+        "name": checked.name,
+        "paired": not new.closed or params.adapter_type in known,
+        "notes": list(checked.notes),
+    }
 
 
 def _with_stored(context: Context, kind: Any, params: Bind) -> dict[str, Any]:
@@ -194,6 +237,22 @@ async def _check(kind: Any, params: Bind, given_settings: dict[str, Any], home: 
     except bounded_calls.TookTooLong:
         why = f"no answer within {CHECK_SECONDS:g} seconds"
         raise AccountRefused(adapter=params.adapter_type, why=why) from None
+    _check_names(params.adapter_type, checked)
+    return checked
+
+
+def _unchecked(kind: Any, params: Bind, given_settings: dict[str, Any]) -> Checked:
+    """Return what a binding stores, without asking the platform."""
+    if not hasattr(kind, "unchecked"):
+        raise InvalidParams(
+            detail=f"{params.adapter_type} cannot be bound without a check (connect, --no-check)"
+        )
+    model = getattr(kind, "Settings", AdapterSettings)
+    try:
+        given = validate(model, given_settings, params.adapter_type)
+        checked: Checked = kind.unchecked(load(model, given.settings, given.secrets))
+    except Refused as refusal:
+        raise InvalidParams(detail=refusal.why) from None
     _check_names(params.adapter_type, checked)
     return checked
 
@@ -291,10 +350,14 @@ def _to_json(context: Context, row: Row) -> BindingJson:
         "binding": f"b{row['id']}",
         "adapter_type": row["adapter"],
         "account": row["account"],
+        "name": row["name"],
+        "groups": row["groups"],
+        "leads": row["leads"],
+        "closed": bool(row["closed"]),
         "chats": json.loads(row["chats"]),
         "agents": (row["agents"] or "").split(","),
         "state": slot.state if slot else "stopped",
         "failing_since": clock.iso_or_none(row["first_failed_at"]),
         "next_try_at": clock.iso_or_none(row["wake_at"]),
-        "last_error": slot.error if slot and slot.error else row["error_text"],
+        "last_error": slot.trouble if slot and slot.trouble else row["error_text"],
     }

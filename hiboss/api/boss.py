@@ -11,13 +11,13 @@ from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Lane
 from ..core.errors import BadText, BadTimezone, InvalidParams, NotSetUp, TooLarge
-from ..store import forwarding, overdue, schedules
+from ..store import bindings, forwarding, identities, overdue, pairing, schedules
 from ..store.boss import change_boss, find_boss
 from ..store.group_commit import Tx
 from .auth import Caller
 from .context import Context
-from .operation import Level, Nothing, Params, operation
-from .param_sizes import Word
+from .operation import Level, Nothing, Params, Timezone, operation
+from .param_sizes import Size, Word
 from .tokens import give_new_token
 
 
@@ -34,6 +34,21 @@ class Boss(TypedDict):
         str | None,
         Field(description="what is posted there: all, important or off; null: not for you to know"),
     ]
+    ids: Annotated[
+        dict[str, str],
+        Field(
+            description="the boss's id on platforms, by the type of the adapter; empty: none, or not for you"
+        ),
+    ]
+
+
+class BossPairing(TypedDict):
+    code: Annotated[
+        str, Field(description="send it to the account from your own private chat; shown only here")
+    ]
+    until: Annotated[str, Field(description="when it ends")]
+    accounts: Annotated[list[str], Field(description="the accounts that take it, as people know them")]
+    timezone: Timezone
 
 
 class SetBoss(Params):
@@ -51,6 +66,11 @@ class SetBoss(Params):
         None,
         description="what is posted there. important: notices, and mail of the priorities high and critical. "
         "Answers to what he asked there are always posted there",
+    )
+    ids: Annotated[dict[str, str], Size(text=200)] | None = Field(
+        None,
+        description='the id of the boss on platforms, like {"telegram": "777"}: whoever has it is the boss '
+        'there; "": none. Platforms that are not named keep theirs',
     )
 
 
@@ -81,20 +101,26 @@ def get(context: Context, caller: Caller, params: Nothing) -> Boss:
         errors.BadAddress,
         errors.BadId,
         errors.NotBound,
+        errors.UnknownAdapter,
     ),
 )
 async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
     """Change the boss's name or time zone, or where the boss is reached."""
     if not params.model_dump(exclude_none=True):
-        what = "name (--name), timezone (--timezone), reach (--reach) or forward (--forward)"
+        what = (
+            "name (--name), timezone (--timezone), reach (--reach), forward (--forward) or ids (--telegram)"
+        )
         raise InvalidParams(detail=f"nothing to change: give {what}")
     name = None if params.name is None else check_boss_name(context, params.name)
     zone = None if params.timezone is None else str(clock.zone(params.timezone))
     now = clock.now()
     reach = _reach(params)
+    people = _people(context, params.ids or {})
 
     def write(tx: Tx) -> None:
         change_boss(tx, name, zone)
+        for adapter, person in people.items():
+            identities.set_boss(tx, adapter, person, now)
         if params.forward is not None:  # first: it says what goes to the new place of what waits
             forwarding.set_forward(tx, params.forward)
         if reach is not None:
@@ -108,6 +134,34 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
     if nearest is not None:
         context.scheduler.nudge(nearest)
     return _boss(context, caller)
+
+
+def _people(context: Context, given: dict[str, str]) -> dict[str, str | None]:
+    """Return the boss's ids on platforms as they are stored; raise if one cannot be an id."""
+    for adapter, person in given.items():
+        context.supervisor.kind(adapter)
+        if person:
+            chat = parse_address(f"channel:{adapter}:{person}").name.partition(":")[2]
+            if chat != person or "/" in person:
+                raise InvalidParams(detail=f"{person} cannot be the id of a person")
+    return {adapter: person or None for adapter, person in given.items()}
+
+
+@operation("boss.pair", level=Level.BOSS, effect="change", fixed=True, result=BossPairing)
+async def pair(context: Context, caller: Caller, params: Nothing) -> BossPairing:
+    """Make a code by which the boss is known in a chat: the private chat that sends it is his.
+
+    The code counts once, for an hour. Another one ends it.
+    """
+    now = clock.now()
+    code = await context.write(caller, lambda tx: pairing.new_boss_code(tx, now))
+    rows = context.store.read(bindings.list_all)
+    return {
+        "code": code,
+        "until": clock.iso(now + pairing.LIFETIME),
+        "accounts": [row["name"] or row["account"] for row in rows if row["closed"]],
+        "timezone": context.timezone,
+    }
 
 
 class _Reach(NamedTuple):
@@ -188,4 +242,5 @@ def _boss(context: Context, caller: Caller) -> Boss:
         "reach": row["reach"] if caller.is_boss else None,
         "reach_binding": f"b{row['reach_by']}" if caller.is_boss and row["reach_by"] is not None else None,
         "forward": row["forward"] if caller.is_boss else None,
+        "ids": context.store.read(identities.boss_ids) if caller.is_boss else {},
     }

@@ -30,6 +30,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     agents,
     bindings,
     boss,
+    contacts,
     conversations,
     daemon,
     discovery,

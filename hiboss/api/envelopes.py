@@ -13,7 +13,7 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams
-from ..store import counters, envelope_rows, envelopes, paging
+from ..store import counters, envelope_rows, envelopes, paging, reactions
 from ..store.connection import Connection
 from ..store.group_commit import Tx
 from .addresses import acting_for, every_id
@@ -149,7 +149,8 @@ def envelopes_json(
         shown = paging.fitting(connection, numbers, most_bytes or context.settings.page_bytes)
         rows = envelope_rows.fetch(connection, shown)
         quotes = envelope_rows.quotes(connection, rows, viewer)
-        return [envelope_json.envelope(row, context.home, quotes) for row in rows]
+        given = reactions.of_messages(connection, [row["message"] for row in rows])
+        return [envelope_json.envelope(row, context.home, quotes, given) for row in rows]
 
     return context.store.read(read)
 

@@ -51,9 +51,14 @@ async def preview(context: Context, caller: Caller, params: Preview) -> TurnPrev
         agent = _agent(context, caller, params)
         numbers, left_out = _next(connection, agent, now, context.settings.page_bytes)
         who = (agent["id"], agent["name"])
-        content = turn_input.content(connection, context.home, who, numbers, now, context.zone, exact_to)
-        text = content.text
-        text += left_out
+        # An agent that fetches its mail has no turns: what was said around it is in its box.
+        beside = turn_selection.NOTHING
+        if agent["mode"] == "run":
+            beside = turn_selection.preview_beside(connection, agent["id"], numbers)
+        content = turn_input.content(
+            connection, context.home, who, numbers, now, context.zone, exact_to, beside
+        )
+        text = content.text + left_out
         return {
             "agent": agent["name"],
             "due": content.due,

@@ -47,6 +47,7 @@ class FolderAdapter:
 
     type: ClassVar[str] = "folder"
     capabilities: ClassVar[frozenset[str]] = frozenset({"edit", "delete", "files"})
+    open_to_all: ClassVar[bool] = True  # whoever can write files there may write
     Settings = FolderSettings
 
     def __init__(self, account: Account) -> None:

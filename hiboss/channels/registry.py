@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.contracts.adapter import CAPABILITIES, AdapterSettings
+from ..core.contracts.adapter import CAPABILITIES, METHOD_OF, AdapterSettings
 from ..core.errors import BadSetting, UnknownAdapter
 from ..core.option_models import mistakes
 from ..core.plugins import load, method_mistake
 from ..core.quoting import nearest
 from .folder import FolderAdapter
+from .telegram.adapter import TelegramAdapter
 
-BUILT_IN: dict[str, Any] = {FolderAdapter.type: FolderAdapter}
+BUILT_IN: dict[str, Any] = {one.type: one for one in (FolderAdapter, TelegramAdapter)}
 RESERVED = ("name", "adapter_type", "token", "as", "json", "help")  # flags of `hiboss agent bind` itself
 # The arguments of each method, as the daemon gives them; a name that ends with = is given by name.
 _METHODS = {
@@ -32,8 +33,9 @@ _DECLARED = {
     "react": ("place", "platform_id", "emoji"),
     "typing": ("place",),
     "draft": ("place", "text"),
+    "create_topic": ("chat", "name"),
+    "show_commands": ("chat", "commands"),
 }
-_METHOD_OF = {"buttons": "remove_buttons", "files": None, "threads": None}  # else its own name
 
 
 class Registry:
@@ -80,7 +82,7 @@ def _capability_mistakes(kind: type) -> list[str]:
         return [f"capabilities must be a frozenset, not {type(declared).__name__}: frozenset({{'edit', …}})"]
     found = []
     for word in sorted(declared, key=str):
-        method = _METHOD_OF.get(word, word)
+        method = METHOD_OF.get(word, word)
         if word not in CAPABILITIES:
             found.append(f"{word} is no capability; they are {', '.join(sorted(CAPABILITIES))}")
         elif method is not None and not hasattr(kind, method):

@@ -34,7 +34,7 @@ STABLE_MS = 60_000  # an adapter that ran so long starts with no crashes counted
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 END_SECONDS = STOP_SECONDS + 3 * bounded_calls.GRACE_SECONDS  # to end listening, and then to stop
-Take = Callable[[int, str, Sequence[Update], str | None], Awaitable[Taken]]
+Take = Callable[[int, str, Sequence[Update], str | None, tuple[int, int] | None], Awaitable[Taken]]
 
 
 @dataclass(slots=True)
@@ -57,6 +57,12 @@ class Slot:
     @property
     def name(self) -> str:
         return f"{self.type}:{self.account}"
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong with it now: its last error, or what the adapter says while it goes on trying."""
+        said = self.error or getattr(self.adapter, "trouble", None)
+        return storable(said, ERROR_CHARACTERS) if said else None
 
 
 class Supervisor:
@@ -118,6 +124,10 @@ class Supervisor:
     def threads(self) -> dict[str, bool]:
         """Return for each type of adapter whether its chats can have topics."""
         return {one.type: "threads" in getattr(one, "capabilities", ()) for one in self.kinds()}
+
+    def closed(self) -> dict[str, bool]:
+        """Return for each type of adapter whether what strangers write is held."""
+        return {one.type: not getattr(one, "open_to_all", False) for one in self.kinds()}
 
     def adapter(self, binding: int | None) -> Any:
         """Return the running adapter of a binding. Raises AccountError when there is none."""
@@ -207,12 +217,17 @@ class Supervisor:
         )
 
     async def _take_from(
-        self, slot: Slot, adapter: Any, updates: Sequence[Update], position: str | None = None
+        self,
+        slot: Slot,
+        adapter: Any,
+        updates: Sequence[Update],
+        position: str | None = None,
+        missed: tuple[int, int] | None = None,
     ) -> Taken:
         """Take updates from an adapter that runs; not from one that was left behind."""
         if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
             raise LaneError("stopped", "this adapter was stopped")
-        return await self._take(slot.binding, slot.type, updates, position)
+        return await self._take(slot.binding, slot.type, updates, position, missed)
 
 
 async def _sleep(seconds: float, end: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ The database stores the integers of the states; everything else uses their names
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -81,16 +82,31 @@ class Attachment:
     size: int
     mime: str
     file: str  # path below media/
+    # Of one that came in from a platform.
+    source: str | None = None  # the type of its adapter, like telegram
+    filename: str | None = None  # as its sender named it
+    platform_id: str | None = None  # the platform's id of the file
 
     def facts(self) -> dict[str, Any]:
         """Return the attachment as the database stores it (JSON)."""
-        return {
+        found = {
             "name": self.name,
             "sha256": self.sha256,
             "size": self.size,
             "mime": self.mime,
             "file": self.file,
         }
+        if self.source is not None:
+            given = {"filename": self.filename, f"{self.source}_file_id": self.platform_id}
+            found |= {"source": self.source, **{key: value for key, value in given.items() if value}}
+        return found
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Attachment:
+        """Return the attachment that the database stores so."""
+        names = ("name", "sha256", "size", "mime", "file", "source", "filename")
+        known = {name: facts[name] for name in names if name in facts}
+        return cls(**known, platform_id=facts.get(f"{facts.get('source')}_file_id"))
 
 
 class Draft(NamedTuple):
@@ -127,6 +143,9 @@ class Draft(NamedTuple):
     conversation: int | None = None  # the one it answers in; None: the one between sender and recipients
     forward: bool = True  # False: it is about the account that posts to the boss, so it is only for his box
     gone: tuple[int, ...] = ()  # deleted recipients, by address id: it is stored for them as failed
+    # It was said in a group to nobody of us: it is done on arrival, and shown with the next turn there.
+    context: bool = False
+    binding: int | None = None  # of what hiboss itself posts to a chat: the account that posts it
 
 
 class Accepted(NamedTuple):

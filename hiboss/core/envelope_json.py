@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -30,6 +30,18 @@ class AttachmentJson(TypedDict):
     size: Annotated[int, Field(description="in bytes")]
     mime: Annotated[str, Field(description="its media type, guessed from its name")]
     sha256: Annotated[str, Field(description="of its content, in hexadecimal")]
+    source: NotRequired[Annotated[str, Field(description="the type of the adapter that received it")]]
+    filename: NotRequired[Annotated[str, Field(description="as its sender on the platform named it")]]
+    telegram_file_id: NotRequired[
+        Annotated[str, Field(description="its id on Telegram; of another platform: <source>_file_id")]
+    ]
+
+
+class ReactionJson(TypedDict):
+    emoji: Annotated[str, Field(description="like 👍")]
+    name: Annotated[str | None, Field(description="of the person, as the platform gave it")]
+    username: Annotated[str | None, Field(description="the short name on the platform, without @")]
+    from_boss: Annotated[bool, Field(description="true: it is the boss's")]
 
 
 class ErrorJson(TypedDict):
@@ -63,7 +75,9 @@ EnvelopeJson = TypedDict(
         "sender": Annotated[
             str, Field(description="who sent it: user:boss also for what he wrote in a chat of his")
         ],
-        "from_boss": Annotated[bool, Field(description="true: the boss wrote it")],
+        "from_boss": Annotated[
+            bool, Field(description="true: the boss wrote it; false for what he only forwarded")
+        ],
         "from_name": Annotated[
             str | None, Field(description="the name of its author, as the platform or the sender gave it")
         ],
@@ -99,6 +113,10 @@ EnvelopeJson = TypedDict(
             bool,
             Field(description="true: made by a machine, like the final text of a run"),
         ],
+        "context": Annotated[
+            bool,
+            Field(description="true: it was said in a group, but not to the recipient, and starts no turn"),
+        ],
         "deliver_at": Annotated[str | None, Field(description="when it was to be delivered; null: at once")],
         "late_seconds": Annotated[
             int | None, Field(description="how much later than deliver_at it arrived; null: in time")
@@ -107,6 +125,9 @@ EnvelopeJson = TypedDict(
         "edited_at": Annotated[
             str | None,
             Field(description="when its author last changed it on the platform; null: it is as it was sent"),
+        ],
+        "reactions": Annotated[
+            list[ReactionJson], Field(description="what people on the platform have on it now; at most 100")
         ],
         "read_at": Annotated[str | None, Field(description="when the recipient first read it")],
         "acked_at": Annotated[str | None, Field(description="when the recipient acknowledged it")],
@@ -128,8 +149,16 @@ EnvelopeJson = TypedDict(
 )
 
 
-def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> EnvelopeJson:
-    """Return a row of the store as JSON. `quotes`: what may be shown of messages replied to, by id."""
+def envelope(
+    row: EnvelopeRow,
+    home: Home,
+    quotes: Mapping[int, str],
+    reactions: Mapping[int, list[ReactionJson]],
+) -> EnvelopeJson:
+    """Return a row of the store as JSON.
+
+    `quotes`: what may be shown of messages replied to, by id. `reactions`: by the id of the message.
+    """
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
     return {
         "id": f"e{row['id']}",
@@ -157,10 +186,12 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
         "box": _BOX[row["box"]],
         "interruptible": bool(row["interruptible"]),
         "auto": bool(row["auto"]),
+        "context": bool(row["context"]),
         "deliver_at": iso_or_none(row["deliver_at"]),
         "late_seconds": _late(row),
         "created_at": iso(row["created_at"]),
         "edited_at": iso_or_none(row["edited_at"]),
+        "reactions": reactions.get(row["message"], []),
         "read_at": iso_or_none(row["read_at"]),
         "acked_at": iso_or_none(row["acked_at"]),
         "done_at": iso_or_none(row["done_at"]),
@@ -171,6 +202,26 @@ def envelope(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> Envelop
         "trace": row["trace"] or f"m{row['message']}",
         "hops": row["hops"],
         "metadata": json.loads(row["metadata"]) if row["metadata"] else {},
+    }
+
+
+def said(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> dict[str, Any]:
+    """Return something that was said around a turn, with names as in the JSON of an envelope."""
+    reply_to = row["reply_to"]
+    return {
+        "id": f"m{row['id']}",
+        "from": row["address"],
+        "from_boss": bool(row["from_boss"]),
+        "from_name": row["from_name"],
+        "channel": json.loads(row["channel"]) if row["channel"] else None,
+        "group": None,
+        "reply_to": None if reply_to is None else f"m{reply_to}",
+        "quote": shorten(quotes[reply_to]) if reply_to in quotes else None,
+        "text": row["text"],
+        "cut": bool(row["cut"]),
+        "attachments": attachments(row["attachments"], home) if row["attachments"] else [],
+        "created_at": iso(row["created_at"]),
+        "edited_at": iso_or_none(row["edited_at"]),
     }
 
 
@@ -189,16 +240,21 @@ def _late(row: EnvelopeRow) -> int | None:
 
 def attachments(stored: str, home: Home) -> list[AttachmentJson]:
     """Return the stored attachments of a message with their full paths."""
-    return [
-        {
-            "name": one["name"],
-            "path": os.path.join(home.media, one["file"]),
-            "size": one["size"],
-            "mime": one["mime"],
-            "sha256": one["sha256"],
-        }
-        for one in json.loads(stored)
-    ]
+    return [_attachment(one, home) for one in json.loads(stored)]
+
+
+def _attachment(one: Mapping[str, Any], home: Home) -> AttachmentJson:
+    found: AttachmentJson = {
+        "name": one["name"],
+        "path": os.path.join(home.media, one["file"]),
+        "size": one["size"],
+        "mime": one["mime"],
+        "sha256": one["sha256"],
+    }
+    if "source" in one:  # it came in from a platform
+        given = ("source", "filename", f"{one['source']}_file_id")
+        found.update({key: one[key] for key in given if key in one})  # type: ignore[typeddict-item]
+    return found
 
 
 def _error(row: EnvelopeRow) -> ErrorJson | None:

@@ -7,7 +7,8 @@ whatever it says:
 
 - `mark_lines`: a text of several lines, each of which begins with `>`;
 - `quote`: a JSON string in double quotes, on one line. `name` leaves out the quotes of a name that has
-  nothing in it but letters, digits, spaces, dots, dashes and apostrophes: it can contain no sign of ours.
+  nothing in it but letters, digits, spaces, dots, dashes and apostrophes, and `emoji` those of an emoji:
+  they can contain no sign of ours.
 
 So no line begins with what a sender wrote, and both forms give back exactly what was written.
 """
@@ -30,6 +31,13 @@ _RIGHT_TO_LEFT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
 _PLAIN = re.compile(r"[A-Za-z0-9.'-]+(?: [A-Za-z0-9.'-]+)*")
+# Pictures, and no dingbats that look like quotes, brackets or letters.
+_PICTURE = "[\u2600-\u26ff\u2702-\u2716\u2728\u2744\u274c\u2753-\u2757\u2763\u2764\u2b50\u2b55"
+_PICTURE += "\U0001f191-\U0001f19a\U0001f300-\U0001f64f\U0001f680-\U0001f6ff"
+_PICTURE += "\U0001f900-\U0001f9ff\U0001fa70-\U0001faff]"
+_EMOJI = re.compile(
+    rf"(?:{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]?(?:\u200d(?=.))?){{1,8}}|[\U0001f1e6-\U0001f1ff]{{2}}"
+)
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
 _ISOLATE, _RELEASE = "\u2068", "\u2069"
 _UNIT = re.compile(r"\\u[0-9a-f]{4}|\\?.")  # one character of a JSON string
@@ -68,6 +76,16 @@ def name(text: str, limit: int | None = None) -> str:
     signs = "".join("a" if unicodedata.category(one) in ("Lu", "Ll") else one for one in text)
     plain = _PLAIN.fullmatch(signs) and unicodedata.is_normalized("NFKC", text)
     return text if plain and "a" in signs and not _RIGHT_TO_LEFT.search(text) else quote(text)
+
+
+def emoji(text: str, limit: int | None = None) -> str:
+    """Return an emoji as it is; anything else as a JSON string."""
+    return text if _EMOJI.fullmatch(text) else quote(text, limit)
+
+
+def plain(text: str) -> str:
+    """Return a text with `_` in place of control characters and the like, for the name of a file."""
+    return _UNFIT.sub("_", text)
 
 
 def visible(text: str) -> str:

@@ -70,10 +70,16 @@ def printable(name: str, fact: Any) -> Any:
 
 def nearest(word: str, known: Iterator[str] | list[str], *, before: str = "") -> str:
     """Return ' (did you mean …?)' with the nearest known word, or '' when none is near."""
+    found = near(word, known)
+    return f" (did you mean {before}{found}?)" if found else ""
+
+
+def near(word: str, known: Iterator[str] | list[str]) -> str:
+    """Return the nearest known word, or '' when none is near."""
     from difflib import get_close_matches  # the import takes 3 ms; only errors need it
 
     if len(word) > LONGEST_WORD:  # no typing error, and comparing megabytes would block the event loop
         return ""
     folded = {k.lower(): k for k in known}
     matches = get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
-    return f" (did you mean {before}{folded[matches[0]]}?)" if matches else ""
+    return folded[matches[0]] if matches else ""

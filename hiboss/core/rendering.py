@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
-from .escaping import mark_lines, name, quote, visible
+from .envelope import shorten
+from .escaping import emoji, mark_lines, name, quote, visible
 
 Envelope = Mapping[str, Any]
 Facts = list[tuple[str, str]]
@@ -23,12 +24,27 @@ CONTEXT_LIMIT = 250
 DIGEST_LIMIT = 2_000
 DIGEST_QUOTE = 120  # characters of a subject or a name in a digest
 DIGEST_FILES = 3  # attachments named in a digest
+REACTIONS = 20  # named in one line
 NOTHING = "(none)"  # in place of an empty text; without a mark, so no text can imitate it
 _HANDLE = re.compile("[A-Za-z0-9_]{1,64}")  # a username that is shown without quotes
 _PER_MESSAGE = (
     *("envelope-id", "author", "from-boss", "from-name", "from-username"),
-    *("created-at", "edited-at", "note"),
+    *("created-at", "edited-at", "forwarded-from", "note"),
 )
+
+
+class Around(NamedTuple):
+    """What was said around the envelopes of a turn, and how much more is left out."""
+
+    messages: Sequence[Mapping[str, Any]]
+    left_out: int | str
+
+
+class Reactions(NamedTuple):
+    """New reactions to what an agent wrote, each with its message and the beginning of its text."""
+
+    shown: Sequence[Mapping[str, Any]]
+    more: int
 
 
 def envelope(one: Envelope, zone: tzinfo) -> str:
@@ -41,13 +57,60 @@ def facts(one: Envelope, zone: tzinfo) -> Facts:
     return _header(one, zone) + _delivery(one, zone)
 
 
-def turn(now: str, agent: str, pending: int | str, envelopes: Sequence[Envelope], zone: tzinfo) -> str:
-    """Render the input of an agent's turn: the context, then the envelopes."""
+def turn(
+    now: str,
+    agent: str,
+    pending: int | str,
+    envelopes: Sequence[Envelope],
+    zone: tzinfo,
+    around: Around | None = None,
+    reactions: Reactions | None = None,
+) -> str:
+    """Render the input of an agent's turn: the context, what was said around, reactions, the envelopes."""
     blocks = [context(now, agent, pending, zone)]
+    if around is not None and around.messages:
+        blocks += _around(around, zone)
+    if reactions is not None and reactions.shown:
+        blocks.append(_new_reactions(reactions))
     # Consecutive messages of one group chat share a header, if it is the same for all of them.
     for _, run in groupby(envelopes, key=lambda one: _group_key(one, zone)):
         blocks += _under_one_header(list(run), zone)
     return "\n\n".join(blocks)
+
+
+def _around(around: Around, zone: tzinfo) -> list[str]:
+    """Return the blocks of what was said around: a header, then one for each message."""
+    latest = around.messages[-1]
+    group = _group(latest)
+    known: list[tuple[str, str | None]] = [
+        ("around", str(len(around.messages))),
+        ("left-out", str(around.left_out) if around.left_out else None),
+        ("from", visible(latest["from"])),
+        ("group", None if group is None else quote(group)),
+    ]
+    return ["\n".join(_lines(_given(known))), *(_said(one, zone) for one in around.messages)]
+
+
+def _said(one: Mapping[str, Any], zone: tzinfo) -> str:
+    known: list[tuple[str, str | None]] = [
+        ("message", one["id"]),
+        *_author(one, None),
+        *_times(one, zone, None),
+        *_answered(one, None),
+        ("cut", "true" if one["cut"] else None),
+    ]
+    return "\n".join([*_lines(_given(known)), *content(one)])
+
+
+def _new_reactions(new: Reactions) -> str:
+    lines = [f"- {one['message']} {_reaction(one, None)}: {quote(shorten(one['text']))}" for one in new.shown]
+    return "\n".join(["reactions:", *lines, *([f"- {new.more} more"] if new.more else [])])
+
+
+def _reaction(one: Mapping[str, Any], limit: int | None) -> str:
+    """Return a reaction and whose it is: 👍 Ada (@ada) [boss]."""
+    who = _person(one["name"], one["username"], limit, boss=one["from_boss"])
+    return " ".join([emoji(one["emoji"], limit), who] if who else [emoji(one["emoji"], limit)])
 
 
 def already_sent(sent: Sequence[tuple[str, Sequence[str], str]]) -> str:
@@ -105,45 +168,80 @@ def _message(one: Envelope, zone: tzinfo) -> str:
 
 def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
     """Return the header lines. What a sender chose is in quotes, with at most `limit` characters."""
-
-    def quoted(text: str | None) -> str | None:
-        return quote(text, limit) if text else None
-
-    group, person = _group(one), (one["channel"] or {}).get("author") or {}
+    group = _group(one)
     known: list[tuple[str, str | None]] = [
         ("envelope-id", one["id"]),
         ("from", f"group:{one['group']}" if one["group"] else visible(one["from"])),
         ("to", visible(one["to"])),
         ("group", None if group is None else quote(group, limit)),
         ("author", visible(one["from"]) if one["group"] else None),
-        ("from-boss", "true" if one["from_boss"] else None),
-        ("from-name", _from_name(one, person, limit)),
-        ("from-username", None if _has_handle(person) else quoted(person.get("username"))),
-        ("subject", quoted(one["subject"])),
-        ("created-at", moment(one["created_at"], zone)),
-        ("edited-at", one["edited_at"] and moment(one["edited_at"], zone)),
-        ("note", quoted((one["channel"] or {}).get("note"))),  # of the adapter, which may quote the platform
+        *_author(one, limit),
+        ("subject", _quoted(one["subject"], limit)),
+        *_times(one, zone, limit),
         ("deliver-at", one["deliver_at"] and moment(one["deliver_at"], zone)),
         ("late", one["late_seconds"] and length(one["late_seconds"])),
         ("priority", None if one["priority"] == "normal" else one["priority"]),
-        ("in-reply-to", _in_reply_to(one)),
+        *_answered(one, limit),
         ("redelivered", "true" if one["redelivered"] else None),
-        ("last-delivery-error", quoted(_last_error(one))),
+        ("last-delivery-error", _quoted(_last_error(one), limit)),
     ]
     return _given(known)
 
 
-def _from_name(one: Envelope, person: Mapping[str, Any], limit: int | None) -> str | None:
-    """Return the author as people know them: Ada (@ada) [boss]. Neither mark can be part of a name."""
+def _author(one: Mapping[str, Any], limit: int | None) -> list[tuple[str, str | None]]:
+    """Return who wrote it. Neither (@ada) nor [boss] can be part of a name."""
+    person = _channel(one).get("author") or {}
+    username = person.get("username")
     given = person.get("name") or one["from_name"]
+    known = given or _is_handle(username)
+    return [
+        ("from-boss", "true" if one["from_boss"] else None),
+        ("from-name", _person(given, username, limit, boss=one["from_boss"]) if known else None),
+        ("from-username", None if _is_handle(username) else _quoted(username, limit)),
+    ]
+
+
+def _times(one: Mapping[str, Any], zone: tzinfo, limit: int | None) -> list[tuple[str, str | None]]:
+    """Return when it was written and changed, and what the platform says of its content."""
+    channel = _channel(one)
+    return [
+        ("created-at", moment(one["created_at"], zone)),
+        ("edited-at", one["edited_at"] and moment(one["edited_at"], zone)),
+        ("forwarded-from", _quoted(channel.get("forwarded"), limit)),
+        ("note", _quoted(channel.get("note"), limit)),  # of the adapter, which may quote the platform
+    ]
+
+
+def _answered(one: Mapping[str, Any], limit: int | None) -> list[tuple[str, str | None]]:
+    """Return what it replies to, and the words that its author quotes of that, or else its beginning."""
+    chosen = _channel(one).get("quote")
+    if one["reply_to"] is None:
+        return [("quotes", _quoted(chosen, limit))]
+    words = _quoted(chosen, limit) or _quoted(one["quote"], limit)
+    return [("in-reply-to", f"{one['reply_to']} {words}" if words else str(one["reply_to"]))]
+
+
+def _channel(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the platform told about it; nothing, if it came from none."""
+    return one["channel"] or {}
+
+
+def _quoted(text: str | None, limit: int | None) -> str | None:
+    return quote(text, limit) if text else None
+
+
+def _person(given: str | None, username: str | None, limit: int | None, *, boss: bool) -> str:
+    """Return a person as people know them: Ada (@ada) [boss]."""
     known = [name(given, limit)] if given else []
-    if _has_handle(person):
-        known.append(f"(@{person['username']})")
-    return " ".join([*known, "[boss]"] if one["from_boss"] else known) if known else None
+    if _is_handle(username):
+        known.append(f"(@{username})")
+    elif username and not given:
+        known.append(quote(username, limit))
+    return " ".join([*known, "[boss]"] if boss else known)
 
 
-def _has_handle(person: Mapping[str, Any]) -> bool:
-    return _HANDLE.fullmatch(person.get("username") or "") is not None
+def _is_handle(username: str | None) -> bool:
+    return _HANDLE.fullmatch(username or "") is not None
 
 
 def _delivery(one: Envelope, zone: tzinfo) -> Facts:
@@ -153,12 +251,20 @@ def _delivery(one: Envelope, zone: tzinfo) -> Facts:
         ("waits", one["waits"]),
         ("box", None if one["box"] == "inbox" else one["box"]),
         ("type", None if one["type"] == "text" else one["type"]),
+        ("context", "true" if one["context"] else None),
         ("thread", one["thread"]),
         ("read-at", one["read_at"] and moment(one["read_at"], zone)),
         ("acked-at", one["acked_at"] and moment(one["acked_at"], zone)),
+        ("reactions", _reactions(one["reactions"])),
         ("metadata", metadata and visible(metadata)),
     ]
     return _given(known)
+
+
+def _reactions(given: Sequence[Mapping[str, Any]]) -> str | None:
+    shown = [_reaction(one, DIGEST_QUOTE) for one in given[:REACTIONS]]
+    more = [f"{len(given) - REACTIONS} more"] if len(given) > REACTIONS else []
+    return ", ".join([*shown, *more]) or None
 
 
 def _given(known: Iterable[tuple[str, str | None]]) -> Facts:
@@ -169,7 +275,7 @@ def _lines(known: Facts) -> list[str]:
     return [f"{key}: {value}" for key, value in known]
 
 
-def content(one: Envelope) -> list[str]:
+def content(one: Mapping[str, Any]) -> list[str]:
     """Render the text and its attachments."""
     return ["text:", body(one["text"]), *attachments(one["attachments"])]
 
@@ -190,19 +296,13 @@ def _attachment(file: Mapping[str, Any], limit: int | None) -> str:
     return f"- [{medium}] {quote(file['name'], limit)} ({visible(file['path'])})"
 
 
-def _group(one: Envelope) -> str | None:
+def _group(one: Mapping[str, Any]) -> str | None:
     """Return the name of the group chat of this message; None if it was no group chat."""
-    chat = (one["channel"] or {}).get("chat") or {}
+    chat = _channel(one).get("chat") or {}
     if chat.get("kind") == "group":
         return str(chat.get("title") or chat.get("id") or "")
     group: str | None = one["group"]
     return group
-
-
-def _in_reply_to(one: Envelope) -> str | None:
-    if one["reply_to"] is None:
-        return None
-    return f"{one['reply_to']} {quote(one['quote'])}" if one["quote"] else str(one["reply_to"])
 
 
 def _last_error(one: Envelope) -> str | None:

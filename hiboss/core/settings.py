@@ -20,6 +20,7 @@ from .quoting import nearest
 KIB, MIB = 1024, 1024 * 1024
 _SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB)?")
 _DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
+_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
 _UNITS = {None: 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 1024 * MIB}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST = 2**31 - 1
@@ -209,6 +210,18 @@ class Settings:
         key="modules",
         live=False,
     )
+    telegram_base_url: str = _setting(
+        "telegram",
+        "https://api.telegram.org",
+        "The server of the Bot API, without /bot: for a server of your own. New connections use it.",
+        key="base_url",
+    )
+    transcribe_command: str = _setting(
+        "telegram",
+        "",
+        "A program that writes down voice messages: it gets the path of the file as its last argument, and "
+        "what it prints is the text. Empty: none.",
+    )
     log_level: str = _setting(
         "log", "info", "The lowest level that is written to the log.", key="level", choices=LOG_LEVELS
     )
@@ -262,6 +275,10 @@ class Setting:
             elif self.name == "environment_deny":
                 what = 'names of variables or patterns, like ["AWS_*"]'
             return f"a list of {what} (in the environment: separated by commas)"
+        if isinstance(self.default, str):
+            return (
+                "a URL, like http://127.0.0.1:8081" if self.name.endswith("_url") else "a command, or nothing"
+            )
         number = "a number" if isinstance(self.default, float) else "a whole number"
         size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""
         most = f" to {self.most:.15g}"
@@ -283,9 +300,17 @@ class Setting:
             found = _texts(value)
             rooted = found is not None and all(one.startswith(("/", "~")) for one in found)
             return found if rooted or self.name != "forbidden_paths" else None
+        if isinstance(self.default, str):
+            return _line(value, url=self.name.endswith("_url"))
         number = _number(value, whole=isinstance(self.default, int), sizes=self.name.endswith("bytes"))
         fits = number is not None and self.least <= number <= self.most
         return type(self.default)(number) if fits else None
+
+
+def _line(value: Any, *, url: bool) -> str | None:
+    if not isinstance(value, str) or (value and not value.isprintable()):
+        return None
+    return None if url and not _URL.fullmatch(value) else value
 
 
 def _texts(value: Any) -> tuple[str, ...] | None:

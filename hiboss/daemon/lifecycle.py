@@ -30,6 +30,7 @@ from ..core import bounded_calls, clock
 from ..core.errors import BadConfig, HibossError
 from ..core.paths import Home, unusable
 from ..core.settings import Configuration, Setting
+from ..routing.commands import State
 from ..routing.router import Router
 from ..rpc import codec
 from ..rpc.server import Server
@@ -79,6 +80,9 @@ class Daemon:
             self.wiring.facts.state = lambda agent: store.read(
                 lambda c: agent_status.presence(c, agent, asking())
             )
+            self.wiring.intake.commands.state = lambda agent: State(
+                *store.read(lambda c: agent_status.state_and_reason(c, agent, asking()))
+            )
             self.wiring.scheduler.may_send = auth.check_may_send
             context = Context(
                 home=self.home,
@@ -87,6 +91,7 @@ class Daemon:
                 router=router,
                 supervisor=self.wiring.supervisor,
                 delivery=self.wiring.delivery,
+                chat_setup=self.wiring.chat_setup,
                 runner=self.wiring.runner,
                 scheduler=self.wiring.scheduler,
                 facts=self.wiring.facts,

@@ -16,6 +16,7 @@ from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
+from ..routing.chat_setup import ChatSetup
 from ..routing.delivery import Delivery
 from ..routing.facts import Facts
 from ..routing.intake import Intake
@@ -56,6 +57,11 @@ class Wiring:
         self.runner = Runner(store, home, settings, self.facts.tell)
         self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)
         self.intake.commands.execution = self.runner.begun
+        self.intake.commands.bounds = self.runner.bounds
+        self.intake.commands.resumed = self._agent_resumed
+        self.chat_setup = ChatSetup(store, self.supervisor, self.delivery.live.signs)
+        self.intake.decided = self.chat_setup.remove_buttons
+        store.tell_chats(self._chats_open)
         self.delivery.nudge = self.scheduler.nudge
         self.intake.renamed = self._chat_renamed
         store.tell_posts(lambda lanes: self.delivery.wake(lanes, eager=True))
@@ -70,7 +76,8 @@ class Wiring:
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
         self.intake.start()
-        await self._store.write(lambda tx: bindings.note_threads(tx, self.supervisor.threads()))
+        kinds = self.supervisor.threads(), self.supervisor.closed()
+        await self._store.write(lambda tx: bindings.note_kinds(tx, *kinds))
         for row in self._store.read(bindings.list_all):
             self.supervisor.add(row)
         self.scheduler.start()
@@ -82,6 +89,7 @@ class Wiring:
             self.runner.close()
         )  # first (if the doors have not done it): its answers must still be delivered
         await self.scheduler.close()
+        await self.chat_setup.close()
         await self.delivery.close()  # before the adapters: what is being delivered needs them
         await self.intake.close()
         await self.supervisor.close()
@@ -116,10 +124,21 @@ class Wiring:
         self.delivery.wake([lane for lane in what.lanes if lane.binding is not None], eager=True)
         self.runner.wake([lane.address for lane in what.lanes if lane.binding is None])
 
+    def _chats_open(self, chats: list[tuple[int, str]]) -> None:
+        """What comes from these chats of bindings is not held any more; one may be the boss's now."""
+        self.intake.wake(chats)
+        for binding in {binding for binding, _ in chats}:
+            self.chat_setup.look(binding)
+
+    def _agent_resumed(self, agent: int) -> None:
+        self.runner.wake([agent], eager=True)
+        self.runner.look_for_tasks()
+
     async def _adapter_running(self, slot: Slot) -> None:
         """Wake the lanes of an adapter."""
         await self.delivery.resume(slot.binding)
         await self.intake.resume(slot.binding, slot.type)
+        self.chat_setup.look(slot.binding)
 
     async def _adapter_failing(self, slot: Slot) -> None:
         """Let the lanes of an adapter that does not run wait, and tell the boss."""
@@ -128,3 +147,4 @@ class Wiring:
     async def _heartbeat(self) -> None:
         await self.presence.flush()
         await self.delivery.endings.follow()
+        await self.intake.empty_old()

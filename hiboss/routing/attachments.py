@@ -16,10 +16,11 @@ import os
 import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, TypeVar
 
 from ..core.contracts.failures import Refused
+from ..core.contracts.inbound import ReceivedFile, file_name
 from ..core.crashpoint import MEDIA_COPIED, MEDIA_PLACED, crashpoint
 from ..core.envelope import Attachment, check_text
 from ..core.errors import (
@@ -33,6 +34,7 @@ from ..core.errors import (
     StoreLocked,
     TooLarge,
 )
+from ..core.escaping import plain
 from ..core.file_guard import FileGuard, HomeFile, PrivateFile
 from ..core.paths import Home, is_disk_full, sync_directory, unusable
 from ..core.settings import Settings
@@ -68,13 +70,20 @@ class Media:
         self._copies: dict[str, _Copy] = {}  # under way, by file
         self._lock = threading.Lock()  # a copy is not deleted while it gets another user
 
-    async def keep(self, paths: Sequence[str], *, follow_links: bool = True) -> tuple[Attachment, ...]:
-        """Copy files into media/. Then call `settle`, whatever happens."""
+    async def keep(
+        self, given: Sequence[str | ReceivedFile], *, source: str | None = None
+    ) -> tuple[Attachment, ...]:
+        """Copy files into media/. Then call `settle`, whatever happens.
+
+        `source`: the type of the adapter that received them; links in their paths are not followed then.
+        """
         after = self._last_message()
         files: list[Attachment] = []
         try:
-            for path in paths:
-                files.append(await asyncio.to_thread(self._keep, path, after, follow_links=follow_links))
+            for one in given:
+                file = one if isinstance(one, ReceivedFile) else ReceivedFile(one)
+                kept = await asyncio.to_thread(self._keep, file, after, follow_links=source is None)
+                files.append(_received(kept, one, source))
         except HibossError:
             await asyncio.to_thread(self._release, files)
             raise
@@ -112,8 +121,9 @@ class Media:
             if found or name.startswith(_PARTIAL):
                 _delete(os.path.join(self._home.media, name))
 
-    def _keep(self, path: str, after: int, *, follow_links: bool) -> Attachment:
+    def _keep(self, file: ReceivedFile, after: int, *, follow_links: bool) -> Attachment:
         """Copy one file into media/ and return it as an attachment."""
+        path = file.path
         check_text(path, "attachment path")
         if len(os.fsencode(path)) > _PATH_BYTES:
             raise AttachmentUnreadable(path=_shown(path), why="the path is too long")
@@ -125,7 +135,8 @@ class Media:
         with self._open(path, follow_links=follow_links) as source:
             _refuse_larger(path, os.fstat(source.fileno()).st_size, self._settings.attachment_bytes)
             try:
-                return self._copy(source, os.path.basename(path), after)
+                name = plain(file_name(file.name)) if file.name else os.path.basename(path)
+                return self._copy(source, name, after)
             except OSError as error:
                 if is_disk_full(error):
                     raise unusable(error, self._home.path, self._home.media) from error
@@ -208,6 +219,13 @@ class Media:
                     if copy.mark is not None and not copy.unsure:
                         _delete(os.path.join(self._home.media, attachment.file))
                         _delete(copy.mark)
+
+
+def _received(kept: Attachment, given: str | ReceivedFile, source: str | None) -> Attachment:
+    """Return an attachment with what its platform says of it; a plain path says nothing."""
+    if source is None or not isinstance(given, ReceivedFile):
+        return kept
+    return replace(kept, source=source, filename=given.name, platform_id=given.platform_id)
 
 
 def _delete(path: str) -> None:

@@ -7,14 +7,39 @@ before that is noted, and then it is carried out again: each function must bear 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from ..agents.run_execution import Execution
+from ..core.contracts.adapter import Command
 from ..core.contracts.inbound import Inbound
 from ..core.crashpoint import COMMANDED, crashpoint
-from ..core.escaping import visible
-from ..store import commands
+from ..core.envelope import Lane
+from ..core.escaping import quote, visible
+from ..core.quoting import near
+from ..store import agent_pauses, agents, commands, lanes, provider_sessions
 from ..store.commands import Order
+from ..store.connection import Row
+from ..store.group_commit import Tx
+from ..store.run_limits import Bounds
 from ..store.store import Store
+
+MENU = (
+    Command("status", "show what the agents of this chat do"),
+    Command("agents", "list all agents"),
+    Command("new", "begin a new session: the agent forgets what was said here"),
+    Command("stop", "stop what works for this chat"),
+    Command("pause", "give an agent no more turns"),
+    Command("resume", "give it turns again"),
+    Command("help", "show these commands"),
+)
+_NAMES = [one.name for one in MENU]
+
+
+class State(NamedTuple):
+    """What an agent does now: a word, and the reason if there is one."""
+
+    word: str
+    why: str | None
 
 
 class Commands:
@@ -22,13 +47,28 @@ class Commands:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, Callable[[Order], Awaitable[str]]] = {"stop": self._stop}
-        # Set in hiboss/daemon/wiring.py: of a run that is stored as running.
-        self.execution: Callable[[int], Awaitable[Execution | None]]
+        self._known: dict[str, Callable[[Order], Awaitable[str]]] = {
+            "status": self._status,
+            "agents": self._agents,
+            "new": self._new,
+            "stop": self._stop,
+            "pause": self._pause,
+            "resume": self._resume,
+            "help": self._help,
+            "start": self._help,  # what a client of Telegram sends when a chat is opened
+        }
+        # Set in hiboss/daemon/wiring.py and lifecycle.py.
+        self.execution: Callable[[int], Awaitable[Execution | None]]  # of a run that is stored as running
+        self.state: Callable[[int], State]  # of an agent
+        self.bounds: Callable[[], Bounds]
+        self.resumed: Callable[[int], None]  # an agent gets turns again
 
     def knows(self, inbound: Inbound) -> bool:
-        """Tell whether something is a command that hiboss carries out, if it is the boss's."""
-        return inbound.kind == "command" and (inbound.command or "").lower() in self._known
+        """Tell whether something is a command that hiboss carries out, if it is the boss's; or nearly one."""
+        if inbound.kind != "command" or inbound.forwarded is not None:
+            return False
+        name = (inbound.command or "").lower()
+        return name in self._known or bool(near(name, _NAMES))
 
     async def act(self, binding: int, adapter: str, number: int, inbound: Inbound) -> bool:
         """Carry out a command and answer the boss; return False if it is left to be digested."""
@@ -37,20 +77,108 @@ class Commands:
         )
         if order is None:
             return False
-        answer = await self._known[order.command.lower()](order)
+        answer = await self._known.get(order.command.lower(), self._unknown)(order)
         crashpoint(COMMANDED)
         await self._store.timed_write_until_done(lambda tx, now: commands.end(tx, order, answer, now))
         return True
 
+    async def _unknown(self, order: Order) -> str:
+        """Answer what is nearly a command."""
+        name = order.command.lower()
+        return f"There is no /{visible(name)}. Did you mean /{near(name, _NAMES)}? /help shows all commands."
+
+    async def _help(self, order: Order) -> str:
+        """/help: list the commands."""
+        lines = [f"/{one.name}: {one.about}" for one in MENU]
+        return "\n".join(["Commands of hiboss. /stop, /pause and /resume take the name of an agent.", *lines])
+
+    async def _status(self, order: Order) -> str:
+        """/status: show the agents of this chat."""
+        rows = [row for row in self._store.read(agents.list_all) if row["id"] in order.agents]
+        rows.sort(key=lambda row: order.agents.index(row["id"]))
+        running = [f"r{row['id']} of {row['name']} works for this chat." for row in self._runs(order)]
+        return "\n".join([*map(self._line, rows), *running]) or "No agent reads this chat."
+
+    async def _agents(self, order: Order) -> str:
+        """/agents: show all agents."""
+        return "\n".join(map(self._line, self._store.read(agents.list_all))) or "There are no agents."
+
+    def _line(self, row: Row) -> str:
+        word, why = self.state(row["id"])
+        role = f" ({quote(row['role'], 60)})" if row["role"] else ""
+        return f"{row['name']}{role}: {word}" + (f", {quote(why, 200)}" if why else "")
+
+    async def _new(self, order: Order) -> str:
+        """/new: let the next turns of this chat begin new sessions."""
+
+        def write(tx: Tx, now: int) -> list[str]:
+            for agent in order.agents:
+                for conversation in order.conversations:
+                    provider_sessions.end_in(tx, agent, conversation, now)
+            return [str(row["name"]) for row in agents.list_all(tx) if row["id"] in order.agents]
+
+        names = await self._store.timed_write_until_done(write)
+        return f"{', '.join(names) or 'Nobody'}: the next message here begins a new session."
+
+    async def _pause(self, order: Order) -> str:
+        """/pause: pause the agent of this chat, or the one that is named, as `agent.pause` does."""
+
+        def write(tx: Tx, now: int) -> str:
+            row = self._named(tx, order)
+            if row is None:
+                return _nobody(order)
+            changed = agent_pauses.pause(tx, row["id"], "boss", f"the boss paused it: {_given(order)}", now)
+            return f"{row['name']} is paused." if changed else f"{row['name']} was paused already."
+
+        return await self._store.timed_write_until_done(write)
+
+    async def _resume(self, order: Order) -> str:
+        """/resume: resume an agent, as `agent.resume` does."""
+        bounds = self.bounds()
+
+        def write(tx: Tx, now: int) -> tuple[str, int | None]:
+            row = self._named(tx, order)
+            if row is None:
+                return _nobody(order), None
+            reopened = lanes.reopen(tx, Lane(row["id"], None), now)
+            changed = agent_pauses.resume(tx, row, bounds, now) or reopened
+            text = f"{row['name']} gets turns again." if changed else f"{row['name']} is not paused."
+            return text, row["id"]
+
+        text, agent = await self._store.timed_write_until_done(write)
+        if agent is not None:
+            self.resumed(agent)
+        return text
+
+    def _named(self, tx: Tx, order: Order) -> Row | None:
+        """Return the agent that a command names; else the first one of the chat."""
+        name = order.arguments.strip().removeprefix("@").lower()
+        for row in agents.list_all(tx):
+            if row["name"].lower() == name or (not name and row["id"] == order.agents[0]):
+                return row
+        return None
+
+    def _runs(self, order: Order) -> list[Row]:
+        return self._store.read(lambda c: commands.runs(c, order))
+
     async def _stop(self, order: Order) -> str:
-        """/stop: cancel the runs that work for the conversation of this chat, as `run.cancel` does."""
+        """/stop: cancel the runs that work for the conversations of this chat, as `run.cancel` does."""
         stopped = []
-        for row in self._store.read(lambda c: commands.runs(c, order)):
+        name = order.arguments.strip().removeprefix("@").lower()
+        for row in self._runs(order):
             execution = await self.execution(row["id"])
-            if execution is None:
-                continue  # it ended meanwhile
-            why = f"the boss cancelled it: /stop in {visible(order.where)}"
+            if execution is None or name not in ("", row["name"].lower()):
+                continue  # it ended meanwhile, or another one is meant
+            why = f"the boss cancelled it: {_given(order)}"
             execution.end("cancelled", why, gives_up=True, by=order.boss)
             if execution.ending == "cancelled":  # also by an earlier one
                 stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
         return "\n".join(stopped) or "Nothing runs here."
+
+
+def _given(order: Order) -> str:
+    return f"/{order.command.lower()} in {visible(order.where)}"
+
+
+def _nobody(order: Order) -> str:
+    return f"There is no agent {quote(order.arguments.strip(), 60)}. /agents lists them."

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
-from ..core.contracts.adapter import Letter
+from ..core.contracts.adapter import Button, Letter
 from ..core.contracts.failures import AccountError, EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
 from ..core.envelope import Lane
@@ -23,7 +23,7 @@ from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, lane_failures, lanes, live_posts, posts
+from ..store import bindings, buttons, lane_failures, lanes, live_posts, posts
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.lane_failures import Scope
@@ -213,7 +213,8 @@ class Delivery:
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
-            letter = letters.of_envelope(claimed, self._store.epoch, self._home.media)
+            under = self._buttons(claimed)
+            letter = letters.of_envelope(claimed, self._store.epoch, self._home.media, under)
             return await self._post(adapter, lane, letter, claimed)
         except ChatWaits:  # for the live post that becomes this one: nothing of it was tried
             return self._goes_on_later(lane, number)
@@ -234,6 +235,11 @@ class Delivery:
             log.exception("Posting e%d failed.", number, extra={"action": "deliver"})
             failure = Failure("adapter_failed", f"the adapter failed: {type(error).__name__}")
             return self._waits(lane, claimed, failure)
+
+    def _buttons(self, claimed: EnvelopeRow) -> tuple[Button, ...]:
+        if not claimed["has_buttons"]:
+            return ()
+        return self._store.read(lambda c: buttons.of_message(c, claimed["message"]))
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
         number, planned = int(claimed["id"]), claimed["posted"]

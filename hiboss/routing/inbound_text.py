@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import replace
 
 from ..core.contracts.failures import Refused
-from ..core.contracts.inbound import Inbound
+from ..core.contracts.inbound import Inbound, ReceivedFile
 from ..core.settings import Settings
 
 LONGEST_ID = 500  # characters
@@ -32,8 +32,11 @@ def tidy(inbound: Inbound, limits: Settings) -> Inbound:
         title=_cut(inbound.title, word),
         forwarded=_cut(inbound.forwarded, word),
         emoji=_cut(inbound.emoji, word),
+        emojis=None if inbound.emojis is None else [_cut(one, word) or "" for one in inbound.emojis],
+        quote=_cut(inbound.quote, limits.subject_bytes),
         subject=_cut(inbound.subject, limits.subject_bytes),
         note=_cut(inbound.note, limits.subject_bytes),
+        files=[_file(one, word) for one in inbound.files],
         text=_storable(inbound.text),
         command=_cut(inbound.command, word),
         arguments=_storable(inbound.arguments),
@@ -41,6 +44,13 @@ def tidy(inbound: Inbound, limits: Settings) -> Inbound:
         message=None if inbound.message is None else clean_id(inbound.message),
         reply_to=None if inbound.reply_to is None else clean_id(inbound.reply_to),
     )
+
+
+def _file(file: str | ReceivedFile, limit: int) -> str | ReceivedFile:
+    if isinstance(file, str):
+        return file
+    kept = None if file.platform_id is None else clean_id(file.platform_id)
+    return file._replace(name=_cut(file.name, limit), platform_id=kept)
 
 
 def clean_id(text: object, limit: int = LONGEST_ID) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Taken
 from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError, Refused
-from ..core.contracts.inbound import Digested, Inbound, NotYet, Update
+from ..core.contracts.inbound import Digested, Inbound, NotYet, Update, path_of
 from ..core.crashpoint import DIGESTED, TAKEN, crashpoint
 from ..core.errors import Busy, HibossError, HomeUnusable, NotBound, StoreError, UnknownBinding
 from ..core.paths import Home
@@ -50,6 +50,8 @@ MOST_ACCOUNT_FAILURES = 300  # about a day; then they count as tries
 LONGEST_WAIT = 60.0  # seconds of one NotYet
 MOST_WAITS = 20  # of NotYet in a row, without a new update
 STOP_SECONDS = 5.0
+RAW_MS = 7 * 86_400_000  # so long updates are kept as they came
+EMPTY_EVERY_MS = 3_600_000
 _ACTING = ("press", "membership")  # and the commands that `Commands` knows
 
 
@@ -90,6 +92,7 @@ class Intake:
         self._downloads = os.path.join(home.media, ".downloads")
         self.commands = Commands(store)
         self._left_over = 0  # updates up to this one were stored by an earlier daemon
+        self._emptied_at = 0
         self._states: dict[Line, _State] = {}
         # By an earlier id of a chat: the line of its later one, which waits for it.
         self._behind: defaultdict[Line, set[Line]] = defaultdict(set)
@@ -99,6 +102,7 @@ class Intake:
         # Set in hiboss/daemon/wiring.py.
         self.adapter: Callable[[int], Any]  # the running one of a binding; raises LaneError
         self.renamed: Callable[[int], None] = lambda binding: None
+        self.decided: Callable[[int], None] = lambda message: None  # its buttons are not needed any more
 
     def start(self) -> None:
         """Delete what a crash left of downloads."""
@@ -113,6 +117,20 @@ class Intake:
         for chat in self._store.read(lambda c: intake.chats_waiting(c, binding)):
             self._states.pop(Line(binding, chat), None)
             self._queue.wake(Line(binding, chat))
+
+    def wake(self, chats: Sequence[tuple[int, str]]) -> None:
+        """Read these chats of bindings: what was held of them may come in now."""
+        for binding, chat in chats:
+            self._queue.wake(Line(binding, chat), eager=True)
+
+    async def empty_old(self) -> None:
+        """Forget how updates came that were digested long ago, in slices; at most once an hour."""
+        now = clock.now()
+        if now < self._emptied_at + EMPTY_EVERY_MS:
+            return
+        self._emptied_at = now
+        while await self._store.write(lambda tx: intake.empty_raw(tx, now - RAW_MS)):
+            pass
 
     async def close(self) -> None:
         """Digest nothing more; what waits is digested after the next start."""
@@ -129,56 +147,64 @@ class Intake:
     # --- the first stage -------------------------------------------------------------
 
     async def take(
-        self, binding: int, adapter: str, updates: Sequence[Update], position: str | None = None
+        self,
+        binding: int,
+        adapter: str,
+        updates: Sequence[Update],
+        position: str | None = None,
+        missed: tuple[int, int] | None = None,
     ) -> Taken:
         """Store updates as they came; when this returns, the platform's offset may advance."""
-        new = [new_update(one, acts=self._acts(one)) for one in updates]
+        new = [new_update(one, self._settings, acts=self._acts(one)) for one in updates]
         place = None if position is None else clean_id(position, LARGEST_RAW)
         now = clock.now()
-        stored = await self._store.write(lambda tx: intake.take(tx, binding, new, place, now))
+        stored = await self._store.write(lambda tx: intake.take(tx, binding, new, place, now, missed))
         crashpoint(TAKEN)
         acted: dict[str, str | None] = {}
+        answers: dict[str, str] = {}
         # Also those that are not new: the adapter may have given up waiting for an earlier `take` of them.
         for kept in new:
             number = stored.waiting.get(kept.id)
             if number is None or kept.act is None:
                 continue
-            if await self._act(binding, adapter, number, kept.act):
+            if (answer := await self._act(binding, adapter, number, kept.act)) is not None:
                 acted[kept.id] = None
+                answers |= {kept.id: answer} if answer else {}
         for chat in {one.chat for one in new if one.id in stored.waiting}:
             self._queue.wake(Line(binding, chat), eager=True)
         ids = {kept.id: update.id for update, kept in zip(updates, new, strict=True)}
         return Taken(
             new=frozenset(ids[one] for one in stored.new),
             digested={ids[one]: problem for one, problem in {**stored.digested, **acted}.items()},
+            answers={ids[one]: answer for one, answer in answers.items()},
         )
 
     def _acts(self, update: Update) -> bool:
         return update.act is not None and (update.act.kind in _ACTING or self.commands.knows(update.act))
 
-    async def _act(self, binding: int, adapter: str, number: int, inbound: Inbound) -> bool:
+    async def _act(self, binding: int, adapter: str, number: int, inbound: Inbound) -> str | None:
         """Do what an update says that needs no digestion. What fails is given up and told.
 
-        Return False if it is left to be digested after all.
+        Return what to tell the person who did it, or an empty text; None: it is left to be digested.
         """
         try:
             check_place(adapter, inbound)
             checked = self._router.check_inbound(inbound)
             if checked.kind == "command":
-                return await self.commands.act(binding, adapter, number, checked)
+                return "" if await self.commands.act(binding, adapter, number, checked) else None
             meaning = await self._store.timed_write_until_done(
                 lambda tx, now: intake.settle(tx, binding, adapter, [number], checked, (), now)
             )
         except (UnknownBinding, NotBound):
-            return True  # the binding has ended
+            return ""  # the binding has ended
         except Exception as error:  # also a defect: this one is lost, the others go on
             if not isinstance(error, (HibossError, Refused)):
                 log.exception("An update could not act.", extra={"action": "intake"})
             problem = _problem(error)
             await self._store.timed_write_until_done(lambda tx, now: intake.give_up(tx, number, problem, now))
-            return True
+            return ""
         await self._follow(binding, meaning)
-        return True
+        return meaning.answer or ""
 
     # --- the second stage ------------------------------------------------------------
 
@@ -320,7 +346,7 @@ class Intake:
         if not isinstance(answer, Digested) or not isinstance(answer.inbound, Inbound):
             raise TypeError(f"digest returned {type(answer).__name__}, not Digested or NotYet")
         answer.used(updates)
-        if len(set(answer.inbound.files)) != len(answer.inbound.files):
+        if len(set(map(path_of, answer.inbound.files))) != len(answer.inbound.files):
             raise ValueError("digest listed a file twice: use download_path, so that none overwrites another")
         if answer.inbound.chat != updates[0].chat:
             raise ValueError("digest returned something of another chat")
@@ -373,6 +399,7 @@ class Intake:
         check_place(adapter, inbound)
         numbers = [int(row["id"]) for row in rows]
         return await self._router.receive(
+            adapter,
             inbound,
             lambda tx, checked, files, now: intake.settle(
                 tx, line.binding, adapter, numbers, checked, files, now
@@ -423,6 +450,8 @@ class Intake:
                 pass  # in slices: other writes go between them
         if meaning.renamed:
             self.renamed(binding)
+        if meaning.decided is not None:
+            self.decided(meaning.decided)
         if meaning.unknown is not None:
             post, words = storable(meaning.unknown, 100), "it has no value, or the post is not ours"
             log.info("b%d: a press on %r was ignored: %s.", binding, post, words, extra={"action": "intake"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from ..core.contracts.adapter import File, Letter
+from ..core.contracts.adapter import Button, File, Letter
 from ..core.envelope import Kind
 from ..store.envelope_rows import EnvelopeRow
 from ..store.live_posts import Target
@@ -14,7 +14,7 @@ from ..store.run_start import Turn
 LONGEST_ID = 500  # characters of a platform's message id
 
 
-def of_envelope(claimed: EnvelopeRow, epoch: str, media: str) -> Letter:
+def of_envelope(claimed: EnvelopeRow, epoch: str, media: str, buttons: tuple[Button, ...] = ()) -> Letter:
     """Return the letter of an envelope; `claimed` is what hiboss/store/lanes.py returned."""
     files = json.loads(claimed["attachments"]) if claimed["attachments"] else []
     kind, text = Kind(claimed["type"]), claimed["text"]
@@ -32,6 +32,7 @@ def of_envelope(claimed: EnvelopeRow, epoch: str, media: str) -> Letter:
         sender_name=claimed["from_name"],
         files=tuple(File(one["name"], os.path.join(media, one["file"]), one["mime"]) for one in files),
         reply_to=claimed["platform_reply_to"],
+        buttons=buttons,
     )
 
 

@@ -78,15 +78,18 @@ class Router:
         return accepted
 
     async def receive(
-        self, inbound: Inbound, write: Callable[[Tx, Inbound, tuple[Attachment, ...], int], Meaning]
+        self,
+        adapter: str,
+        inbound: Inbound,
+        write: Callable[[Tx, Inbound, tuple[Attachment, ...], int], Meaning],
     ) -> Meaning:
-        """Check what came in from a platform, copy its files, and store it with `write`.
+        """Check what came in by this type of adapter, copy its files, and store it with `write`.
 
         Raises Refused for what can never be accepted; OverLimit if that is because of our limits.
         """
         checked = self.check_inbound(inbound)
         try:
-            files = await self._media.keep(inbound.files, follow_links=False) if inbound.files else ()
+            files = await self._media.keep(checked.files, source=adapter) if checked.files else ()
         except TooLarge as error:
             raise OverLimit(error.message) from error
         except (BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:

@@ -14,6 +14,7 @@ from typing import Any
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
 from ..core.backoff import LONGEST_SECONDS, named_seconds
+from ..core.contracts.adapter import METHOD_OF
 from ..core.contracts.failures import LaneError
 from ..core.errors import HibossError
 from ..store import lanes
@@ -34,7 +35,7 @@ class Signs:
         self._held: dict[int, float] = {}  # by chat: until when, on the loop's clock
         self._going: dict[tuple[Target, str], asyncio.Task[None]] = {}
 
-    def show(self, target: Target, sign: str, *arguments: str) -> None:
+    def show(self, target: Target, sign: str, *arguments: Any) -> None:
         """Show a sign (the capability that it needs) in a place, or drop it. Never waits."""
         adapter = self.adapter(target, sign)
         key = (target, sign)
@@ -74,10 +75,11 @@ class Signs:
     async def close(self) -> None:
         await bounded_calls.end(list(self._going.values()), "A sign")
 
-    async def _send(self, adapter: Any, target: Target, sign: str, arguments: tuple[str, ...]) -> None:
+    async def _send(self, adapter: Any, target: Target, sign: str, arguments: tuple[Any, ...]) -> None:
         what = f"The sign {sign} in {target.place}"
+        method = getattr(adapter, METHOD_OF.get(sign) or sign)
         try:
-            await bounded_calls.call(getattr(adapter, sign)(target.place, *arguments), what, SIGN_SECONDS)
+            await bounded_calls.call(method(target.place, *arguments), what, SIGN_SECONDS)
         except BaseException as error:  # whatever an adapter raises: it is only a sign
             if bounded_calls.is_our_cancellation(error):
                 raise

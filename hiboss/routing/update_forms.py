@@ -10,10 +10,11 @@ from ..core.address import parse_address
 from ..core.contracts.failures import Refused
 from ..core.contracts.inbound import Author, Inbound, Update
 from ..core.errors import BadAddress
+from ..core.settings import Settings
 from ..store import intake
 from ..store.connection import Row
 from ..store.intake import NewUpdate
-from .inbound_text import clean_id
+from .inbound_text import clean_id, tidy
 
 LARGEST_RAW = 1024 * 1024  # bytes of an update in JSON
 
@@ -23,8 +24,13 @@ def stored_update(row: Row) -> Update:
     return Update(id=row["update_id"], chat=row["chat"], message=row["platform_id"], raw=raw)
 
 
-def new_update(update: Update, *, acts: bool) -> NewUpdate:
+def new_update(update: Update, limits: Settings, *, acts: bool) -> NewUpdate:
     """Return an update in the form in which it is stored."""
+    about = None if update.about is None else tidy(update.about, limits)
+    return _stored_form(update, acts=acts)._replace(about=about)
+
+
+def _stored_form(update: Update, *, acts: bool) -> NewUpdate:
     message = None if update.message is None else clean_id(update.message)
     fields = clean_id(update.id), clean_id(update.chat), message
     if acts and update.act is not None:
@@ -45,7 +51,9 @@ def _sized(fields: tuple[str, str, str | None], raw: str, act: Inbound | None = 
 
 def stored_inbound(stored: dict[str, Any]) -> Inbound:
     """Return an inbound from its stored form."""
-    return Inbound(**{**stored, "author": Author(*stored["author"]), "files": tuple(stored["files"])})
+    emojis = None if stored.get("emojis") is None else tuple(stored["emojis"])
+    fields = {"author": Author(*stored["author"]), "files": tuple(stored["files"]), "emojis": emojis}
+    return Inbound(**{**stored, **fields})
 
 
 def check_place(adapter: str, inbound: Inbound) -> None:

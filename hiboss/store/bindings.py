@@ -11,6 +11,7 @@ from ..core.contracts.adapter import Chat
 from ..core.errors import BindingTaken, UnknownBinding
 from ..core.events import BindingRemoved
 from . import notices
+from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .group_commit import Tx
 from .lane_failures import SLICE, unbound
@@ -41,6 +42,11 @@ class NewBinding(NamedTuple):
     secrets: str | None = None  # the name of the file that has them
     threads: bool = False  # its chats can have topics
     chats: Sequence[Chat] = ()  # those it may post to from the start
+    name: str | None = None  # the account as people know it
+    closed: bool = False  # what comes in from a chat that nobody approved is held
+    groups: str | None = None  # what of a group is for its agents; None: as it is, or the usual
+    leads: bool = False  # the agent gets what is not for another one
+    own_topic: bool | None = None  # the agent has a topic of its own in the boss's chat; None: as it is
 
 
 def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
@@ -56,29 +62,87 @@ def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
         cursor = tx.execute(
             # An account that was bound before, with these settings, goes on behind the updates stored then.
             """
-            INSERT INTO binding (adapter, account, settings, threads, created_at, position)
-            SELECT ?1, ?2, ?3, ?4, ?5, (
+            INSERT INTO binding (adapter, account, settings, threads, created_at, closed, groups, position)
+            SELECT ?1, ?2, ?3, ?4, ?5, ?6, iif(?6, 'mentioned', 'always'), (
                 SELECT position FROM binding WHERE adapter = ?1 AND account = ?2 AND settings = ?3
                 ORDER BY id DESC LIMIT 1)
             """,
-            (adapter, account, json.dumps(settings, sort_keys=True), new.threads, now),
+            (adapter, account, json.dumps(settings, sort_keys=True), new.threads, now, new.closed),
         )
         number, created, old = int(cursor.lastrowid or 0), True, None
     else:
         number, created, old = int(row["id"]), False, row["secrets"]
     if new.secrets is not None:
         tx.execute("UPDATE binding SET secrets = ? WHERE id = ?", (new.secrets, number))
-    tx.execute("INSERT OR IGNORE INTO binding_agent (binding, agent) VALUES (?, ?)", (number, agent))
+    tx.execute(
+        "UPDATE binding SET name = ifnull(?, name), groups = ifnull(?, groups) WHERE id = ?",
+        (new.name, new.groups, number),
+    )
+    _add_agent(tx, number, agent, new)
+    if created:
+        _keep_contacts(tx, number)
     for chat in new.chats:
         allow(tx, number, adapter, chat, now)
     changed = not created and new.secrets is not None
     return Bound(number, created, old if changed else None, changed)
 
 
-def note_threads(tx: Tx, threads: Mapping[str, bool]) -> None:
-    """Store which adapters have topics in their chats: a new version of one may."""
+def _add_agent(tx: Tx, binding: int, agent: int, new: NewBinding) -> None:
+    """Let a binding serve an agent too. The first one leads it, until another one is to."""
+    tx.execute("INSERT OR IGNORE INTO binding_agent (binding, agent) VALUES (?, ?)", (binding, agent))
+    if new.own_topic is not None:
+        tx.execute(
+            "UPDATE binding_agent SET own_topic = ? WHERE binding = ? AND agent = ?",
+            (new.own_topic, binding, agent),
+        )
+    _let_lead(tx, binding, agent if new.leads else None)
+
+
+def _let_lead(tx: Tx, binding: int, agent: int | None = None) -> None:
+    """Let this agent lead a binding; None: the one that does, or else the oldest."""
+    tx.execute(
+        """
+        UPDATE binding_agent SET leads = (agent = ifnull(?2, (
+            SELECT agent FROM binding_agent WHERE binding = ?1 ORDER BY leads DESC, agent LIMIT 1)))
+        WHERE binding = ?1
+        """,
+        (binding, agent),
+    )
+
+
+def _keep_contacts(tx: Tx, binding: int) -> None:
+    """An account that was bound before keeps what the boss decided about its chats."""
+    tx.execute(
+        f"""
+        INSERT INTO contact (binding, platform_id, was, address, kind, name, state, person, created_at,
+                             decided_at)
+        SELECT ?1, c.platform_id, c.was, c.address, c.kind, c.name, c.state, c.person, c.created_at,
+               c.decided_at
+        FROM contact c WHERE c.binding = (
+            SELECT max(id) FROM binding WHERE id <> ?1 AND id IN {SAME_ACCOUNT.format("?1")})
+          AND c.state IN ('allowed', 'blocked', 'boss')
+          AND EXISTS (SELECT 1 FROM binding WHERE id = ?1 AND closed)
+        """,
+        (binding,),
+    )
+    # A chat that was the boss's only because he was reached there is not his any more.
+    tx.execute("UPDATE contact SET state = 'asking' WHERE binding = ? AND state = 'boss'", (binding,))
+    tx.execute(
+        "INSERT OR IGNORE INTO place (address, binding, contact) SELECT address, binding, id FROM contact"
+        " WHERE binding = ? AND address IS NOT NULL",
+        (binding,),
+    )
+
+
+def note_kinds(tx: Tx, threads: Mapping[str, bool], closed: Mapping[str, bool]) -> None:
+    """Store which adapters have topics in their chats, and which hold what strangers write.
+
+    A new version of one may decide otherwise.
+    """
     for adapter, has in threads.items():
         tx.execute("UPDATE binding SET threads = ?1 WHERE adapter = ?2 AND threads <> ?1", (has, adapter))
+    for adapter, is_closed in closed.items():
+        tx.execute("UPDATE binding SET closed = ?1 WHERE adapter = ?2 AND closed <> ?1", (is_closed, adapter))
 
 
 def allow(tx: Tx, binding: int, adapter: str, chat: Chat, now: int) -> int:
@@ -119,7 +183,9 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
         raise UnknownBinding(account=f"{adapter}:{account[:60]}")
     others = tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone()
     tx.facts.append(BindingRemoved(now, row["id"], f"{adapter}:{account}", agent, ended=others is None))
+    tx.execute("UPDATE place SET agent = NULL WHERE binding = ? AND agent = ?", (row["id"], agent))
     if others is not None:
+        _let_lead(tx, row["id"])
         return Removed(row["id"], False, 0)
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
     chats = tx.execute(
@@ -129,6 +195,10 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
         """,
         (row["id"],),
     ).fetchall()
+    tx.execute(
+        "UPDATE platform_update SET outcome = 'unbound', raw = NULL WHERE binding = ? AND outcome = 'held'",
+        (row["id"],),
+    )
     # Its account is paused until nothing waits for it: nothing more is claimed, and a restart goes on.
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))
@@ -217,7 +287,9 @@ def list_all(connection: Connection | Tx) -> list[Row]:
     """Return all active bindings, with their agents and chats, and the failure of an account that waits."""
     return connection.execute(
         """
-        SELECT b.id, b.adapter, b.account, b.settings, b.secrets, b.created_at,
+        SELECT b.id, b.adapter, b.account, b.settings, b.secrets, b.created_at, b.name, b.groups, b.closed,
+               (SELECT a.name FROM binding_agent ba JOIN address a ON a.id = ba.agent
+                WHERE ba.binding = b.id AND ba.leads) AS leads,
                (SELECT group_concat(a.name, ',') FROM binding_agent ba JOIN address a ON a.id = ba.agent
                 WHERE ba.binding = b.id) AS agents,
                (SELECT json_group_array(json_object(

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from ..core.address import Address
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
-from . import conversations, notices, places
+from . import agent_routing, conversations, notices, places
 from .connection import Connection, Row
 from .group_commit import Tx
-from .intake import ACT
+from .intake import ACT, as_it_came
 from .speakers import speaker
+from .writer_cache import LiveAddress
 
 
 class Order(NamedTuple):
@@ -26,9 +27,12 @@ class Order(NamedTuple):
     number: int  # of the update
     binding: int
     command: str
-    arguments: str  # provisional: no command has any yet
+    arguments: str  # what follows the command
     where: str  # the address of the chat or topic
-    conversation: int | None  # of this chat with the agents of the binding; None: there is none yet
+    agents: tuple[
+        int, ...
+    ]  # those it is about: of the topic, or all that the binding serves; the first leads
+    conversations: tuple[int, ...]  # of this chat with them, as far as there are any
     boss: int  # his address id
     place: Lane | None  # where he is answered, if it is a chat of his; None: where his notices go
 
@@ -46,41 +50,56 @@ def begin(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound) -> 
     who = speaker(tx, binding, adapter, inbound, None)
     chief = tx.execute("SELECT address FROM user WHERE boss = 1").fetchone()
     if not who.from_boss or chief is None:
-        raw = json.dumps(json.loads(row["raw"])["raw"], separators=(",", ":"))
-        # A space: it must not look like one that acts.
-        tx.execute("UPDATE platform_update SET raw = ? WHERE id = ?", (f" {raw}", number))
+        tx.execute("UPDATE platform_update SET raw = ? WHERE id = ?", (as_it_came(row["raw"]), number))
         return None
     where = Address("channel", f"{adapter}:{inbound.place}")
     entry = tx.cache.live_address(where)
+    agents = _agents(tx, binding, entry)
     return Order(
         number=number,
         binding=binding,
         command=inbound.command or "",
         arguments=inbound.arguments,
         where=str(where),
-        conversation=_conversation(tx, (who.sender, *who.to)),
+        agents=agents,
+        conversations=_conversations(tx, who.sender, agents),
         boss=chief["address"],
         place=Lane(entry.id, binding) if entry is not None and who.place is not None else None,
     )
 
 
-def _conversation(tx: Tx, parties: tuple[Address, ...]) -> int | None:
-    entries = [tx.cache.live_address(one) for one in parties]
-    key = conversations.key(one.id for one in entries if one is not None)
-    row = tx.execute("SELECT id FROM conversation WHERE key = ?", (key,)).fetchone()
-    return None if row is None or None in entries else int(row["id"])
+def _agents(tx: Tx, binding: int, place: LiveAddress | None) -> tuple[int, ...]:
+    """Return the agents of a place: the one whose topic it is, or all of the binding."""
+    own = tx.execute(
+        "SELECT agent FROM place WHERE address = ? AND binding = ? AND agent IS NOT NULL",
+        (place.id if place else None, binding),
+    ).fetchone()
+    served = [int(one["id"]) for one in agent_routing.served(tx, binding)]
+    return (own["agent"],) if own is not None and own["agent"] in served else tuple(served)
+
+
+def _conversations(tx: Tx, sender: Address, agents: tuple[int, ...]) -> tuple[int, ...]:
+    entry = tx.cache.live_address(sender)
+    keys = [conversations.key((entry.id, one)) for one in agents] if entry is not None else []
+    rows = tx.execute(f"SELECT id FROM conversation WHERE key IN ({','.join('?' * len(keys))})", keys)
+    return tuple(int(row["id"]) for row in rows)
 
 
 def runs(connection: Connection, order: Order) -> list[Row]:
     """Return the runs of the binding's agents that work for the conversation of the chat."""
-    return connection.execute(
+    rows = connection.execute(
         """
-        SELECT r.id, a.name FROM run r INDEXED BY run_running JOIN address a ON a.id = r.agent
-        JOIN binding_agent ba ON ba.agent = r.agent AND ba.binding = ?
-        WHERE r.status = 'running' AND ? IN (r.conversation, r.reply_conversation) ORDER BY r.id
-        """,
-        (order.binding, order.conversation),
+        SELECT r.id, r.agent, a.name, r.conversation, r.reply_conversation
+        FROM run r INDEXED BY run_running JOIN address a ON a.id = r.agent
+        WHERE r.status = 'running' ORDER BY r.id
+        """
     ).fetchall()
+    ours = {*order.conversations}
+    return [
+        one
+        for one in rows
+        if one["agent"] in order.agents and ours & {one["conversation"], one["reply_conversation"]}
+    ]
 
 
 def end(tx: Tx, order: Order, answer: str, now: int) -> None:

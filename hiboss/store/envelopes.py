@@ -28,8 +28,8 @@ CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it i
 _IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at,
-                      forwards, addressed)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      forwards, addressed, read_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -47,14 +47,15 @@ def insert(
     *,
     forwards: int | None = None,
     addressed: bool = False,
+    context: bool = False,
 ) -> int:
     """Insert the envelope of a message for one recipient; without a delivery time it has arrived.
 
     `forwards`: the envelope in the boss's box that this one posts to a chat of his. `addressed`: its
-    sender named that chat.
+    sender named that chat. `context`: nobody need do anything with it, nor read it.
     """
     deferred = deliver_at is not None
-    done = not deferred and _done_on_arrival(recipient.address.kind)
+    done = not deferred and (context or _done_on_arrival(recipient.address.kind))
     cursor = tx.execute(
         _INSERT,
         (
@@ -69,6 +70,7 @@ def insert(
             now if done else None,
             forwards,
             addressed,
+            now if context else None,
         ),
     )
     number = int(cursor.lastrowid or 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..core.address import Address
 from ..core.envelope import Lane, Priority, Status
-from . import envelopes
+from . import envelopes, topics
 from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -25,13 +25,13 @@ def arrived(tx: Tx, box: int, now: int) -> None:
     """
     row = tx.execute(
         """
-        SELECT e.message, e.priority, m.reply_to, asked.place AS asked_at, m.place AS written_at
+        SELECT e.message, e.priority, m.sender, m.reply_to, asked.place AS asked_at, m.place AS written_at
         FROM envelope e JOIN message m ON m.id = e.message LEFT JOIN message asked ON asked.id = m.reply_to
         WHERE e.id = ?
         """,
         (box,),
     ).fetchone()
-    place = _asked_at(tx, row["reply_to"], row["asked_at"]) or _reached(tx, row["priority"])
+    place = _asked_at(tx, row["reply_to"], row["asked_at"]) or _reached(tx, row["priority"], row["sender"])
     if place is not None and place.address != row["written_at"]:
         to_place(tx, box, row["message"], Priority(row["priority"]), place, now)
 
@@ -53,11 +53,12 @@ def to_place(tx: Tx, box: int, message: int, priority: Priority, place: Lane, no
     envelopes.insert(tx, message, chat, place.binding, shown, None, now, forwards=box)
 
 
-def _reached(tx: Tx, priority: int) -> Lane | None:
-    """Return the place of `boss.reach`, if mail of this priority is posted there."""
+def _reached(tx: Tx, priority: int, sender: int) -> Lane | None:
+    """Return the place of `boss.reach`, or the sender's topic there, if mail of this priority is posted."""
     reach = tx.cache.reach()
     important = priority in (Priority.CRITICAL, Priority.HIGH, Priority.NOTICE)
-    return reach.place if reach.forward == "all" or (reach.forward == "important" and important) else None
+    wanted = reach.forward == "all" or (reach.forward == "important" and important)
+    return topics.of_agent(tx, sender, reach.place) if wanted and reach.place is not None else None
 
 
 def _asked_at(tx: Tx | Connection, message: int | None, place: int | None) -> Lane | None:
@@ -88,8 +89,8 @@ def _posted(tx: Tx, message: int, place: Lane) -> list[Row]:
     ).fetchall()
 
 
-def answer_place(connection: Connection | Tx, reply_message: int | None) -> Lane | None:
-    """Return where an answer of a run to this message is forwarded, if it goes to the boss; None: nowhere."""
+def answer_place(connection: Connection | Tx, agent: int, reply_message: int | None) -> Lane | None:
+    """Return where an agent's answer to this message is forwarded, if it is for the boss; None: nowhere."""
     asked = connection.execute("SELECT place FROM message WHERE id = ?", (reply_message,)).fetchone()
     there = _asked_at(connection, reply_message, asked["place"]) if asked else None
     if there is not None:
@@ -97,7 +98,7 @@ def answer_place(connection: Connection | Tx, reply_message: int | None) -> Lane
     row = connection.execute(
         "SELECT reach, reach_by FROM user WHERE boss = 1 AND forward = 'all' AND reach IS NOT NULL"
     ).fetchone()
-    return None if row is None else Lane(row["reach"], row["reach_by"])
+    return None if row is None else topics.of_agent(connection, agent, Lane(row["reach"], row["reach_by"]))
 
 
 # --- boss.reach ----------------------------------------------------------------------
@@ -127,7 +128,8 @@ def set_reach(tx: Tx, place: Lane | None, now: int) -> int:
         return 0
     old = tx.execute(
         """
-        UPDATE contact SET state = 'allowed', decided_at = ?
+        UPDATE contact SET state = iif(platform_id IN (SELECT i.platform_id FROM identity i JOIN binding b
+                   ON b.adapter = i.adapter WHERE b.id = contact.binding), 'boss', 'allowed'), decided_at = ?
         WHERE state = 'boss' AND id IN (
             SELECT p.contact FROM user u JOIN place p ON p.address = u.reach AND p.binding = u.reach_by
             WHERE u.boss = 1) RETURNING id

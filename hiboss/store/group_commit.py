@@ -32,7 +32,7 @@ LINGER_SECONDS = 0.001
 class Tx:
     """What an operation works with: the connection in the group's transaction, and the writer's cache."""
 
-    __slots__ = ("arrived_for", "cache", "execute", "facts", "posts_for")
+    __slots__ = ("arrived_for", "cache", "chats_for", "execute", "facts", "posts_for")
 
     def __init__(self, connection: Connection) -> None:
         self.execute = connection.execute
@@ -40,6 +40,7 @@ class Tx:
         self.arrived_for: list[int] = []  # recipients with news in this group; woken after its COMMIT
         self.facts: list[Fact] = []  # what changed in this group; published after its COMMIT
         self.posts_for: list[Lane] = []  # lanes that got a forward in this group; woken then too
+        self.chats_for: list[tuple[int, str]] = []  # (binding, chat) that may be read now; woken then too
 
 
 Operation = Callable[[Tx], Any]
@@ -70,6 +71,7 @@ class Writer:
         self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by daemon/wiring
         self.publish: Callable[[list[Fact]], None] = lambda facts: None  # set by daemon/wiring
         self.to_post: Callable[[list[Lane]], None] = lambda lanes: None  # set by daemon/wiring
+        self.to_read: Callable[[list[tuple[int, str]]], None] = lambda chats: None  # set by daemon/wiring
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
         self._thread.start()
@@ -113,7 +115,12 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _answer(
-        self, outcomes: list[_Outcome], arrived_for: list[int], posts_for: list[Lane], facts: list[Fact]
+        self,
+        outcomes: list[_Outcome],
+        arrived_for: list[int],
+        posts_for: list[Lane],
+        chats_for: list[tuple[int, str]],
+        facts: list[Fact],
     ) -> None:
         """Tell the callers first: what follows from their writes must not keep an answer from them."""
         self._expected = len(outcomes)
@@ -129,6 +136,8 @@ class Writer:
                 self.arrived(arrived_for)
             if posts_for:
                 self.to_post(posts_for)
+            if chats_for:
+                self.to_read(chats_for)
         finally:
             if facts:  # a fact that is not published would be missed by those who follow, without a gap
                 self.publish(facts)
@@ -144,8 +153,10 @@ class Writer:
                 outcomes = self._commit_group(group)
                 arrived_for, self._tx.arrived_for = self._tx.arrived_for, []
                 posts_for, self._tx.posts_for = self._tx.posts_for, []
+                chats_for, self._tx.chats_for = self._tx.chats_for, []
                 facts, self._tx.facts = self._tx.facts, []
-                self._loop.call_soon_threadsafe(self._answer, outcomes, arrived_for, posts_for, facts)
+                news = (arrived_for, posts_for, chats_for, facts)
+                self._loop.call_soon_threadsafe(self._answer, outcomes, *news)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """Return the waiting operations, up to the limit of a group, and whether this is the last group."""
@@ -226,6 +237,7 @@ class Writer:
         self._tx.cache.forget()
         self._tx.arrived_for.clear()
         self._tx.posts_for.clear()
+        self._tx.chats_for.clear()
         self._tx.facts.clear()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:

@@ -1,7 +1,8 @@
 """The two stages of what comes in from a platform: store updates as they came, then what they mean.
 
 Each stage is one transaction. An update waits for the second as long as it has no outcome. The
-outcomes are: accepted, edited, pressed, reacted, command, joined, left, renamed, ignored, failed, unbound.
+outcomes are: accepted, edited, pressed, reacted, command, joined, left, renamed, ignored, failed, unbound;
+of what does not come in: held, paired, blocked (hiboss/store/admission.py).
 """
 
 from __future__ import annotations
@@ -16,8 +17,18 @@ from ..core.contracts.inbound import Inbound
 from ..core.envelope import Accepted, Attachment, Lane
 from ..core.errors import UnknownBinding
 from ..core.escaping import quote, visible
-from ..core.events import MessageReacted
-from . import live_posts, message_edits, notices, places, platform_updates
+from . import (
+    admission,
+    buttons,
+    contacts,
+    live_posts,
+    message_edits,
+    notices,
+    places,
+    platform_updates,
+    reactions,
+    speakers,
+)
 from .accounts import KNOWN_AS
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -35,6 +46,7 @@ class NewUpdate(NamedTuple):
     raw: str | None  # None: it cannot be stored, for the reason in `problem`
     problem: str | None = None
     act: Inbound | None = None  # what it does at once; its stored form is in `raw`
+    about: Inbound | None = None  # who wrote it, where and what, as far as that is known already
 
 
 class Stored(NamedTuple):
@@ -51,38 +63,39 @@ class Meaning(NamedTuple):
     accepted: Accepted | None = None  # a message, to be delivered
     left: str | None = None  # the account left this chat: more that waits for it is to be failed
     unknown: str | None = None  # a press on this post was ignored: it is not ours
+    answer: str | None = None  # what to tell whoever pressed a button
+    decided: int | None = None  # the message whose buttons are not needed any more
     renamed: bool = False  # lanes of the binding may have something new to do
     stored_files: bool = False
 
 
-def take(tx: Tx, binding: int, updates: Sequence[NewUpdate], position: str | None, now: int) -> Stored:
-    """Store updates as they came, and the position of the platform behind them."""
-    if tx.execute("SELECT 1 FROM binding WHERE id = ? AND removed_at IS NULL", (binding,)).fetchone() is None:
+def take(
+    tx: Tx,
+    binding: int,
+    updates: Sequence[NewUpdate],
+    position: str | None,
+    now: int,
+    missed: tuple[int, int] | None = None,
+) -> Stored:
+    """Store updates as they came, and the position of the platform behind them.
+
+    `missed`: the platform may have dropped what came between these times, and the boss is told.
+    """
+    account = admission.binding_of(tx, binding)
+    if account is None:
         raise UnknownBinding(account=f"b{binding}")
+    if missed is not None:
+        notices.tell_boss_of_gap(tx, account, *missed, now)
     new: set[str] = set()
     waiting: dict[str, int] = {}
     digested: dict[str, str | None] = {}
     for update in updates:
-        row = tx.execute(
-            """
-            INSERT INTO platform_update
-                (binding, update_id, chat, platform_id, received_at, raw, outcome, error)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (binding, update_id) DO NOTHING
-            RETURNING id, outcome
-            """,
-            (
-                *(binding, update.id, update.chat, update.platform_id, now, update.raw),
-                *(None if update.raw is not None else "failed", update.problem),
-            ),
-        ).fetchone()
+        row = _known(tx, binding, update.id)
         if row is None:
-            row = _known(tx, binding, update.id)
-            if row["outcome"] is not None:
-                digested[update.id] = row["error"] if row["outcome"] == "failed" else None
-        else:
             new.add(update.id)
-            if update.problem is not None:
-                _tell_boss(tx, binding, update.chat, update.problem, now)
+            row = _insert(tx, account, update, now)
+        elif row["outcome"] is not None:
+            digested[update.id] = row["error"] if row["outcome"] == "failed" else None
         if row["outcome"] is None:
             waiting[update.id] = row["id"]
     if position is not None:
@@ -90,10 +103,37 @@ def take(tx: Tx, binding: int, updates: Sequence[NewUpdate], position: str | Non
     return Stored(new, waiting, digested)
 
 
-def _known(tx: Tx, binding: int, update: str) -> Row:
-    row: Row = tx.execute(
+def as_it_came(stored: str) -> str:
+    """Return the stored form of an update that does not act after all, but is digested."""
+    raw = json.dumps(json.loads(stored)["raw"], separators=(",", ":"))
+    return f" {raw}"  # a space: it must not look like one that acts
+
+
+def _known(tx: Tx, binding: int, update: str) -> Row | None:
+    row: Row | None = tx.execute(
         "SELECT id, outcome, error FROM platform_update WHERE binding = ? AND update_id = ?",
         (binding, update),
+    ).fetchone()
+    return row
+
+
+def _insert(tx: Tx, account: Row, update: NewUpdate, now: int) -> Row:
+    """Store a new update, with the outcome that it has already: it cannot be stored, or does not come in."""
+    outcome: str | None = "failed"
+    binding = account["id"]
+    if update.problem is None:
+        outcome = admission.refused(tx, account, update.chat, update.about, update.act, now)
+    else:
+        _tell_boss(tx, binding, update.chat, update.problem, now)
+    kept = None if outcome in admission.UNKEPT else update.raw
+    if outcome == "held" and update.act is not None and kept is not None:
+        kept = as_it_came(kept)  # a command of a stranger is a message
+    row: Row = tx.execute(
+        """
+        INSERT INTO platform_update (binding, update_id, chat, platform_id, received_at, raw, outcome, error)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id, outcome
+        """,
+        (binding, update.id, update.chat, update.platform_id, now, kept, outcome, update.problem),
     ).fetchone()
     return row
 
@@ -177,13 +217,18 @@ def settle(
         return Meaning()
     chat = inbound.chat
     inbound = replace(inbound, chat=places.present_chat(tx, binding, chat))
-    outcome, message, meaning = _KINDS[inbound.kind](tx, _Came(binding, adapter, inbound, chat, files, now))
+    came = _Came(binding, adapter, inbound, chat, files, now)
+    late = admission.decided_meanwhile(tx, binding, inbound)
+    outcome, message, meaning = _KINDS[inbound.kind](tx, came) if late is None else (late, None, Meaning())
     tx.execute(
         f"""
-        UPDATE platform_update SET outcome = ?, message = ?, raw = NULL, error = NULL WHERE id IN ({marks})
+        UPDATE platform_update SET outcome = ?, message = ?, error = NULL, raw = iif(?, NULL, raw)
+        WHERE id IN ({marks})
         """,
-        (outcome, message, *numbers),
+        (outcome, message, outcome in admission.UNKEPT, *numbers),
     )
+    if late is not None:
+        return meaning
     _note_id(tx, numbers[0], outcome, inbound)
     if meaning.accepted is not None and meaning.accepted.failed:
         notices.tell_boss_of_reply(tx, meaning.accepted, now)  # now that the row says where he wrote
@@ -231,12 +276,17 @@ def _edit(tx: Tx, came: _Came) -> _Result:
     message = platform_updates.find(tx, came.binding, came.chat, came.inbound.message, private=private)
     if message is None:
         return _message(tx, came)
-    edited = message_edits.edit(tx, message, came.inbound.text, came.files, came.now)
-    return ("edited" if edited else "ignored"), message, Meaning(stored_files=edited)
+    if not message_edits.edit(tx, message, came.inbound.text, came.files, came.now):
+        return "ignored", message, Meaning()
+    told = message_edits.tell(tx, message, came.inbound.note, came.now)
+    # What the new wording became is linked to the same post on the platform: an answer to it goes there.
+    return "edited", told.message if told else message, Meaning(told, stored_files=True)
 
 
 def _press(tx: Tx, came: _Came) -> _Result:
-    """A press answers the post that has the button. Provisional: questions with options come later."""
+    """A press of a button of ours decides something; of any other it answers the post (provisional)."""
+    if buttons.looks_ours(came.inbound.button):
+        return _pressed_ours(tx, came)
     binding, adapter, inbound, chat, _, now = came
     answer = replace(inbound, text=inbound.button or "", reply_to=inbound.message, message=None)
     if not answer.text.strip() or not platform_updates.is_post(tx, binding, adapter, answer, chat):
@@ -246,14 +296,50 @@ def _press(tx: Tx, came: _Came) -> _Result:
     return "pressed", accepted.message, Meaning(accepted)
 
 
+def _pressed_ours(tx: Tx, came: _Came) -> _Result:
+    """Do what a button says, if the boss pressed it in a chat of his, under the post that has it."""
+    inbound = came.inbound
+    button = buttons.find(tx, inbound.button)
+    about = replace(inbound, reply_to=inbound.message)
+    post = platform_updates.replied_to(tx, came.binding, came.adapter, about, came.chat)
+    if button is None or post is None or post.message != button["message"]:
+        return "ignored", None, Meaning(answer="This button does not belong to this message.")
+    if not speakers.is_boss(tx, came.binding, came.adapter, inbound.author.id):
+        return "ignored", None, Meaning(answer="Only the boss can decide this.")
+    if button["decided"]:
+        return (
+            "ignored",
+            button["message"],
+            Meaning(answer="This was decided before.", decided=button["message"]),
+        )
+    contact = contacts.get(tx, int(button["argument"]))
+    if contact is None:
+        answer = "That chat is not known any more."
+    elif button["action"] == "contact.approve":
+        answer = "Approved." if contacts.approve(tx, contact, came.now) else "It was approved before."
+    else:
+        answer = "Blocked." if contacts.block(tx, contact, came.now) else "It was blocked before."
+    buttons.mark_pressed(tx, button["id"], came.now)
+    return "pressed", button["message"], Meaning(answer=answer, decided=button["message"])
+
+
 def _reaction(tx: Tx, came: _Came) -> _Result:
     inbound = came.inbound
     about = replace(inbound, reply_to=inbound.message)
     answers = platform_updates.replied_to(tx, came.binding, came.adapter, about, came.chat)
-    if answers is None or answers.stands_for or (message := answers.message) is None or not inbound.emoji:
+    if answers is None or answers.stands_for or (message := answers.message) is None:
         return "ignored", None, Meaning()
-    tx.facts.append(MessageReacted(came.now, message, inbound.emoji, inbound.removed))
-    return "reacted", message, Meaning()
+    author, now = inbound.author, came.now
+    boss = speakers.is_boss(tx, came.binding, came.adapter, author.id)
+    if inbound.emojis is not None:
+        changed = reactions.replace(tx, message, author, inbound.emojis, now, boss=boss)
+    elif not inbound.emoji:
+        changed = False
+    elif inbound.removed:
+        changed = reactions.remove(tx, message, author, inbound.emoji, now)
+    else:
+        changed = reactions.add(tx, message, author, inbound.emoji, now, boss=boss)
+    return ("reacted", message, Meaning()) if changed else ("ignored", None, Meaning())
 
 
 def _membership(tx: Tx, came: _Came) -> _Result:
@@ -268,6 +354,7 @@ def _membership(tx: Tx, came: _Came) -> _Result:
         return "left", None, Meaning(left=inbound.chat if more else None)
     if inbound.membership == "joined":
         places.meet(tx, binding, adapter, inbound, now)
+        admission.joined(tx, binding, inbound, now)
         return "joined", None, Meaning()
     return "ignored", None, Meaning()
 
@@ -331,7 +418,7 @@ def give_up(tx: Tx, number: int, problem: str, now: int, *, tell: bool = True) -
     """
     row = tx.execute(
         """
-        UPDATE platform_update SET outcome = 'failed', attempts = attempts + 1, error = ?, raw = NULL
+        UPDATE platform_update SET outcome = 'failed', attempts = attempts + 1, error = ?
         WHERE id = ? AND outcome IS NULL RETURNING binding, chat
         """,
         (problem, number),
@@ -349,3 +436,22 @@ def _tell_boss(tx: Tx, binding: int, chat: str, problem: str, now: int) -> None:
         f"{quote(problem)}"
     )
     notices.notify(tx, BOSS, text, now)
+
+
+# --- emptying ------------------------------------------------------------------------
+
+
+def empty_raw(tx: Tx, before: int) -> int:
+    """Forget how updates came that were stored before this time; return how many, at most SLICE.
+
+    Their rows stay: replies find there what they answer. What is not digested yet, or held, stays whole.
+    """
+    cursor = tx.execute(
+        """
+        UPDATE platform_update SET raw = NULL WHERE id IN (
+            SELECT id FROM platform_update INDEXED BY platform_update_raw
+            WHERE raw IS NOT NULL AND received_at < ? AND outcome IS NOT NULL AND outcome <> 'held' LIMIT ?)
+        """,
+        (before, SLICE),
+    )
+    return cursor.rowcount

@@ -31,6 +31,8 @@ INVARIANTS: dict[str, str] = {
           AND NOT (e.status = 1 AND e.waits = 3 AND a.kind = 'user')""",
     "what is being delivered waits for nothing": """
         SELECT id FROM envelope WHERE held_by IS NOT NULL AND waits IS NOT NULL""",
+    "what was said to nobody of us is done": """
+        SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.context AND e.status <> 1""",
     "a pending envelope is in the inbox": """
         SELECT id FROM envelope WHERE status = 0 AND box <> 0""",
     "every arrival number is given once": """
@@ -71,8 +73,19 @@ INVARIANTS: dict[str, str] = {
             SELECT 1 FROM lane l WHERE l.binding = b.id AND l.address IS NULL AND l.state = 'paused')""",
     "an update is kept as it came until it is digested": """
         SELECT id FROM platform_update
-        WHERE (outcome IS NULL AND raw IS NULL)
-           OR (raw IS NOT NULL AND outcome NOT IN ('reacted', 'command'))""",
+        WHERE ((outcome IS NULL OR outcome = 'held') AND raw IS NULL)
+           OR (raw IS NOT NULL AND outcome IN ('ignored', 'blocked', 'paired', 'unbound'))""",
+    "an update is held only while the boss has not decided about its chat": """
+        SELECT u.id FROM platform_update u JOIN binding b ON b.id = u.binding
+        WHERE u.outcome = 'held' AND (b.removed_at IS NOT NULL OR EXISTS (
+            SELECT 1 FROM contact c WHERE c.binding = u.binding AND c.platform_id = u.chat
+              AND c.state <> 'asking'))""",
+    "at most one agent leads a binding": """
+        SELECT b.id FROM binding b WHERE b.removed_at IS NULL
+          AND (SELECT sum(leads) FROM binding_agent ba WHERE ba.binding = b.id) > 1""",
+    "a chat or topic belongs to an agent that its binding serves": """
+        SELECT p.address FROM place p WHERE p.agent IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM binding_agent ba WHERE ba.binding = p.binding AND ba.agent = p.agent)""",
     "an update that became a message names it": """
         SELECT id FROM platform_update
         WHERE (outcome IN ('accepted', 'edited', 'pressed', 'reacted') AND message IS NULL)
@@ -125,7 +138,8 @@ INVARIANTS: dict[str, str] = {
            OR (f.arrived IS NOT NULL AND box.arrived IS NULL)""",
     "what was written in a chat by the boss has him as its sender": """
         SELECT m.id FROM message m JOIN address p ON p.id = m.place LEFT JOIN user u ON u.address = m.sender
-        WHERE p.kind <> 'channel' OR ifnull(u.boss, 0) <> 1 OR m.from_boss <> 1""",
+        WHERE p.kind <> 'channel' OR ifnull(u.boss, 0) <> 1
+           OR m.from_boss <> (json_extract(m.channel, '$.forwarded') IS NULL)""",
     "the boss is reached in a chat of his, by an account that is bound": """
         SELECT u.address FROM user u WHERE (u.reach IS NULL) <> (u.reach_by IS NULL)
            OR (u.reach IS NOT NULL AND NOT (u.boss = 1 AND EXISTS (

@@ -66,12 +66,17 @@ def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
     return found[0].id if found else None
 
 
+# Of an envelope `e` whose sender `g` is an agent: whether other agents write in that chat too.
+SEVERAL_WRITE = """
+    (g.address IS NOT NULL AND (SELECT count(*) FROM binding_agent ba WHERE ba.binding = e.binding) > 1)
+"""
 # Only the columns of a letter: a full envelope has four times as many.
 _TO_POST = f"""
     SELECT e.id, e.handovers, e.message, m.run, m.text, m.type, m.subject, m.attachments, m.reply_to,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
            coalesce(m.from_name, u.name, g.display) AS from_name,
-           e.forwards, {IN_HIS_CHAT} AS named, {STRAYS} AS strays
+           e.forwards, ({IN_HIS_CHAT} OR {SEVERAL_WRITE}) AS named, {STRAYS} AS strays,
+           EXISTS (SELECT 1 FROM button b WHERE b.message = m.id) AS has_buttons
     FROM envelope e
     JOIN message m ON m.id = e.message
     JOIN address s ON s.id = m.sender

@@ -47,13 +47,19 @@ def targets(connection: Connection | Tx, turn: Turn) -> list[Target]:
         if row["kind"] == "channel":
             account = recipients.account_for(connection, turn.agent, row["id"], turn.reply_message)
             if account is not None:
-                found.setdefault(Lane(row["id"], account[0]), False)
+                found.setdefault(Lane(row["id"], account[0]), _several_write(connection, account[0]))
         elif row["fold"] == BOSS.fold:
-            forwarded = forwarding.answer_place(connection, turn.reply_message)
+            forwarded = forwarding.answer_place(connection, turn.agent, turn.reply_message)
             if forwarded is not None:
                 found[forwarded] = True
     made = [_target(connection, turn, lane, named) for lane, named in found.items()]
     return [one for one in made if one is not None]
+
+
+def _several_write(connection: Connection | Tx, binding: int) -> bool:
+    """Tell whether several agents write in the chats of a binding: then each post names its agent."""
+    row = connection.execute("SELECT count(*) FROM binding_agent WHERE binding = ?", (binding,)).fetchone()
+    return bool(row[0] > 1)
 
 
 def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) -> Target | None:

@@ -1,13 +1,19 @@
-"""Give a stored message another wording; the older ones are kept in `revision`."""
+"""Give a stored message another wording, and tell who has it already; older ones are kept in `revision`."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from ..core.envelope import Attachment
+from ..core.address import Address
+from ..core.envelope import Accepted, Attachment, Draft, Status, Waits
+from ..core.escaping import name, quote, visible
 from ..core.events import MessageEdited
+from . import messages, notices
+from .connection import Row
 from .group_commit import Tx
+
+QUOTED_NAME, QUOTED_TEXT = 120, 2_000  # characters in a notice
 
 
 def edit(tx: Tx, message: int, text: str, files: tuple[Attachment, ...], now: int) -> bool:
@@ -18,7 +24,7 @@ def edit(tx: Tx, message: int, text: str, files: tuple[Attachment, ...], now: in
     row = tx.execute("SELECT text, attachments, deleted_at FROM message WHERE id = ?", (message,)).fetchone()
     old = json.loads(row["attachments"]) if row["attachments"] else []
     new = _attachments(old, [one.facts() for one in files])
-    if row["deleted_at"] is not None or (row["text"] == text and new == old):
+    if row["deleted_at"] is not None or (row["text"] == text and _same(new, old)):
         return False
     if not new and not text.strip():
         return False  # nothing would be left of it
@@ -49,3 +55,82 @@ def _attachments(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[d
         return new
     known = {one["sha256"] for one in old}
     return [*old, *[one for one in new if one["sha256"] not in known]]
+
+
+def _same(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> bool:
+    """Tell whether these are the same files. A platform may give a file another id each time."""
+    return [(one["sha256"], one["name"]) for one in new] == [(one["sha256"], one["name"]) for one in old]
+
+
+# --- agents that have it already -----------------------------------------------------
+
+
+def tell(tx: Tx, message: int, note: str | None, now: int) -> Accepted | None:
+    """Tell the agents that have an edited message already. What still waits shows the new wording itself.
+
+    What the boss edited comes to them as a new message, which starts a turn. Of what others edited they
+    get a note that starts none: in a group it is said around them, else it is a notice. Return the
+    message that was made of the new wording; None: none was. `note`: what is missing of it.
+    """
+    row = tx.execute(_EDITED, (message,)).fetchone()
+    agents = [] if row["context"] or row["retired_at"] is not None else _having_it(tx, message)
+    if not agents:
+        return None
+    channel = json.loads(row["channel"]) if row["channel"] else {}
+    in_group = (channel.get("chat") or {}).get("kind") in ("group", "channel")
+    if not row["from_boss"] and not in_group:
+        for agent in agents:
+            notices.notify(tx, agent, _notice(row, channel), now, about=message)
+        return None
+    wording = "; ".join(filter(None, [f"a new wording of m{message}", note]))
+    files = json.loads(row["attachments"]) if row["attachments"] else []
+    draft = Draft(
+        sender=Address(row["kind"], row["name"]),
+        caller=None,
+        sees_all=True,
+        to=tuple(agents),
+        from_boss=bool(row["from_boss"]),
+        place=None if row["place_name"] is None else Address("channel", row["place_name"]),
+        text=row["text"],
+        subject=row["subject"],
+        attachments=tuple(Attachment.of(one) for one in files),
+        from_name=row["from_name"],
+        reply_to=("message", message),
+        channel={**channel, "note": wording},
+        conversation=row["conversation"],
+        context=not row["from_boss"],
+    )
+    return messages.insert(tx, draft, now)
+
+
+_EDITED = """
+SELECT m.id, m.conversation, m.from_boss, m.from_name, m.subject, m.text, m.attachments, m.channel, m.context,
+       s.kind, s.name, s.retired_at, p.name AS place_name
+FROM message m JOIN address s ON s.id = m.sender LEFT JOIN address p ON p.id = m.place WHERE m.id = ?
+"""
+
+
+def _having_it(tx: Tx, message: int) -> list[Address]:
+    """Return the agents that were given a message: it is done, or in the hands of a run or of a claim."""
+    rows = tx.execute(
+        """
+        SELECT a.kind, a.name FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? AND a.kind = 'agent' AND a.retired_at IS NULL
+          AND (e.status = ? OR e.held_by IS NOT NULL OR e.waits IS ? OR e.acked_at IS NOT NULL)
+        ORDER BY e.id
+        """,
+        (message, int(Status.DONE), int(Waits.LEASE)),
+    ).fetchall()
+    return [Address(row["kind"], row["name"]) for row in rows]
+
+
+def _notice(row: Row, channel: dict[str, Any]) -> str:
+    author = (channel.get("author") or {}).get("name") or row["from_name"]
+    place = visible(f"{row['kind']}:{row['name']}")
+    who = f"{name(author, QUOTED_NAME)} ({place})" if author else place
+    files = f"\nIts files: {', '.join(quote(one, QUOTED_NAME) for one in _names(row))}" if _names(row) else ""
+    return f"{who} edited m{row['id']}. It now reads: {quote(row['text'], QUOTED_TEXT)}{files}"
+
+
+def _names(row: Row) -> list[str]:
+    return [one["name"] for one in json.loads(row["attachments"])] if row["attachments"] else []

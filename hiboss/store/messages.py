@@ -18,8 +18,8 @@ from .writer_cache import LiveAddress
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
-                     channel, metadata, created_at, arrived_at, place)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     channel, metadata, created_at, arrived_at, place, context)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -43,10 +43,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
-    inserted = [
-        envelopes.insert(tx, message, one.recipient, one.binding, draft.priority, draft.deliver_at, now)
-        for one in recipients
-    ]
+    inserted = _insert_envelopes(tx, draft, message, recipients, now)
     failed: tuple[int, ...] = ()
     if draft.gone:
         failed = tuple([envelopes.insert_failed(tx, message, one, now) for one in draft.gone])
@@ -62,7 +59,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         posted = _forward(tx, draft, message, inserted[parties.index(boss)], chats, parent, now)
     named = tuple(inserted) if not chats else _named_envelopes(tx, draft, message)
     if seq is not None:
-        tx.arrived_for += parties
+        tx.arrived_for += parties if not draft.context else ()  # then nobody has anything to do
     else:
         assert draft.deliver_at is not None
         of = (message, conversation, sender.id, (*inserted, *posted))
@@ -78,10 +75,19 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         thread=(parent["thread"] or parent["id"]) if parent else message,
         envelopes=named,
         deliver_at=draft.deliver_at,
-        recipients=tuple([one.recipient.id for one in found]),
+        recipients=() if draft.context else tuple([one.recipient.id for one in found]),
         lanes=_lanes(draft, found),
         failed=failed,
     )
+
+
+def _insert_envelopes(
+    tx: Tx, draft: Draft, message: int, recipients: Sequence[Addressed], now: int
+) -> list[int]:
+    how, context = (draft.priority, draft.deliver_at, now), draft.context
+    return [
+        envelopes.insert(tx, message, one.recipient, one.binding, *how, context=context) for one in recipients
+    ]
 
 
 def _forward(
@@ -225,6 +231,7 @@ def _insert_message(
             now,
             None if seq is None else now,
             None if draft.place is None else _place(tx, draft.place),
+            draft.context,
         ),
     )
     number = int(cursor.lastrowid or 0)

@@ -92,6 +92,16 @@ def tell_boss_of_dropped(tx: Tx, account: str, chats: list[str], now: int) -> No
     notify(tx, BOSS, f"{text}\nFrom: {', '.join(named)}{more}", now)
 
 
+def tell_boss_of_gap(tx: Tx, account: Row, since: int, until: int, now: int) -> None:
+    """Tell the boss that a platform may have dropped what came between two times, as nobody fetched it."""
+    times = [local(one, zone(boss_timezone(tx))) for one in (since, until)]
+    text = (
+        f"hiboss could not fetch messages of {account['adapter']}:{visible(account['account'])} from "
+        f"{times[0]} to {times[1]}. The platform keeps them for a day: some of that time may be missing."
+    )
+    notify(tx, BOSS, text, now)
+
+
 def end_reach(
     tx: Tx,
     binding: int,

@@ -43,6 +43,11 @@ def meet(tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int) -> Live
             "UPDATE contact SET name = ifnull(?, name), kind = ? WHERE id = ? AND state <> 'boss'",
             (name, inbound.chat_kind, known["id"]),
         )
+    if inbound.chat_kind == "private" and inbound.author.username:
+        tx.execute(
+            "UPDATE contact SET person = ?1 WHERE binding = ?2 AND platform_id = ?3 AND person IS NOT ?1",
+            (inbound.author.username, binding, inbound.chat),
+        )
     return entry
 
 
@@ -91,8 +96,12 @@ def contact_of(tx: Tx, binding: int, chat: str) -> Row | None:
 # --- leaving -------------------------------------------------------------------------
 
 
-def fail_left(tx: Tx, binding: int, chat: str, now: int) -> int:
-    """Fail at most SLICE envelopes that wait for a chat which the account has left; return how many."""
+LEFT = Failure("left", "the account is not in this chat any more")
+BLOCKED = Failure("blocked", "the boss has blocked this chat")
+
+
+def fail_left(tx: Tx, binding: int, chat: str, now: int, failure: Failure = LEFT) -> int:
+    """Fail at most SLICE envelopes that wait for a chat which cannot be used any more; return how many."""
     rows = tx.execute(
         """
         SELECT e.id FROM contact c JOIN place p ON p.contact = c.id
@@ -102,9 +111,7 @@ def fail_left(tx: Tx, binding: int, chat: str, now: int) -> int:
         """,
         (binding, chat, SLICE),
     ).fetchall()
-    lanes.fail(
-        tx, [row["id"] for row in rows], Failure("left", "the account is not in this chat any more"), now
-    )
+    lanes.fail(tx, [row["id"] for row in rows], failure, now)
     return len(rows)
 
 

@@ -46,6 +46,7 @@ def receive(
         reply_to=None if answers is None or answers.message is None else ("message", answers.message),
         channel=facts(inbound),
         gone=who.gone,
+        context=who.context,
     )
     return messages.insert(tx, draft, now)
 
@@ -61,7 +62,7 @@ def find(tx: Tx, binding: int, chat: str, platform_id: str | None, *, private: b
         SELECT message FROM platform_update
         WHERE binding IN {SAME_ACCOUNT.format("?1")} AND platform_id = ?3 AND message IS NOT NULL
           AND chat IN (SELECT chat FROM known_as WHERE ?4 OR chat = ?2)
-        ORDER BY chat = ?2 DESC, binding DESC LIMIT 1
+        ORDER BY chat = ?2 DESC, binding DESC, id LIMIT 1
         """,
         (binding, chat, platform_id, private),
     ).fetchone()
@@ -121,6 +122,16 @@ def facts(inbound: Inbound) -> dict[str, object]:
         if (given := getattr(inbound, name)) is not None:
             chat[name] = given
     found: dict[str, object] = {"chat": chat, "author": inbound.author.facts()}
-    for name in ("message", "mentioned", "replied", "forwarded", "sent_at", "note", "command", "arguments"):
+    for name in (
+        "message",
+        "mentioned",
+        "replied",
+        "forwarded",
+        "quote",
+        "sent_at",
+        "note",
+        "command",
+        "arguments",
+    ):
         found[name] = getattr(inbound, name)
     return {name: value for name, value in found.items() if value}

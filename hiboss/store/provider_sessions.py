@@ -76,3 +76,13 @@ def end_all(tx: Tx, agent: int, now: int, provider: str | None = None) -> None:
 def forget(tx: Tx, agent: int) -> None:
     """Delete the sessions of an agent that is deleted."""
     tx.execute("DELETE FROM provider_session WHERE agent = ?", (agent,))
+
+
+def end_in(tx: Tx, agent: int, conversation: int, now: int) -> None:
+    """Resume no session of an agent in this conversation any more."""
+    tx.execute(
+        """
+        UPDATE provider_session SET stale_at = ? WHERE agent = ? AND conversation = ? AND stale_at IS NULL
+        """,
+        (now, agent, conversation),
+    )

@@ -136,6 +136,8 @@ def _by_account(
     tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None
 ) -> Addressed:
     """Return with which binding this sender posts to a chat; it is stored in the envelope."""
+    if draft.binding is not None:  # of hiboss itself, like a code for a stranger
+        return Addressed(recipient, draft.binding)
     for_all = draft.sees_all and sender.address.kind == "user"
     found = account_for(tx, sender.id, recipient.id, parent["id"] if parent else None, for_all=for_all)
     if found is None:

@@ -10,7 +10,7 @@ from ..core.envelope import Accepted, Draft
 from ..core.errors import HibossError
 from ..core.escaping import mark_lines, quote
 from ..core.events import AgentChanged, RunEnded
-from . import envelopes, lane_failures, lanes, messages, notices, run_limits
+from . import envelopes, lane_failures, lanes, messages, notices, reactions, run_limits, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -45,6 +45,10 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     _end(tx, turn, "completed", now, note=note)
     for number in turn.envelopes + turn.notices:
         envelopes.done(tx, number, now, read=True)
+    if turn.beside.around is not None:
+        surroundings.mark_shown(tx, turn.run, turn.beside.around, turn.agent)
+    if turn.beside.reactions.shown:
+        reactions.mark_shown(tx, turn.run)
     lanes.recovered(tx, turn.lane)
     return [one for one in (sent, *(one for one, _ in later)) if one is not None]
 

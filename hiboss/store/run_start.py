@@ -10,13 +10,16 @@ from typing import NamedTuple
 
 from ..core.envelope import Lane
 from ..core.events import AgentChanged, RunPaused, RunStarted
-from . import agent_pauses, agents, due_envelopes, envelopes, lanes, provider_sessions, tokens
+from . import agent_pauses, agents, due_envelopes, envelopes, lanes, provider_sessions, reactions, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_limits import Bounds
 from .turn_selection import (
     LOOKED_THROUGH,
+    NOTHING,
+    Beside,
     ReplyTarget,
+    beside,
     next_turn,
     reply_target,
     waiting_notices,
@@ -45,6 +48,7 @@ class Turn(NamedTuple):
     after_message: int  # the id of the last message when the run began
     conversation: int
     session: str | None  # the provider's session of this conversation, to be resumed
+    beside: Beside = NOTHING  # what it shows beside its envelopes
 
     @property
     def followed_in(self) -> int | None:
@@ -178,18 +182,22 @@ def _start(
     if session is not None:
         provider_sessions.mark_used(tx, *of_session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
+    shown, shown_notices = taken
+    shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING
     run = int(
         tx.execute(
             """
             INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
-                             reply_conversation, reply_message, after_message, session)
-            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             reply_conversation, reply_message, after_message, session, reactions)
+            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            (agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last, session),
+            (
+                *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
+                *(session, reactions.stored(shows.reactions)),
+            ),
         ).lastrowid
         or 0
     )
-    shown, shown_notices = taken
     for number in shown + shown_notices:
         envelopes.hold(tx, number, boot)
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
@@ -213,6 +221,7 @@ def _start(
         after_message=last,
         conversation=conversation,
         session=session,
+        beside=shows,
     )
     tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
     return turn

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.contracts.inbound import Inbound
-from . import bindings
+from . import identities
+from .agent_routing import route
 from .connection import Row
 from .group_commit import Tx
 
@@ -32,6 +33,7 @@ class Speaker(NamedTuple):
     from_boss: bool
     to: tuple[Address, ...]
     gone: tuple[int, ...] = ()  # address ids of recipients who were deleted
+    context: bool = False  # it was said in a group, and is for nobody of us
 
     @property
     def has_recipients(self) -> bool:
@@ -42,23 +44,30 @@ class Speaker(NamedTuple):
 def speaker(tx: Tx, binding: int, adapter: str, inbound: Inbound, answers: Answered | None) -> Speaker:
     """Return who wrote something, and to whom it goes."""
     place = Address("channel", f"{adapter}:{inbound.place}")
-    to = tuple(bindings.agents_of(tx, binding))
+    to, context = route(tx, binding, adapter, inbound, None if answers is None else answers.writer)
+    own = inbound.forwarded is None  # what he passes on is not his word
     if inbound.chat_kind != "private":
-        return Speaker(place, None, _is_boss(tx, binding, inbound.author.id), to)
-    if not _is_boss(tx, binding, inbound.chat):
+        from_boss = own and is_boss(tx, binding, adapter, inbound.author.id)
+        return Speaker(place, None, from_boss, to, context=context)
+    if not is_boss(tx, binding, adapter, inbound.chat):
         return Speaker(place, None, False, to)
     found = [] if answers is None or not to else _parties(tx, answers)
     live = tuple(Address(one["kind"], one["name"]) for one in found if one["retired_at"] is None)
     gone = tuple(one["id"] for one in found if one["retired_at"] is not None)
-    return Speaker(BOSS, place, True, live if found else to, gone)
+    return Speaker(BOSS, place, own, live if found else to, gone)
 
 
-def _is_boss(tx: Tx, binding: int, chat: str | None) -> bool:
-    """Tell whether a private chat is the boss's. It has the same platform id as the person."""
+def is_boss(tx: Tx, binding: int, adapter: str, person: str | None) -> bool:
+    """Tell whether a person is the boss: by his id there, or because a private chat is his.
+
+    Such a chat has the same platform id as the person.
+    """
+    if person is None:
+        return False
     row = tx.execute(
-        "SELECT 1 FROM contact WHERE binding = ? AND platform_id = ? AND state = 'boss'", (binding, chat)
+        "SELECT 1 FROM contact WHERE binding = ? AND platform_id = ? AND state = 'boss'", (binding, person)
     ).fetchone()
-    return row is not None
+    return row is not None or identities.is_boss(tx, adapter, person)
 
 
 def _parties(tx: Tx, answers: Answered) -> list[Row]:

@@ -74,6 +74,10 @@ class Store:
         """Set the function that is called after each COMMIT with the lanes that got a forward."""
         self._writer.to_post = tell
 
+    def tell_chats(self, tell: Callable[[list[tuple[int, str]]], None]) -> None:
+        """Set the function that is called after each COMMIT with the chats that may be read now."""
+        self._writer.to_read = tell
+
     def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Run an operation in the writer; the future is done after COMMIT."""
         return self._writer.submit(operation)

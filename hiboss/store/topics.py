@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.address import Address
 from ..core.envelope import Lane
 from . import chat_pacing
+from .connection import Connection
 from .group_commit import Tx
 from .writer_cache import LiveAddress
 
@@ -42,3 +43,15 @@ def add_place(tx: Tx, address: int, binding: int, contact: int, now: int) -> Non
     )
     if cursor.rowcount:
         chat_pacing.follow(tx, Lane(address, binding), now)
+
+
+def of_agent(tx: Tx | Connection, agent: int, lane: Lane) -> Lane:
+    """Return the topic that an agent has in the chat of this place; the place itself if it has none."""
+    row = tx.execute(
+        """
+        SELECT own.address FROM place p JOIN place own ON own.contact = p.contact AND own.binding = p.binding
+        WHERE p.address = ? AND p.binding = ? AND own.agent = ? ORDER BY own.address LIMIT 1
+        """,
+        (lane.address, lane.binding, agent),
+    ).fetchone()
+    return lane if row is None else Lane(row["address"], lane.binding)

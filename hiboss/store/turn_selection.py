@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import due_envelopes, lanes
+from . import due_envelopes, lanes, reactions, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -21,6 +22,16 @@ class ReplyTarget(NamedTuple):
 
 
 NOWHERE = ReplyTarget(None, None)
+
+
+class Beside(NamedTuple):
+    """What a turn shows beside its envelopes. Chosen when it begins, and read later."""
+
+    around: surroundings.Scope | None = None  # what was said around them in a group chat
+    reactions: reactions.NewReactions = reactions.NONE
+
+
+NOTHING = Beside()
 
 
 def next_turn(tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], now: int) -> list[Row]:
@@ -101,6 +112,23 @@ def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
 def waiting_notices(tx: Tx | Connection, agent: int, now: int) -> list[int]:
     """Return the due notices of an agent: they start no turn, and are shown in the next one."""
     return [one.id for one in due_envelopes.due(tx, agent, now, TURN_ENVELOPES, notices=True)]
+
+
+def beside(tx: Tx | Connection, agent: int, conversation: int, envelopes: Sequence[int], last: int) -> Beside:
+    """Return what a turn with these envelopes shows beside them. `last`: the id of the last message."""
+    return Beside(
+        surroundings.scope(tx, agent, conversation, envelopes, last),
+        reactions.new_ones(tx, agent, conversation),
+    )
+
+
+def preview_beside(connection: Connection, agent: int, envelopes: Sequence[int]) -> Beside:
+    """Return what the turn with these envelopes would show beside them if it began now."""
+    if not envelopes:
+        return NOTHING
+    conversation = envelope_facts(connection, [envelopes[0]])[0]["conversation"]
+    last = connection.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
+    return beside(connection, agent, conversation, envelopes, last)
 
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:

@@ -114,7 +114,6 @@ class FullPlatformRules:
 
     def test_a_post_is_in_the_place_of_its_letter(self, rig: FullRig) -> None:
         async def story(adapter: Adapter) -> None:
-            places = [rig.chat, f"{rig.chat}/{TOPIC}", f"{rig.chat}/trips"]
             names = [
                 await adapter.post(rig.letter(place, id=f"e{number}", place=place), 0, place)
                 for number, place in enumerate(places)
@@ -122,17 +121,19 @@ class FullPlatformRules:
             found = {post.id: (post.place, post.text) for post in played(rig.posts)}
             assert found == {name: (place, place) for name, place in zip(names, places, strict=True)}
 
+        places = [rig.chat, *[f"{rig.chat}/{rig.topic(name)}" for name in (TOPIC, "trips")]]
         with_adapter(rig, story)
 
     def test_what_is_in_a_topic_can_be_edited_and_deleted(self, rig: FullRig) -> None:
         async def story(adapter: Adapter) -> None:
             if not {"edit", "delete"} <= capabilities(adapter):
                 pytest.skip("it cannot edit and delete")
-            place = f"{rig.chat}/{TOPIC}"
             names = [await adapter.post(rig.letter(id=id_, place=place), 0, id_) for id_ in ("e1", "e2")]
             await adapter.edit(place, names[0], "edited", "home-e1.1")
             await adapter.delete(place, names[1])
             assert rig.posted() == ["edited"]
+
+        place = f"{rig.chat}/{rig.topic(TOPIC)}"
 
         with_adapter(rig, story)
 

@@ -149,9 +149,13 @@ class FullRig(Rig):
         Names may be equal. Called once more, the files belong to the same album.
         """
 
+    def topic(self, name: str) -> str:
+        """Return the platform's id of a topic of the chat that is called so; make it if it must be made."""
+        return name
+
     @abstractmethod
     def in_topic(self, topic: str, text: str) -> None:
-        """Let a message come in, in a topic of the chat."""
+        """Let a message come in, in a topic of the chat, which `topic` returned."""
 
     def posts(self) -> list[Post]:
         """Return the posts of ours that are there now, in any order, with where they are."""

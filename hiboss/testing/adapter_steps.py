@@ -72,13 +72,20 @@ class Store:
         self.given: list[str] = []  # the ids of all that were handed over, also again
         self.acts: list[Inbound] = []  # of updates that act at once
         self.digested: dict[str, str | None] = {}
+        self.missed: list[tuple[int, int]] = []  # times in which updates may have been lost
         self._errors = list(errors)
 
-    async def __call__(self, updates: Sequence[Update], position: str | None = None) -> Taken:
+    async def __call__(
+        self,
+        updates: Sequence[Update],
+        position: str | None = None,
+        missed: tuple[int, int] | None = None,
+    ) -> Taken:
         self.given += [one.id for one in updates]
         if self._errors:
             raise self._errors.pop(0)
         self._rig.position = position or self._rig.position
+        self.missed += [missed] if missed is not None else []
         known = {one.id for one in self.taken}
         new = [one for one in updates if one.id not in known]
         # As they come out of the database.

@@ -24,12 +24,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field, SecretStr
 
-from ..core.contracts.adapter import CAPABILITIES, Account, AdapterSettings, Chat, Checked, Letter
+from ..core.contracts.adapter import CAPABILITIES, Account, AdapterSettings, Chat, Checked, Command, Letter
 from ..core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
 from .scripted_intake import ScriptedIntake
 
@@ -47,6 +48,7 @@ class ScriptedAdapter(ScriptedIntake):
     type: ClassVar[str] = "scripted"
     Settings = ScriptedSettings
     capabilities: ClassVar[frozenset[str]] = CAPABILITIES
+    open_to_all: ClassVar[bool] = True
 
     def __init__(self, account: Account) -> None:
         self._name = account.name
@@ -128,6 +130,14 @@ class ScriptedAdapter(ScriptedIntake):
     async def typing(self, place: str) -> None:
         await self._follow_script("typing")
         self._note_sign(sign="typing", place=place)
+
+    async def create_topic(self, chat: str, name: str) -> str:
+        await self._follow_script("topic")
+        self._note_sign(sign="topic", place=chat, text=name)
+        return f"topic-of-{name}"
+
+    async def show_commands(self, chat: str, commands: Sequence[Command]) -> None:
+        self._note_sign(sign="menu", place=chat, text=" ".join(one.name for one in commands))
 
     async def draft(self, place: str, text: str) -> None:
         await self._follow_script("draft", place.partition("/")[0])

@@ -7,7 +7,8 @@ and `group` for the title of a group. Further keys:
 - "album": "a1": it is one message together with all that have the same album, also if others came between
   them; their end is known `album_seconds` (0.05) after the last part that came
 - "downloads": [{"name": "a.txt", "content": "…", "gate": "/a/file"}]: files to fetch; with a gate this takes
-  until that file exists; {"name": "a.txt", "lost": true}: it cannot be fetched
+  until that file exists; {"name": "a.txt", "lost": true}: it cannot be fetched; with an "id" it has that
+  one on the platform, and keeps its name as it is
 
 The file is deleted when `take` has returned. With {"keeps_updates": true} in settings.json it stays, as
 on a platform that delivers its updates again until its offset is advanced: only those after
@@ -25,7 +26,7 @@ from typing import Any
 
 from ..core.contracts.adapter import Take
 from ..core.contracts.failures import LaneError, Refused
-from ..core.contracts.inbound import Author, Digested, Inbound, NotYet, Update, download_path
+from ..core.contracts.inbound import Author, Digested, Inbound, NotYet, ReceivedFile, Update, download_path
 
 POLL_SECONDS = 0.02
 _EXTRA = ("act", "album", "downloads")
@@ -74,7 +75,7 @@ class ScriptedIntake:
         act = inbound if raw.get("act") else None
         return Update(id=number, chat=inbound.chat, raw=raw, message=inbound.message, act=act)
 
-    def _inbound(self, raw: dict[str, Any], files: Sequence[str] = ()) -> Inbound:
+    def _inbound(self, raw: dict[str, Any], files: Sequence[str | ReceivedFile] = ()) -> Inbound:
         fields = {key: value for key, value in raw.items() if key not in _EXTRA}
         chat, _, topic = fields.pop("place", self._name).partition("/")
         group = fields.pop("group", None)
@@ -112,9 +113,9 @@ class ScriptedIntake:
         _write(os.path.join(self._root, "digested.jsonl"), note + "\n")
 
 
-async def _download(raw: dict[str, Any], directory: str) -> list[str]:
+async def _download(raw: dict[str, Any], directory: str) -> list[str | ReceivedFile]:
     """Fetch the files of an update."""
-    found = []
+    found: list[str | ReceivedFile] = []
     for one in raw.get("downloads", ()):
         while "gate" in one and not os.path.exists(one["gate"]):  # noqa: ASYNC110 - another process opens it
             await asyncio.sleep(POLL_SECONDS)
@@ -122,7 +123,7 @@ async def _download(raw: dict[str, Any], directory: str) -> list[str]:
             raise LaneError("not_found", f"{one['name']} could not be fetched")
         path = download_path(directory, one["name"])
         _write(path, one["content"])
-        found.append(path)
+        found.append(ReceivedFile(path, one["name"], one["id"]) if "id" in one else path)
     return found
 
 

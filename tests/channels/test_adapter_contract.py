@@ -16,6 +16,7 @@ from hiboss.testing.adapter_contract import TEXTS, AdapterContract, FullAdapterC
 from hiboss.testing.adapter_rig import FullRig, Rig
 from hiboss.testing.adapter_steps import started
 from tests.channels.adapter_rigs import FolderRig, ScriptedRig
+from tests.channels.telegram.telegram_rig import TelegramRig
 
 
 class TestFolder(AdapterContract):
@@ -37,7 +38,10 @@ class TestScripted(FullAdapterContract):
 
 
 def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    assert set(BUILT_IN.values()) <= {type(FolderRig(tmp_path).make())}
+    telegram = TelegramRig(tmp_path)
+    rigs: list[Rig] = [FolderRig(tmp_path / "folder"), telegram]
+    assert set(BUILT_IN.values()) == {type(rig.make()) for rig in rigs}
+    telegram.close()
 
 
 @pytest.mark.parametrize("name", ["../in/x.txt", "e1.txt/../../x", ".taken", "", "e1.txt\x00", "secret.txt"])

@@ -93,15 +93,16 @@ def test_two_agents_share_a_place_and_the_last_one_ends_it(daemon: RunningDaemon
     place = Place(tmp_path, kind="noted").bound(daemon)
     first, second = place.owner, agent(daemon)
     assert place.bind(second)["created"] is False
-    place.comes_in("u1", text="to both")
-    assert [one["text"] for one in first.list()] == ["to both"]
-    assert [one["text"] for one in second.list()] == ["to both"]
+    place.comes_in("u1", text="to the first")
+    place.comes_in("u2", text=f"@{second.name.upper()}: to the second")
+    assert [one["text"] for one in first.list()] == ["to the first"]
+    assert [one["text"] for one in second.list()] == [f"@{second.name.upper()}: to the second"]
     for who in (first, second):
-        who.send(place.address, text=who.name)
-    place.wait_for(first.name, second.name)
+        who.send(place.address, text="done")
+    place.wait_for(f"{first.name}:\ndone", f"{second.name}:\ndone")  # each post names its agent
     assert place.unbind(first)["ended"] is False
     assert first.refusal("envelope.send", to=place.address, text="x") == "not_bound"
-    place.comes_in("u2", text="to one")
+    place.comes_in("u3", text="to the one that is left")
     assert len(first.list()) == 1
     assert len(second.list()) == 2
     assert place.life() == ["start"]

@@ -27,7 +27,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 # --- the two stages ------------------------------------------------------------------
 
 
-def test_an_update_is_stored_as_it_came_and_its_raw_form_goes_when_it_is_digested(
+def test_an_update_is_stored_as_it_came_and_stays_so_when_it_is_digested(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path).bound(daemon)
@@ -42,7 +42,7 @@ def test_an_update_is_stored_as_it_came_and_its_raw_form_goes_when_it_is_digeste
     gate.touch()
     wait_until(lambda: received(place))
     (stored,) = updates(place)
-    assert (stored["outcome"], stored["raw"]) == ("accepted", None)
+    assert (stored["outcome"], stored["raw"]) == ("accepted", waiting["raw"])
     (message,) = received(place)
     assert [one["name"] for one in message["attachments"]] == ["a.txt"]
     wait_until(lambda: os.listdir(Path(daemon.home.media) / ".downloads") == [])

@@ -2,7 +2,7 @@
 
     python -m tests.core.fuzz_turn_text --cases 100000 --seed 1
 
-Each case is a turn of up to four envelopes. The attacker knows the format: the material is our own
+Each case is a turn of up to four envelopes, with what was said around them and reactions. The attacker knows the format: the material is our own
 lines, changed in every way that could slip past a list of bad forms. Two readers (tests/support/turn_reader.py),
 which share no code with the renderer, check each case:
 
@@ -14,17 +14,29 @@ which share no code with the renderer, check each case:
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from hiboss.core import rendering
-from tests.core.letters import NOW, Envelope, boss, file, group, letter, private
-from tests.support.turn_reader import Forged, expected, read_list, read_turn, seen_headers
+from hiboss.core.envelope import shorten
+from tests.core.letters import NOW, Envelope, boss, file, group, letter, private, reaction, said
+from tests.support.turn_reader import (
+    Forged,
+    Turn,
+    expected,
+    expected_reaction,
+    expected_said,
+    read_list,
+    read_turn,
+    seen_headers,
+)
 
 ZONE = ZoneInfo("Asia/Shanghai")
 BREAKS = ["\n", "\r\n", "\r", *"\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"]
@@ -93,7 +105,9 @@ def _own_lines() -> list[str]:
         last_error={"kind": "network", "text": "reset", "at": NOW},
     )
     pair = [group("Bob", "bob", 91), group("Ada", "ada", 92, from_boss=True)]
-    shown = rendering.turn(NOW, "nex", 2, [full, *pair], ZONE)
+    around = rendering.Around([said("Bob", "bob", text="hm"), said("Ada", from_boss=True, reply_to="m5")], 3)
+    new = rendering.Reactions([reaction("👍", "Ada", "ada", from_boss=True)], 2)
+    shown = rendering.turn(NOW, "nex", 2, [full, *pair], ZONE, around, new)
     shown += "\n\n" + rendering.already_sent([("m5", ["user:boss"], "done")])
     return [*shown.split("\n"), *shown.split("\n\n"), rendering.envelope(full, ZONE), shown]
 
@@ -192,60 +206,129 @@ class Attacker:
         return self._noted(group(self.name(), self.name(), number, title=title, **written, conversation="c6"))
 
     def _noted(self, one: Envelope) -> Envelope:
-        """Return it with a note of the adapter, in which it may quote what the platform said."""
-        note = self.maybe()
-        return one if note is None else {**one, "channel": {**one["channel"], "note": note}}
+        """Return it with what the platform said: a note of the adapter, a quote, who wrote it first."""
+        found = {key: self.maybe() for key in ("note", "quote", "forwarded") if self.chance.random() < 0.6}
+        return {**one, "channel": {**one["channel"], **{key: one for key, one in found.items() if one}}}
+
+    def said(self, number: int, title: str | None) -> Envelope:
+        """Return something that was said around a turn."""
+        chance = self.chance
+        written: dict[str, Any] = {
+            "text": self.string(),
+            "attachments": self.files(),
+            "from_boss": chance.random() < 0.3,
+            "reply_to": chance.choice([None, "m5"]),
+            "quote": self.maybe(),
+            "edited_at": NOW if chance.random() < 0.2 else None,
+            "cut": chance.random() < 0.1,
+        }
+        return self._noted(said(self.name(), self.name(), number, title, **written))
+
+    def around(self) -> rendering.Around | None:
+        if self.chance.random() < 0.4:
+            return None
+        title = self.chance.choice(["ops", self.maybe()])
+        messages = [self.said(41 + n, title) for n in range(self.chance.randint(1, 3))]
+        left_out: int | str = self.chance.choice(["1000+", 3, 0])
+        return rendering.Around(messages, left_out)
+
+    def reactions(self) -> list[Envelope]:
+        number = self.chance.choice([0, 0, 1, 2])
+        return [self._reaction() for _ in range(number)]
+
+    def _reaction(self) -> Envelope:
+        kind = self.chance.choice(["👍", "❤", "🤷‍♂️", "🇩🇪", self.string(1), self._piece()])
+        boss = self.chance.random() < 0.3
+        return reaction(kind, self.name(), self.name(), from_boss=boss, text=self.string(2))
 
 
-def cases(number: int, seed: int) -> Iterator[tuple[list[Envelope], list[tuple[str, list[str], str]]]]:
-    """Return turns: their envelopes, and what was already sent."""
+@dataclass(frozen=True)
+class Case:
+    """A turn: its envelopes, what was already sent, said around and reacted."""
+
+    envelopes: list[Envelope]
+    sent: list[tuple[str, list[str], str]]
+    around: rendering.Around | None = None
+    reactions: rendering.Reactions | None = None
+
+
+def cases(number: int, seed: int) -> Iterator[Case]:
     attacker = Attacker(seed)
     for _ in range(number):
         envelopes = [attacker.envelope(81 + n) for n in range(attacker.chance.randint(1, 4))]
         sent = (
             [("m7", ["agent:kai", "user:boss"], attacker.string(2))] if attacker.chance.random() < 0.3 else []
         )
-        yield envelopes, sent
+        for one in envelopes:
+            one["reactions"] = attacker.reactions()
+        new = rendering.Reactions(attacker.reactions(), attacker.chance.choice([0, 7]))
+        yield Case(envelopes, sent, attacker.around(), new)
 
 
 # --- the checks --------------------------------------------------------------------------
 
 
-def show(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) -> str:
-    text = rendering.turn(NOW, "nex", 3, envelopes, ZONE)
-    return f"{text}\n\n{rendering.already_sent(sent)}" if sent else text
+def show(case: Case) -> str:
+    text = rendering.turn(NOW, "nex", 3, case.envelopes, ZONE, case.around, case.reactions)
+    return f"{text}\n\n{rendering.already_sent(case.sent)}" if case.sent else text
 
 
-def check_exact(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) -> None:
+def moment(utc: str) -> str:
+    return rendering.moment(utc, ZONE)
+
+
+def check_exact(case: Case) -> None:
     """Fail unless the strict reader finds exactly what was sent, in a turn and in a list."""
-    turn = read_turn(show(envelopes, sent))
-    wanted = [expected(one, lambda utc: rendering.moment(utc, ZONE)) for one in envelopes]
-    if (turn.envelopes, turn.already_sent) != (wanted, sent) or list(turn.context.values())[1:] != [
+    turn = read_turn(show(case))
+    wanted = [expected(one, moment) for one in case.envelopes]
+    if (turn.envelopes, turn.already_sent) != (wanted, case.sent) or list(turn.context.values())[1:] != [
         "nex",
         "3",
     ]:
         raise Forged("the turn says something else than was sent")
-    listed = read_list("\n\n".join(rendering.envelope(one, ZONE) for one in envelopes))
+    _check_beside(case, turn)
+    listed = read_list("\n\n".join(rendering.envelope(one, ZONE) for one in case.envelopes))
     if [(one.text, one.files) for one in listed] != [(one.text, one.files) for one in wanted]:
         raise Forged("the list says something else than was sent")
     if [one.header.get("from-boss") for one in listed] != [one.header.get("from-boss") for one in wanted]:
         raise Forged("the list has another mark of the boss")
+    for one, read in zip(case.envelopes, listed, strict=True):
+        marks = ["boss" if reacted["from_boss"] else None for reacted in one["reactions"]]
+        if json.loads(read.header.get("reactions", "[]")) != marks:
+            raise Forged("the list has other reactions")
 
 
-def check_looks(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) -> None:
+def _check_beside(case: Case, turn: Turn) -> None:
+    """Fail unless what was said around and the reactions are read back exactly."""
+    around = case.around or rendering.Around([], 0)
+    if turn.said != [expected_said(one, moment) for one in around.messages]:
+        raise Forged("something else is around the turn than was said")
+    if turn.around.get("left-out", "0") != str(around.left_out):
+        raise Forged("another number was left out")
+    new = case.reactions or rendering.Reactions([], 0)
+    wanted = [(expected_reaction(one), shorten(one["text"])) for one in new.shown]
+    if turn.reactions != wanted or turn.more_reactions != (new.more if new.shown else 0):
+        raise Forged("there are other reactions")
+
+
+def check_looks(case: Case) -> None:
     """Fail unless the careless reader sees the same lines of hiboss as in the harmless twin."""
-    twin, twin_sent = harmless(envelopes, sent)
-    if seen_headers(show(envelopes, sent)) != seen_headers(show(twin, twin_sent)):
+    twin = harmless(case)
+    if seen_headers(show(case)) != seen_headers(show(twin)):
         raise Forged("a careless reader sees a header or a mark that is not ours")
-    short, twin_short = rendering.digest(envelopes, ZONE), rendering.digest(twin, ZONE)
-    if seen_headers(short) != seen_headers(twin_short):
-        raise Forged("a careless reader of a digest sees a header or a mark that is not ours")
+    for render in (rendering.digest, _listed):
+        if seen_headers(render(case.envelopes, ZONE)) != seen_headers(render(twin.envelopes, ZONE)):
+            raise Forged("a careless reader of a list sees a header or a mark that is not ours")
+
+
+def _listed(envelopes: Sequence[Envelope], zone: ZoneInfo) -> str:
+    return "\n\n".join(rendering.envelope({**one, "metadata": {}}, zone) for one in envelopes)
 
 
 CHECKS: tuple[Callable[..., None], ...] = (check_exact, check_looks)
 
 
-def harmless(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) -> tuple[Any, Any]:
+def harmless(case: Case) -> Case:
     """Return the same turn with a plain word for each different string of the attacker."""
     words: dict[str, str] = {"": ""}
 
@@ -255,7 +338,7 @@ def harmless(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) 
     def username(text: Any) -> Any:  # what is shown in quotes, in a line of its own, stays there
         return word(text) if not text or re.fullmatch("[A-Za-z0-9_]{1,64}", text) else f"{word(text)}-"
 
-    def twin(one: Envelope) -> Envelope:
+    def twin(one: Mapping[str, Any]) -> Envelope:
         channel = one["channel"] and {
             **one["channel"],
             "author": {
@@ -263,29 +346,36 @@ def harmless(envelopes: list[Envelope], sent: list[tuple[str, list[str], str]]) 
                 for key, value in one["channel"]["author"].items()
             },
             "chat": {**one["channel"]["chat"], "title": word(one["channel"]["chat"]["title"])},
-            "note": word(one["channel"].get("note")),
+            **{key: word(one["channel"].get(key)) for key in ("note", "quote", "forwarded")},
         }
-        error = one["last_error"] and {**one["last_error"], "text": word(one["last_error"]["text"])}
         files = [{**one, "name": word(one["name"])} for one in one["attachments"]]
-        changed = {key: word(one[key]) for key in ("text", "subject", "quote", "from_name")}
-        return {
-            **one,
-            **changed,
-            "channel": channel,
-            "last_error": error,
-            "attachments": files,
-            "metadata": {},
-        }
+        changed = {key: word(one.get(key)) for key in ("text", "subject", "quote", "from_name")}
+        return {**one, **changed, "channel": channel, "attachments": files}
 
-    return [twin(one) for one in envelopes], [(number, to, word(text)) for number, to, text in sent]
+    def twin_reaction(one: Mapping[str, Any]) -> Envelope:
+        person = {"name": word(one["name"]), "username": username(one["username"])}
+        return {**one, **person, "emoji": "👍", "text": word(one["text"])}
+
+    def twin_envelope(one: Envelope) -> Envelope:
+        error = one["last_error"] and {**one["last_error"], "text": word(one["last_error"]["text"])}
+        given = [twin_reaction(reacted) for reacted in one["reactions"]]
+        return {**twin(one), "last_error": error, "metadata": {}, "reactions": given}
+
+    around, new = case.around, case.reactions
+    return Case(
+        [twin_envelope(one) for one in case.envelopes],
+        [(number, to, word(text)) for number, to, text in case.sent],
+        around and rendering.Around([twin(one) for one in around.messages], around.left_out),
+        new and rendering.Reactions([twin_reaction(one) for one in new.shown], new.more),
+    )
 
 
 def forgeries(number: int, seed: int, checks: tuple[Callable[..., None], ...] = CHECKS) -> Iterator[str]:
     """Return what went wrong, with the case in which it did."""
-    for place, (envelopes, sent) in enumerate(cases(number, seed)):
+    for place, case in enumerate(cases(number, seed)):
         for check in checks:
             try:
-                check(envelopes, sent)
+                check(case)
             except (Forged, ValueError, LookupError) as error:
                 yield f"case {place} of seed {seed}: {check.__name__}: {error!r:.300}"
 

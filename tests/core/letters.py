@@ -38,10 +38,12 @@ def letter(number: int = 81, **facts: Any) -> Envelope:
         "box": "inbox",
         "interruptible": True,
         "auto": False,
+        "context": False,
         "deliver_at": None,
         "late_seconds": None,
         "created_at": "2026-01-28T12:08:45.120Z",
         "edited_at": None,
+        "reactions": [],
         "read_at": None,
         "acked_at": None,
         "done_at": None,
@@ -78,6 +80,24 @@ def group(
     chat = {"kind": "group", "title": title, "id": "-1009"}
     channel = {"author": author, "chat": chat, "message": "55"}
     return letter(number, **{"from_": "channel:telegram:-1009", "channel": channel, **facts})
+
+
+def said(
+    name: str | None, username: str | None = None, number: int = 41, title: str | None = "ops", **facts: Any
+) -> Envelope:
+    """Return something that was said around a turn in a group chat, in the form that is rendered."""
+    like = group(name, username, title=title)
+    keys = ("from", "from_boss", "from_name", "channel", "group", "reply_to", "quote", "text")
+    more = ("attachments", "created_at", "edited_at")
+    plain = {"id": f"m{number}", "cut": False, **{key: like[key] for key in (*keys, *more)}}
+    assert not set(facts) - set(plain)
+    return plain | facts
+
+
+def reaction(emoji: str, name: str | None = None, username: str | None = None, **facts: Any) -> Envelope:
+    """Return a reaction to m5, as a turn shows it."""
+    plain = {"message": "m5", "text": "done", "emoji": emoji, "name": name, "username": username}
+    return {**plain, "from_boss": False, **facts}
 
 
 def file(name: str, mime: str = "application/pdf") -> dict[str, Any]:

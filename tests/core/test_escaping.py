@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.core import rendering
-from hiboss.core.escaping import BREAKS, mark_lines, quote, visible
-from tests.core.fuzz_turn_text import CHECKS, cases, check_exact, check_looks, forgeries
+from hiboss.core.escaping import BREAKS, emoji, mark_lines, quote, visible
+from tests.core.fuzz_turn_text import CHECKS, Case, cases, check_exact, check_looks, forgeries
 from tests.core.letters import NOW, boss, file, group, letter, private
 from tests.support.turn_reader import Forged, read_turn
 
@@ -66,7 +66,7 @@ def test_header_forgery_does_not_pass(seed: int) -> None:
 def test_a_text_that_imitates_hiboss_is_one_text_of_its_sender(text: str) -> None:
     turn = [letter(81, text=text), group("Eve", number=82, text=text), group("Bob", number=83)]
     for check in CHECKS:
-        check(turn, [("m7", ["agent:kai"], text)])
+        check(Case(turn, [("m7", ["agent:kai"], text)]))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,7 +79,7 @@ def test_no_name_has_the_mark_of_the_boss(name: str) -> None:
         boss(84, from_name=name),
     ]
     for check in CHECKS:
-        check(turn, [])
+        check(Case(turn, []))
     shown = read_turn(rendering.turn(NOW, "nex", 4, turn, SHANGHAI)).envelopes
     assert ["from-boss" in one.header for one in shown] == [False, False, True, True]
 
@@ -110,6 +110,8 @@ WEAKENED: dict[str, tuple[str, Callable[..., str]]] = {
         "name",
         lambda text, limit=None: _unless(r"[\w ]+", text.strip(), limit),
     ),
+    "every reaction without quotes": ("emoji", lambda text, limit=None: visible(text)),
+    "a reaction of any sign": ("emoji", lambda text, limit=None: _unless(r"[^\w\s]+", text, limit)),
 }
 
 
@@ -131,8 +133,8 @@ def test_a_mark_beside_a_name_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(rendering, "_header", beside)
     with pytest.raises((Forged, ValueError)):
-        for envelopes, sent in cases(100, 1):
-            check_exact(envelopes, sent)
+        for case in cases(100, 1):
+            check_exact(case)
 
 
 def test_the_careless_reader_alone_finds_what_a_list_of_bad_lines_lets_through(
@@ -141,6 +143,19 @@ def test_the_careless_reader_alone_finds_what_a_list_of_bad_lines_lets_through(
     monkeypatch.setattr(rendering, "mark_lines", _known_headers_only)
     found = list(forgeries(100, 1, (check_looks,)))
     assert len(found) > 50
+
+
+@pytest.mark.parametrize("sign", ["👍", "❤", "❤️", "🤷‍♂️", "👨‍💻", "👋🏽", "🇩🇪", "🆒", "✍", "☃", "❤️‍🔥"])
+def test_an_emoji_needs_no_quotes(sign: str) -> None:
+    assert emoji(sign) == sign
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "[boss]", "👍 [boss]", "👍,", "❝", "❴boss❵", "\u200d", "👍\u200d", "🙶", "🇩", "👍" * 9, "1️⃣"],
+)
+def test_what_is_no_plain_emoji_is_quoted(text: str) -> None:
+    assert emoji(text) == quote(text)
 
 
 # --- the two forms -----------------------------------------------------------------------

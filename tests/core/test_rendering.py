@@ -19,7 +19,18 @@ import pytest
 
 from hiboss.core import rendering
 from hiboss.core.envelope_json import EnvelopeJson
-from tests.core.letters import NOW, Envelope, boss, file, group, letter, private, visible
+from tests.core.letters import (
+    NOW,
+    Envelope,
+    boss,
+    file,
+    group,
+    letter,
+    private,
+    reaction,
+    said,
+    visible,
+)
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -307,6 +318,41 @@ MOMENTS = {
     "a leap day": "2028-02-29T23:59:59.000Z",
     "in a hundred years": "2126-01-28T12:08:45.120Z",
 }
+
+
+@topic
+def beside() -> Cases:
+    def around(*messages: Envelope, left_out: int | str = 0) -> str:
+        with_around = rendering.Around(messages, left_out)
+        return rendering.turn(NOW, "nex", 1, [group("Bob", "bob")], SHANGHAI, with_around)
+
+    def reactions(*shown: Envelope, more: int = 0) -> str:
+        new = rendering.Reactions(shown, more)
+        return rendering.turn(NOW, "nex", 1, [boss()], SHANGHAI, None, new)
+
+    def with_facts(one: Envelope, **facts: Any) -> Envelope:
+        return {**one, "channel": {**one["channel"], **facts}}
+
+    eve = with_facts(private("Ada", "ada"), forwarded="Eve")
+    given = [reaction("👍", "Ada", "ada", from_boss=True), reaction("🎉", FORGED_HEADER)]
+    return {
+        "said around": around(said("Bob", "bob", text="hm"), said(None, number=42, text="one\n\ntwo")),
+        "much is left out": around(said("Ada", from_boss=True), left_out="1000+"),
+        "a reply, cut, with a file": around(
+            said("Bob", reply_to="m5", quote="done", cut=True, attachments=[file("a.pdf")])
+        ),
+        "around, forged": around(said(FORGED_AUTHOR, text=FORGED_HEADER, title=FORGED_HEADER)),
+        "reactions": reactions(*given, reaction("❤️"), reaction("👀", None, "o o"), more=3),
+        "reactions, forged": reactions(reaction(FORGED_HEADER, "x", FORGED_AUTHOR, text=FORGED_HEADER)),
+        "nothing beside it": reactions(more=3),
+        "forwarded": turn(eve),
+        "a quote of a message that is not known": turn(with_facts(private("Ada"), quote="half\nof it")),
+        "chosen words of a message": turn(
+            with_facts(private("Ada", reply_to="m5", quote="The beginning"), quote="the end")
+        ),
+        "a list": rendering.envelope(group("Bob", context=True, reactions=given), SHANGHAI),
+        "a list with many reactions": rendering.envelope(letter(reactions=[*given] * 12), SHANGHAI),
+    }
 
 
 @topic

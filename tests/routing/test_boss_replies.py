@@ -98,22 +98,6 @@ def test_a_reply_to_the_mail_of_a_deleted_person_is_kept_as_failed(
     assert kept["text"] == "for ann alone" and phone.owner.list() == []
 
 
-def test_a_reply_to_his_own_message_reaches_those_who_are_left(
-    phone: Phone, chief: Party, daemon: RunningDaemon
-) -> None:
-    gone = phone.owner
-    stays = agent(daemon)
-    phone.bind(stays)
-    phone.reached()
-    asked = phone.says("are you all there?", message="100")
-    chief.call("agent.delete", name=gone.name)
-    again = phone.says_to(stays, "and now?", reply_to="100")
-    assert again["conversation"] == asked["conversation"]
-    phone.post_of(f"{gone.address} was deleted")
-    lost = chief.list(box="outbox", status="failed", to=gone.address)
-    assert [one["text"] for one in lost] == ["and now?", "are you all there?"]
-
-
 def test_a_reply_to_a_post_that_grows_or_grew_goes_to_the_agent_that_writes_it(
     chief: Party, team: Team, ada: Boss, daemon: RunningDaemon, tmp_path: Path
 ) -> None:

@@ -223,7 +223,7 @@ def test_a_live_post_goes_when_its_agent_may_not_post_there_any_more(
     place.bound(zoe.agent.daemon, zoe.agent)
     place.bound(kai.agent.daemon, kai.agent)
     boss(kai.agent.daemon).send(kai.agent, text="hello", **{"from": place.address})
-    place.wait_until_seen("well…")
+    place.wait_until_seen(f"{kai.agent.name}:\nwell…")
     place.unbind(kai.agent)
     kai.goes_on()
     place.wait_until_seen()
@@ -405,13 +405,14 @@ def test_two_runs_in_one_place_end_with_both_answers_in_the_order_in_which_they_
     for one in (kai, zoe):
         place.bound(ada.daemon, one.agent)
     ada.send(kai.agent, text="hello", **{"from": place.address})
-    place.wait_until_seen("well…")
+    of_kai, of_zoe = f"{kai.agent.name}:\n", f"{zoe.agent.name}:\n"  # where several write, each is named
+    place.wait_until_seen(f"{of_kai}well…")
     ada.send(zoe.agent, text="hello", **{"from": place.address})
-    place.wait_until_seen("well…", "hm…")
+    place.wait_until_seen(f"{of_kai}well…", f"{of_zoe}hm…")
     kai.goes_on()
-    place.wait_until_seen("hm…", "well…\nkai")  # zoe's came after: kai's is posted anew
+    place.wait_until_seen(f"{of_zoe}hm…", f"{of_kai}well…\nkai")  # zoe's came after: kai's is posted anew
     zoe.goes_on()
-    place.wait_until_seen("well…\nkai", "hm…\nzoe")
+    place.wait_until_seen(f"{of_kai}well…\nkai", f"{of_zoe}hm…\nzoe")
     wait_until(lambda: is_settled(place))
 
 

@@ -47,6 +47,9 @@ BREAKS: dict[str, list[str]] = {
     "what is being delivered waits for nothing": [
         f"UPDATE envelope SET {HELD}, waits = 1, wait_until = 5 WHERE id = 1"
     ],
+    "what was said to nobody of us is done": [
+        "UPDATE message SET context = 1 WHERE id = (SELECT message FROM envelope WHERE status = 0 LIMIT 1)"
+    ],
     "a pending envelope is in the inbox": ["UPDATE envelope SET box = 2 WHERE id = 1"],
     "every arrival number is given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
     "no arrival number is larger than the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
@@ -95,6 +98,20 @@ BREAKS: dict[str, list[str]] = {
     "an update is kept as it came until it is digested": [
         f"{UPDATE} VALUES (1, 'u', 'c', 1, NULL, NULL, NULL)",
         f"{UPDATE} VALUES (1, 'u', 'c', 1, '{{}}', 'ignored', NULL)",
+    ],
+    "an update is held only while the boss has not decided about its chat": [
+        f"{UPDATE} SELECT b.id, 'u', 'c', 1, '{{}}', 'held', NULL FROM binding b WHERE removed_at IS NOT NULL",
+        f"{UPDATE} SELECT c.binding, 'u', c.platform_id, 1, '{{}}', 'held', NULL FROM contact c LIMIT 1",
+    ],
+    "at most one agent leads a binding": [
+        """
+        INSERT OR REPLACE INTO binding_agent (binding, agent, leads)
+        SELECT b.id, a.address, 1 FROM binding b CROSS JOIN agent a WHERE b.removed_at IS NULL
+        """
+    ],
+    "a chat or topic belongs to an agent that its binding serves": [
+        "UPDATE place SET agent = (SELECT max(address) FROM agent WHERE address NOT IN"
+        " (SELECT agent FROM binding_agent))"
     ],
     "an update that became a message names it": [
         f"{UPDATE} VALUES (1, 'u', 'c', 1, NULL, 'accepted', NULL)",

@@ -37,6 +37,7 @@ VIEWS = {
     "schedules",
     "schedule_slots",
     "runs",
+    "reactions",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -129,6 +130,18 @@ def _fail_to_post(running: RunningDaemon, directory: Path) -> None:
         (directory / name / "script.jsonl").write_text(json.dumps(refusal) + "\n")
         running.call("envelope.send", token=nex, to=place, text="x")
     wait_until(lambda: rows(running, "SELECT 1 FROM lanes WHERE state = 'waiting'"))
+    reaction = {
+        "kind": "reaction",
+        "emoji": "👍",
+        "message": "m1",
+        "author": {"name": "Bob", "username": "bob"},
+    }
+    for update, facts in (("u1", {"text": "hello", "message": "m1"}), ("u2", reaction)):
+        (directory / "refused" / "inbox" / f"{update}.part").write_text(json.dumps(facts))
+        (directory / "refused" / "inbox" / f"{update}.part").rename(
+            directory / "refused" / "inbox" / f"{update}.json"
+        )
+    wait_until(lambda: rows(running, "SELECT 1 FROM reactions"))
 
 
 def rows(daemon: RunningDaemon, sql: str) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,26 +37,35 @@ HEADER = {
     "subject": STRING,
     "created-at": TIME,
     "edited-at": TIME,
+    "forwarded-from": STRING,
     "note": STRING,
     "deliver-at": TIME,
     "late": r"(?:\d+[Dhms]){1,2}",
     "priority": "critical|high|low",
     "in-reply-to": rf"(m\d+)(?: {STRING})?",
+    "quotes": STRING,
     "redelivered": "true",
     "last-delivery-error": STRING,
 }
+# An emoji without quotes has neither letters nor digits nor signs of ASCII.
+EMOJI = rf"(?:{STRING}|([^\x00-\x7f]+))"
+REACTION = rf"{EMOJI}(?: {PERSON})?"
 DELIVERY = {
     "status": "pending|done|failed|cancelled",
     "waits": "deferred|retry|lease|snooze",
     "box": "archived|trash",
     "type": "markdown|json|html|event",
+    "context": "true",
     "thread": r"t\d+",
     "read-at": TIME,
     "acked-at": TIME,
+    "reactions": rf"{REACTION}(?:, {REACTION})*(?:, \d+ more)?",
     "metadata": r"\{.*\}",
 }
 MESSAGE = {"message": r"e\d+", **{key: HEADER[key] for key in HEADER if key.startswith(("from-", "author"))}}
-MESSAGE |= {key: HEADER[key] for key in ("created-at", "edited-at", "note")}
+MESSAGE |= {key: HEADER[key] for key in ("created-at", "edited-at", "forwarded-from", "note")}
+AROUND = {"around": r"\d+", "left-out": r"\d+\+?", "from": ADDRESS, "group": STRING}
+SAID = {**MESSAGE, "message": r"m\d+", "in-reply-to": HEADER["in-reply-to"], "quotes": STRING, "cut": "true"}
 CONTEXT = {"now": TIME, "agent": "[A-Za-z0-9-]+", "pending": r"\d+\+?"}
 
 
@@ -72,11 +82,18 @@ class Read:
     files: list[tuple[str, str, str]] = field(default_factory=list)  # kind, name, path
 
 
+Reacted = tuple[str, str, str | None, str | None, str | None]  # message, emoji, name, username, boss
+
+
 @dataclass
 class Turn:
     context: dict[str, str]
     envelopes: list[Read]
     already_sent: list[tuple[str, list[str], str]]  # id, recipients, quote
+    around: dict[str, str] = field(default_factory=dict)  # the header of what was said around
+    said: list[Read] = field(default_factory=list)
+    reactions: list[tuple[Reacted, str]] = field(default_factory=list)  # each with the quote of its message
+    more_reactions: int = 0
 
 
 def read_turn(text: str) -> Turn:
@@ -87,7 +104,23 @@ def read_turn(text: str) -> Turn:
     sent: list[tuple[str, list[str], str]] = []
     if blocks[-1][0] == "already-sent:":
         sent = [_sent(line) for line in blocks.pop()[1:]]
-    return Turn(context, _envelopes(blocks[1:], HEADER), sent)
+    del blocks[0]
+    turn = Turn(context, [], sent)
+    if blocks and blocks[0][0].startswith("around: "):
+        turn.around, rest = _keys(blocks.pop(0), AROUND)
+        _expect(not rest, "the header of what was said around has other lines")
+        number = int(turn.around["around"])
+        _expect(0 < number <= len(blocks), "there are not as many messages around as the header says")
+        turn.said = [_content(*_keys(block, SAID)) for block in blocks[:number]]
+        del blocks[:number]
+    if blocks and blocks[0][0] == "reactions:":
+        lines = blocks.pop(0)[1:]
+        if more := re.fullmatch(r"- (\d+) more", lines[-1]):
+            turn.more_reactions = int(more[1])
+            lines.pop()
+        turn.reactions = [_reacted(line) for line in lines]
+    turn.envelopes = _envelopes(blocks, HEADER)
+    return turn
 
 
 def read_list(text: str) -> list[Read]:
@@ -158,6 +191,8 @@ def _keys(lines: list[str], allowed: dict[str, str]) -> tuple[dict[str, str], li
 def _value(key: str, match: re.Match[str]) -> str:
     if key == "from-name":  # the name, the username and the mark of the boss
         return json.dumps([match[2] or (_string(match[1]) if match[1] else None), match[3], match[4]])
+    if key == "reactions":  # of each, whether it is the boss's
+        return json.dumps([one[6] for one in re.finditer(rf"{REACTION}(?:, |$)", match[0])])
     if key == "in-reply-to":
         return f"{match[1]} {_string(match[2])}" if match[2] else match[1]
     return _string(match[1]) if match.re.groups else match[0]
@@ -197,6 +232,15 @@ def _file(line: str) -> tuple[str, str, str]:
     return match[1], _string(match[2]), match[3]
 
 
+def _reacted(line: str) -> tuple[Reacted, str]:
+    match = re.fullmatch(rf"- (m\d+) {REACTION}: {STRING}", line)
+    _expect(match, f"{line!r} is no reaction")
+    assert match
+    emoji = match[3] or _string(match[2])
+    name = match[5] or (_string(match[4]) if match[4] else None)
+    return (match[1], emoji, name, match[6], match[7]), _string(match[8])
+
+
 def _sent(line: str) -> tuple[str, list[str], str]:
     match = re.fullmatch(rf"- (m\d+) to ({ADDRESS}(?:, {ADDRESS})*): {STRING}", line)
     _expect(match, f"{line!r} is nothing that was sent")
@@ -210,7 +254,8 @@ KEYS = (
     *("envelope-id", "from", "to", "group", "author", "from-boss", "from-name", "from-username", "subject"),
     *("created-at", "deliver-at", "late", "priority", "in-reply-to", "redelivered", "last-delivery-error"),
     *("status", "thread", "metadata", "text", "attachments", "already-sent", "message", "now", "agent"),
-    *("pending", "more-due", "edited-at", "note"),
+    *("pending", "more-due", "edited-at", "note", "forwarded-from", "quotes", "around", "left-out", "cut"),
+    *("reactions", "context"),
 )
 _LIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0456\u0455\u0501\u2236\u02d0\u0589\ua789\u05c3⌈⌉⟦⟧【】「」『』❴❵⦗⦘⟬⟭⸢⸣｛｝{}",
@@ -248,31 +293,57 @@ def _plain(line: str) -> str:
     return "".join(signs).lower()
 
 
-def expected(one: dict[str, Any], moment: Any) -> Read:
+def expected(one: Mapping[str, Any], moment: Any) -> Read:
     """Return what a reader must find for an envelope in the form of the API. `moment` shows a time."""
     channel = one["channel"] or {}
-    author, chat = channel.get("author") or {}, channel.get("chat") or {}
-    username = author.get("username")
+    chat = channel.get("chat") or {}
     header = {"envelope-id": one["id"], "from": one["from"], "to": one["to"]}
     if chat.get("kind") == "group":
         header["group"] = chat.get("title") or chat["id"]
     optional = {
-        "from-boss": "true" if one["from_boss"] else None,
-        "from-name": _person(author.get("name") or one["from_name"], username, one["from_boss"]),
-        "from-username": None if _is_handle(username) else username,
+        **_written(one, moment),
         "subject": one["subject"],
-        "created-at": moment(one["created_at"]),
-        "edited-at": one["edited_at"] and moment(one["edited_at"]),
-        "note": channel.get("note"),
-        "in-reply-to": one["reply_to"] and " ".join([one["reply_to"], *filter(None, [one["quote"]])]),
         "redelivered": "true" if one["redelivered"] else None,
         "last-delivery-error": one["last_error"] and (one["last_error"]["text"] or one["last_error"]["kind"]),
     }
     header |= {key: value for key, value in optional.items() if value}
+    return Read(header, one["text"], _files(one))
+
+
+def expected_said(one: Mapping[str, Any], moment: Any) -> Read:
+    """Return what a reader must find for something that was said around a turn."""
+    header = {"message": one["id"], **_written(one, moment), "cut": "true" if one["cut"] else None}
+    return Read({key: value for key, value in header.items() if value}, one["text"], _files(one))
+
+
+def expected_reaction(one: Mapping[str, Any]) -> Reacted:
+    name, handle = one["name"] or None, one["username"] if _is_handle(one["username"]) else None
+    given = name or (None if handle else one["username"] or None)
+    return one["message"], one["emoji"], given, handle, "boss" if one["from_boss"] else None
+
+
+def _written(one: Mapping[str, Any], moment: Any) -> dict[str, str | None]:
+    channel = one["channel"] or {}
+    author = channel.get("author") or {}
+    username, words = author.get("username"), channel.get("quote")
+    reply = one["reply_to"]
+    return {
+        "from-boss": "true" if one["from_boss"] else None,
+        "from-name": _person(author.get("name") or one["from_name"], username, one["from_boss"]),
+        "from-username": None if _is_handle(username) else username,
+        "created-at": moment(one["created_at"]),
+        "edited-at": one["edited_at"] and moment(one["edited_at"]),
+        "forwarded-from": channel.get("forwarded"),
+        "note": channel.get("note"),
+        "in-reply-to": reply and " ".join([reply, *filter(None, [words or one["quote"]])]),
+        "quotes": None if reply else words,
+    }
+
+
+def _files(one: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     kinds = [file["mime"].partition("/")[0] for file in one["attachments"]]
     shown = [kind if kind in ("image", "audio", "video") else "file" for kind in kinds]
-    files = [(kind, file["name"], file["path"]) for kind, file in zip(shown, one["attachments"], strict=True)]
-    return Read(header, one["text"], files)
+    return [(kind, file["name"], file["path"]) for kind, file in zip(shown, one["attachments"], strict=True)]
 
 
 def _is_handle(username: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any, Literal
 
 import typer
@@ -38,6 +39,20 @@ token_app = noun("Replace or revoke an agent's token.")
 app.add_typer(permission_app, name="permission")
 app.add_typer(token_app, name="token")
 
+Groups = Annotated[
+    Literal["mentioned", "replied", "always"] | None,
+    flag(
+        "--groups",
+        None,
+        "What of a group is for the agents: what names them or replies to them, only replies, everything.",
+    ),
+]
+Topic = Annotated[
+    bool | None,
+    flag("--topic/--no-topic", None, "Give the agent a topic of its own in your private chat."),
+]
+Lead = Annotated[bool, flag("--lead", None, "It gets what is not for another agent of the account.")]
+NoCheck = Annotated[bool, flag("--no-check", None, "Do not ask the platform whether the settings work.")]
 Platform = Annotated[str, flag("--adapter-type", "TYPE", "The kind of platform, like folder.")]
 
 
@@ -220,6 +235,10 @@ def bind(
     context: typer.Context,
     name: Name,
     adapter_type: Platform,
+    groups: Groups = None,
+    topic: Topic = None,
+    lead: Lead = False,
+    no_check: NoCheck = False,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -229,11 +248,28 @@ def bind(
     Options of the platform are given in the same way; hiboss agent adapters lists them.
 
     Example: hiboss agent bind kai --adapter-type folder --path ~/reports
+
+    Example: hiboss agent bind nex --adapter-type telegram --adapter-token @token.txt
     """
     kinds = call("adapter.list", {}, token=token, profile=as_)["adapters"]
     settings = described_options.settings(context, kinds, adapter_type)
-    params = {"name": name, "adapter_type": adapter_type, "settings": settings}
-    output.answer(call("agent.bind", params, token=token, profile=as_))
+    params = {
+        "name": name,
+        "adapter_type": adapter_type,
+        "settings": settings,
+        "groups": groups,
+        "leads": lead or None,
+        "topic": topic,
+        "connect": False if no_check else None,
+    }
+    result = call("agent.bind", params, token=token, profile=as_)
+    output.answer(result, {key: value for key, value in result.items() if key not in ("notes", "paired")})
+    if output.Mode.json:
+        return
+    for note in result["notes"]:
+        output.note(f"note: {output.shown(output.word(note), sys.stderr)}")
+    if not result["paired"]:
+        output.note(f"Next: hiboss boss pair, and send the code to {result['name'] or 'the account'}.")
 
 
 @app.command()

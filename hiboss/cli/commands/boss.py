@@ -12,8 +12,9 @@ from ..call import call
 from ..credentials import BOSS, named_token, refuse_agents
 from ..daemon_process import call_once, holder
 from ..options import As, Json, Text, Token, flag, noun
+from ..views.times import moment
 
-app = noun("Show or change your name, your time zone, the chat where you are reached, and your token.")
+app = noun("Show or change your name, your time zone, your chat and your token.")
 token_app = noun("Replace your token.")
 app.add_typer(token_app, name="token")
 
@@ -40,6 +41,10 @@ def set_(
     forward: Annotated[
         Text, flag("--forward", "WHAT", "What is posted there: all, important or off.")
     ] = None,
+    telegram: Annotated[
+        Text,
+        flag("--telegram", "ID", "Your numeric id in Telegram, by which you are known there; '' for none."),
+    ] = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
@@ -49,6 +54,8 @@ def set_(
     Example: hiboss boss set --timezone Europe/Berlin
 
     Example: hiboss boss set --reach channel:folder:phone --forward important
+
+    Example: hiboss boss set --telegram 123456789
     """
     asked = {
         "name": name,
@@ -56,8 +63,25 @@ def set_(
         "reach": reach,
         "reach_binding": reach_binding,
         "forward": forward,
+        "ids": None if telegram is None else {"telegram": telegram},
     }
     output.answer(call("boss.set", asked, token=token, profile=as_))
+
+
+@app.command()
+def pair(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Get a code, and send it to your bot: then hiboss knows that you are the boss there.
+
+    The code counts once, for an hour.
+    """
+    result = call("boss.pair", {}, token=token, profile=as_)
+    shown = {"code": result["code"], "until": moment(result["until"], result["timezone"])}
+    output.answer(result, {**shown, "accounts": ", ".join(result["accounts"]) or None})
+    if not output.Mode.json and not result["accounts"]:
+        output.note(
+            "note: no account takes it yet; bind one: "
+            "hiboss agent bind NAME --adapter-type telegram --adapter-token @FILE"
+        )
 
 
 @token_app.command()

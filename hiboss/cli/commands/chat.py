@@ -101,13 +101,29 @@ def _text(once: str | None) -> str:
 
 
 class Question:
-    """One message that was sent and waits for its answer."""
+    """One message that is sent and waits for its answer."""
 
-    def __init__(self, client: ConversationClient, sent: dict[str, Any]) -> None:
+    def __init__(self, client: ConversationClient) -> None:
         self.client = client
-        self.sent = sent
+        self.sent: dict[str, Any] = {}
         self.trace: str | None = None
         self._told: set[str] = set()
+
+    def send(self, text: str, paths: list[str], end: float) -> None:
+        """Send it. A daemon that ended before it answered is asked again: with one key it is stored once."""
+        key = uuid.uuid4().hex
+        while not self.sent:
+            try:
+                self.sent = self.client.send(text, paths, key)
+            except HibossError as error:
+                if not is_away(error) or (left := end - time.monotonic()) <= 0:
+                    raise
+                self.wait_for_daemon(left)
+
+    def wait_for_daemon(self, seconds: float) -> None:
+        """Tell that the daemon is away, and let some time pass."""
+        self.tell("the daemon is away; hiboss tries again every second (to start it: hiboss daemon start)")
+        time.sleep(min(seconds, RETRY))
 
     def answer_in(self, messages: list[Envelope]) -> Envelope | None:
         for one in messages:
@@ -160,7 +176,8 @@ class Question:
 
 def _once(client: ConversationClient, text: str, paths: list[str], seconds: float) -> None:
     end = time.monotonic() + seconds
-    question = Question(client, client.send(text, paths, uuid.uuid4().hex))
+    question = Question(client)
+    question.send(text, paths, end)
     with output.ProgressBar(f"waiting for {client.other.name}") as waiting:
         answer = failure = None
         while answer is None and failure is None and (left := end - time.monotonic()) > 0:
@@ -171,11 +188,21 @@ def _once(client: ConversationClient, text: str, paths: list[str], seconds: floa
         raise typer.Exit(output.ended(failure, EXIT_REFUSED))
     if answer is not None:
         client.mark_read([answer])
-        result["answer"] = client.envelope(answer["id"])
+        result["answer"] = _as_marked(client, answer)
     _print(result)
     if answer is None:
         question.tell(f"no answer within {seconds:g} s; a later one comes into your inbox (hiboss inbox)")
         raise typer.Exit(EXIT_TIMEOUT)
+
+
+def _as_marked(client: ConversationClient, answer: Envelope) -> Envelope:
+    """The answer as it is stored now; as it came, if the daemon has gone since."""
+    try:
+        return client.envelope(answer["id"])
+    except HibossError as error:
+        if not is_away(error):
+            raise
+        return answer
 
 
 def _listen(question: Question, seconds: float, waiting: Any) -> tuple[Envelope | None, str | None]:
@@ -191,10 +218,7 @@ def _listen(question: Question, seconds: float, waiting: Any) -> tuple[Envelope 
     except HibossError as error:
         if not is_away(error):
             raise
-        question.tell(
-            "the daemon is away; hiboss tries again every second (to start it: hiboss daemon start)"
-        )
-        time.sleep(min(seconds, RETRY))
+        question.wait_for_daemon(seconds)
         return None, None
     question.tell(state(client))
     return None, failure

@@ -85,12 +85,30 @@ def _steps(home: Home, command: str) -> dict[str, str]:
         return {"Register an agent:": f"{command} agent register nex --provider {DEMO}"} | look
     agent = first_answering(found)
     name = agent["name"]
-    steps = {f"Talk with {name}:": f"{command} chat {name}"} | look
+    steps = {f"Talk with {name}:": f"{command} chat {name}"} | look | _pairing(command)
     if agent["provider"] == DEMO:
         steps[f"Let a program of yours answer for {name}, instead of the built-in demo:"] = (
             f'{command} agent set {name} --workspace "$PWD" --command "python3 agent.py"'
         )
     return steps
+
+
+def _pairing(command: str) -> dict[str, str]:
+    """A code for an account that does not know the boss yet; nothing if there is none."""
+    try:
+        known = call("boss.get", {})["ids"]
+        waiting = [
+            one
+            for one in call("agent.bindings", {})["bindings"]
+            if one["closed"] and one["adapter_type"] not in known
+        ]
+        if not waiting:
+            return {}
+        code = call("boss.pair", {})["code"]
+    except HibossError:  # as in the shell of an agent
+        return {}
+    name = waiting[0]["name"] or waiting[0]["account"]
+    return {f"Send this code to {name} within an hour, so that it knows you: {code}": f"{command} boss pair"}
 
 
 def _agents(home: Home) -> list[dict[str, Any]]:

@@ -7,15 +7,25 @@ adapter, see docs/adapters.md. The values that come in are in hiboss/core/contra
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ..option_models import Options
 from .inbound import Digested, NotYet, Update
 
 # What an adapter can do beyond posting. Each word has the method of the same name, but: `buttons` has
-# `remove_buttons`, and `files` and `threads` (topics of a chat) have none.
-CAPABILITIES = frozenset({"edit", "delete", "react", "typing", "draft", "buttons", "files", "threads"})
+# `remove_buttons`, `topics` has `create_topic`, `menu` has `show_commands`, and `files` and `threads`
+# (topics of a chat) have none.
+CAPABILITIES = frozenset(
+    {"edit", "delete", "react", "typing", "draft", "buttons", "files", "threads", "topics", "menu"}
+)
+METHOD_OF = {
+    "buttons": "remove_buttons",
+    "topics": "create_topic",
+    "menu": "show_commands",
+    "files": None,
+    "threads": None,
+}
 
 
 class File(NamedTuple):
@@ -26,10 +36,17 @@ class File(NamedTuple):
     mime: str  # its media type, like image/png, guessed from the name
 
 
-class Button(NamedTuple):
-    """A button under a post. Provisional: nothing sends one yet."""
+class Command(NamedTuple):
+    """A command that the boss can give in a chat."""
 
-    value: str  # comes back as `Inbound.button` when it is pressed
+    name: str  # without the slash
+    about: str  # what it does, in a few words
+
+
+class Button(NamedTuple):
+    """A button under a post."""
+
+    value: str  # comes back as `Inbound.button` when it is pressed; at most 64 bytes
     text: str  # what people see
 
 
@@ -50,7 +67,7 @@ class Letter:
     # that was never there; then post it without a reference. The same if it was deleted there meanwhile:
     # a lost reference is no reason for an EnvelopeError.
     reply_to: str | None
-    buttons: tuple[Button, ...] = ()  # provisional: nothing sends one yet
+    buttons: tuple[Button, ...] = ()  # to put under the last chunk, for whoever has the capability `buttons`
 
     @property
     def chat(self) -> str:
@@ -95,9 +112,13 @@ class Checked:
     # whether two bindings are the same one.
     account: str
     settings: AdapterSettings  # as they were given, or completed
-    # Those it may post to from the start. What comes in from another chat becomes mail too, but nothing
-    # can be posted there (yet). Binding the account again adds those that are new.
+    # Those it may post to from the start. What comes in from another chat is held until the boss approves
+    # it; if the adapter is `open_to_all` it becomes mail, but nothing can be posted there. Binding the
+    # account again adds those that are new.
     chats: Sequence[Chat] = ()
+    name: str | None = None  # the account as people know it, like @nexbot; None: as `account`
+    # What the boss should know or do next, one sentence each: `hiboss agent bind` prints them.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,13 +142,24 @@ class Taken:
     # The ids of those that were digested before, or have acted now, so their originals can go; with the
     # reason if one was given up before, else None.
     digested: Mapping[str, str | None]
+    # What to tell those who pressed a button, by the id of the update: show it to them for a moment. It is
+    # done, whether they see it or not.
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Take(Protocol):
     """Stores updates as they came. An adapter gets one when it listens."""
 
-    def __call__(self, updates: Sequence[Update], position: str | None = None) -> Awaitable[Taken]:
+    def __call__(
+        self,
+        updates: Sequence[Update],
+        position: str | None = None,
+        missed: tuple[int, int] | None = None,
+    ) -> Awaitable[Taken]:
         """Store these updates and the position in one transaction.
+
+        `missed`: the platform may have dropped what came between these times (milliseconds since 1970),
+        because nobody fetched it for too long. The boss is told, in the same transaction.
 
         When this returns they are on disk: only now advance the platform's offset or confirm them. An
         update with a known id changes nothing. Raises if they were not stored: give them again later.
@@ -148,8 +180,15 @@ class Adapter(Protocol):
     # What a binding of it needs: each field is an option. Its validators refuse with a ValueError.
     Settings: ClassVar[type[AdapterSettings]] = AdapterSettings
     type: ClassVar[str]  # the name of the adapter, as in channel:<type>:<place>
-    # What it can do beyond posting, of: edit, delete, react, typing, draft, buttons, files, threads.
+    # What it can do beyond posting, of: edit, delete, react, typing, draft, buttons, files, threads, topics,
+    # menu.
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    # True: everybody who can write there may, like in a directory. False: what comes in from a chat that
+    # nobody has approved is held; the person gets a code, and the boss decides (docs/telegram.md).
+    open_to_all: ClassVar[bool] = False
+    # Optional: what is wrong while it listens and goes on trying, like no network; None: nothing is.
+    # `hiboss agent bindings` shows it.
+    trouble: str | None = None
 
     def __init__(self, account: Account) -> None:
         """Store the account. Do no I/O here."""
@@ -161,6 +200,13 @@ class Adapter(Protocol):
         `given` is an instance of Settings, `home` the home directory of hiboss. It may connect to the
         platform to find out who the account is. Raise Refused, with the reason, if this cannot work, or
         AccountError if the platform cannot be reached now. It has 60 seconds.
+        """
+
+    @classmethod
+    def unchecked(cls, given: Any) -> Checked:
+        """Return what a binding stores, without connecting to the platform (`--no-check`). Optional.
+
+        The account must be the same that `check` returns.
         """
 
     async def start(self) -> None:
@@ -248,7 +294,17 @@ class Adapter(Protocol):
         """
 
     async def remove_buttons(self, place: str, platform_id: str) -> None:
-        """Take the buttons from a post (capability `buttons`). Provisional: nothing calls it yet."""
+        """Take the buttons from a post (capability `buttons`). One that has none succeeds. This is a sign."""
+
+    async def create_topic(self, chat: str, name: str) -> str:
+        """Make a topic in a chat (capability `topics`) and return the platform's id of it.
+
+        Raise Refused if that chat cannot have topics; the text says what the boss can do about it. It has
+        10 seconds.
+        """
+
+    async def show_commands(self, chat: str, commands: Sequence[Command]) -> None:
+        """Offer these commands in the menu of a private chat (capability `menu`). This is a sign."""
 
     async def typing(self, place: str) -> None:
         """Show for some seconds that an answer is being written (capability `typing`).

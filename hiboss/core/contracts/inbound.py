@@ -32,6 +32,23 @@ class Author(NamedTuple):
 NOBODY = Author()
 
 
+class ReceivedFile(NamedTuple):
+    """A file of a message that came in, with what its platform says of it."""
+
+    path: str  # absolute, without links
+    name: str | None = None  # as its sender named it; None: that of the path
+    platform_id: str | None = None  # the platform's id of the file: whoever posts it again may use it
+
+    def __fspath__(self) -> str:
+        """Return the path, so that it can be used like one."""
+        return self.path
+
+
+def path_of(file: str | ReceivedFile) -> str:
+    """Return where a file of a message is."""
+    return file if isinstance(file, str) else file.path
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inbound:
     """What one update means, or several together."""
@@ -50,18 +67,24 @@ class Inbound:
     # Which message.
     message: str | None = None  # the platform's id of it; of an edit, reaction or press: the one it is about
     reply_to: str | None = None  # the platform's id of the message it replies to, of anybody in this chat
-    mentioned: bool = False  # the account is named in it; only kept, in `channel` of the envelope's JSON
-    replied: bool = False  # it replies to a post of the account; only kept, like `mentioned`
-    sent_at: int | None = None  # milliseconds since 1970, by the platform's clock; only kept, like those
+    # The words that it quotes, of the message that it replies to: shown to the agents, also if hiboss does
+    # not know that message. They are never taken for the author's own.
+    quote: str | None = None
+    mentioned: bool = False  # the account is named in it: in a group it is then for its agents (`groups`)
+    replied: bool = False  # it replies to a post of the account, which counts like `mentioned`
+    sent_at: int | None = None  # milliseconds since 1970, by the platform's clock; kept in `channel`
     # What: message, edit, command.
     text: str = ""  # as it was written; a message without text and files is ignored
     subject: str | None = None  # on platforms that have subjects, like mail
-    files: Sequence[str] = ()  # absolute paths without links, each once; they are copied at once
+    # Absolute paths without links, each once, or ReceivedFile; they are copied at once.
+    files: Sequence[str | ReceivedFile] = ()
     note: str | None = None  # what is missing, like a file that could not be fetched: the agents are shown it
     # The other kinds.
     button: str | None = None  # press: the value of the button
     emoji: str | None = None  # reaction: which one
     removed: bool = False  # reaction: it was taken back
+    # reaction, in place of `emoji`: all that the author has on the message now; none: all were taken back.
+    emojis: Sequence[str] | None = None
     command: str | None = None  # command: its name, without the slash and without the name of the account
     arguments: str = ""  # command: what follows it. Provisional: no command of hiboss has any yet
     # membership: what happened to the account in the chat, or to the chat.
@@ -89,6 +112,10 @@ class Update:
     # and the update is not digested. What does not act (another kind, a command that hiboss does not know or
     # that is not the boss's) is left to `digest`.
     act: Inbound | None = None
+    # Who wrote it, where, its text and whether the account is named: what can be said without fetching
+    # anything. hiboss looks at it before the boss has approved the chat. Not needed for adapters that are
+    # `open_to_all`.
+    about: Inbound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +161,12 @@ def download_path(downloads: str, name: str) -> str:
 
     So files with one name do not overwrite each other, and a name like ../x leads nowhere else.
     """
+    return os.path.join(tempfile.mkdtemp(dir=downloads), file_name(name))
+
+
+def file_name(name: str) -> str:
+    """Return the name that a file gets here: that of its sender without directories, and not too long."""
     last = name.replace("\x00", "").replace("\\", "/").rstrip("/").rpartition("/")[2]
     while len(last.encode("utf-8", "replace")) > 200:  # the limit of most systems is 255 bytes
         last = last[1:]  # the ending says what it is
-    plain = "file" if last in ("", ".", "..") else last.encode("utf-8", "replace").decode()
-    return os.path.join(tempfile.mkdtemp(dir=downloads), plain)
+    return "file" if last in ("", ".", "..") else last.encode("utf-8", "replace").decode()

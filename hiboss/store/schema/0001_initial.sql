@@ -108,6 +108,7 @@ CREATE TABLE participant (
     joined_seq    INTEGER NOT NULL DEFAULT 1,  -- the first seq it may see
     left_seq      INTEGER,              -- the last seq it may see; NULL while it is a member
     last_read_seq INTEGER NOT NULL DEFAULT 0,
+    shown_upto    INTEGER NOT NULL DEFAULT 0,  -- of an agent: what was said around it in the chat is shown up to this message
     PRIMARY KEY (conversation, address, joined_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX participant_address ON participant (address);
@@ -136,6 +137,7 @@ CREATE TABLE message (
     type          INTEGER NOT NULL DEFAULT 0,
     interruptible INTEGER NOT NULL DEFAULT 1,  -- 0: do not interrupt the run that works on it
     auto          INTEGER NOT NULL DEFAULT 0,  -- 1 when a machine made it: it gets no automatic reply
+    context       INTEGER NOT NULL DEFAULT 0,  -- 1 when it was said in a group, to nobody of us: it starts no turn
     deliver_at    INTEGER,              -- NULL: at once
     created_at    INTEGER NOT NULL,
     arrived_at    INTEGER,
@@ -231,6 +233,33 @@ CREATE TABLE revision (
 ) STRICT, WITHOUT ROWID;
 
 
+-- The reactions of people to a message: each emoji of each person once.
+CREATE TABLE reaction (
+    message   INTEGER NOT NULL REFERENCES message (id),
+    person    TEXT NOT NULL,            -- the platform's id of the person, or the name if it has none
+    emoji     TEXT NOT NULL,
+    name      TEXT,                     -- of the person, as people see it
+    username  TEXT,                     -- the short name on the platform, without @
+    from_boss INTEGER NOT NULL DEFAULT 0,  -- 1 when it is the boss's
+    agent     INTEGER REFERENCES agent (address),  -- the agent that wrote the message; NULL: somebody else did
+    shown     INTEGER NOT NULL DEFAULT 0,  -- 1 when a turn of that agent has shown it
+    at        INTEGER NOT NULL,
+    PRIMARY KEY (message, person, emoji)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reaction_unshown ON reaction (agent, message) WHERE shown = 0 AND agent IS NOT NULL;
+
+-- The buttons under a message. What a press does is decided here, and never by what the platform sends.
+CREATE TABLE button (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    message    INTEGER NOT NULL REFERENCES message (id),
+    label      TEXT NOT NULL,           -- what people see
+    action     TEXT NOT NULL CHECK (action IN ('contact.approve', 'contact.block')),
+    argument   TEXT NOT NULL,           -- what the action is about
+    pressed_at INTEGER                  -- NULL: nobody has pressed it
+) STRICT;
+CREATE INDEX button_message ON button (message);
+
+
 -- === Outside: platform accounts, places, what came in and went out ====================================
 
 -- A platform account. Its secrets are files in secrets/, never here.
@@ -238,6 +267,9 @@ CREATE TABLE binding (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     adapter    TEXT NOT NULL,
     account    TEXT NOT NULL,           -- the platform's name for the account, not its secret
+    name       TEXT,                    -- the account as people know it, like @nexbot; NULL: as `account`
+    groups     TEXT NOT NULL DEFAULT 'mentioned' CHECK (groups IN ('mentioned', 'replied', 'always')),  -- what of a group is for its agents
+    closed     INTEGER NOT NULL DEFAULT 0,  -- 1: what comes in from a chat that nobody approved is held
     settings   TEXT,                    -- JSON, without secrets
     secrets    TEXT,                    -- the name of the file in secrets/ that has them; NULL: it has none
     threads    INTEGER NOT NULL DEFAULT 0,  -- 1 when its chats can have topics, else 0
@@ -249,9 +281,20 @@ CREATE UNIQUE INDEX binding_account ON binding (adapter, account) WHERE removed_
 CREATE INDEX binding_lives ON binding (adapter, account);
 
 CREATE TABLE binding_agent (
-    binding INTEGER NOT NULL REFERENCES binding (id),
-    agent   INTEGER NOT NULL REFERENCES agent (address),
+    binding   INTEGER NOT NULL REFERENCES binding (id),
+    agent     INTEGER NOT NULL REFERENCES agent (address),
+    leads     INTEGER NOT NULL DEFAULT 0,  -- 1: it gets what is not for another agent of the binding
+    own_topic INTEGER NOT NULL DEFAULT 0,  -- 1: it has a topic of its own in the private chat of the boss
     PRIMARY KEY (agent, binding)
+) STRICT, WITHOUT ROWID;
+
+-- Who people are on platforms: what they write in a private chat there is theirs. Only the boss has rows.
+CREATE TABLE identity (
+    adapter     TEXT NOT NULL,
+    platform_id TEXT NOT NULL,          -- the platform's id of the person
+    user        INTEGER NOT NULL REFERENCES user (address),
+    created_at  INTEGER NOT NULL,
+    PRIMARY KEY (adapter, platform_id)
 ) STRICT, WITHOUT ROWID;
 
 -- A chat that a binding met, and whether it may write and be written to. A private chat of the boss has state 'boss'.
@@ -264,7 +307,9 @@ CREATE TABLE contact (
     kind        TEXT NOT NULL DEFAULT 'private' CHECK (kind IN ('private', 'group', 'channel')),
     name        TEXT,                   -- of the person, or the title of the group
     state       TEXT NOT NULL DEFAULT 'asking' CHECK (state IN ('asking', 'allowed', 'blocked', 'boss')),
+    person      TEXT,                   -- a private chat: the short name of the person, without @
     pairing     TEXT,                   -- the code with which the boss approves it
+    pairing_until INTEGER,              -- when the code ends
     created_at  INTEGER NOT NULL,
     decided_at  INTEGER,
     UNIQUE (binding, platform_id)
@@ -276,6 +321,7 @@ CREATE TABLE place (
     address INTEGER NOT NULL REFERENCES address (id),
     binding INTEGER NOT NULL REFERENCES binding (id),
     contact INTEGER NOT NULL REFERENCES contact (id),
+    agent   INTEGER REFERENCES agent (address),  -- who gets what is written there; NULL: who leads the binding
     PRIMARY KEY (address, binding)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX place_binding ON place (binding);
@@ -291,15 +337,17 @@ CREATE TABLE platform_update (
     chat        TEXT NOT NULL,          -- the platform's id of the chat: updates of one chat are digested in order
     platform_id TEXT,                   -- the platform's id of the message
     message     INTEGER REFERENCES message (id),
-    outcome     TEXT,                   -- what became of it, like accepted or failed; NULL: it is not digested yet
+    outcome     TEXT,                   -- what became of it, like accepted, held or failed; NULL: it is not digested yet
     attempts    INTEGER NOT NULL DEFAULT 0,  -- to digest it, that failed
     crashes     INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was digested again after a start
     error       TEXT,                   -- of the last one
     received_at INTEGER NOT NULL,
-    raw         TEXT,                   -- as it was received, in JSON; once it is digested: of a reaction or a command what it was, else NULL
+    raw         TEXT,                   -- as it was received, in JSON; emptied after a week
     UNIQUE (binding, update_id)
 ) STRICT;
 CREATE INDEX platform_update_waiting ON platform_update (binding, chat, id) WHERE outcome IS NULL;
+CREATE INDEX platform_update_held ON platform_update (binding, chat, id) WHERE outcome = 'held';
+CREATE INDEX platform_update_raw ON platform_update (received_at) WHERE raw IS NOT NULL;
 CREATE INDEX platform_update_place ON platform_update (binding, chat, platform_id);
 CREATE INDEX platform_update_renamed ON platform_update (platform_id) WHERE outcome = 'renamed';
 CREATE INDEX platform_update_message ON platform_update (message) WHERE message IS NOT NULL;
@@ -438,6 +486,7 @@ CREATE TABLE run (
     answer             INTEGER REFERENCES message (id),  -- the message sent with its final text
     after_message      INTEGER NOT NULL DEFAULT 0,  -- the last message id when it started
     last_message       INTEGER,         -- the last message id when it ended: it sent only ids between the two
+    reactions          TEXT,            -- those that it was shown, as JSON: [[message, person, emoji], …]
     -- What it used.
     tokens_in          INTEGER,
     tokens_out         INTEGER,

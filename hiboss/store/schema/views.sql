@@ -29,12 +29,19 @@ SELECT t.id, t.kind, a.kind || ':' || a.name AS holder, 'r' || t.run AS run,
 FROM token t JOIN address a ON a.id = t.holder;
 
 CREATE VIEW bindings AS
-SELECT 'b' || b.id AS id, b.adapter, b.account, 'channel:' || b.adapter || ':' || b.account AS address,
+SELECT 'b' || b.id AS id, b.adapter, b.account, b.name, b.groups, b.closed,
+       'channel:' || b.adapter || ':' || b.account AS address,
        (SELECT group_concat(a.name, ', ') FROM binding_agent ba JOIN address a ON a.id = ba.agent
         WHERE ba.binding = b.id) AS agents,
        strftime('%Y-%m-%dT%H:%M:%fZ', b.created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', b.removed_at / 1000.0, 'unixepoch') AS removed_at
 FROM binding b;
+
+CREATE VIEW contacts AS
+SELECT a.kind || ':' || a.name AS address, 'b' || c.binding AS binding, c.kind, c.name, c.person AS username, c.state,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.decided_at / 1000.0, 'unixepoch') AS decided_at
+FROM contact c LEFT JOIN address a ON a.id = c.address;
 
 CREATE VIEW lanes AS
 SELECT a.kind || ':' || a.name AS address, 'b' || l.binding AS binding, l.state, l.failures,
@@ -87,7 +94,7 @@ SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        s.kind || ':' || s.name AS sender, m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
-       m.text, m.attachments, m.interruptible, m.auto,
+       m.text, m.attachments, m.interruptible, m.auto, m.context,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        'r' || m.run AS run, ifnull(m.trace, 'm' || m.id) AS trace, m.hops, m.channel, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
@@ -115,7 +122,7 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash' END AS box,
        CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
                     WHEN 3 THEN 'snooze' END AS waits,
-       e.arrived, e.attempts, e.handovers, e.error_kind, e.error_text, m.metadata,
+       e.arrived, e.attempts, e.handovers, e.error_kind, e.error_text, m.context, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.wake_at / 1000.0, 'unixepoch') AS wake_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
@@ -129,3 +136,9 @@ JOIN address r ON r.id = e.recipient
 LEFT JOIN address p ON p.id = m.place
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender;
+
+CREATE VIEW reactions AS
+SELECT 'm' || r.message AS message, r.emoji, r.person, r.name, r.username, r.from_boss, r.shown,
+       a.kind || ':' || a.name AS agent,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.at / 1000.0, 'unixepoch') AS at
+FROM reaction r LEFT JOIN address a ON a.id = r.agent;

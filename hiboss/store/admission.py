@@ -1,0 +1,120 @@
+"""Which updates come in: those of chats that the boss has approved. What others write is held.
+
+Decided when an update is stored, before anything of it is fetched or shown to anybody. Of a chat that nobody
+knows, only a few updates are held, and only what is for us. What takes a Tx runs inside the writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..core.contracts.inbound import Inbound
+from . import identities, pairing, places
+from .connection import Row
+from .group_commit import Tx
+
+HELD_PER_CHAT = 20  # updates
+HELD_PER_BINDING = 1_000
+UNKEPT = ("ignored", "blocked", "paired")  # outcomes of updates that nobody needs as they came
+
+
+def binding_of(tx: Tx, binding: int) -> Row | None:
+    """Return what admission needs to know of a binding; None if it has ended."""
+    row: Row | None = tx.execute(
+        """
+        SELECT id, adapter, closed, ifnull(name, account) AS account FROM binding
+        WHERE id = ? AND removed_at IS NULL
+        """,
+        (binding,),
+    ).fetchone()
+    return row
+
+
+def refused(
+    tx: Tx, binding: Row, chat: str, about: Inbound | None, act: Inbound | None, now: int
+) -> str | None:
+    """Return the outcome of an update that does not come in (yet); None: it does.
+
+    `about`: who wrote it, where and what; `act`: what it does at once.
+    """
+    if not binding["closed"] or (act is not None and act.kind == "membership"):
+        return None
+    chat = places.present_chat(tx, binding["id"], chat)
+    contact = places.contact_of(tx, binding["id"], chat)
+    state = "asking" if contact is None else contact["state"]
+    if state != "asking":
+        return "blocked" if state == "blocked" else None
+    about = about or act
+    if about is None or about.chat != chat:
+        return "ignored"  # the adapter does not say who it is
+    if about.chat_kind == "private" and identities.is_boss(tx, binding["adapter"], chat):
+        identities.become_boss(tx, _met(tx, binding, about, now), now)
+        return None
+    return _of_stranger(tx, binding, about, act, now)
+
+
+def _of_stranger(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> str:
+    held, all_held = _held(tx, binding["id"], about.chat)
+    if held >= HELD_PER_CHAT or all_held >= HELD_PER_BINDING or not _is_for_us(about, act, held):
+        return "ignored"
+    contact = _met(tx, binding, about, now)
+    said = act.arguments if act is not None and act.command == "start" else about.text
+    if contact["kind"] == "private" and about.forwarded is None and pairing.is_boss_code(tx, said, now):
+        pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
+        return "paired"
+    if act is not None and act.command == "start":  # a client sends it when a chat is opened: no words
+        pairing.ask(tx, contact, binding["account"], replace(about, text=""), now)
+        return "ignored"
+    pairing.ask(tx, contact, binding["account"], about, now)
+    return "held"
+
+
+def _is_for_us(about: Inbound, act: Inbound | None, held: int) -> bool:
+    """Tell whether something of a stranger is held: in a group only what names us."""
+    if about.kind == "edit":
+        return held > 0  # of what is held
+    if about.kind not in ("message", "command") or about.author.bot:
+        return False
+    return about.chat_kind == "private" or about.mentioned or about.replied or act is not None
+
+
+def decided_meanwhile(tx: Tx, binding: int, inbound: Inbound) -> str | None:
+    """Return the outcome of something that was stored before the boss decided against its chat; else None."""
+    if inbound.kind in ("membership", "ignored"):
+        return None
+    account = binding_of(tx, binding)
+    contact = (
+        places.contact_of(tx, binding, inbound.chat) if account is not None and account["closed"] else None
+    )
+    states = {"blocked": "blocked", "asking": "held"}
+    return None if contact is None else states.get(contact["state"])
+
+
+def joined(tx: Tx, binding: int, inbound: Inbound, now: int) -> None:
+    """The account was added to a group: ask the boss about it, if nobody has decided."""
+    account, contact = binding_of(tx, binding), places.contact_of(tx, binding, inbound.chat)
+    if account is None or contact is None or not account["closed"]:
+        return
+    if contact["state"] == "asking" and contact["kind"] != "private":
+        pairing.ask(tx, contact, account["account"], inbound, now)
+
+
+def _met(tx: Tx, binding: Row, about: Inbound, now: int) -> Row:
+    places.meet(tx, binding["id"], binding["adapter"], about, now)
+    contact = places.contact_of(tx, binding["id"], about.chat)
+    assert contact is not None
+    return contact
+
+
+def _held(tx: Tx, binding: int, chat: str) -> tuple[int, int]:
+    """Return how many updates of a chat, and of a binding, are held; both counted to their limits only."""
+    row = tx.execute(
+        """
+        SELECT (SELECT count(*) FROM (SELECT 1 FROM platform_update INDEXED BY platform_update_held
+                WHERE binding = ?1 AND chat = ?2 AND outcome = 'held' LIMIT ?3)),
+               (SELECT count(*) FROM (SELECT 1 FROM platform_update INDEXED BY platform_update_held
+                WHERE binding = ?1 AND outcome = 'held' LIMIT ?4))
+        """,
+        (binding, chat, HELD_PER_CHAT, HELD_PER_BINDING),
+    ).fetchone()
+    return row[0], row[1]

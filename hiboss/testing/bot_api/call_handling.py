@@ -1,0 +1,127 @@
+"""What happens to one request, apart from its connection: find the bot, note the call, carry it out."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .bots import Bot
+from .faults import FILE, Fault, FaultBook
+from .method_table import Method, find_method
+from .params import Params
+from .refusals import Refusal, not_found, unauthorized
+from .world import Call, World
+
+_TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{3,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What goes back over the connection. `drop`: nothing does, and the connection ends."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    drop: bool = False
+    bytes_per_second: float | None = None
+
+    @classmethod
+    def json(cls, content: Any, status: int = 200) -> Reply:
+        return cls(status=status, body=json.dumps(content).encode())
+
+
+class CallHandler:
+    """Answers calls and downloads."""
+
+    def __init__(self, world: World, faults: FaultBook) -> None:
+        self._world = world
+        self._faults = faults
+
+    def call(self, token: str, name: str, params: Params) -> Reply:
+        """Answer /bot<token>/<method>."""
+        try:
+            bot = self._bot(token)
+        except Refusal as refusal:
+            return Reply.json(refusal.as_json(), refusal.code)
+        found = find_method(self._world, name)
+        call = self._note(bot, found[0] if found else name, params)
+        fault = self._faults.take(call.method)
+        if fault is not None and (reply := self._fail(fault, call, found, params)):
+            return reply
+        reply = self._carry_out(call, found, params)
+        if fault is not None and (fault.kind == "lose_answer"):
+            return Reply(drop=True)
+        return reply
+
+    def download(self, token: str, path: str) -> Reply:
+        """Answer /file/bot<token>/<path>."""
+        fault = self._faults.take(FILE)
+        if fault is not None and fault.kind == "hang":
+            fault.hang()
+        elif fault is not None and fault.kind != "slow":
+            return _scripted(fault)
+        try:
+            self._bot(token)
+            file = self._world.files.at(path)
+        except Refusal as refusal:
+            return Reply.json(refusal.as_json(), refusal.code)
+        pace = fault.bytes_per_second if fault is not None else None
+        return Reply(body=file.data, content_type="application/octet-stream", bytes_per_second=pace)
+
+    def _bot(self, token: str) -> Bot:
+        bot = self._world.bots.get(token)
+        if bot is None:
+            raise unauthorized() if _TOKEN.fullmatch(token) else not_found()
+        return bot
+
+    def _note(self, bot: Bot, method: str, params: Params) -> Call:
+        world = self._world
+        with world.changed:
+            uploads = {field: upload.name for field, upload in params.uploads.items()}
+            call = Call(method=method, params=params.values, bot=bot, at=world.clock.now(), uploads=uploads)
+            world.calls.append(call)
+            world.changed.notify_all()
+        return call
+
+    def _fail(
+        self, fault: Fault, call: Call, found: tuple[str, Method] | None, params: Params
+    ) -> Reply | None:
+        """Return what a fault answers; None if the call is carried out all the same."""
+        if fault.kind == "hang":
+            fault.hang()
+            return None
+        if fault.kind in ("lose_answer", "slow"):
+            return None
+        if fault.carry_out:
+            self._carry_out(call, found, params)
+        reply = _scripted(fault)
+        if not reply.drop:
+            self._answered(call, reply.status, None)
+        return reply
+
+    def _carry_out(self, call: Call, found: tuple[str, Method] | None, params: Params) -> Reply:
+        try:
+            if found is None:
+                raise not_found()
+            with self._world.changed:
+                result = found[1](self._world, call.bot, params)
+        except Refusal as refusal:
+            self._answered(call, refusal.code, refusal.as_json())
+            return Reply.json(refusal.as_json(), refusal.code)
+        self._answered(call, 200, result)
+        return Reply.json({"ok": True, "result": result})
+
+    def _answered(self, call: Call, status: int, answer: Any) -> None:
+        with self._world.changed:
+            call.status = status
+            call.answer = answer
+            self._world.changed.notify_all()
+
+
+def _scripted(fault: Fault) -> Reply:
+    if fault.kind in ("drop", "lose_answer"):
+        return Reply(drop=True)
+    kind = "text/html" if fault.body.startswith(b"<") else "application/json"
+    return Reply(status=fault.status, body=fault.body, content_type=kind)

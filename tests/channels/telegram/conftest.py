@@ -1,0 +1,23 @@
+"""What all tests of the Telegram adapter share: a bot on a server, and pauses that are short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.channels.telegram import polling
+from tests.channels.telegram.telegram_rig import TelegramRig, running_rig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[TelegramRig]:
+    with running_rig(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(polling, "PAUSES", (0.001, 0.01))
+    monkeypatch.setattr(polling, "QUICK_PAUSES", (0.0,))

@@ -1,0 +1,212 @@
+"""A daemon beside a Bot API server: bots that agents are bound to, people who write to them, and what is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.bots import Bot
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.messages import Message
+from hiboss.testing.bot_api.people import Person
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from tests.support.daemons import set_up, wait_until
+from tests.support.python_agents import Boss, Team
+
+Row = dict[str, Any]
+
+
+class Stored(NamedTuple):
+    """A message that came in, as far as its sender knows it."""
+
+    text: str
+    files: tuple[str, ...] = ()  # the hashes of their contents, in order
+
+
+def hash_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class TelegramDaemon:
+    """A daemon, the Bot API server that it talks to, and the boss, who has a token and may have a chat."""
+
+    def __init__(self, daemon: RunningDaemon, api: BotApi, env: dict[str, str], programs: Path) -> None:
+        self.daemon = daemon
+        self.api = api
+        self.env = env
+        self.boss = Boss(daemon)
+        self.team = Team(daemon, programs)
+
+    def start(self, **env: str) -> None:
+        """Start it again after a kill."""
+        self.daemon.start(**self.env, **env)
+
+    # --- bots and people ---------------------------------------------------------------
+
+    def bind(self, bot: Bot, agent: str = "nex", **params: Any) -> Row:
+        """Bind an agent to a bot; return when the bot polls."""
+        polls = len(self.polls(bot))
+        bound = self.boss.call(
+            "agent.bind",
+            name=agent,
+            adapter_type="telegram",
+            settings={"adapter_token": bot.token},
+            **params,
+        )
+        if bound["created"]:
+            self.api.wait_for(lambda: len(self.polls(bot)) > polls)
+        return dict(bound)
+
+    def bound_bot(self, name: str, agent: str = "nex", *, topics: bool = False, **params: Any) -> Bot:
+        """Add a bot and bind an agent to it."""
+        bot = self.api.add_bot(name, topics=topics, privacy=params.pop("privacy", True))
+        self.bind(bot, agent, **params)
+        return bot
+
+    def polls(self, bot: Bot) -> list[Any]:
+        return [one for one in self.api.calls_of("getUpdates") if one.bot is bot]
+
+    def pair(self, person: Person, bot: Bot) -> Chat:
+        """Let a person be the boss, by a code; return the chat."""
+        chat = person.starts(bot, payload=self.boss.call("boss.pair")["code"])
+        chat.wait_for_text("This chat is yours now")
+        return chat
+
+    def approved(self, person: Person, bot: Bot) -> Chat:
+        """Let a person write something, and approve them; return the chat."""
+        chat = person.starts(bot)
+        self.approve(chat)
+        return chat
+
+    def approve(self, chat: Chat) -> Row:
+        """Approve a chat as soon as it is known."""
+        wait_until(lambda: address(chat) in [one["address"] for one in self.contacts()])
+        return dict(self.boss.call("contact.approve", contact=address(chat))["contact"])
+
+    def try_approve(self, chat: Chat) -> bool:
+        """Approve a chat; return False if the daemon died before it answered."""
+        try:
+            self.boss.call("contact.approve", contact=address(chat))
+        except DaemonUnreachable:
+            return False
+        return True
+
+    def contacts(self, **params: Any) -> list[Row]:
+        return list(self.boss.call("contact.list", **params)["contacts"])
+
+    def contact(self, chat: Chat) -> Row:
+        """Wait until a chat is known, and return what is known of it."""
+        wait_until(lambda: address(chat) in [one["address"] for one in self.contacts()])
+        (found,) = [one for one in self.contacts() if one["address"] == address(chat)]
+        return found
+
+    def binding(self, bot: Bot) -> Row:
+        """Return the binding of a bot as agent.bindings shows it."""
+        (found,) = [
+            one for one in self.boss.call("agent.bindings")["bindings"] if one["account"] == str(bot.id)
+        ]
+        return dict(found)
+
+    def wait_for_error(self, bot: Bot, words: str) -> Row:
+        """Wait until the binding of a bot shows an error with these words, and return the binding."""
+        wait_until(lambda: words in (self.binding(bot)["last_error"] or ""))
+        return self.binding(bot)
+
+    # --- what is stored ----------------------------------------------------------------
+
+    def rows(self, sql: str, *values: object) -> list[Row]:
+        with self.daemon.database() as database:
+            return [dict(row) for row in database.execute(sql, values)]
+
+    def stored(self, chat: Chat) -> list[Row]:
+        """Return what came in from a chat, as it is stored, in order."""
+        return self.rows(
+            "SELECT * FROM message WHERE json_extract(channel, '$.chat.id') = ? ORDER BY id", str(chat.id)
+        )
+
+    def messages(self, chat: Chat) -> list[Stored]:
+        """Return the texts and the files of what came in from a chat, in order."""
+        return [
+            Stored(one["text"], tuple(file["sha256"] for file in json.loads(one["attachments"] or "[]")))
+            for one in self.stored(chat)
+        ]
+
+    def texts(self, chat: Chat) -> list[str]:
+        return [one["text"] for one in self.stored(chat)]
+
+    def wait_for_texts(self, chat: Chat, *texts: str) -> list[Row]:
+        """Wait until exactly these texts came in from a chat, in this order; return what is stored."""
+        wait_until(lambda: len(self.stored(chat)) >= len(texts))
+        self.settle()
+        assert self.texts(chat) == list(texts)
+        return self.stored(chat)
+
+    def wait_for_stored(self, chat: Chat, text: str) -> Row:
+        """Wait until a text came in from a chat; return the message."""
+        wait_until(lambda: text in self.texts(chat))
+        return next(one for one in self.stored(chat) if one["text"] == text)
+
+    def recipients(self, message: Row) -> list[str]:
+        """Return the agents to whom a message went."""
+        rows = self.rows(
+            """
+            SELECT a.name FROM envelope e JOIN address a ON a.id = e.recipient
+            WHERE e.message = ? AND a.kind = 'agent' ORDER BY e.id
+            """,
+            message["id"],
+        )
+        return [one["name"] for one in rows]
+
+    def updates(self, chat: Chat) -> list[Row]:
+        return self.rows("SELECT * FROM platform_update WHERE chat = ? ORDER BY id", str(chat.id))
+
+    def outcomes(self, chat: Chat) -> list[str | None]:
+        return [one["outcome"] for one in self.updates(chat)]
+
+    def wait_for_outcome(self, chat: Chat, outcome: str, count: int = 1) -> None:
+        wait_until(lambda: self.outcomes(chat).count(outcome) >= count)
+
+    def is_settled(self) -> bool:
+        """Tell whether the server has nothing for us, and nothing that came in waits to be read."""
+        if any(bot.pending for bot in list(self.api.world.bots.values())):
+            return False
+        return not self.rows("SELECT id FROM platform_update WHERE outcome IS NULL LIMIT 1")
+
+    def settle(self, seconds: float = 30) -> None:
+        wait_until(self.is_settled, seconds)
+
+    def log(self) -> str:
+        return "".join(one.read_text() for one in sorted(Path(self.daemon.home.path).glob("logs/*")))
+
+
+def address(chat: Chat, topic: int | None = None) -> str:
+    return f"channel:telegram:{chat.id}" + ("" if topic is None else f"/{topic}")
+
+
+def answer_to(chat: Chat, message: Message, count: int = 1) -> Message:
+    """Wait for the first post of a bot behind a message, and return it."""
+
+    def posts(found: list[Message]) -> list[Message]:
+        behind = found[found.index(message) + 1 :] if message in found else []
+        return [one for one in behind if one.sender is not None and one.sender.is_bot and not one.service]
+
+    return posts(chat.wait_for(lambda found: len(posts(found)) >= count))[count - 1]
+
+
+@contextmanager
+def telegram_daemon(directory: Path, make: Callable[..., BotApi] = BotApi, **env: str) -> Iterator[TelegramDaemon]:
+    """Start a Bot API server and a daemon that uses it; check both at the end."""
+    programs = directory / "programs"
+    programs.mkdir()
+    set_up(directory)
+    with make() as api:
+        all_env = {"HIBOSS_TELEGRAM_BASE_URL": api.url, **env}
+        with running_daemon(directory, set_up=False, **all_env) as daemon:
+            yield TelegramDaemon(daemon, api, all_env, programs)
+            daemon.check()

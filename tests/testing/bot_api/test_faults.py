@@ -1,0 +1,162 @@
+"""Things that go wrong on purpose, as the library meets them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from telegram.error import Conflict, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
+
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.bots import Bot
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.people import Person
+
+from .conftest import Raw, library
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        ({"status": 401}, InvalidToken),
+        ({"status": 409}, Conflict),
+        ({"retry_after": 3}, RetryAfter),
+        ({"status": 500}, NetworkError),
+        ({"status": 502}, NetworkError),
+        ({"do": "drop"}, NetworkError),
+        ({"do": "garbage"}, TelegramError),
+    ],
+)
+def test_the_library_meets_a_fault_once_and_nothing_is_sent(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, what: Any, error: type[Exception]
+) -> None:
+    fault = api.fault("sendMessage", **what)
+
+    async def talk() -> None:
+        async with library(api, bot) as client:
+            with pytest.raises(error):
+                await client.send_message(ada.id, "one")
+            assert chat.texts == ["/start"]
+            await client.send_message(ada.id, "two")
+
+    asyncio.run(talk())
+    assert chat.texts == ["/start", "two"]
+    assert fault.hits == 1
+
+
+@pytest.mark.parametrize(
+    "what", [{"do": "lose_answer"}, {"status": 502, "carry_out": True}, {"do": "garbage", "carry_out": True}]
+)
+def test_an_answer_is_lost_after_the_message_was_sent(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, what: Any
+) -> None:
+    api.fault("sendMessage", **what)
+
+    async def talk() -> None:
+        async with library(api, bot) as client:
+            with pytest.raises(TelegramError):
+                await client.send_message(ada.id, "one")
+
+    asyncio.run(talk())
+    assert chat.texts == ["/start", "one"]
+
+
+def test_a_hanging_call_goes_on_when_it_is_released(api: BotApi, ada: Person, chat: Chat, raw: Raw) -> None:
+    fault = api.fault("sendMessage", do="hang")
+    thread = threading.Thread(
+        target=raw.post, args=("sendMessage",), kwargs={"chat_id": ada.id, "text": "late"}
+    )
+    thread.start()
+    api.wait_for_call("sendMessage")
+    api.wait_for(lambda: fault.hits == 1)
+    assert chat.texts == ["/start"]
+    fault.release()
+    thread.join()
+    assert chat.texts == ["/start", "late"]
+
+
+def test_a_hanging_call_times_out_at_the_library(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
+    api.fault("sendMessage", do="hang", times=None)
+
+    async def talk() -> None:
+        async with library(api, bot) as client:
+            with pytest.raises(TimedOut):
+                await client.send_message(ada.id, "one", read_timeout=0.05)
+
+    asyncio.run(talk())
+
+
+def test_a_fault_for_all_methods_lasts_until_it_is_cleared(
+    api: BotApi, ada: Person, chat: Chat, raw: Raw
+) -> None:
+    fault = api.fault(status=500, times=None)
+    assert raw.refused("getMe")[0] == raw.refused("sendMessage", chat_id=ada.id, text="x")[0] == 500
+    fault.clear()
+    raw("getMe")
+
+
+def test_a_poll_that_waits_ends_so_that_the_next_meets_the_fault(api: BotApi, bot: Bot, raw: Raw) -> None:
+    thread = threading.Thread(target=raw.post, args=("getUpdates",), kwargs={"timeout": 30})
+    thread.start()
+    api.wait_for_call("getUpdates")
+    api.fault("getUpdates", status=409)
+    thread.join()
+    assert raw.refused("getUpdates")[0] == 409
+
+
+def test_nobody_listens_for_a_while(api: BotApi, ada: Person, chat: Chat, raw: Raw) -> None:
+    url = api.url
+    api.stop_listening()
+    with pytest.raises(httpx.ConnectError):
+        raw("getMe")
+    ada.says(chat, "are you there?")
+    api.listen_again()
+    assert api.url == url
+    assert [one["text"] for one in raw.messages()] == ["are you there?"]
+
+
+def test_a_poll_that_waits_is_cut_when_nobody_listens(api: BotApi, bot: Bot, raw: Raw) -> None:
+    errors: list[Exception] = []
+
+    def poll() -> None:
+        try:
+            raw.post("getUpdates", timeout=30)
+        except httpx.HTTPError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    api.wait_for_call("getUpdates")
+    api.stop_listening()
+    thread.join()
+    assert len(errors) == 1
+
+
+def test_a_download_is_slow_or_fails(api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw) -> None:
+    sent = ada.sends_document(chat, "a.bin", b"0123456789" * 10)
+    path = raw("getFile", file_id=sent.files[0].id)["file_path"]
+    url = f"{api.url}/file/bot{bot.token}/{path}"
+    api.fault("file", status=404)
+    assert httpx.get(url).status_code == 404
+    api.fault("file", bytes_per_second=10_000)
+    assert httpx.get(url).content == b"0123456789" * 10
+    api.fault("file", bytes_per_second=1)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(url, timeout=0.2)
+    sent.files[0].vanish()
+    assert httpx.get(url).status_code == 404
+    assert httpx.get(f"{api.url}/file/bot1:wrong_token/{path}").status_code == 401
+
+
+def test_what_is_waited_for_in_vain_is_told_with_what_is_there(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat
+) -> None:
+    ada.says(chat, "hello")
+    with pytest.raises(AssertionError, match="hello"):
+        chat.wait_for(lambda messages: False, seconds=0.01)
+    with pytest.raises(AssertionError, match="sendMessage not seen"):
+        api.wait_for_call("sendMessage", seconds=0.01)
+    assert bot.token not in repr(bot) + repr(api.calls)
