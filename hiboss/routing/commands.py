@@ -154,7 +154,7 @@ class Commands:
         """Return the agent that a command names; else the first one of the chat."""
         name = order.arguments.strip().removeprefix("@").lower()
         for row in agents.list_all(tx):
-            if row["name"].lower() == name or (not name and row["id"] == order.agents[0]):
+            if row["name"].lower() == name or (not name and row["id"] in order.agents[:1]):
                 return row
         return None
 

@@ -42,15 +42,32 @@ def refused(
     chat = places.present_chat(tx, binding["id"], chat)
     contact = places.contact_of(tx, binding["id"], chat)
     state = "asking" if contact is None else contact["state"]
-    if state != "asking":
-        return "blocked" if state == "blocked" else None
     about = about or act
-    if about is None or about.chat != chat:
-        return "ignored"  # the adapter does not say who it is
+    if state == "blocked":
+        return "blocked"
+    if about is None:  # the adapter does not say who it is
+        return "ignored" if state == "asking" else None
+    about = replace(about, chat=chat)
+    if _pairs(tx, binding, about, act, now):
+        return "paired"
+    if state != "asking":
+        return None
     if about.chat_kind == "private" and identities.is_boss(tx, binding["adapter"], chat):
         identities.become_boss(tx, _met(tx, binding, about, now), now)
         return None
     return _of_stranger(tx, binding, about, act, now)
+
+
+def _pairs(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> bool:
+    """Let the boss be known by the code that was made for him, if this is it; return whether it was."""
+    if about.chat_kind != "private" or about.kind not in ("message", "command") or about.forwarded is not None:
+        return False
+    said = act.arguments if act is not None and act.command == "start" else about.text
+    if not pairing.is_boss_code(tx, said, now):
+        return False
+    contact = _met(tx, binding, about, now)
+    pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
+    return True
 
 
 def _of_stranger(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> str:
@@ -58,10 +75,6 @@ def _of_stranger(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now:
     if held >= HELD_PER_CHAT or all_held >= HELD_PER_BINDING or not _is_for_us(about, act, held):
         return "ignored"
     contact = _met(tx, binding, about, now)
-    said = act.arguments if act is not None and act.command == "start" else about.text
-    if contact["kind"] == "private" and about.forwarded is None and pairing.is_boss_code(tx, said, now):
-        pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
-        return "paired"
     if act is not None and act.command == "start":  # a client sends it when a chat is opened: no words
         pairing.ask(tx, contact, binding["account"], replace(about, text=""), now)
         return "ignored"
@@ -97,6 +110,8 @@ def joined(tx: Tx, binding: int, inbound: Inbound, now: int) -> None:
         return
     if contact["state"] == "asking" and contact["kind"] != "private":
         pairing.ask(tx, contact, account["account"], inbound, now)
+    if contact["state"] == "boss":  # he had blocked the account, and lets it write again
+        identities.become_boss(tx, contact, now)
 
 
 def _met(tx: Tx, binding: Row, about: Inbound, now: int) -> Row:

@@ -10,7 +10,7 @@ from ..core.address import Address
 from ..core.contracts.adapter import Chat
 from ..core.errors import BindingTaken, UnknownBinding
 from ..core.events import BindingRemoved
-from . import notices
+from . import identities, notices
 from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -80,7 +80,7 @@ def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
     )
     _add_agent(tx, number, agent, new)
     if created:
-        _keep_contacts(tx, number)
+        _keep_contacts(tx, number, now)
     for chat in new.chats:
         allow(tx, number, adapter, chat, now)
     changed = not created and new.secrets is not None
@@ -110,7 +110,7 @@ def _let_lead(tx: Tx, binding: int, agent: int | None = None) -> None:
     )
 
 
-def _keep_contacts(tx: Tx, binding: int) -> None:
+def _keep_contacts(tx: Tx, binding: int, now: int) -> None:
     """An account that was bound before keeps what the boss decided about its chats."""
     tx.execute(
         f"""
@@ -125,13 +125,21 @@ def _keep_contacts(tx: Tx, binding: int) -> None:
         """,
         (binding,),
     )
-    # A chat that was the boss's only because he was reached there is not his any more.
-    tx.execute("UPDATE contact SET state = 'asking' WHERE binding = ? AND state = 'boss'", (binding,))
     tx.execute(
-        "INSERT OR IGNORE INTO place (address, binding, contact) SELECT address, binding, id FROM contact"
-        " WHERE binding = ? AND address IS NOT NULL",
+        """
+        INSERT OR IGNORE INTO place (address, binding, contact)
+        SELECT address, binding, id FROM contact WHERE binding = ? AND address IS NOT NULL
+        """,
         (binding,),
     )
+    row = tx.execute("SELECT adapter FROM binding WHERE id = ?", (binding,)).fetchone()
+    for chat in tx.execute(
+        "SELECT * FROM contact WHERE binding = ? AND state = 'boss'", (binding,)
+    ).fetchall():
+        if identities.is_boss(tx, row["adapter"], chat["platform_id"]):
+            identities.become_boss(tx, chat, now)
+        else:  # it was the boss's only because he was reached there
+            tx.execute("UPDATE contact SET state = 'asking' WHERE id = ?", (chat["id"],))
 
 
 def note_kinds(tx: Tx, threads: Mapping[str, bool], closed: Mapping[str, bool]) -> None:

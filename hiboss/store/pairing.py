@@ -129,6 +129,7 @@ def pair_boss(tx: Tx, contact: Row, adapter: str, account: str, now: int) -> Non
     """The boss has sent his code in this private chat: it is his, and the code is used up."""
     tx.execute("DELETE FROM config WHERE key = ?", (_BOSS_CODE,))
     identities.set_boss(tx, adapter, contact["platform_id"], now)
+    identities.become_boss(tx, contact, now)  # also if it was his id before
     text = (
         f"This chat is yours now. What you write here goes to the agents of {visible(account)}. "
         "/help shows the commands."

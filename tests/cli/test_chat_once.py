@@ -216,6 +216,25 @@ def test_a_daemon_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
     assert (done.rc, done.stdout, done.stderr) == (0, "here I am\n", "")
 
 
+def test_a_daemon_that_died_before_it_answered_the_send_is_asked_again_and_the_message_is_stored_once(
+    tmp_path: Path,
+) -> None:
+    armed = tmp_path / "armed"
+    with open_office(tmp_path) as office:
+        name = office.agent()
+        office.daemon.stop()
+        office.daemon.start(HIBOSS_CRASH_AT=f"store.after_commit@{armed}")
+        armed.touch()
+        with asking(office, name, "--once", "hello?") as question:
+            office.daemon.wait_for_death()
+            office.daemon.start()
+            (got,) = wait_until(lambda: mail_of(office, name))
+            reply(office, name, "here I am", reply_to=got["id"])
+            done = question.done()
+        assert (done.rc, done.stdout) == (0, "here I am\n")
+        assert [one["text"] for one in said(office, name)] == ["hello?", "here I am"]
+
+
 # --- with whom -----------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ class Killing:
     def at_point(self, point: str, passes: int = 1) -> None:
         """Let the daemon die at a named point, while a bit of everything comes in."""
         self._rest_if_needed()
-        armed = self._arm(point, passes)
+        armed = self._start(point, passes)
         steps = [*self.traffic.everything(), *self.traffic.everything()]
         if self.chance.random() < 0.5:
             armed.touch()
@@ -66,13 +66,12 @@ class Killing:
     def at_random(self) -> None:
         """Kill the daemon while updates stream in, maybe when it has hardly started."""
         self._rest_if_needed()
+        polls = len(self.office.polls(self.traffic.bot))
         point = self.chance.choice((None, None, *POINTS))
-        armed = None if point is None else self._arm(point, self.chance.randint(1, 4))
+        armed = self._start(point, self.chance.randint(1, 4))
         if self.chance.random() < 0.7:
-            polls = len(self.office.polls(self.traffic.bot))
             self._wait(lambda: len(self.office.polls(self.traffic.bot)) > polls)
-        if armed is not None:
-            armed.touch()
+        armed.touch()
         steps = [self.traffic.step] * self.chance.randint(2, 2 * BURST)
         self._stream(steps, self.chance.randint(1, len(steps)))
         died = self.office.daemon.process is None or self.office.daemon.process.poll() is not None
@@ -104,14 +103,12 @@ class Killing:
     def _rest_if_needed(self) -> None:
         if self._in_a_row >= IN_A_ROW:
             self.rest()
-        if self.office.daemon.process is None:
-            self.office.start()
 
-    def _arm(self, point: str, passes: int) -> Path:
+    def _start(self, point: str | None, passes: int) -> Path:
         """Start the daemon so that it dies at this point once a file is there; return the file."""
         armed = self._directory / f"armed-{self.kills}"
-        self.office.daemon.stop() if self._in_a_row == 0 else self.office.daemon.kill()
-        self.office.start(HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
+        self.office.daemon.kill()  # it is at rest, if it runs
+        self.office.start(**({"HIBOSS_CRASH_AT": f"{point}:{passes}@{armed}"} if point else {}))
         return armed
 
     def _stream(self, steps: list[Callable[[], None]], upto: int) -> None:

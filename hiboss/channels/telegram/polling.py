@@ -75,6 +75,7 @@ class Poller:
         self._position = Position.read(stored)
         self._written_at = self._position.at  # when the position was last stored
         self._quick = 0  # polls in a row that brought nothing and did not wait
+        self._wait = 0  # seconds of the next poll: the first shows at once whether the server answers
         self.trouble: str | None = None  # what is wrong now
 
     async def run(self, take: Take, after: Callable[[list[Update], Taken], None]) -> None:
@@ -100,15 +101,16 @@ class Poller:
         offset = {} if self._position.offset is None else {"offset": self._position.offset}
         found = await self._client.call(
             "getUpdates",
-            seconds=POLL_SECONDS + 10,
-            timeout=POLL_SECONDS,
+            seconds=self._wait + 10,
+            timeout=self._wait,
             limit=BATCH,
             allowed_updates=list(decode.ALLOWED),
             **offset,
         )
         if not isinstance(found, list):
             raise Garbled("the server answered getUpdates with something that is no list")
-        is_quick = not found and asyncio.get_running_loop().time() - started < QUICK_SECONDS
+        waited, self._wait = self._wait, POLL_SECONDS
+        is_quick = not found and bool(waited) and asyncio.get_running_loop().time() - started < QUICK_SECONDS
         if is_quick:
             await asyncio.sleep(_step(QUICK_PAUSES, self._quick))
         self._quick = self._quick + 1 if is_quick else 0
