@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -139,12 +140,23 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
 def _people(context: Context, given: dict[str, str]) -> dict[str, str | None]:
     """Return the boss's ids on platforms as they are stored; raise if one cannot be an id."""
     for adapter, person in given.items():
-        context.supervisor.kind(adapter)
-        if person:
-            chat = parse_address(f"channel:{adapter}:{person}").name.partition(":")[2]
-            if chat != person or "/" in person:
-                raise InvalidParams(detail=f"{person} cannot be the id of a person")
+        form = getattr(context.supervisor.kind(adapter), "person_id", None)
+        if person and not _can_be_person(adapter, person, form):
+            raise InvalidParams(
+                detail=f"{person} cannot be the id of a person on {adapter}; "
+                "hiboss boss pair gives you a code instead, which needs no id"
+            )
     return {adapter: person or None for adapter, person in given.items()}
+
+
+def _can_be_person(adapter: str, given: str, form: str | None) -> bool:
+    if form is not None:
+        return re.fullmatch(form, given) is not None
+    try:
+        chat = parse_address(f"channel:{adapter}:{given}").name.partition(":")[2]
+    except errors.BadAddress:
+        return False
+    return chat == given and "/" not in given
 
 
 @operation("boss.pair", level=Level.BOSS, effect="change", fixed=True, result=BossPairing)

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, ids
-from ..core.address import Address, parse_address
+from ..core.address import parse_address
 from ..core.errors import BadAddress, BadId, InvalidParams, NotBound, NotFound, UnknownAgent
 from ..store import agent_routing, agents, contacts, places
 from ..store.connection import Row
@@ -39,15 +39,13 @@ class RouteContact(Params):
 
 
 class ContactJson(TypedDict):
-    address: Annotated[str, Field(description="of the chat")]
+    address: Annotated[str, Field(description="of the chat; as contact.route answers it, of the topic")]
     kind: Annotated[str, Field(description="private, group or channel")]
     name: Annotated[str | None, Field(description="of the person, or the title of the group")]
     username: Annotated[str | None, Field(description="the short name of the person there, without @")]
     state: Annotated[
         str,
-        Field(
-            description="asking: not decided, what comes is held; allowed; blocked; boss: the boss's own"
-        ),
+        Field(description="asking: not decided, what comes is held; allowed; blocked; boss: the boss's own"),
     ]
     code: Annotated[str | None, Field(description="that was given to the person, while it is valid")]
     code_until: Annotated[str | None, Field(description="when the code ends")]
@@ -151,23 +149,30 @@ async def route(context: Context, caller: Caller, params: RouteContact) -> Conta
 
     def write(tx: Tx) -> ContactChange:
         row = _find(tx, params, now)
-        address = parse_address(params.contact) if params.contact.startswith("channel:") else None
-        entry = tx.cache.live_address(address or Address("channel", row["full_address"].partition(":")[2]))
+        given = params.contact if params.contact.startswith("channel:") else row["full_address"]
+        address = parse_address(given)
+        entry = tx.cache.live_address(address)
         agent = _agent(tx, row, params.agent) if params.agent else None
-        if entry is None or not contacts.route(tx, entry.id, row["binding"], agent):
-            raise NotFound(what="topic", value=params.contact[:100])
-        return _changed(tx, row, True, now)
+        number = None if agent is None else agent["id"]
+        changed = None if entry is None else contacts.route(tx, entry.id, row["binding"], number)
+        if changed is None:
+            raise NotFound(what="topic", value=given[:100], where=contacts.WHERE)
+        result = _changed(tx, row, changed, now)
+        # Of a topic, what was routed is more than the chat that is listed.
+        result["contact"]["address"] = str(address)
+        result["contact"]["agent"] = None if agent is None else agent["name"]
+        return result
 
     return await context.write(caller, write)
 
 
-def _agent(tx: Tx, contact: Row, name: str) -> int:
+def _agent(tx: Tx, contact: Row, name: str) -> Row:
     row = agents.get(tx, name)
     if row["id"] not in [one["id"] for one in agent_routing.served(tx, contact["binding"])]:
         raise NotBound(
             sender=f"agent:{row['name']}", adapter=contact["adapter"], address=contact["full_address"]
         )
-    return int(row["id"])
+    return row
 
 
 def _find(tx: Tx, params: OneContact | RouteContact, now: int) -> Row:

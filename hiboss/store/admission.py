@@ -60,7 +60,11 @@ def refused(
 
 def _pairs(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> bool:
     """Let the boss be known by the code that was made for him, if this is it; return whether it was."""
-    if about.chat_kind != "private" or about.kind not in ("message", "command") or about.forwarded is not None:
+    if (
+        about.chat_kind != "private"
+        or about.kind not in ("message", "command")
+        or about.forwarded is not None
+    ):
         return False
     said = act.arguments if act is not None and act.command == "start" else about.text
     if not pairing.is_boss_code(tx, said, now):

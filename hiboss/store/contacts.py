@@ -14,6 +14,7 @@ from .accounts import KNOWN_AS
 from .connection import Connection, Row
 from .group_commit import Tx
 
+WHERE = "hiboss contact list"  # who is known
 _SELECT = """
     SELECT c.*, a.kind || ':' || a.name AS full_address, b.adapter, b.account, b.name AS account_name,
            (SELECT count(*) FROM platform_update u INDEXED BY platform_update_held
@@ -53,7 +54,7 @@ def find(tx: Tx, given: str, binding: int | None, now: int) -> Row:
             (entry.id if entry else None, binding),
         ).fetchall()
     if not rows:
-        raise NotFound(what="contact", value=given[:100])
+        raise NotFound(what="contact", value=given[:100], where=WHERE)
     if len(rows) > 1:
         known = ", ".join(f"b{row['binding']}" for row in rows)
         raise InvalidParams(detail=f"several accounts know {given[:100]}: give binding (--binding): {known}")
@@ -97,9 +98,14 @@ def _decide(tx: Tx, contact: Row, state: str, now: int) -> None:
     )
 
 
-def route(tx: Tx, address: int, binding: int, agent: int | None) -> bool:
-    """Let what is written in a chat or a topic go to this agent; None: to the one that leads the binding."""
-    cursor = tx.execute(
-        "UPDATE place SET agent = ? WHERE address = ? AND binding = ?", (agent, address, binding)
-    )
-    return bool(cursor.rowcount)
+def route(tx: Tx, address: int, binding: int, agent: int | None) -> bool | None:
+    """Let what is written in a chat or a topic go to this agent; None: to the one that leads the binding.
+
+    Return whether that is a change; None: there is no such place.
+    """
+    place = (address, binding)
+    before = tx.execute("SELECT agent FROM place WHERE address = ? AND binding = ?", place).fetchone()
+    if before is None:
+        return None
+    tx.execute("UPDATE place SET agent = ? WHERE address = ? AND binding = ?", (agent, *place))
+    return bool(before["agent"] != agent)

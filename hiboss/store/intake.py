@@ -236,10 +236,7 @@ def settle(
 
 
 def _note_id(tx: Tx, number: int, outcome: str, inbound: Inbound) -> None:
-    """Store the platform's id of the message, if it was not known before; and what a reaction was."""
-    if outcome == "reacted":
-        raw = {"emoji": inbound.emoji, "removed": inbound.removed, "author": inbound.author.facts()}
-        tx.execute("UPDATE platform_update SET raw = ? WHERE id = ?", (json.dumps(raw), number))
+    """Store the platform's id of the message, if it was not known before."""
     # A press has no message of its own on the platform: its id is that of our post.
     own = {"renamed": inbound.renamed_to, "pressed": None, "reacted": None}.get(outcome, inbound.message)
     keeps = outcome in ("accepted", "edited") and own is None

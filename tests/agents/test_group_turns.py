@@ -71,9 +71,7 @@ def test_an_agent_that_fetches_its_mail_is_not_bothered_with_what_is_said_around
     place.comes_in("u1", text="lunch?", group="ops", author=BOB)
     assert nex.call("envelope.wait", timeout="1s")["envelopes"] == []
     place.comes_in("u2", text="nex, well?", group="ops", author=BOB, mentioned=True)
-    assert [one["text"] for one in nex.call("envelope.wait", timeout="30s")["envelopes"]] == [
-        "nex, well?"
-    ]
+    assert [one["text"] for one in nex.call("envelope.wait", timeout="30s")["envelopes"]] == ["nex, well?"]
     shown = read_turn(nex.call("turn.preview")["text"])
     assert ([one.text for one in shown.envelopes], shown.said) == (["nex, well?"], [])
     assert [one["text"] for one in nex.call("envelope.claim")["envelopes"]] == ["nex, well?"]

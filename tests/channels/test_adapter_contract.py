@@ -38,7 +38,9 @@ class TestScripted(FullAdapterContract):
 
 
 def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    telegram = TelegramRig(tmp_path)
+    for name in ("folder", "telegram"):
+        (tmp_path / name).mkdir()
+    telegram = TelegramRig(tmp_path / "telegram")
     rigs: list[Rig] = [FolderRig(tmp_path / "folder"), telegram]
     assert set(BUILT_IN.values()) == {type(rig.make()) for rig in rigs}
     telegram.close()

@@ -127,6 +127,11 @@ def test_a_value_of_another_type_is_refused(place: Place, name: str) -> None:
         wrong += ['"soon"', '""', '"nan"', '"inf"', '"-1"', "-0.1", '"1 B"', "[]", '"1_0"', '"1e1"', '"٣"']
     elif setting.choices:
         wrong += ["1", '"INFO"', '"loud"', '""', "[]", '" info"']
+    elif isinstance(setting.default, str):
+        wrong += ["1", "1.5", "[]", '"a\\u0000b"', '"a\\nb"']
+        wrong += (
+            ['""', '"a"', '"ftp://a"', '"http://"', '"http://a b"'] if setting.key.endswith("_url") else []
+        )
     else:
         wrong += [
             "1",

@@ -188,7 +188,17 @@ def test_a_later_migration_may_drop_or_rename_a_column_that_a_view_uses(
 
 TABLES = [
     *("address", "user", "agent", "token"),
-    *("conversation", "participant", "message", "envelope", "sent_key", "tag", "revision", "reaction", "button"),
+    *(
+        "conversation",
+        "participant",
+        "message",
+        "envelope",
+        "sent_key",
+        "tag",
+        "revision",
+        "reaction",
+        "button",
+    ),
     *(
         "binding",
         "binding_agent",

@@ -24,6 +24,7 @@ ISO = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
 ADDRESS = re.compile(r"(agent|user|channel|group):.+")
 VIEWS = {
     "addresses",
+    "contacts",
     "users",
     "agents",
     "tokens",

@@ -200,7 +200,9 @@ def answer_to(chat: Chat, message: Message, count: int = 1) -> Message:
 
 
 @contextmanager
-def telegram_daemon(directory: Path, make: Callable[..., BotApi] = BotApi, **env: str) -> Iterator[TelegramDaemon]:
+def telegram_daemon(
+    directory: Path, make: Callable[..., BotApi] = BotApi, **env: str
+) -> Iterator[TelegramDaemon]:
     """Start a Bot API server and a daemon that uses it; check both at the end."""
     programs = directory / "programs"
     programs.mkdir()

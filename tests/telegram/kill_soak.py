@@ -95,7 +95,8 @@ class Killing:
         if self.office.daemon.process is None:
             self.rest()
         for _, chat in self.traffic.strangers:
-            self.office.approve(chat)
+            if chat.history:  # some have written nothing yet
+                self.office.approve(chat)
         self.office.settle(60)
         self.office.daemon.check()
         return self.traffic.faults()

@@ -76,7 +76,16 @@ class Traffic:
 
     def everything(self) -> list[Callable[[], None]]:
         """Return steps that pass every point of the intake."""
-        return [self.text, self.photo, self.command, self.stranger, self.album, self.edit, self.photo, self.text]
+        return [
+            self.text,
+            self.photo,
+            self.command,
+            self.stranger,
+            self.album,
+            self.edit,
+            self.photo,
+            self.text,
+        ]
 
     def text(self) -> None:
         person, chat = self.chance.choice(self.known)
@@ -140,7 +149,9 @@ class Traffic:
         if self.chance.random() < 0.5:
             self.office.api.advance(days=8)
         else:
-            self.bot.updates.next_id = self.chance.randrange(1_000, max(2_000, self.bot.updates.next_id - 5_000))
+            self.bot.updates.next_id = self.chance.randrange(
+                1_000, max(2_000, self.bot.updates.next_id - 5_000)
+            )
 
     def _says(self, person: Person, chat: Chat) -> None:
         words = self._words()

@@ -65,6 +65,7 @@ class TelegramAdapter:
         {"edit", "delete", "react", "typing", "buttons", "files", "threads", "topics", "menu"}
     )
     open_to_all: ClassVar[bool] = False
+    person_id: ClassVar[str] = "[1-9][0-9]{0,18}"  # a group has a negative one, and a username is none
 
     def __init__(self, account: Account) -> None:
         self._settings: TelegramSettings = account.settings
@@ -107,7 +108,10 @@ class TelegramAdapter:
         me = account_check.me(await account_check.who_it_is(client), self._settings.token)
         self._poller = Poller(client, me, self._position)
         self._poster = Poster(client, FileGuard(Home(self._home)))
-        self._digester = Digester(client, me, lambda: _settings(self._home).transcribe_command)
+        poller = self._poller
+        self._digester = Digester(
+            client, me, lambda: _settings(self._home).transcribe_command, lambda: poller.caught_up
+        )
 
     async def stop(self) -> None:
         for task in self._answers:

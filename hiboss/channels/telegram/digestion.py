@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...core.contracts.failures import AccountError
 from ...core.contracts.inbound import Digested, Inbound, NotYet, ReceivedFile, Update
 from ...core.errors import HibossError
 from . import decode, downloads
@@ -24,9 +25,15 @@ ALBUM_PARTS = 10  # an album never has more
 class Digester:
     """Digests the updates of one bot."""
 
-    def __init__(self, client: BotClient, me: Me, command: Callable[[], str]) -> None:
-        """`command` returns the program that writes down voice messages, "" for none. It blocks."""
+    def __init__(
+        self, client: BotClient, me: Me, command: Callable[[], str], caught_up: Callable[[], bool]
+    ) -> None:
+        """`command` returns the program that writes down voice messages, "" for none. It blocks.
+
+        `caught_up` tells whether what came in while nobody fetched is stored.
+        """
         self._client = client
+        self._caught_up = caught_up
         self._me = me
         self._command = command
 
@@ -40,6 +47,9 @@ class Digester:
         if album is None:
             return Digested(await self._one(first.raw, fetch))
         parts = [one for one in updates if decode.album(one.raw) == album]
+        if len(parts) < ALBUM_PARTS and not self._caught_up():
+            # A daemon that died between two parts must not seal it before it has asked for the rest.
+            raise AccountError("starting", "what came in meanwhile is still being fetched")
         if not waited and len(parts) < ALBUM_PARTS:
             return NotYet(ALBUM_SECONDS, last=parts[-1])
         means = [await self._one(one.raw, fetch) for one in parts]

@@ -77,6 +77,7 @@ class Poller:
         self._quick = 0  # polls in a row that brought nothing and did not wait
         self._wait = 0  # seconds of the next poll: the first shows at once whether the server answers
         self.trouble: str | None = None  # what is wrong now
+        self.caught_up = False  # what came in while nobody fetched is stored
 
     async def run(self, take: Take, after: Callable[[list[Update], Taken], None]) -> None:
         """Hand over what comes in; `after` learns what was stored. Raises AccountError."""
@@ -94,6 +95,7 @@ class Poller:
                 taken = await self._store(take, batch)
                 self._written_at = batch.position.at
                 after(batch.updates, taken)
+            self.caught_up = self.caught_up or len(batch.updates) < BATCH
 
     async def _poll(self) -> Batch:
         """Ask once; return what came in. Raises CallFailed."""

@@ -186,6 +186,8 @@ class Adapter(Protocol):
     # True: everybody who can write there may, like in a directory. False: what comes in from a chat that
     # nobody has approved is held; the person gets a code, and the boss decides (docs/telegram.md).
     open_to_all: ClassVar[bool] = False
+    # Optional: a regular expression for the ids of persons there. As the boss's id no other is taken.
+    person_id: ClassVar[str | None] = None
     # Optional: what is wrong while it listens and goes on trying, like no network; None: nothing is.
     # `hiboss agent bindings` shows it.
     trouble: str | None = None
