@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import sleep, time
@@ -43,12 +44,10 @@ def measure(directory: Path, messages: int) -> list[Figure]:
             with_bot = _memory(daemon)
             say(f"{messages} messages from the chat and {messages} over the socket, until their turns begin")
             by_chat, by_socket = [], []
+            send = partial(daemon.call, "envelope.send", token=boss, to=f"agent:{AGENT}")
             for number in range(messages):
-                by_chat.append(_until_begun(daemon, lambda: ada.says(chat, f"chat {number}")))  # noqa: B023
-                sent = {"to": f"agent:{AGENT}", "text": f"socket {number}"}
-                by_socket.append(
-                    _until_begun(daemon, lambda: daemon.call("envelope.send", token=boss, **sent))
-                )
+                by_chat.append(_until_begun(daemon, partial(ada.says, chat, f"chat {number}")))
+                by_socket.append(_until_begun(daemon, partial(send, text=f"socket {number}")))
             daemon.check()
         finally:
             daemon.stop()

@@ -149,7 +149,8 @@ async def route(context: Context, caller: Caller, params: RouteContact) -> Conta
 
     def write(tx: Tx) -> ContactChange:
         row = _find(tx, params, now)
-        given = params.contact if params.contact.startswith("channel:") else row["full_address"]
+        by_code = not params.contact.strip().startswith("channel:")
+        given = row["full_address"] if by_code else params.contact.strip()
         address = parse_address(given)
         entry = tx.cache.live_address(address)
         agent = _agent(tx, row, params.agent) if params.agent else None

@@ -41,6 +41,7 @@ def get(connection: Connection | Tx, number: int) -> Row | None:
 
 def find(tx: Tx, given: str, binding: int | None, now: int) -> Row:
     """Return the contact with this address, or with this code while it is valid; raise if there is none."""
+    given = given.strip()
     code = pairing.as_code(given)
     rows = tx.execute(
         f"{_SELECT} WHERE c.pairing = ?1 AND c.pairing_until > ?2 AND c.state = 'asking'", (code, now)

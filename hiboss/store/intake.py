@@ -20,12 +20,12 @@ from ..core.escaping import quote, visible
 from . import (
     admission,
     buttons,
-    contacts,
     live_posts,
     message_edits,
     notices,
     places,
     platform_updates,
+    presses,
     reactions,
     speakers,
 )
@@ -282,42 +282,17 @@ def _edit(tx: Tx, came: _Came) -> _Result:
 
 def _press(tx: Tx, came: _Came) -> _Result:
     """A press of a button of ours decides something; of any other it answers the post (provisional)."""
-    if buttons.looks_ours(came.inbound.button):
-        return _pressed_ours(tx, came)
     binding, adapter, inbound, chat, _, now = came
+    if buttons.looks_ours(inbound.button):
+        pressed = presses.press(tx, binding, adapter, inbound, chat, now)
+        outcome = "pressed" if pressed.did else "ignored"
+        return outcome, pressed.message, Meaning(answer=pressed.answer, decided=pressed.message)
     answer = replace(inbound, text=inbound.button or "", reply_to=inbound.message, message=None)
     if not answer.text.strip() or not platform_updates.is_post(tx, binding, adapter, answer, chat):
         return "ignored", None, Meaning(unknown=inbound.message or "")
     places.meet(tx, binding, adapter, inbound, now)
     accepted = platform_updates.receive(tx, binding, adapter, answer, (), now, chat)
     return "pressed", accepted.message, Meaning(accepted)
-
-
-def _pressed_ours(tx: Tx, came: _Came) -> _Result:
-    """Do what a button says, if the boss pressed it in a chat of his, under the post that has it."""
-    inbound = came.inbound
-    button = buttons.find(tx, inbound.button)
-    about = replace(inbound, reply_to=inbound.message)
-    post = platform_updates.replied_to(tx, came.binding, came.adapter, about, came.chat)
-    if button is None or post is None or post.message != button["message"]:
-        return "ignored", None, Meaning(answer="This button does not belong to this message.")
-    if not speakers.is_boss(tx, came.binding, came.adapter, inbound.author.id):
-        return "ignored", None, Meaning(answer="Only the boss can decide this.")
-    if button["decided"]:
-        return (
-            "ignored",
-            button["message"],
-            Meaning(answer="This was decided before.", decided=button["message"]),
-        )
-    contact = contacts.get(tx, int(button["argument"]))
-    if contact is None:
-        answer = "That chat is not known any more."
-    elif button["action"] == "contact.approve":
-        answer = "Approved." if contacts.approve(tx, contact, came.now) else "It was approved before."
-    else:
-        answer = "Blocked." if contacts.block(tx, contact, came.now) else "It was blocked before."
-    buttons.mark_pressed(tx, button["id"], came.now)
-    return "pressed", button["message"], Meaning(answer=answer, decided=button["message"])
 
 
 def _reaction(tx: Tx, came: _Came) -> _Result:

@@ -36,7 +36,8 @@ def missing(connection: Connection, binding: int) -> list[Row]:
         JOIN agent g ON g.address = ba.agent JOIN address a ON a.id = ba.agent AND a.retired_at IS NULL
         JOIN contact c ON c.binding = b.id AND c.state = 'boss'
         WHERE b.id = ? AND ba.own_topic
-          AND NOT EXISTS (SELECT 1 FROM place p WHERE p.contact = c.id AND p.agent = ba.agent)
+          AND NOT EXISTS (SELECT 1 FROM place p WHERE p.contact = c.id AND p.agent = ba.agent
+                          AND p.address IS NOT c.address)
         ORDER BY c.id, ba.leads DESC, a.id
         """,
         (binding,),

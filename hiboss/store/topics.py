@@ -46,10 +46,15 @@ def add_place(tx: Tx, address: int, binding: int, contact: int, now: int) -> Non
 
 
 def of_agent(tx: Tx | Connection, agent: int, lane: Lane) -> Lane:
-    """Return the topic that an agent has in the chat of this place; the place itself if it has none."""
+    """Return the topic that an agent has in the chat of this place; the place itself if it has none.
+
+    The chat itself can be the agent's too (`contacts.route`): that is no topic.
+    """
     row = tx.execute(
         """
         SELECT own.address FROM place p JOIN place own ON own.contact = p.contact AND own.binding = p.binding
+        JOIN contact c ON c.id = p.contact AND c.address IS NOT own.address
+        JOIN binding_agent ba ON ba.binding = p.binding AND ba.agent = own.agent AND ba.own_topic
         WHERE p.address = ? AND p.binding = ? AND own.agent = ? ORDER BY own.address LIMIT 1
         """,
         (lane.address, lane.binding, agent),

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_delivery import delivery
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
@@ -387,7 +388,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    elsewhere = (delivery, schedules, waiting, thinking, people, following)
+    elsewhere = (contacts, delivery, schedules, waiting, thinking, people, following)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 

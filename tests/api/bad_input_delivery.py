@@ -122,7 +122,7 @@ def _binds() -> Iterator[Row]:
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     words = f"{command} --name spar --path %unbound"
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spar |spare?", words)
-    for value in ("", "Folder", "telegram", NUL, "foldr", LONG):
+    for value in ("", "Folder", "pigeon", NUL, "foldr", LONG):
         yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent bind --name spare --adapter-type foldr --path %unbound"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)
@@ -159,6 +159,10 @@ def _binds() -> Iterator[Row]:
         ({"path": "%unbound", "token": "x"}, "--token is not an option of folder"),
     ):
         yield row(name, {**FOLDER, "settings": settings}, "invalid_params", says)
+    words = f"{command} --name spare --path %unbound"
+    yield row(name, {**right, "connect": False}, "invalid_params", "--no-check", f"{words} --no-check")
+    yield row(name, {**right, "groups": "never"}, "invalid_params", "groups|mentioned")
+    yield from _bots()
     words = "agent bind spare --adapter-type scripted --path %refusing"
     refused = {"name": "spare", "adapter_type": "scripted", "settings": {"path": "%refusing"}}
     yield row(name, refused, "account_refused", "scripted|401 Unauthorized", words)
@@ -172,13 +176,29 @@ def _binds() -> Iterator[Row]:
     )
 
 
+def _bots() -> Iterator[Row]:
+    """Of Telegram, by a token that cannot be one: it is not said again, and nobody is asked."""
+    name, bot = "agent.bind", {"name": "spare", "adapter_type": "telegram"}
+    command = "agent bind --name spare --adapter-type telegram"
+    yield row(name, bot, "invalid_params", "--adapter-token", command)
+    for token in ("", "7", "7:", ":secret-part", "7 secret-part", "@nexbot", LONG):
+        for connect in (True, False):
+            given = {**bot, "settings": {"adapter_token": token}, "connect": connect}
+            yield row(name, given, "invalid_params", "--adapter-token|123456:ABC")
+    words = f"{command} --adapter-token @%file"
+    wrong = {**bot, "settings": {"adapter_token": "x"}}
+    yield row(name, wrong, "invalid_params", "--adapter-token|123456:ABC", words)
+    for value in (7, NUL, ["7:x"]):
+        yield row(name, {**bot, "settings": {"adapter_token": value}}, "invalid_params", "--adapter-token")
+
+
 def _unbinds() -> Iterator[Row]:
     name, right = "agent.unbind", RIGHT["agent.unbind"]
     command = "agent unbind --adapter-type folder"
     for value in ("spar", "", "gone", NUL):
         yield row(name, {**right, "name": value}, "unknown_agent", shown(value))
     yield row(name, {**right, "name": "spar"}, "unknown_agent", "spare?", f"{command} --name spar")
-    for value in ("", "telegram", "foldr", NUL, LONG):
+    for value in ("", "pigeon", "foldr", NUL, LONG):
         yield row(name, {**right, "adapter_type": value}, "unknown_adapter", "the adapters are: folder")
     words = "agent unbind --name ada --adapter-type foldr"
     yield row(name, {**right, "adapter_type": "foldr"}, "unknown_adapter", "foldr|folder?", words)

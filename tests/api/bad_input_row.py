@@ -57,6 +57,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "agent.token.revoke": {"name": "spare"},
     "permission.policy.set": {"policy": {"envelope.send": "privileged"}},
     "boss.set": {"name": "Bea"},
+    **{f"contact.{verb}": {"contact": "%contact"} for verb in ("approve", "block")},
+    "contact.route": {"contact": "%contact", "agent": "ada"},
     "envelope.send": {"to": "agent:ada", "text": "x"},
     "envelope.get": {"id": "%pending"},
     **{f"envelope.{verb}": {"ids": ["%pending"]} for verb in ("read", "ack", "archive", "trash")},

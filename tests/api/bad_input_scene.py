@@ -47,6 +47,7 @@ class Scene:
         self._mail()
         self._files(directory)
         self._folders(directory)
+        self._contacts(directory)
 
     def _people(self) -> None:
         daemon = self.daemon
@@ -202,6 +203,19 @@ class Scene:
             "home": home.path,
             "around": str(directory),
         }
+        wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
+
+    def _contacts(self, directory: Path) -> None:
+        """Two accounts of ada's, which both know one chat; and a chat that is the boss's."""
+        chief = self.party["boss"]
+        for account, places in (("one", ["shared", "mine"]), ("two", ["shared"])):
+            where = directory / "scripted" / account
+            os.makedirs(where)
+            (where / "settings.json").write_text(json.dumps({"places": places}))
+            chief.call("agent.bind", name="ada", adapter_type="scripted", settings={"path": str(where)})
+        chief.call("boss.set", ids={"scripted": "mine"})
+        chief.call("boss.set", reach="")  # nothing is posted while anything is tried
+        self.facts["contact"] = "channel:scripted:one"
         wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
 
     @contextmanager

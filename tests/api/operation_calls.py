@@ -53,6 +53,40 @@ def bindings(case: Case) -> list[Any]:
     return found
 
 
+def contacts(case: Case) -> list[Any]:
+    case.bind(case.ada)
+    found = [
+        case.boss.call("contact.list", **words) for words in ({}, {"state": "blocked"}, {"after": 10**6})
+    ]
+    assert f"channel:folder:{case.ada.name}" in [one["address"] for one in found[0]["contacts"]]
+    assert found[2]["contacts"] == []
+    return found
+
+
+def decides(*verbs: str) -> Answers:
+    """One after the other; what a repetition finds is as it should be."""
+
+    def asked(case: Case) -> list[Any]:
+        binding = case.bind(case.ada)["binding"]
+        given = {"contact": f"channel:folder:{case.ada.name}", "binding": binding}
+        found = [case.boss.call(f"contact.{verb}", **given) for verb in verbs]
+        assert [one["changed"] for one in found] == [True, False, True, False]
+        return found
+
+    return asked
+
+
+def routes(case: Case) -> list[Any]:
+    case.bind(case.ada)
+    case.bind(case.bob)
+    contact = f"channel:folder:{case.ada.name}"
+    agents = (case.bob.name, case.bob.name.upper(), "")
+    found = [case.boss.call("contact.route", contact=contact, agent=name) for name in agents]
+    told = [(one["changed"], one["contact"]["agent"]) for one in found]
+    assert told == [(True, case.bob.name), (False, case.bob.name), (True, None)]
+    return found
+
+
 def lanes(case: Case) -> list[Any]:
     """A lane that is paused, and one in which nothing has ever been."""
     case.bind(case.ada)
@@ -284,7 +318,13 @@ CALLS: dict[str, Answers] = {
     "boss.set": lambda case: [
         case.boss.call("boss.set", timezone="Asia/Tokyo"),
         case.boss.call("boss.set", name="Ada", timezone="UTC"),
+        *[case.boss.call("boss.set", ids={"telegram": person}) for person in ("777", "")],
     ],
+    "boss.pair": lambda case: [case.boss.call("boss.pair")],
+    "contact.list": contacts,
+    "contact.approve": decides("block", "block", "approve", "approve"),
+    "contact.block": decides("block", "block", "approve", "approve"),
+    "contact.route": routes,
     "boss.token.rotate": lambda case: [case.boss.call("boss.token.rotate")],
     "config.show": lambda case: [case.daemon.call("config.show")],
     "cron.create": creates,

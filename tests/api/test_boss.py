@@ -14,7 +14,8 @@ from tests.support.parties import Party, agent, boss
 
 TOKYO = timedelta(hours=9)
 ADA: dict[str, Any] = {"name": "Ada", "address": "user:boss", "timezone": "UTC"}
-NOWHERE = {"reach": None, "reach_binding": None, "forward": "all"}  # is the boss reached
+NOWHERE = {"reach": None, "reach_binding": None, "forward": "all", "ids": {}}  # is the boss reached
+HIDDEN = {"reach": None, "reach_binding": None, "forward": None, "ids": {}}  # of those who ask, but the boss
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def offset(text: str) -> timedelta | None:
 
 
 def test_everybody_with_a_token_may_know_who_the_boss_is(daemon: RunningDaemon) -> None:
-    assert agent(daemon).call("boss.get") == {**ADA, **dict.fromkeys(NOWHERE)}  # where is not theirs to know
+    assert agent(daemon).call("boss.get") == {**ADA, **HIDDEN}  # where is not theirs to know
     assert boss(daemon).call("boss.get") == {**ADA, **NOWHERE}
     with pytest.raises(Answered) as caught:
         daemon.call("boss.get")

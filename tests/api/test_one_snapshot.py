@@ -34,6 +34,7 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "auth.login": [("kai", {})],
     "boss.get": [("nex", {})],
     "config.show": [("nex", {})],
+    "contact.list": [("boss", {}), ("boss", {"state": "allowed"})],
     "conversation.messages": [("nex", {"with": "kai"}), ("boss", {"with": "kai", "address": "nex"})],
     "conversation.news": [("nex", {"with": "kai", "after": 1})],
     "cron.explain": [("boss", {"cron": "@daily"})],
@@ -70,6 +71,7 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
 CHANGING = {
     *("agent.background", "agent.bind", "agent.delete", "agent.pause", "agent.permission.set"),
     *("agent.register", "agent.resume", "agent.set", "agent.token.revoke", "agent.token.rotate"),
+    *("contact.approve", "contact.block", "contact.route", "boss.pair"),
     *("agent.unbind", "boss.set", "boss.token.rotate", "config.reload", "cron.create", "cron.delete"),
     *("cron.disable", "cron.enable", "cron.run", "cron.set", "daemon.stop", "envelope.ack"),
     *("envelope.archive", "envelope.cancel", "envelope.claim", "envelope.read", "envelope.release"),

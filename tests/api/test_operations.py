@@ -145,6 +145,13 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("boss.set", {"reach": "channel:x"}, "bad_address"),
     ("boss.set", {"reach": "channel:folder:nowhere"}, "not_bound"),
     ("boss.set", {"reach": "", "reach_binding": "x"}, "bad_id"),
+    ("boss.set", {"ids": {"pigeon": "7"}}, "unknown_adapter"),
+    ("boss.set", {"ids": {"telegram": "@ada"}}, "invalid_params"),
+    *[
+        (f"contact.{verb}", {"contact": "channel:folder:nowhere", **words, **account}, expected)
+        for verb, words in (("approve", {}), ("block", {}), ("route", {"agent": "nex"}))
+        for account, expected in (({}, "not_found"), ({"binding": "x"}, "bad_id"))
+    ],
     ("envelope.claim", {"address": "x:y"}, "bad_address"),
     ("envelope.claim", {"address": "nobody-here"}, "unknown_address"),
     ("envelope.claim", {"address": "user:boss"}, "boss_only"),

@@ -45,6 +45,12 @@ def _usage() -> Iterator[Row]:
         ("envelope list extra", "extra"),
         ("agent permission set --name spare --level bos", "--level|bos|restricted"),
         ("agent delete --name spare", "--yes"),
+        ("contact aprove K7QM2XPA", "aprove|approve?"),
+        ("contact approve", "CONTACT is missing|contact approve CONTACT"),
+        ("contact list --state none", "--state|none|asking"),
+        ("contact route channel:scripted:one", "--agent"),
+        ("boss pare", "pare|pair?"),
+        ("agent bind spare --adapter-type folder --path %unbound --groups never", "--groups|never|mentioned"),
     ):
         yield _wrong("envelope.send", cli, "usage", says)
     for cli, code, says in (
@@ -200,6 +206,8 @@ PLAIN = {
     "agent.self": "agent self",
     "agent.heartbeat": "agent heartbeat",
     "boss.get": "boss get",
+    "boss.pair": "boss pair",
+    "contact.list": "contact list",
     "boss.token.rotate": "boss token rotate",
     "config.show": "config show",
     "cron.list": "cron list",

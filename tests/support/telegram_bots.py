@@ -17,6 +17,7 @@ from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up, wait_until
+from tests.support.parties import Party
 from tests.support.python_agents import Boss, Team
 
 Row = dict[str, Any]
@@ -41,6 +42,8 @@ class TelegramDaemon:
         self.api = api
         self.env = env
         self.boss = Boss(daemon)
+        self._first = 0  # messages up to this one are not looked at
+        self.nex = Party(daemon, "agent:nex", daemon.token("nex"))
         self.team = Team(daemon, programs)
 
     def start(self, **env: str) -> None:
@@ -113,10 +116,14 @@ class TelegramDaemon:
         ]
         return dict(found)
 
-    def wait_for_error(self, bot: Bot, words: str) -> Row:
-        """Wait until the binding of a bot shows an error with these words, and return the binding."""
-        wait_until(lambda: words in (self.binding(bot)["last_error"] or ""))
-        return self.binding(bot)
+    def wait_for_error(self, bot: Bot, words: str, state: str = "running") -> None:
+        """Wait until the binding of a bot is in this state and shows an error with these words."""
+
+        def shown() -> bool:
+            found = self.binding(bot)
+            return found["state"] == state and words in (found["last_error"] or "")
+
+        wait_until(shown)
 
     # --- what is stored ----------------------------------------------------------------
 
@@ -127,8 +134,14 @@ class TelegramDaemon:
     def stored(self, chat: Chat) -> list[Row]:
         """Return what came in from a chat, as it is stored, in order."""
         return self.rows(
-            "SELECT * FROM message WHERE json_extract(channel, '$.chat.id') = ? ORDER BY id", str(chat.id)
+            "SELECT * FROM message WHERE json_extract(channel, '$.chat.id') = ? AND id > ? ORDER BY id",
+            str(chat.id),
+            self._first,
         )
+
+    def look_from_here(self) -> None:
+        """Do not look at what came in until now: a chat of the boss has the same id with all bots."""
+        self._first = self.rows("SELECT ifnull(max(id), 0) AS last FROM message")[0]["last"]
 
     def messages(self, chat: Chat) -> list[Stored]:
         """Return the texts and the files of what came in from a chat, in order."""
@@ -174,7 +187,8 @@ class TelegramDaemon:
 
     def is_settled(self) -> bool:
         """Tell whether the server has nothing for us, and nothing that came in waits to be read."""
-        if any(bot.pending for bot in list(self.api.world.bots.values())):
+        bound = {row["account"] for row in self.rows("SELECT account FROM binding WHERE removed_at IS NULL")}
+        if any(bot.pending for bot in list(self.api.world.bots.values()) if str(bot.id) in bound):
             return False
         return not self.rows("SELECT id FROM platform_update WHERE outcome IS NULL LIMIT 1")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.daemons import wait_until
+from tests.support.telegram_bots import Stored, TelegramDaemon, hash_of, telegram_daemon
 from tests.telegram.kill_soak import POINTS, Killing
 
 RANDOM_KILLS = 6
@@ -46,3 +47,24 @@ def test_every_update_is_one_message_after_deaths_at_random_moments(killing: Kil
     assert killing.traffic.eras > 0
     assert killing.traffic.albums > 0
     assert faults == []
+
+
+def test_an_album_whose_parts_came_before_and_after_a_death_is_one_message(office: TelegramDaemon) -> None:
+    """However long it lasts: the parts that came meanwhile are fetched before the album is sealed."""
+    ada = office.api.add_person("Ada")
+    chat = office.pair(ada, office.bound_bot("nexbot"))
+    album = ada.begins_album(chat)
+    album.add(b"one", "the album")
+    wait_until(lambda: len(office.updates(chat)) == 2)
+    office.daemon.kill()
+    album.add(b"two")
+    ada.says(chat, "after it")
+    with office.daemon.database() as database:  # as if it had been stored an hour ago
+        database.execute("UPDATE platform_update SET received_at = received_at - 3600000")
+        database.commit()
+    office.start()
+    office.settle()
+    assert office.messages(chat) == [
+        Stored("the album", (hash_of(b"one"), hash_of(b"two"))),
+        Stored("after it"),
+    ]

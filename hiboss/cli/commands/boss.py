@@ -22,7 +22,7 @@ app.add_typer(token_app, name="token")
 @app.command()
 def get(token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Show the boss's name, time zone and chat."""
-    output.answer(call("boss.get", {}, token=token, profile=as_))
+    _show(call("boss.get", {}, token=token, profile=as_))
 
 
 @app.command("set")
@@ -65,12 +65,17 @@ def set_(
         "forward": forward,
         "ids": None if telegram is None else {"telegram": telegram},
     }
-    output.answer(call("boss.set", asked, token=token, profile=as_))
+    _show(call("boss.set", asked, token=token, profile=as_))
+
+
+def _show(boss: dict[str, Any]) -> None:
+    ids = [f"{adapter}:{person}" for adapter, person in boss["ids"].items()]
+    output.answer(boss, {**boss, "ids": ids or None})
 
 
 @app.command()
 def pair(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Get a code, and send it to your bot: then hiboss knows that you are the boss there.
+    """Get a code to send to your bot: then it knows you as the boss.
 
     The code counts once, for an hour.
     """

@@ -1,0 +1,49 @@
+"""What the press of a button of ours does: decide about a contact.
+
+It counts if the boss pressed it, under the post that has it, and if nobody did before. What takes a Tx runs
+inside the writer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..core.contracts.inbound import Inbound
+from . import buttons, contacts, platform_updates, speakers
+from .connection import Row
+from .group_commit import Tx
+
+
+class Pressed(NamedTuple):
+    """What became of a press."""
+
+    answer: str  # for the person who pressed
+    message: int | None = None  # whose buttons are not needed any more
+    did: bool = False  # it did what the button says
+
+
+def press(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str, now: int) -> Pressed:
+    """Do what a button says. `chat`: the id that the chat had when it was pressed."""
+    button = buttons.find(tx, inbound.button)
+    about = replace(inbound, reply_to=inbound.message)
+    post = platform_updates.replied_to(tx, binding, adapter, about, chat)
+    if button is None or post is None or post.message != button["message"]:
+        return Pressed("This button does not belong to this message.")
+    if not speakers.is_boss(tx, binding, adapter, inbound.author.id):
+        return Pressed("Only the boss can decide this.")
+    if button["decided"]:
+        return Pressed("This was decided before.", button["message"])
+    buttons.mark_pressed(tx, button["id"], now)
+    return Pressed(_decide(tx, button, now), button["message"], did=True)
+
+
+def _decide(tx: Tx, button: Row, now: int) -> str:
+    contact = contacts.get(tx, int(button["argument"]))
+    if contact is None:
+        return "That chat is not known any more."
+    if contact["state"] == "boss":
+        return "That chat is yours."
+    if button["action"] == "contact.approve":
+        return "Approved." if contacts.approve(tx, contact, now) else "It was approved before."
+    return "Blocked." if contacts.block(tx, contact, now) else "It was blocked before."
