@@ -179,6 +179,15 @@ def _lanes(context: Any) -> Found:
         yield one["address"], one["state"]
 
 
+def _contacts(context: Any) -> Found:
+    """The chats that the verb changes something about."""
+    verb = context.command_path.split()[-1]
+    states = {"approve": ("asking", "blocked"), "block": ("asking", "allowed")}
+    for one in _call(context, "contact.list", {})["contacts"]:
+        if one["state"] in states.get(verb, (one["state"],)):
+            yield one["address"], f"{one['name'] or ''} {one['state']}"
+
+
 def _ids(context: Any) -> Found:
     """The envelopes of the boxes that the verb can be used on."""
     verb = context.command_path.split()[-1]
@@ -215,6 +224,8 @@ _COMPLETERS: dict[str, Callable[[Any], Found]] = {
 _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("agent", "name"): _names,
     ("chat", "agent"): _correspondents,
+    ("contact", "contact"): _contacts,
+    ("contact", "--agent"): _names,
     ("cron", "id_"): _schedules,
     ("inbox", "--from"): _correspondents,
     ("lane", "address"): _lanes,

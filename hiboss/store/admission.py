@@ -40,7 +40,7 @@ def refused(
     if not binding["closed"] or (act is not None and act.kind == "membership"):
         return None
     chat = places.present_chat(tx, binding["id"], chat)
-    contact = places.contact_of(tx, binding["id"], chat)
+    contact = places.contact_of(tx, binding["id"], chat) or _before_renaming(tx, binding["id"], chat)
     state = "asking" if contact is None else contact["state"]
     about = about or act
     if state == "blocked":
@@ -72,6 +72,19 @@ def _pairs(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) 
     contact = _met(tx, binding, about, now)
     pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
     return True
+
+
+def _before_renaming(tx: Tx, binding: int, chat: str) -> Row | None:
+    """Return what a new chat was: that it has this id now came just before it, and was not acted on yet."""
+    row = tx.execute(
+        """
+        SELECT chat FROM platform_update INDEXED BY platform_update_waiting
+        WHERE binding = ? AND outcome IS NULL AND raw LIKE '{"act":%'
+          AND json_extract(raw, '$.act.renamed_to') = ? LIMIT 1
+        """,
+        (binding, chat),
+    ).fetchone()
+    return None if row is None else places.contact_of(tx, binding, row["chat"])
 
 
 def _of_stranger(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> str:

@@ -79,6 +79,19 @@ def block(tx: Tx, contact: Row, now: int) -> bool:
     if contact["state"] == "boss":
         raise InvalidParams(detail="this chat is yours; to be reached nowhere: hiboss boss set --reach ''")
     _decide(tx, contact, "blocked", now)
+    _drop_held(tx, contact)
+    return True
+
+
+def renamed(tx: Tx, contact: Row) -> None:
+    """Do with what was held under the new id of a chat, or the old one, as was decided about the other."""
+    if contact["state"] in ("allowed", "boss"):
+        identities.release(tx, contact)
+    elif contact["state"] == "blocked":
+        _drop_held(tx, contact)
+
+
+def _drop_held(tx: Tx, contact: Row) -> None:
     tx.execute(
         f"""
         {KNOWN_AS}
@@ -87,7 +100,6 @@ def block(tx: Tx, contact: Row, now: int) -> bool:
         """,
         (contact["binding"], contact["platform_id"]),
     )
-    return True
 
 
 def _decide(tx: Tx, contact: Row, state: str, now: int) -> None:

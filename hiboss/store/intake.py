@@ -20,6 +20,7 @@ from ..core.escaping import quote, visible
 from . import (
     admission,
     buttons,
+    contacts,
     live_posts,
     message_edits,
     notices,
@@ -230,6 +231,8 @@ def settle(
     if late is not None:
         return meaning
     _note_id(tx, numbers[0], outcome, inbound)
+    if meaning.renamed and (contact := places.contact_of(tx, binding, inbound.renamed_to or "")) is not None:
+        contacts.renamed(tx, contact)  # now that the row says which id it had
     if meaning.accepted is not None and meaning.accepted.failed:
         notices.tell_boss_of_reply(tx, meaning.accepted, now)  # now that the row says where he wrote
     return meaning

@@ -61,6 +61,6 @@ def give_up(tx: Tx, binding: int, wanted: Row, why: str, now: int) -> None:
     )
     text = (
         f"agent:{wanted['name']} has no topic of its own: {quote(why)}\n"
-        f"Then try again: hiboss agent bind {wanted['name']} --adapter-type {wanted['adapter']} --topic"
+        f"Then bind agent:{wanted['name']} to {wanted['adapter']} again, as before and with --topic."
     )
     notices.notify(tx, BOSS, text, now)

@@ -31,6 +31,8 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         running.daemon.call(
             "agent.set", token=boss, name="nex", provider="command", settings={"command": "sleep 600"}
         )
+        folder = {"path": str(Path(running.home.path).with_name("reports"))}
+        running.daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", settings=folder)
         running.send("kai", "nex", "take your time")
         wait_until(lambda: running.daemon.call("run.list", token=boss)["runs"])
         yield running
@@ -167,6 +169,11 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss cron delete --as nex s", []),
         ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
         ("hiboss watch --address agent:n", ["agent:nex"]),
+        ("hiboss contact block ", ["channel:folder:reports"]),
+        ("hiboss contact block --as kai ", []),
+        ("hiboss contact approve channel:", []),  # it is allowed already
+        ("hiboss contact route ", ["channel:folder:reports"]),
+        ("hiboss contact route channel:folder:reports --agent k", ["kai"]),
     ],
 )
 def test_names_and_ids_are_those_of_this_office(office: Office, line: str, expected: list[str]) -> None:

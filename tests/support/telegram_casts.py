@@ -9,16 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.testing.bot_api.bots import Bot
-from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.chats import Chat, Topic
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
-from tests.support.telegram_bots import TelegramDaemon, answer_to, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
 
 ANSWERS = 'print(f"heard {TEXTS[-1]}")'
 _numbers = itertools.count(1)
+
+
+def own_topic(office: TelegramDaemon, chat: Chat, agent: PythonAgent) -> Topic:
+    """Wait until an agent has its topic in a chat of the boss, and return it."""
+    query = """
+        SELECT a.name FROM place p JOIN address a ON a.id = p.address JOIN address g ON g.id = p.agent
+        WHERE g.name = ? AND a.name LIKE 'telegram:%/%'
+    """
+    wait_until(lambda: office.rows(query, agent.name))
+    (found,) = office.rows(query, agent.name)
+    topic = chat.topics[int(found["name"].rpartition("/")[2])]
+    assert topic.name == agent.name
+    return topic
 
 
 class Stage:
@@ -57,6 +70,21 @@ class Cast:
         chat.wait_for_text("Commands of hiboss")
         return chat
 
+    def own_topic(self, chat: Chat, agent: PythonAgent) -> Topic:
+        return own_topic(self.office, chat, agent)
+
+    @property
+    def binding(self) -> str:
+        return str(self.office.binding(self.bot)["binding"])
+
+    @contextmanager
+    def reached_in(self, chat: Chat) -> Iterator[None]:
+        """Let mail for the boss go to his chat with this bot, for a while."""
+        before = self.office.boss.call("boss.get")
+        self.office.boss.call("boss.set", reach=address(chat), reach_binding=self.binding)
+        yield
+        self.office.boss.call("boss.set", reach=before["reach"], reach_binding=before["reach_binding"])
+
     def group(self, **how: Any) -> Group:
         """Make a group of Ada, Bob and the bot, which may write to the agents."""
         group = self.office.api.add_group(self.bot.name, [self.ada, self.bob, self.bot], **how)
@@ -81,8 +109,7 @@ class Cast:
 
     def is_context(self, message: Message) -> bool:
         """Tell whether what somebody wrote starts no turn."""
-        rows = self.office.rows("SELECT context FROM envelope WHERE message = ?", self.said(message)["id"])
-        return bool(rows[0]["context"])
+        return bool(self.said(message)["context"])
 
     def post_of(self, agent: PythonAgent, chat: Chat, person: Person | None = None) -> Message:
         """Let somebody name an agent in a chat, and return what it answers."""

@@ -137,22 +137,27 @@ class Killing:
         )
 
 
+def _soak(directory: Path, updates: int, seed: int) -> list[str]:
+    with telegram_daemon(directory) as office:
+        killing = Killing(office, directory, seed)
+        for point in POINTS:
+            killing.at_point(point)
+        while killing.traffic.updates < updates:
+            killing.at_random()
+        faults = killing.finish()
+        sys.stdout.write(f"{killing}\nfaults: {len(faults)}\n")
+        sys.stdout.write("".join(f"  {one}\n" for one in faults))
+        return faults
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--updates", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     given = parser.parse_args()
     sys.stdout.write(f"seed: {given.seed}\n")
-    with tempfile.TemporaryDirectory(prefix="hiboss-kill-") as directory:
-        with telegram_daemon(Path(directory)) as office:
-            killing = Killing(office, Path(directory), given.seed)
-            for point in POINTS:
-                killing.at_point(point)
-            while killing.traffic.updates < given.updates:
-                killing.at_random()
-            faults = killing.finish()
-            sys.stdout.write(f"{killing}\nfaults: {len(faults)}\n")
-            sys.stdout.write("".join(f"  {one}\n" for one in faults))
+    with tempfile.TemporaryDirectory(prefix="hiboss-kill-") as made:
+        faults = _soak(Path(made), given.updates, given.seed)
     return 1 if faults else 0
 
 

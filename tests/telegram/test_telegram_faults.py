@@ -203,7 +203,9 @@ class Row(NamedTuple):
 
 TABLE = {
     "401": Row(answers("*", status=401), "does not accept the token", "failed", "does not accept the token"),
-    "409 by another poller": Row(other_poller, "another program fetches", "failed", "another program fetches"),
+    "409 by another poller": Row(
+        other_poller, "another program fetches", "failed", "another program fetches"
+    ),
     "409 by a webhook": Row(webhook, "has a webhook", "failed", "has a webhook"),
     "429": Row(answers("getUpdates", retry_after=1), "429"),
     "500": Row(answers("getUpdates", status=500), "500"),
@@ -249,7 +251,9 @@ def test_what_came_before_while_and_after_a_trouble_is_there_once_and_in_order(
         assert row.note in (scene.note(came[0]) or "")
         assert office.messages(scene.chat)[1].files == ()
     elif "file" in name:
-        assert office.messages(scene.chat)[1].files == (hash_of(b"slow" * (30_000 if name == "a slow file" else 1000)),)
+        assert office.messages(scene.chat)[1].files == (
+            hash_of(b"slow" * (30_000 if name == "a slow file" else 1000)),
+        )
 
 
 def test_stop_acts_while_a_large_file_trickles_in_in_the_same_chat(

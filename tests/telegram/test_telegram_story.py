@@ -19,6 +19,7 @@ from hiboss.testing.bot_api.people import Person
 from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, hash_of, telegram_daemon
+from tests.support.telegram_casts import own_topic
 
 # It says what it heard last; told to wait for a file, it does so first.
 LISTENER = """
@@ -46,14 +47,7 @@ class Story:
         return self.office.api.add_person(name, username=name.lower())
 
     def topic_of(self, agent: PythonAgent) -> Topic:
-        """Wait for the topic of an agent in the boss's chat, and return it."""
-
-        def found() -> list[Topic]:
-            return [one for one in list(self.desk.topics.values()) if one.name == agent.name]
-
-        self.office.api.wait_for(lambda: bool(found()))
-        (topic,) = found()
-        return topic
+        return own_topic(self.office, self.desk, agent)
 
     def presses(self, words: str, button: str) -> Message:
         """Let Ada press a button under the notice with these words; return the notice."""

@@ -75,7 +75,8 @@ class Poller:
         self._position = Position.read(stored)
         self._written_at = self._position.at  # when the position was last stored
         self._quick = 0  # polls in a row that brought nothing and did not wait
-        self._wait = 0  # seconds of the next poll: the first shows at once whether the server answers
+        # Seconds of the next poll. The first, and that after a failure, shows at once whether the server answers.
+        self._wait = 0
         self.trouble: str | None = None  # what is wrong now
         self.caught_up = False  # what came in while nobody fetched is stored
 
@@ -147,6 +148,7 @@ class Poller:
                 raise account
             wait = wait if error.retry_after is None else min(error.retry_after, LONGEST_WAIT)
         self.trouble = f"no updates can be fetched now, and it is tried again: {error}"
+        self._wait = 0
         if failures == 0:  # hours without network are one line
             log.warning("Updates cannot be fetched: %s", error, extra={"action": "intake"})
         await asyncio.sleep(wait)

@@ -94,7 +94,10 @@ def _steps(home: Home, command: str) -> dict[str, str]:
 
 
 def _pairing(command: str) -> dict[str, str]:
-    """A code for an account that does not know the boss yet; nothing if there is none."""
+    """A code for an account that does not know the boss yet; nothing if there is none.
+
+    A new code ends the last one, so none is made for JSON, where it would not be seen.
+    """
     try:
         known = call("boss.get", {})["ids"]
         waiting = [
@@ -104,11 +107,12 @@ def _pairing(command: str) -> dict[str, str]:
         ]
         if not waiting:
             return {}
-        code = call("boss.pair", {})["code"]
+        code = None if output.Mode.json else call("boss.pair", {})["code"]
     except HibossError:  # as in the shell of an agent
         return {}
     name = waiting[0]["name"] or waiting[0]["account"]
-    return {f"Send this code to {name} within an hour, so that it knows you: {code}": f"{command} boss pair"}
+    words = f"Send the code {code} to {name} within an hour, so that it knows you. To get another code:"
+    return {words: f"{command} boss pair"}
 
 
 def _agents(home: Home) -> list[dict[str, Any]]:

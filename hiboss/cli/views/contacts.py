@@ -23,11 +23,11 @@ def contacts(result: dict[str, Any]) -> None:
     from ..table_layout import Column
 
     headed = [
-        Column(title="address", least=20),
+        Column(title="address", least=max(len(one["address"]) for one in found)),  # it is copied
         Column(title="name", least=8, most=24),
         Column(title="state", least=7),
-        Column(title="code", least=8, leaves=2),
-        Column(title="held", least=4, leaves=1),
+        Column(title="code", least=8, leaves=1),
+        Column(title="held", least=4, leaves=2),
         Column(title="account", least=8, leaves=3),
         Column(title="met", least=11, leaves=4),
     ]
