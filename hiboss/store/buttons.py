@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.contracts.adapter import Button
-from ..core.envelope import Lane
+from ..core.envelope import Lane, Status
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -69,6 +69,15 @@ def find(tx: Tx, value: str | None) -> Row | None:
 def looks_ours(value: str | None) -> bool:
     """Tell whether a value has the form of those that hiboss gives to buttons."""
     return _VALUE.fullmatch(value or "") is not None
+
+
+def is_being_posted(tx: Tx, message: int, place: Lane) -> bool:
+    """Tell whether a message is on its way to a place, and not all of it is confirmed."""
+    row = tx.execute(
+        "SELECT 1 FROM envelope WHERE message = ? AND recipient = ? AND binding = ? AND status = ?",
+        (message, place.address, place.binding, int(Status.PENDING)),
+    ).fetchone()
+    return row is not None
 
 
 def mark_pressed(tx: Tx, button: int, now: int) -> None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..core.address import Address
 from ..core.contracts.inbound import Inbound
+from ..core.envelope import Lane
 from . import buttons, contacts, platform_updates, speakers
 from .connection import Row
 from .group_commit import Tx
+from .speakers import Answered
 
 
 class Pressed(NamedTuple):
@@ -28,7 +31,7 @@ def press(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str, now: 
     button = buttons.find(tx, inbound.button)
     about = replace(inbound, reply_to=inbound.message)
     post = platform_updates.replied_to(tx, binding, adapter, about, chat)
-    if button is None or post is None or post.message != button["message"]:
+    if button is None or not _is_under(tx, binding, adapter, inbound, button, post):
         return Pressed("This button does not belong to this message.")
     if not speakers.is_boss(tx, binding, adapter, inbound.author.id):
         return Pressed("Only the boss can decide this.")
@@ -36,6 +39,20 @@ def press(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str, now: 
         return Pressed("This was decided before.", button["message"])
     buttons.mark_pressed(tx, button["id"], now)
     return Pressed(_decide(tx, button, now), button["message"], did=True)
+
+
+def _is_under(
+    tx: Tx, binding: int, adapter: str, inbound: Inbound, button: Row, post: Answered | None
+) -> bool:
+    """Tell whether a button was pressed under its own message.
+
+    A post that is not known is that message while it is being posted there: people can be faster than the
+    platform's confirmation, which may also be lost.
+    """
+    if post is not None:
+        return bool(post.message == button["message"])
+    place = tx.cache.live_address(Address("channel", f"{adapter}:{inbound.place}"))
+    return place is not None and buttons.is_being_posted(tx, button["message"], Lane(place.id, binding))
 
 
 def _decide(tx: Tx, button: Row, now: int) -> str:

@@ -15,7 +15,8 @@ import pytest
 
 from hiboss.store import tokens
 from tests.acceptance.canary import Canary, Evidence, started_by_hiboss, watched
-from tests.acceptance.canary_story import COMMANDS, Story, commands_with_a_token
+from tests.acceptance.canary_story import Story, commands_with_a_token
+from tests.acceptance.canary_words import COMMANDS
 from tests.support.cli import Shell, wait_until
 
 ROOT = Path(__file__).parents[2]

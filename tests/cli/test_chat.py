@@ -90,7 +90,7 @@ def test_a_question_and_its_answer_are_shown_once_each(office: Office) -> None:
         place = terminal.lines.index("  what do parrots say?")
         assert re.fullmatch(r"you  \d\d:\d\d", terminal.lines[place - 1])
         assert re.fullmatch(r"nex  \d\d:\d\d", terminal.lines[place + 2])
-    assert all(one["read_at"] for one in said(office, "nex"))
+        terminal.until(lambda: all(one["read_at"] for one in said(office, "nex")))  # after it is shown
 
 
 def test_no_message_steers_the_terminal_or_passes_for_a_header(office: Office, tmp_path: Path) -> None:

@@ -82,8 +82,10 @@ class Cast:
         """Let mail for the boss go to his chat with this bot, for a while."""
         before = self.office.boss.call("boss.get")
         self.office.boss.call("boss.set", reach=address(chat), reach_binding=self.binding)
-        yield
-        self.office.boss.call("boss.set", reach=before["reach"], reach_binding=before["reach_binding"])
+        try:
+            yield
+        finally:
+            self.office.boss.call("boss.set", reach=before["reach"], reach_binding=before["reach_binding"])
 
     def group(self, **how: Any) -> Group:
         """Make a group of Ada, Bob and the bot, which may write to the agents."""

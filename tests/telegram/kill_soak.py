@@ -54,16 +54,15 @@ class Killing:
         """Let the daemon die at a named point, while a bit of everything comes in."""
         self._rest_if_needed()
         armed = self._start(point, passes)
-        steps = [*self.traffic.everything(), *self.traffic.everything()]
-        if self.chance.random() < 0.5:
-            armed.touch()
-        self._stream(steps, len(steps))
-        armed.touch()
-        self._stream(self.traffic.everything(), len(steps))
+        for is_armed in (self.chance.random() < 0.5, True):
+            if is_armed:
+                armed.touch()
+            steps = self.traffic.everything()
+            self._stream(steps, len(steps))
         assert self.office.daemon.wait_for_death(30) == -9, f"it did not pass {point}"
         self._died(point)
 
-    def at_random(self) -> None:
+    def at_random(self, burst: int = BURST) -> None:
         """Kill the daemon while updates stream in, maybe when it has hardly started."""
         self._rest_if_needed()
         polls = len(self.office.polls(self.traffic.bot))
@@ -72,7 +71,7 @@ class Killing:
         if self.chance.random() < 0.7:
             self._wait(lambda: len(self.office.polls(self.traffic.bot)) > polls)
         armed.touch()
-        steps = [self.traffic.step] * self.chance.randint(2, 2 * BURST)
+        steps = [self.traffic.step] * self.chance.randint(burst // 2, 2 * burst)
         self._stream(steps, self.chance.randint(1, len(steps)))
         died = self.office.daemon.process is None or self.office.daemon.process.poll() is not None
         self.office.daemon.kill()

@@ -14,7 +14,7 @@ from tests.support.telegram_bots import Stored, TelegramDaemon, hash_of, telegra
 from tests.telegram.kill_soak import POINTS, Killing
 
 RANDOM_KILLS = 6
-UPDATES = 150
+UPDATES = 150  # about
 
 
 @pytest.fixture
@@ -40,8 +40,10 @@ def test_every_update_is_one_message_wherever_the_intake_dies(killing: Killing) 
 
 
 def test_every_update_is_one_message_after_deaths_at_random_moments(killing: Killing) -> None:
-    while killing.kills < RANDOM_KILLS or killing.traffic.updates < UPDATES:
-        killing.at_random()
+    for step in killing.traffic.everything():
+        step()
+    for left in range(RANDOM_KILLS, 0, -1):
+        killing.at_random(burst=max(4, (UPDATES - killing.traffic.updates) // left))
     faults = killing.finish()
     sys.stdout.write(f"{killing}\n")
     assert killing.traffic.eras > 0

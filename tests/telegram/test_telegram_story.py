@@ -49,16 +49,16 @@ class Story:
     def topic_of(self, agent: PythonAgent) -> Topic:
         return own_topic(self.office, self.desk, agent)
 
-    def presses(self, words: str, button: str) -> Message:
-        """Let Ada press a button under the notice with these words; return the notice."""
+    def approves(self, words: str) -> Message:
+        """Let Ada press Approve under the notice with these words, as soon as she sees it; return the notice."""
 
         def asks(one: Message) -> bool:
             return words in one.text and bool(one.buttons)
 
         notice = next(filter(asks, self.desk.wait_for(lambda found: any(map(asks, found)))))
-        (data,) = [one.data for one in notice.buttons if one.text == button]
+        (data,) = [one.data for one in notice.buttons if one.text == "Approve"]
         assert data is not None
-        self.ada.presses(notice, data).wait()
+        assert self.ada.presses(notice, data).wait()["text"] == "Approved."
         return notice
 
     def keeps_busy(self, agent: PythonAgent) -> tuple[Message, Path]:
@@ -120,7 +120,7 @@ def test_a_stranger_waits_until_the_boss_presses_the_button(story: Story) -> Non
     wait_until(lambda: story.office.contact(chat)["held"] == 1)
     assert story.office.texts(chat) == [] and not any("let me in" in one for one in story.kai.turns())
 
-    notice = story.presses("Eve", "Approve")
+    notice = story.approves("Eve")
     answer = answer_to(chat, asked)
     assert answer.text == "I heard: please let me in"  # kai alone writes here, and need not say so
     assert story.office.contact(chat)["state"] == "allowed"
@@ -131,7 +131,7 @@ def test_a_stranger_waits_until_the_boss_presses_the_button(story: Story) -> Non
 def test_in_a_group_a_mention_starts_a_turn_and_the_rest_is_around_it(story: Story) -> None:
     bob, eve = story.person("Bob"), story.person("Eva")
     team = story.office.api.add_group("Lunch", [bob, eve, story.teambot])
-    story.presses("Lunch", "Approve")
+    story.approves("Lunch")
     wait_until(lambda: story.office.contact(team)["state"] == "allowed")
     before = len(story.kai.turns())
     bob.says(team, "shall we have soup?")

@@ -228,6 +228,15 @@ def test_a_press_that_is_answered_too_late_for_its_spinner_still_counts(scene: S
     assert press.answer is None
 
 
+def test_a_press_counts_although_the_confirmation_of_its_post_was_lost(scene: Scene) -> None:
+    """People can press before the daemon knows which post it was."""
+    scene.office.api.fault("sendMessage", do="lose_answer")
+    group = scene.group("Chess club", scene.person("Bob"))
+    post = scene.asked_about("Chess club")
+    assert scene.presses(scene.ada, post, "Approve").wait()["text"] == "Approved."
+    assert scene.state(group) == "allowed"
+
+
 # --- what is the boss's word ------------------------------------------------------------
 
 
@@ -276,6 +285,8 @@ def test_a_post_of_a_channel_is_held_until_the_channel_is_approved(scene: Scene)
 def test_nothing_comes_in_from_a_blocked_chat_and_what_waits_for_it_fails(scene: Scene) -> None:
     eve = scene.person("Eve")
     chat = scene.office.approved(eve, scene.bot)
+    chat.wait_for_text("Your code is")  # or this would be what is refused
+    scene.asked_about(eve.first_name)
     scene.office.api.fault("sendMessage", retry_after=3600, times=None)
     (number,) = scene.office.nex.send(address(chat), text="are you well?")["ids"]
     wait_until(lambda: scene.office.nex.get(number)["attempts"] == 1)
@@ -370,7 +381,7 @@ def test_unbinding_keeps_history_and_binding_again_keeps_decisions(scene: Scene)
 
 def test_the_token_is_in_no_log_no_answer_and_no_error(scene: Scene) -> None:
     office, secret = scene.office, scene.bot.token.partition(":")[2]
-    said = []
+    said: list[Any] = []
     for fault in ({"status": 500}, {"do": "drop"}, {"do": "garbage"}):
         made = office.api.fault("getUpdates", times=None, **fault)
         wait_until(lambda: office.binding(scene.bot)["last_error"] is not None)

@@ -75,7 +75,7 @@ class Poller:
         self._position = Position.read(stored)
         self._written_at = self._position.at  # when the position was last stored
         self._quick = 0  # polls in a row that brought nothing and did not wait
-        # Seconds of the next poll. The first, and that after a failure, shows at once whether the server answers.
+        # Seconds of the next poll. The first, and that after a failure, shows at once whether one answers.
         self._wait = 0
         self.trouble: str | None = None  # what is wrong now
         self.caught_up = False  # what came in while nobody fetched is stored
