@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from ..core import clock, ids
 from ..core.address import parse_address
 from ..core.errors import BadAddress, BadId, InvalidParams, NotBound, NotFound, UnknownAgent
-from ..store import agent_routing, agents, contacts, places
+from ..store import agent_routing, agents, buttons, contacts, places
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
@@ -100,12 +100,14 @@ async def approve(context: Context, caller: Caller, params: OneContact) -> Conta
     """Let a person or a group write to the agents of an account. What was held comes in now, in order."""
     now = clock.now()
 
-    def write(tx: Tx) -> ContactChange:
+    def write(tx: Tx) -> tuple[int, ContactChange]:
         row = _find(tx, params, now)
         changed = contacts.approve(tx, row, now)
-        return _changed(tx, row, changed, now)
+        return int(row["id"]), _changed(tx, row, changed, now)
 
-    return await context.write(caller, write)
+    number, result = await context.write(caller, write)
+    _remove_buttons(context, number)
+    return result
 
 
 @operation(
@@ -127,6 +129,7 @@ async def block(context: Context, caller: Caller, params: OneContact) -> Contact
         return row, _changed(tx, row, changed, now)
 
     row, result = await context.write(caller, write)
+    _remove_buttons(context, row["id"])
     binding, chat = row["binding"], row["platform_id"]
     while await context.store.timed_write_until_done(
         lambda tx, moment: places.fail_left(tx, binding, chat, moment, places.BLOCKED)
@@ -174,6 +177,12 @@ def _agent(tx: Tx, contact: Row, name: str) -> Row:
             sender=f"agent:{row['name']}", adapter=contact["adapter"], address=contact["full_address"]
         )
     return row
+
+
+def _remove_buttons(context: Context, contact: int) -> None:
+    """Take the buttons away that would decide what is decided now."""
+    for message in context.store.read(lambda c: buttons.about(c, "contact.", str(contact))):
+        context.chat_setup.remove_buttons(message)
 
 
 def _find(tx: Tx, params: OneContact | RouteContact, now: int) -> Row:

@@ -90,7 +90,9 @@ class Commands:
     async def _help(self, order: Order) -> str:
         """/help: list the commands."""
         lines = [f"/{one.name}: {one.about}" for one in MENU]
-        return "\n".join(["Commands of hiboss. /stop, /pause and /resume take the name of an agent.", *lines])
+        return "\n".join(
+            ["Commands of hiboss. /new, /stop, /pause and /resume take the name of an agent.", *lines]
+        )
 
     async def _status(self, order: Order) -> str:
         """/status: show the agents of this chat."""
@@ -111,14 +113,20 @@ class Commands:
     async def _new(self, order: Order) -> str:
         """/new: let the next turns of this chat begin new sessions."""
 
-        def write(tx: Tx, now: int) -> list[str]:
-            for agent in order.agents:
+        def write(tx: Tx, now: int) -> str:
+            name = _name(order)
+            meant = [
+                row
+                for row in agents.list_all(tx)
+                if row["id"] in order.agents and name in ("", row["name"].lower())
+            ]
+            for row in meant:
                 for conversation in order.conversations:
-                    provider_sessions.end_in(tx, agent, conversation, now)
-            return [str(row["name"]) for row in agents.list_all(tx) if row["id"] in order.agents]
+                    provider_sessions.end_in(tx, row["id"], conversation, now)
+            names = ", ".join(str(row["name"]) for row in meant)
+            return f"{names}: the next message here begins a new session." if names else _nobody(order)
 
-        names = await self._store.timed_write_until_done(write)
-        return f"{', '.join(names) or 'Nobody'}: the next message here begins a new session."
+        return await self._store.timed_write_until_done(write)
 
     async def _pause(self, order: Order) -> str:
         """/pause: pause the agent of this chat, or the one that is named, as `agent.pause` does."""
@@ -152,7 +160,7 @@ class Commands:
 
     def _named(self, tx: Tx, order: Order) -> Row | None:
         """Return the agent that a command names; else the first one of the chat."""
-        name = order.arguments.strip().removeprefix("@").lower()
+        name = _name(order)
         for row in agents.list_all(tx):
             if row["name"].lower() == name or (not name and row["id"] in order.agents[:1]):
                 return row
@@ -164,7 +172,7 @@ class Commands:
     async def _stop(self, order: Order) -> str:
         """/stop: cancel the runs that work for the conversations of this chat, as `run.cancel` does."""
         stopped = []
-        name = order.arguments.strip().removeprefix("@").lower()
+        name = _name(order)
         for row in self._runs(order):
             execution = await self.execution(row["id"])
             if execution is None or name not in ("", row["name"].lower()):
@@ -174,6 +182,11 @@ class Commands:
             if execution.ending == "cancelled":  # also by an earlier one
                 stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
         return "\n".join(stopped) or "Nothing runs here."
+
+
+def _name(order: Order) -> str:
+    """Return the name of the agent that a command is about, as it is compared; empty: it names none."""
+    return order.arguments.strip().removeprefix("@").lower()
 
 
 def _given(order: Order) -> str:

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeVar
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Button, Letter
-from ..core.contracts.failures import AccountError, EnvelopeError, Failure, LaneError
+from ..core.contracts.failures import TOPIC_NOT_FOUND, AccountError, EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
 from ..core.envelope import Lane
 from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, buttons, lane_failures, lanes, live_posts, posts
+from ..store import bindings, buttons, lane_failures, lanes, live_posts, own_topics, posts
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.lane_failures import Scope
@@ -310,6 +310,8 @@ class Delivery:
         log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
 
         def write(tx: Tx, now: int) -> Settled:
+            if failure.kind == TOPIC_NOT_FOUND and own_topics.lost(tx, lane):
+                return Settled(opened=lane_failures.put_back(tx, lane, number, now), goes_on=lane)
             return Settled(opened=lanes.refused(tx, lane, number, failure, now))
 
         return write

@@ -102,7 +102,7 @@ class Router:
         """Return what came in with names that can be stored; raise Refused if it can never be accepted."""
         if inbound.kind == "command" and inbound.command and not inbound.files and not inbound.text.strip():
             inbound = replace(inbound, text=f"/{inbound.command} {inbound.arguments}".strip())
-        if inbound.kind in ("message", "command") and not inbound.files and not inbound.text.strip():
+        if inbound.kind in ("message", "command") and not inbound.says_something:
             raise Refused("it is empty")
         most = self._settings.attachments
         if len(inbound.files) > most:

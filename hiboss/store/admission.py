@@ -40,34 +40,33 @@ def refused(
     if not binding["closed"] or (act is not None and act.kind == "membership"):
         return None
     chat = places.present_chat(tx, binding["id"], chat)
-    contact = places.contact_of(tx, binding["id"], chat) or _before_renaming(tx, binding["id"], chat)
-    state = "asking" if contact is None else contact["state"]
     about = about or act
-    if state == "blocked":
-        return "blocked"
+    contact = places.contact_of(tx, binding["id"], chat)
+    if contact is None and about is not None and about.chat_kind != "private":
+        contact = _before_renaming(tx, binding["id"], chat)
+    state = "asking" if contact is None else contact["state"]
     if about is None:  # the adapter does not say who it is
-        return "ignored" if state == "asking" else None
+        return {"asking": "ignored", "blocked": "blocked"}.get(state)
     about = replace(about, chat=chat)
     if _pairs(tx, binding, about, act, now):
         return "paired"
     if state != "asking":
-        return None
+        return "blocked" if state == "blocked" else None
     if about.chat_kind == "private" and identities.is_boss(tx, binding["adapter"], chat):
         identities.become_boss(tx, _met(tx, binding, about, now), now)
         return None
-    return _of_stranger(tx, binding, about, act, now)
+    return _of_stranger(tx, binding, contact, about, act, now)
 
 
 def _pairs(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> bool:
     """Let the boss be known by the code that was made for him, if this is it; return whether it was."""
-    if (
-        about.chat_kind != "private"
-        or about.kind not in ("message", "command")
-        or about.forwarded is not None
-    ):
+    if about.kind not in ("message", "command") or about.forwarded is not None:
         return False
     said = act.arguments if act is not None and act.command == "start" else about.text
     if not pairing.is_boss_code(tx, said, now):
+        return False
+    if about.chat_kind != "private":
+        pairing.forget_boss_code(tx)  # others have read it
         return False
     contact = _met(tx, binding, about, now)
     pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
@@ -78,8 +77,8 @@ def _before_renaming(tx: Tx, binding: int, chat: str) -> Row | None:
     """Return what a new chat was: that it has this id now came just before it, and was not acted on yet."""
     row = tx.execute(
         """
-        SELECT chat FROM platform_update INDEXED BY platform_update_waiting
-        WHERE binding = ? AND outcome IS NULL AND raw LIKE '{"act":%'
+        SELECT chat FROM platform_update INDEXED BY platform_update_acting
+        WHERE binding = ? AND outcome IS NULL AND substr(raw, 1, 7) = '{"act":'
           AND json_extract(raw, '$.act.renamed_to') = ? LIMIT 1
         """,
         (binding, chat),
@@ -87,22 +86,29 @@ def _before_renaming(tx: Tx, binding: int, chat: str) -> Row | None:
     return None if row is None else places.contact_of(tx, binding, row["chat"])
 
 
-def _of_stranger(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) -> str:
-    held, all_held = _held(tx, binding["id"], about.chat)
-    if held >= HELD_PER_CHAT or all_held >= HELD_PER_BINDING or not _is_for_us(about, act, held):
+def _of_stranger(
+    tx: Tx, binding: Row, contact: Row | None, about: Inbound, act: Inbound | None, now: int
+) -> str:
+    """Ask the boss about a chat that nobody has decided about; hold what it says, as far as there is room."""
+    if not _is_for_us(tx, binding["id"], about, act):
         return "ignored"
-    contact = _met(tx, binding, about, now)
-    if act is not None and act.command == "start":  # a client sends it when a chat is opened: no words
-        pairing.ask(tx, contact, binding["account"], replace(about, text=""), now)
-        return "ignored"
-    pairing.ask(tx, contact, binding["account"], about, now)
-    return "held"
+    contact = contact or _met(tx, binding, about, now)
+    opened = act is not None and act.command == "start"  # a client sends it when a chat is opened: no words
+    pairing.ask(tx, contact, binding["account"], replace(about, text="") if opened else about, now)
+    return "held" if not opened and _has_room(tx, binding["id"], about.chat, now) else "ignored"
 
 
-def _is_for_us(about: Inbound, act: Inbound | None, held: int) -> bool:
+def _is_for_us(tx: Tx, binding: int, about: Inbound, act: Inbound | None) -> bool:
     """Tell whether something of a stranger is held: in a group only what names us."""
     if about.kind == "edit":
-        return held > 0  # of what is held
+        row = tx.execute(
+            """
+            SELECT 1 FROM platform_update INDEXED BY platform_update_place
+            WHERE binding = ? AND chat = ? AND platform_id = ? AND outcome = 'held'
+            """,
+            (binding, about.chat, about.message),
+        ).fetchone()
+        return row is not None
     if about.kind not in ("message", "command") or about.author.bot:
         return False
     return about.chat_kind == "private" or about.mentioned or about.replied or act is not None
@@ -138,15 +144,32 @@ def _met(tx: Tx, binding: Row, about: Inbound, now: int) -> Row:
     return contact
 
 
-def _held(tx: Tx, binding: int, chat: str) -> tuple[int, int]:
-    """Return how many updates of a chat, and of a binding, are held; both counted to their limits only."""
-    row = tx.execute(
+def _has_room(tx: Tx, binding: int, chat: str, now: int) -> bool:
+    """Tell whether one more update of a chat can be held. Who has no valid code gives way to who has."""
+    if _count(tx, "binding = ? AND chat = ?", (binding, chat), HELD_PER_CHAT) >= HELD_PER_CHAT:
+        return False
+    if _count(tx, "binding = ?", (binding,), HELD_PER_BINDING) < HELD_PER_BINDING:
+        return True
+    dropped = tx.execute(
         """
-        SELECT (SELECT count(*) FROM (SELECT 1 FROM platform_update INDEXED BY platform_update_held
-                WHERE binding = ?1 AND chat = ?2 AND outcome = 'held' LIMIT ?3)),
-               (SELECT count(*) FROM (SELECT 1 FROM platform_update INDEXED BY platform_update_held
-                WHERE binding = ?1 AND outcome = 'held' LIMIT ?4))
+        UPDATE platform_update SET outcome = 'ignored', raw = NULL WHERE id = (
+            SELECT u.id FROM platform_update u INDEXED BY platform_update_held
+            LEFT JOIN contact c ON c.binding = u.binding AND c.platform_id = u.chat
+            WHERE u.binding = ?1 AND u.outcome = 'held' AND ifnull(c.pairing_until, 0) <= ?2 AND u.chat <> ?3
+            ORDER BY u.id LIMIT 1)
         """,
-        (binding, chat, HELD_PER_CHAT, HELD_PER_BINDING),
+        (binding, now, chat),
+    )
+    return dropped.rowcount == 1
+
+
+def _count(tx: Tx, where: str, values: tuple[object, ...], most: int) -> int:
+    """Return how many updates are held, counted to a limit only."""
+    row = tx.execute(
+        f"""
+        SELECT count(*) FROM (SELECT 1 FROM platform_update INDEXED BY platform_update_held
+        WHERE {where} AND outcome = 'held' LIMIT ?)
+        """,
+        (*values, most),
     ).fetchone()
-    return row[0], row[1]
+    return int(row[0])

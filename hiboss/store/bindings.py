@@ -203,10 +203,13 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
         """,
         (row["id"],),
     ).fetchall()
-    tx.execute(
-        "UPDATE platform_update SET outcome = 'unbound', raw = NULL WHERE binding = ? AND outcome = 'held'",
+    chats += tx.execute(
+        """
+        UPDATE platform_update SET outcome = 'unbound', raw = NULL
+        WHERE binding = ? AND outcome = 'held' RETURNING chat
+        """,
         (row["id"],),
-    )
+    ).fetchall()
     # Its account is paused until nothing waits for it: nothing more is claimed, and a restart goes on.
     tx.execute("DELETE FROM lane WHERE binding = ?", (row["id"],))
     tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))

@@ -80,6 +80,26 @@ def is_being_posted(tx: Tx, message: int, place: Lane) -> bool:
     return row is not None
 
 
+def decide(tx: Tx, actions: str, argument: str, now: int) -> None:
+    """Let no button about this do anything any more: it was decided. `actions`: how they begin."""
+    tx.execute(
+        """
+        UPDATE button SET pressed_at = ?
+        WHERE argument = ? AND substr(action, 1, ?) = ? AND pressed_at IS NULL
+        """,
+        (now, argument, len(actions), actions),
+    )
+
+
+def about(connection: Connection | Tx, actions: str, argument: str) -> list[int]:
+    """Return the messages with buttons about this."""
+    rows = connection.execute(
+        "SELECT DISTINCT message FROM button WHERE argument = ? AND substr(action, 1, ?) = ?",
+        (argument, len(actions), actions),
+    )
+    return [int(row["message"]) for row in rows]
+
+
 def mark_pressed(tx: Tx, button: int, now: int) -> None:
     tx.execute("UPDATE button SET pressed_at = ? WHERE id = ?", (now, button))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core.address import Address
 from ..core.errors import InvalidParams, NotFound
-from . import identities, pairing
+from . import buttons, identities, pairing
 from .accounts import KNOWN_AS
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -18,7 +18,7 @@ WHERE = "hiboss contact list"  # who is known
 _SELECT = """
     SELECT c.*, a.kind || ':' || a.name AS full_address, b.adapter, b.account, b.name AS account_name,
            (SELECT count(*) FROM platform_update u INDEXED BY platform_update_held
-            WHERE u.binding = c.binding AND u.chat = c.platform_id AND u.outcome = 'held') AS held,
+            WHERE u.binding = c.binding AND u.chat IN (c.platform_id, c.was) AND u.outcome = 'held') AS held,
            (SELECT g.name FROM place p JOIN address g ON g.id = p.agent
             WHERE p.address = c.address AND p.binding = c.binding) AS agent
     FROM contact c JOIN binding b ON b.id = c.binding AND b.removed_at IS NULL
@@ -109,6 +109,7 @@ def _decide(tx: Tx, contact: Row, state: str, now: int) -> None:
         """,
         (state, now, contact["id"]),
     )
+    buttons.decide(tx, "contact.", str(contact["id"]), now)
 
 
 def route(tx: Tx, address: int, binding: int, agent: int | None) -> bool | None:

@@ -263,7 +263,7 @@ _Result = tuple[str, int | None, Meaning]
 
 def _message(tx: Tx, came: _Came) -> _Result:
     binding, adapter, inbound, chat, files, now = came
-    if not files and not inbound.text.strip():
+    if not files and not inbound.says_something:
         return "ignored", None, Meaning()
     place = places.meet(tx, binding, adapter, inbound, now)
     accepted = platform_updates.receive(tx, binding, adapter, inbound, files, now, chat)
@@ -278,6 +278,11 @@ def _edit(tx: Tx, came: _Came) -> _Result:
         return _message(tx, came)
     if not message_edits.edit(tx, message, came.inbound.text, came.files, came.now):
         return "ignored", message, Meaning()
+    earlier = platform_updates.last_wording(tx, came.binding, came.chat, came.inbound.message)
+    if earlier is not None and message_edits.waits(tx, earlier):
+        # Nobody has read the wording before this one: two of them must not become two orders.
+        message_edits.edit(tx, earlier, came.inbound.text, came.files, came.now)
+        return "edited", earlier, Meaning(stored_files=True)
     told = message_edits.tell(tx, message, came.inbound.note, came.now)
     # What the new wording became is linked to the same post on the platform: an answer to it goes there.
     return "edited", told.message if told else message, Meaning(told, stored_files=True)

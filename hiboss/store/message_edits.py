@@ -103,6 +103,18 @@ def tell(tx: Tx, message: int, note: str | None, now: int) -> Accepted | None:
     return messages.insert(tx, draft, now)
 
 
+def waits(tx: Tx, message: int) -> bool:
+    """Tell whether no agent was given a message yet, so that it can still get another wording."""
+    pending = tx.execute(
+        """
+        SELECT 1 FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.message = ? AND a.kind = 'agent' AND e.status = ?
+        """,
+        (message, int(Status.PENDING)),
+    ).fetchone()
+    return pending is not None and not _having_it(tx, message)
+
+
 _EDITED = """
 SELECT m.id, m.conversation, m.from_boss, m.from_name, m.subject, m.text, m.attachments, m.channel, m.context,
        s.kind, s.name, s.retired_at, p.name AS place_name

@@ -7,6 +7,7 @@ he writes there goes to it. What takes a Tx runs inside the writer.
 from __future__ import annotations
 
 from ..core.address import BOSS, Address
+from ..core.envelope import Lane
 from ..core.escaping import quote
 from . import notices
 from .connection import Connection, Row
@@ -52,6 +53,27 @@ def add(tx: Tx, binding: int, wanted: Row, topic: str, now: int) -> None:
     tx.execute(
         "UPDATE place SET agent = ? WHERE address = ? AND binding = ?", (wanted["agent"], entry.id, binding)
     )
+
+
+def lost(tx: Tx, lane: Lane) -> bool:
+    """Forget a topic in a chat of the boss that is not there any more; return False if it is none.
+
+    What is to be posted there goes to the chat, and an agent that had the topic gets a new one.
+    """
+    row = tx.execute(
+        """
+        DELETE FROM place WHERE address = ?1 AND binding = ?2
+          AND contact IN (SELECT c.id FROM contact c WHERE c.state = 'boss' AND c.address <> ?1)
+          AND NOT EXISTS (SELECT 1 FROM user u WHERE u.reach = ?1 AND u.reach_by = ?2)
+        RETURNING contact
+        """,
+        (lane.address, lane.binding),
+    ).fetchone()
+    if row is None:
+        return False
+    chat = tx.execute("SELECT platform_id FROM contact WHERE id = ?", (row["contact"],)).fetchone()
+    tx.chats_for.append((lane.binding or 0, chat["platform_id"]))
+    return True
 
 
 def give_up(tx: Tx, binding: int, wanted: Row, why: str, now: int) -> None:

@@ -125,9 +125,14 @@ def is_boss_code(tx: Tx | Connection, text: str, now: int) -> bool:
     return bool(secrets.compare_digest(stored["hash"], _hash(code)) and now < stored["until"])
 
 
+def forget_boss_code(tx: Tx) -> None:
+    """Let the code that was made for the boss count no more."""
+    tx.execute("DELETE FROM config WHERE key = ?", (_BOSS_CODE,))
+
+
 def pair_boss(tx: Tx, contact: Row, adapter: str, account: str, now: int) -> None:
     """The boss has sent his code in this private chat: it is his, and the code is used up."""
-    tx.execute("DELETE FROM config WHERE key = ?", (_BOSS_CODE,))
+    forget_boss_code(tx)
     identities.set_boss(tx, adapter, contact["platform_id"], now)
     identities.become_boss(tx, contact, now)  # also if it was his id before
     text = (

@@ -69,6 +69,18 @@ def find(tx: Tx, binding: int, chat: str, platform_id: str | None, *, private: b
     return None if row is None else int(row["message"])
 
 
+def last_wording(tx: Tx, binding: int, chat: str, platform_id: str | None) -> int | None:
+    """Return the message that was made of the last edit of what came in with this id; None: none was."""
+    row = tx.execute(
+        """
+        SELECT message FROM platform_update
+        WHERE binding = ? AND chat = ? AND platform_id = ? AND outcome = 'edited' ORDER BY id DESC LIMIT 1
+        """,
+        (binding, chat, platform_id),
+    ).fetchone()
+    return None if row is None else int(row["message"])
+
+
 def replied_to(
     tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str | None = None
 ) -> Answered | None:
@@ -89,21 +101,29 @@ def is_post(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str) -> 
     return _posted(tx, binding, adapter, inbound, chat) is not None
 
 
+# Of what `_posted` looks for: the addresses of the chat and of all its topics. Some platforms do not say in
+# which topic a post is that somebody reacts to; its id is one of the chat.
+_THERE = """
+    (SELECT ?3 UNION SELECT l.address FROM contact c JOIN place l ON l.contact = c.id
+     WHERE c.binding = ?2 AND c.platform_id = ?4)
+"""
+
+
 def _posted(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str | None) -> Answered | None:
     entry = tx.cache.live_address(Address("channel", f"{adapter}:{inbound.place}"))
     row = tx.execute(
         f"""
         SELECT e.message, m.sender, 0 FROM post p JOIN envelope e ON e.id = p.envelope
         JOIN message m ON m.id = e.message
-        WHERE p.platform_id = ?1 AND e.binding IN {SAME_ACCOUNT.format("?2")} AND e.recipient = ?3
+        WHERE p.platform_id = ?1 AND e.binding IN {SAME_ACCOUNT.format("?2")} AND e.recipient IN {_THERE}
           AND (ifnull(p.chat, ?4) = ?5 OR ?6)
         UNION ALL
         SELECT r.reply_message, r.agent, 1 FROM live_post l JOIN run r ON r.id = l.run
-        WHERE l.platform_id = ?1 AND l.binding = ?2 AND l.address = ?3 AND (l.place IS NULL OR ?6)
+        WHERE l.platform_id = ?1 AND l.binding = ?2 AND l.address IN {_THERE} AND (l.place IS NULL OR ?6)
         UNION ALL
         SELECT ifnull(r.answer, r.reply_message), r.agent, 1
         FROM deleted_live_post l JOIN run r ON r.id = l.run
-        WHERE l.platform_id = ?1 AND l.binding IN {SAME_ACCOUNT.format("?2")} AND l.address = ?3
+        WHERE l.platform_id = ?1 AND l.binding IN {SAME_ACCOUNT.format("?2")} AND l.address IN {_THERE}
           AND (l.place IS NULL OR ?6)
         LIMIT 1
         """,

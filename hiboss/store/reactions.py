@@ -83,7 +83,8 @@ def remove(tx: Tx, message: int, author: Author, emoji: str, now: int) -> bool:
 
 
 def _person(author: Author) -> str:
-    return author.id or author.name or ""
+    """Return what tells people apart. A name, which anybody can choose, is never taken for an id."""
+    return author.id or f"name:{author.name or ''}"
 
 
 def of_messages(connection: Connection, messages: Iterable[int]) -> dict[int, list[ReactionJson]]:

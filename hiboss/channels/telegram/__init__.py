@@ -5,7 +5,7 @@
 - `api_errors`: what can go wrong with a call, and what that means for an envelope, a chat or the account
 - `polling`: fetches updates and hands them over, with a position that loses none
 - `decode`, `message_facts`, `message_text`, `message_kinds`: what a raw update means; pure functions
-- `digestion`, `downloads`, `transcription`: the second stage: albums, files, voice messages
+- `digestion`, `message_files`, `downloads`, `transcription`: the second stage: albums, files, voice messages
 - `posting`, `text_chunks`: what goes out
 - `account_check`: who the bot is, and what its owner should know
 """

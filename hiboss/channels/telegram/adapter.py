@@ -109,9 +109,7 @@ class TelegramAdapter:
         self._poller = Poller(client, me, self._position)
         self._poster = Poster(client, FileGuard(Home(self._home)))
         poller = self._poller
-        self._digester = Digester(
-            client, me, lambda: _settings(self._home).transcribe_command, lambda: poller.caught_up
-        )
+        self._digester = Digester(client, me, lambda: _settings(self._home), lambda: poller.caught_up)
 
     async def stop(self) -> None:
         for task in self._answers:

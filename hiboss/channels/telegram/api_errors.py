@@ -39,6 +39,10 @@ class Unreachable(CallFailed):
     """There is no connection, or no answer in time."""
 
 
+class Stalled(CallFailed):
+    """The server was reached, and then sent nothing more of a file."""
+
+
 class Garbled(CallFailed):
     """The answer is not one of the Bot API: a broken server, or a proxy that answers in its place."""
 
@@ -118,6 +122,8 @@ def as_account_error(error: ApiRefusal) -> AccountError | None:
 
 def as_digest_failure(error: CallFailed) -> AccountError | None:
     """Return why nothing can be fetched now; None: it is about this file alone."""
+    if isinstance(error, Stalled):
+        return None
     if not isinstance(error, ApiRefusal):
         return AccountError("unreachable", str(error))
     if (account := as_account_error(error)) is not None:

@@ -22,7 +22,7 @@ from telegram import Bot, InputFile
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
-from .api_errors import ApiRefusal, CallFailed, Garbled, Unreachable
+from .api_errors import ApiRefusal, CallFailed, Garbled, Stalled, Unreachable
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 20.0
@@ -120,6 +120,8 @@ class BotClient:
                         return False
                     await asyncio.to_thread(file.write, block)
                 return True
+        except httpx.ReadTimeout:
+            failure: CallFailed = Stalled(f"{self.host} stopped sending it")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             failure = Unreachable(f"{self.host} cannot be reached: {_reason(error)}")
         raise failure

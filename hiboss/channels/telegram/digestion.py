@@ -1,19 +1,20 @@
-"""The second stage: what updates mean with their files, albums as one message, voice messages as text."""
+"""The second stage: what updates mean with their files, and albums as one message."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...core.contracts.failures import AccountError
-from ...core.contracts.inbound import Digested, Inbound, NotYet, ReceivedFile, Update
+from ...core.contracts.inbound import Digested, Inbound, NotYet, Update
 from ...core.errors import HibossError
-from . import decode, downloads
+from ...core.settings import Settings
+from . import decode
 from .message_facts import Me, text
-from .message_text import RemoteFile, file
-from .transcription import NotTranscribed, transcribe
+from .message_files import MessageFiles, Part
+from .message_text import file
 
 if TYPE_CHECKING:
     from .bot_client import BotClient
@@ -26,72 +27,59 @@ class Digester:
     """Digests the updates of one bot."""
 
     def __init__(
-        self, client: BotClient, me: Me, command: Callable[[], str], caught_up: Callable[[], bool]
+        self, client: BotClient, me: Me, settings: Callable[[], Settings], caught_up: Callable[[], bool]
     ) -> None:
-        """`command` returns the program that writes down voice messages, "" for none. It blocks.
+        """`settings` reads those in effect. It blocks, and raises HibossError if they cannot be read.
 
         `caught_up` tells whether what came in while nobody fetched is stored.
         """
         self._client = client
         self._caught_up = caught_up
         self._me = me
-        self._command = command
+        self._read_settings = settings
+        self._settings = Settings()  # the last that could be read
 
     async def digest(
         self, updates: Sequence[Update], directory: str, *, waited: bool, last_try: bool
     ) -> Digested | NotYet:
         """Say what the first of these updates mean. Raises AccountError and LaneError, as an adapter does."""
-        fetch = _Fetching(self._client, directory, self._command, last_try)
-        first = updates[0]
-        album = decode.album(first.raw)
-        if album is None:
-            return Digested(await self._one(first.raw, fetch))
-        parts = [one for one in updates if decode.album(one.raw) == album]
-        if len(parts) < ALBUM_PARTS and not self._caught_up():
-            # A daemon that died between two parts must not seal it before it has asked for the rest.
-            raise AccountError("starting", "what came in meanwhile is still being fetched")
-        if not waited and len(parts) < ALBUM_PARTS:
-            return NotYet(ALBUM_SECONDS, last=parts[-1])
-        means = [await self._one(one.raw, fetch) for one in parts]
-        return Digested(_joined(means), uses=parts)
+        began = asyncio.get_running_loop().time()
+        parts = self._of_one_message(updates)
+        if decode.album(updates[0].raw) is not None and len(parts) < ALBUM_PARTS:
+            if not self._caught_up():
+                # A daemon that died between two parts must not seal it before it has asked for the rest.
+                raise AccountError("starting", "what came in meanwhile is still being fetched")
+            if not waited:
+                return NotYet(ALBUM_SECONDS, last=parts[-1])
+        found = [self._decoded(one.raw) for one in parts]
+        if all(one.remote is None for one in found):
+            return Digested(_joined([one.means for one in found]), uses=parts)
+        settings = await self._current_settings()
+        files = MessageFiles(self._client, directory, settings, began=began, last_try=last_try)
+        return Digested(_joined(await files.add_to(found)), uses=parts)
 
-    async def _one(self, raw: Any, fetch: _Fetching) -> Inbound:
+    def _of_one_message(self, updates: Sequence[Update]) -> list[Update]:
+        """Return the first update; of an album all its parts, but no more than an album can have."""
+        album = decode.album(updates[0].raw)
+        if album is None:
+            return [updates[0]]
+        return [one for one in updates if decode.album(one.raw) == album][:ALBUM_PARTS]
+
+    def _decoded(self, raw: Any) -> Part:
         means = decode.meaning(raw, self._me)
         message = decode.message_of(raw)
-        if means.kind not in ("message", "edit") or (remote := file(message)) is None:
-            return means
+        if means.kind not in ("message", "edit"):
+            return Part(means, None)
         if means.kind == "edit" and text(message, "media_group_id"):
-            return means  # the files of the album are not this one alone
-        return await _with_file(means, remote, fetch)
+            return Part(means, None)  # the files of the album are not this one alone
+        return Part(means, file(message))
 
-
-class _Fetching(NamedTuple):
-    """How the files of a message are fetched."""
-
-    client: BotClient
-    directory: str
-    command: Callable[[], str]
-    last_try: bool
-
-
-async def _with_file(means: Inbound, remote: RemoteFile, fetch: _Fetching) -> Inbound:
-    found = await downloads.fetch(fetch.client, remote, fetch.directory, last_try=fetch.last_try)
-    if found.file is None:
-        return replace(means, note=found.note)
-    means = replace(means, files=(found.file,))
-    return await _written_down(means, found.file, fetch.command) if remote.kind == "voice" else means
-
-
-async def _written_down(means: Inbound, voice: ReceivedFile, command: Callable[[], str]) -> Inbound:
-    """Give a voice message its text, if there is a program for it; if there is a caption too, below it."""
-    try:
-        program = await asyncio.to_thread(command)
-        if not program.strip():
-            return means
-        said = await transcribe(program, voice.path)
-    except (NotTranscribed, HibossError) as error:  # HibossError: the settings cannot be read
-        return replace(means, note=f"the voice message was not written down: {error}")
-    return replace(means, text="\n\n".join(filter(None, (means.text, said))))
+    async def _current_settings(self) -> Settings:
+        try:
+            self._settings = await asyncio.to_thread(self._read_settings)
+        except HibossError:
+            pass  # the daemon too goes on with those that it has
+        return self._settings
 
 
 def _joined(parts: Sequence[Inbound]) -> Inbound:

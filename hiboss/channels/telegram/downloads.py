@@ -26,22 +26,29 @@ class Fetched(NamedTuple):
     note: str | None = None
 
 
-async def fetch(client: BotClient, remote: RemoteFile, downloads: str, *, last_try: bool) -> Fetched:
+async def fetch(
+    client: BotClient, remote: RemoteFile, downloads: str, *, seconds: float, last_try: bool
+) -> Fetched:
     """Fetch a file into a new directory in `downloads`.
 
-    Raises AccountError if the server cannot be reached, and LaneError if this file cannot be fetched now; at
-    the last try there is a note instead.
+    Raises AccountError if the server cannot be reached, and LaneError if this file cannot be fetched now, or
+    does not come within `seconds`; at the last try there is a note instead.
     """
     if remote.size is not None and remote.size > MOST_BYTES:
         return Fetched(None, _too_big(remote))
     try:
-        return await _fetch(client, remote, downloads)
+        async with asyncio.timeout(seconds):
+            return await _fetch(client, remote, downloads)
     except CallFailed as error:
         if (failure := as_digest_failure(error)) is not None:
             raise failure from None
         if isinstance(error, ApiRefusal) and error.kind == "too_big":
             return Fetched(None, _too_big(remote))
         why = str(error)
+    except TimeoutError:  # before OSError, of which it is one
+        why = f"it did not come within {seconds:.3g} seconds"
+        if last_try:
+            return Fetched(None, missing(remote, why))
     except OSError as error:
         why = f"it cannot be written: {error.strerror}"
     if not last_try:
@@ -67,6 +74,18 @@ def _create(path: str) -> BinaryIO:
     return open(path, "xb")
 
 
+def missing(remote: RemoteFile, why: str) -> str:
+    """Return the note about a file that is left out."""
+    size = "" if remote.size is None else f" ({_in_words(remote.size)})"
+    return f"the file {remote.name}{size} is missing: {why}"
+
+
 def _too_big(remote: RemoteFile) -> str:
-    size = "more than 20 MB" if remote.size is None else f"{remote.size / MEGABYTE:.1f} MB"
+    size = "more than 20 MB" if remote.size is None else _in_words(remote.size)
     return f"the file {remote.name} ({size}) is missing: Telegram gives bots no file over 20 MB"
+
+
+def _in_words(size: int) -> str:
+    if size < MEGABYTE:
+        return f"{size / 1024:.1f} KB" if size >= 1024 else f"{size} bytes"
+    return f"{size / MEGABYTE:.1f} MB"

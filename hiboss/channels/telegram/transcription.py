@@ -1,6 +1,8 @@
 """Runs the program that writes down voice messages (the setting `telegram.transcribe_command`).
 
-It is limited in time and output, gets no secret of hiboss, and none of its processes stays behind.
+It is limited in time and output, and gets no secret of hiboss. When it is over, its process group is killed.
+A process that left the group (setsid) stays, and so does the program when the daemon itself is killed
+with SIGKILL: nothing looks for it afterwards.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ import signal
 from collections.abc import Callable, Sequence
 
 SECONDS = 60.0
+RUN_SHARE = 0.8  # of the time there is; the rest is for ending it
 MOST_BYTES = 64 * 1024
 STDERR_BYTES = 4_000  # the end of what it says of errors
 POLL_SECONDS = 0.02
-END_SECONDS = 2.0  # after it was killed
+END_SECONDS = 2.0  # after it was killed: for its pipes, and for its status
 
 
 class NotTranscribed(Exception):
     """There is no text; the reason is one sentence for people."""
 
 
-async def transcribe(command: str, path: str) -> str:
-    """Return what the program prints for a file. Raises NotTranscribed."""
+async def transcribe(command: str, path: str, seconds: float) -> str:
+    """Return what the program prints for a file, within `seconds`, also if it hangs. Raises NotTranscribed."""
+    limit = min(SECONDS, seconds * RUN_SHARE)
+    if limit <= 0:
+        raise NotTranscribed("no time was left for it")
     try:
         arguments = [*shlex.split(command), path]
     except ValueError as error:
@@ -40,11 +46,11 @@ async def transcribe(command: str, path: str) -> str:
         asyncio.create_task(_read(child.stderr, errors, STDERR_BYTES, tail=True)),
     ]
     try:
-        await _until(SECONDS, lambda: child.returncode is not None or len(output) > MOST_BYTES)
+        await _until(limit, lambda: child.returncode is not None or len(output) > MOST_BYTES)
     except TimeoutError:
-        raise NotTranscribed(f"{name} did not end within {SECONDS:g} seconds") from None
+        raise NotTranscribed(f"{name} did not end within {limit:.3g} seconds") from None
     finally:
-        await _finish(child, pipes)
+        await _finish(child, pipes, min(END_SECONDS, seconds * (1 - RUN_SHARE) / 2))
     return _text(name, child.returncode, output, errors)
 
 
@@ -55,16 +61,18 @@ async def _until(seconds: float, condition: Callable[[], bool]) -> None:
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def _finish(child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]]) -> None:
-    """End it and all of its group, and read what is left."""
+async def _finish(
+    child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]], seconds: float
+) -> None:
+    """End it and all of its group, and read what is left. It takes at most twice the seconds."""
     _end(child)
-    await asyncio.wait(pipes, timeout=END_SECONDS)
+    await asyncio.wait(pipes, timeout=seconds)
     if any(not one.done() for one in pipes):  # a process that left the group has the pipes
         for one in pipes:
             one.cancel()
         child._transport.close()  # type: ignore[attr-defined] # else our ends would stay open
     try:
-        await _until(END_SECONDS, lambda: child.returncode is not None)
+        await _until(seconds, lambda: child.returncode is not None)
     except TimeoutError:
         pass  # it was killed; then its status is not known
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from ..quoting import storable
 
 KIND_CHARACTERS = 50
+# The kind of an EnvelopeError for a topic that was deleted: what is for the boss then goes to his chat.
+TOPIC_NOT_FOUND = "topic_not_found"
 ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not get too large
 
 

@@ -74,7 +74,7 @@ class Inbound:
     replied: bool = False  # it replies to a post of the account, which counts like `mentioned`
     sent_at: int | None = None  # milliseconds since 1970, by the platform's clock; kept in `channel`
     # What: message, edit, command.
-    text: str = ""  # as it was written; a message without text and files is ignored
+    text: str = ""  # as it was written; a message without text, files and note is ignored
     subject: str | None = None  # on platforms that have subjects, like mail
     # Absolute paths without links, each once, or ReceivedFile; they are copied at once.
     files: Sequence[str | ReceivedFile] = ()
@@ -90,6 +90,11 @@ class Inbound:
     # membership: what happened to the account in the chat, or to the chat.
     membership: Literal["joined", "left", "renamed"] | None = None
     renamed_to: str | None = None  # membership renamed: the new id of the chat
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it has words or files, or a note about a file that is missing."""
+        return bool(self.files or self.text.strip() or self.note)
 
     @property
     def place(self) -> str:

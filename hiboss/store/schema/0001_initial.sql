@@ -346,6 +346,8 @@ CREATE TABLE platform_update (
     UNIQUE (binding, update_id)
 ) STRICT;
 CREATE INDEX platform_update_waiting ON platform_update (binding, chat, id) WHERE outcome IS NULL;
+CREATE INDEX platform_update_acting ON platform_update (binding)
+    WHERE outcome IS NULL AND substr(raw, 1, 7) = '{"act":';
 CREATE INDEX platform_update_held ON platform_update (binding, chat, id) WHERE outcome = 'held';
 CREATE INDEX platform_update_raw ON platform_update (received_at) WHERE raw IS NOT NULL;
 CREATE INDEX platform_update_place ON platform_update (binding, chat, platform_id);

@@ -359,7 +359,7 @@ def test_what_the_program_started_ends_with_it(tmp_path: Path) -> None:
     )
 
     async def story() -> None:
-        task = asyncio.create_task(transcription.transcribe(f"{sys.executable} {script}", "voice.ogg"))
+        task = asyncio.create_task(transcription.transcribe(f"{sys.executable} {script}", "voice.ogg", 600))
         await until(pids.exists)
         task.cancel()
         await asyncio.wait([task])
