@@ -99,6 +99,15 @@ def test_a_person_without_an_id_is_known_by_the_name(answered: Answered) -> None
     assert answered.on() == [("👍", "Dan", False), ("👍", "Eve", False)]
 
 
+def test_a_channel_named_like_the_boss_s_id_does_not_replace_his_reaction(answered: Answered) -> None:
+    assert ADA.id is not None
+    answered.react(emojis=("👍",), author=ADA)
+    answered.react(emojis=("👎",), author=Author(name=ADA.id))
+    assert sorted(answered.on()) == sorted([("👍", "Ada", True), ("👎", ADA.id, False)])
+    answered.react(emojis=(), author=Author(name=ADA.id))
+    assert answered.on() == [("👍", "Ada", True)]
+
+
 def test_a_reaction_to_an_unknown_message_is_ignored(answered: Answered) -> None:
     assert answered.react("no such post", emoji="👍") == "ignored"
     assert answered.react(emoji=None) == "ignored"

@@ -125,7 +125,8 @@ def test_a_code_in_a_group_does_not_count_for_anybody(scene: Scene) -> None:
     scene.ada.says(group, f"/start@{scene.bot.name} {code}")
     assert scene.state(group) == "asking"
     assert scene.office.boss.call("boss.get")["ids"] == {}
-    assert scene.state(scene.says(scene.ada, code)) == "boss"  # it was not used up
+    assert scene.state(scene.says(scene.ada, code)) == "asking"  # others have read it: it is over
+    assert scene.state(scene.says(scene.ada, scene.code())) == "boss"
 
 
 def test_an_id_that_is_set_before_he_writes_makes_his_first_words_his(scene: Scene) -> None:

@@ -17,7 +17,7 @@ from ...core.contracts.adapter import Account, AdapterSettings, Checked, Command
 from ...core.contracts.inbound import Digested, NotYet, Update
 from ...core.file_guard import FileGuard
 from ...core.paths import Home
-from ...core.settings import Configuration, Settings
+from ...core.settings import Configuration
 from . import account_check, posting
 from .api_errors import CallFailed
 from .digestion import Digester
@@ -86,7 +86,8 @@ class TelegramAdapter:
 
     @classmethod
     async def check(cls, given: TelegramSettings, home: str) -> Checked:
-        client = await asyncio.to_thread(_connect, given.token, home)
+        configuration = await asyncio.to_thread(_configuration, home)
+        client = await asyncio.to_thread(_connect, given.token, configuration)
         try:
             found = await account_check.checked(client)
             notes = await account_check.notes(client, found)
@@ -103,13 +104,14 @@ class TelegramAdapter:
     # --- life --------------------------------------------------------------------------
 
     async def start(self) -> None:
-        client = await asyncio.to_thread(_connect, self._settings.token, self._home)
+        configuration = await asyncio.to_thread(_configuration, self._home)
+        client = await asyncio.to_thread(_connect, self._settings.token, configuration)
         self._client = client  # whatever happens now, `stop` closes it
         me = account_check.me(await account_check.who_it_is(client), self._settings.token)
         self._poller = Poller(client, me, self._position)
         self._poster = Poster(client, FileGuard(Home(self._home)))
         poller = self._poller
-        self._digester = Digester(client, me, lambda: _settings(self._home), lambda: poller.caught_up)
+        self._digester = Digester(client, me, configuration, lambda: poller.caught_up)
 
     async def stop(self) -> None:
         for task in self._answers:
@@ -178,12 +180,12 @@ class TelegramAdapter:
         await self._poster.show_commands(chat, commands)
 
 
-def _settings(home: str) -> Settings:
-    return Configuration(Home(home).config, os.environ).settings
+def _configuration(home: str) -> Configuration:
+    return Configuration(Home(home).config, os.environ)
 
 
-def _connect(token: str, home: str) -> BotClient:
+def _connect(token: str, configuration: Configuration) -> BotClient:
     """Return the client of a bot. Call it in a thread: the import takes 0.3 s."""
     from .bot_client import BotClient
 
-    return BotClient(token, _settings(home).telegram_base_url)
+    return BotClient(token, configuration.settings.telegram_base_url)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.contracts.failures import AccountError
 from ...core.contracts.inbound import Digested, Inbound, NotYet, Update
 from ...core.errors import HibossError
-from ...core.settings import Settings
+from ...core.settings import Configuration, Settings
 from . import decode
 from .message_facts import Me, text
 from .message_files import MessageFiles, Part
@@ -27,17 +27,13 @@ class Digester:
     """Digests the updates of one bot."""
 
     def __init__(
-        self, client: BotClient, me: Me, settings: Callable[[], Settings], caught_up: Callable[[], bool]
+        self, client: BotClient, me: Me, configuration: Configuration, caught_up: Callable[[], bool]
     ) -> None:
-        """`settings` reads those in effect. It blocks, and raises HibossError if they cannot be read.
-
-        `caught_up` tells whether what came in while nobody fetched is stored.
-        """
+        """`caught_up` tells whether what came in while nobody fetched is stored."""
         self._client = client
         self._caught_up = caught_up
         self._me = me
-        self._read_settings = settings
-        self._settings = Settings()  # the last that could be read
+        self._configuration = configuration
 
     async def digest(
         self, updates: Sequence[Update], directory: str, *, waited: bool, last_try: bool
@@ -76,10 +72,10 @@ class Digester:
 
     async def _current_settings(self) -> Settings:
         try:
-            self._settings = await asyncio.to_thread(self._read_settings)
+            await asyncio.to_thread(self._configuration.reload)
         except HibossError:
-            pass  # the daemon too goes on with those that it has
-        return self._settings
+            pass  # like the daemon, it goes on with those that it has
+        return self._configuration.settings
 
 
 def _joined(parts: Sequence[Inbound]) -> Inbound:

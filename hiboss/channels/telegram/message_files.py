@@ -76,7 +76,7 @@ class MessageFiles:
         return await self._written_down(means, fetched.file) if remote.kind == "voice" else means
 
     async def _written_down(self, means: Inbound, voice: ReceivedFile) -> Inbound:
-        """Give a voice message its text, if there is a program for it; if there is a caption too, below it."""
+        """Give a voice message its text, if there is a program for it; below the caption, if there is one."""
         program = self._settings.transcribe_command
         if not program.strip():
             return means

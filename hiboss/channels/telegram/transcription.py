@@ -26,7 +26,7 @@ class NotTranscribed(Exception):
 
 
 async def transcribe(command: str, path: str, seconds: float) -> str:
-    """Return what the program prints for a file, within `seconds`, also if it hangs. Raises NotTranscribed."""
+    """Return what the program prints for a file. Raises NotTranscribed. It takes at most `seconds`."""
     limit = min(SECONDS, seconds * RUN_SHARE)
     if limit <= 0:
         raise NotTranscribed("no time was left for it")
