@@ -121,17 +121,36 @@ def test_after_a_crash_the_turn_has_the_edited_message_and_its_new_wording(chat:
     ]
 
 
-def test_each_edit_is_one_message_and_the_same_edit_again_is_none(chat: Scene) -> None:
-    first = writes(chat, **HIS)
+def test_two_edits_of_the_boss_before_the_next_turn_are_one_new_wording(chat: Scene) -> None:
+    first = writes(chat, "pay 10", **HIS)
     chat.complete(chat.begin())
-    for text in ("the build", "the build", "the build is red", "the build is red"):
-        edits(chat, text, **HIS)
-    shown = chat.read(chat.begin()).envelopes
-    assert [one.text for one in shown] == ["the build", "the build is red"]
-    assert {one.header["note"] for one in shown} == {f"a new wording of m{first}"}
-    assert chat.text_of(first) == "the build is red"
+    assert edits(chat, "pay 1000", **HIS).accepted is not None
+    assert (edits(chat, "pay 100", **HIS).accepted, chat.outcome()) == (None, "edited")
+    assert edits(chat, "pay 100", **HIS).accepted is None
+    assert (chat.outcome(), number_of_messages(chat)) == ("ignored", 2)
+    turn = chat.begin()
+    [shown] = chat.read(turn).envelopes
+    assert (shown.text, shown.header["note"]) == ("pay 100", f"a new wording of m{first}")
+    assert "pay 1000" not in chat.shown(turn)
+    chat.complete(turn)
+    assert chat.begins() is None
+    assert chat.text_of(first) == "pay 100"
     revisions = chat.execute("SELECT text FROM revision WHERE message = ? ORDER BY number", first)
-    assert [one["text"] for one in revisions] == ["teh build", "the build"]
+    assert [one["text"] for one in revisions] == ["pay 10", "pay 1000"]
+
+
+def test_an_edit_after_or_in_the_turn_of_the_last_one_is_one_more_wording(chat: Scene) -> None:
+    writes(chat, "pay 10", **HIS)
+    chat.complete(chat.begin())
+    edits(chat, "pay 1000", **HIS)
+    running = chat.begin()
+    assert edits(chat, "pay 100", **HIS).accepted is not None
+    chat.complete(running)
+    turn = chat.begin()
+    assert [one.text for one in chat.read(turn).envelopes] == ["pay 100"]
+    chat.complete(turn)
+    assert edits(chat, "pay 1", **HIS).accepted is not None
+    assert [one.text for one in chat.read(chat.begin()).envelopes] == ["pay 1"]
 
 
 def test_new_files_come_with_the_new_wording(chat: Scene) -> None:
@@ -155,7 +174,7 @@ def test_a_leased_and_an_acknowledged_one_are_with_the_agent_too(chat: Scene) ->
     writes(chat, **HIS)
     taken, claim = chat.write(lambda tx: leases.claim(tx, NEX, 10, chat.now + 60_000, chat.now))
     assert edits(chat, "first", **HIS).accepted is not None
-    chat.write(lambda tx: envelopes.acknowledge(tx, taken, NEX, chat.now, claim))
+    chat.write(lambda tx: envelopes.acknowledge(tx, [*taken, *chat.due()], NEX, chat.now, claim))
     assert edits(chat, "second", **HIS).accepted is not None
 
 
