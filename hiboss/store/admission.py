@@ -15,6 +15,7 @@ from .group_commit import Tx
 
 HELD_PER_CHAT = 20  # updates
 HELD_PER_BINDING = 1_000
+WORDS_LOOKED_AT = 20  # of something said in a group, for a code
 UNKEPT = ("ignored", "blocked", "paired")  # outcomes of updates that nobody needs as they came
 
 
@@ -63,10 +64,11 @@ def _pairs(tx: Tx, binding: Row, about: Inbound, act: Inbound | None, now: int) 
     if about.kind not in ("message", "command") or about.forwarded is not None:
         return False
     said = act.arguments if act is not None and act.command == "start" else about.text
-    if not pairing.is_boss_code(tx, said, now):
+    if about.chat_kind != "private":  # whoever reads a code there could use it: also behind the bot's name
+        if any(pairing.is_boss_code(tx, word, now) for word in said.split()[:WORDS_LOOKED_AT]):
+            pairing.forget_boss_code(tx)
         return False
-    if about.chat_kind != "private":
-        pairing.forget_boss_code(tx)  # others have read it
+    if not pairing.is_boss_code(tx, said, now):
         return False
     contact = _met(tx, binding, about, now)
     pairing.pair_boss(tx, contact, binding["adapter"], binding["account"], now)
@@ -154,7 +156,7 @@ def _has_room(tx: Tx, binding: int, chat: str, now: int) -> bool:
         """
         UPDATE platform_update SET outcome = 'ignored', raw = NULL WHERE id = (
             SELECT u.id FROM platform_update u INDEXED BY platform_update_held
-            LEFT JOIN contact c ON c.binding = u.binding AND c.platform_id = u.chat
+            LEFT JOIN contact c ON c.binding = u.binding AND u.chat IN (c.platform_id, c.was)
             WHERE u.binding = ?1 AND u.outcome = 'held' AND ifnull(c.pairing_until, 0) <= ?2 AND u.chat <> ?3
             ORDER BY u.id LIMIT 1)
         """,

@@ -282,6 +282,7 @@ def _edit(tx: Tx, came: _Came) -> _Result:
     if earlier is not None and message_edits.waits(tx, earlier):
         # Nobody has read the wording before this one: two of them must not become two orders.
         message_edits.edit(tx, earlier, came.inbound.text, came.files, came.now)
+        message_edits.add_note(tx, earlier, came.inbound.note)
         return "edited", earlier, Meaning(stored_files=True)
     told = message_edits.tell(tx, message, came.inbound.note, came.now)
     # What the new wording became is linked to the same post on the platform: an answer to it goes there.

@@ -103,6 +103,18 @@ def tell(tx: Tx, message: int, note: str | None, now: int) -> Accepted | None:
     return messages.insert(tx, draft, now)
 
 
+def add_note(tx: Tx, message: int, note: str | None) -> None:
+    """Add to what is noted about a message that came in, like a file that is missing."""
+    if note:
+        tx.execute(
+            """
+            UPDATE message SET channel = json_set(channel, '$.note',
+                ifnull(json_extract(channel, '$.note') || '; ', '') || ?) WHERE id = ?
+            """,
+            (note, message),
+        )
+
+
 def waits(tx: Tx, message: int) -> bool:
     """Tell whether no agent was given a message yet, so that it can still get another wording."""
     pending = tx.execute(

@@ -133,14 +133,16 @@ def test_a_chat_that_was_blocked_can_still_pair_with_the_boss_s_code(door: Door)
     assert door.is_boss("ivy")
 
 
+@pytest.mark.parametrize("before", ["", "@nexbot "])
 @pytest.mark.parametrize("state", ["asking", "allowed", "blocked"])
-def test_a_boss_code_that_was_posted_in_a_group_counts_no_more(door: Door, state: str) -> None:
-    group = {"chat_kind": "group", "title": "ops", "author": Author(id="eve", name="Eve"), "mentioned": True}
+def test_a_boss_code_that_was_posted_in_a_group_counts_no_more(door: Door, state: str, before: str) -> None:
+    eve = Author(id="eve", name="Eve")
+    group: dict[str, Any] = {"chat_kind": "group", "title": "ops", "author": eve, "mentioned": True}
     door.comes("-5", **group)
     if state != "asking":
         door.decides("-5", contacts.approve if state == "allowed" else contacts.block)
     code = door.boss_code()
-    assert door.comes("-5", code, **group) != "paired"
+    assert door.comes("-5", before + code, **group) != "paired"
     assert door.comes("eve", code) == "held"  # like any words of a stranger
     assert (door.is_boss("eve"), door.contact("eve")["state"]) == (False, "asking")
 

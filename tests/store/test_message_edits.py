@@ -125,12 +125,16 @@ def test_two_edits_of_the_boss_before_the_next_turn_are_one_new_wording(chat: Sc
     first = writes(chat, "pay 10", **HIS)
     chat.complete(chat.begin())
     assert edits(chat, "pay 1000", **HIS).accepted is not None
-    assert (edits(chat, "pay 100", **HIS).accepted, chat.outcome()) == (None, "edited")
+    second = edits(chat, "pay 100", note="the bill is missing", **HIS)
+    assert (second.accepted, chat.outcome()) == (None, "edited")
     assert edits(chat, "pay 100", **HIS).accepted is None
     assert (chat.outcome(), number_of_messages(chat)) == ("ignored", 2)
     turn = chat.begin()
     [shown] = chat.read(turn).envelopes
-    assert (shown.text, shown.header["note"]) == ("pay 100", f"a new wording of m{first}")
+    assert (shown.text, shown.header["note"]) == (
+        "pay 100",
+        f"a new wording of m{first}; the bill is missing",
+    )
     assert "pay 1000" not in chat.shown(turn)
     chat.complete(turn)
     assert chat.begins() is None
