@@ -21,21 +21,22 @@ from typing import Any, NamedTuple
 
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Taken
-from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError, Refused
+from ..core.contracts.failures import AccountError, LaneError, Refused
 from ..core.contracts.inbound import Digested, Inbound, NotYet, Update, path_of
 from ..core.crashpoint import DIGESTED, TAKEN, crashpoint
-from ..core.errors import Busy, HibossError, HomeUnusable, NotBound, StoreError, UnknownBinding
+from ..core.errors import HibossError, NotBound, UnknownBinding
 from ..core.paths import Home
 from ..core.quoting import storable
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import intake, places
+from ..store import intake, places, platform_updates
 from ..store.connection import Row
 from ..store.envelopes import CRASHES
 from ..store.intake import Meaning
 from ..store.store import Store
 from .commands import Commands
 from .inbound_text import OverLimit, clean_id
+from .intake_failures import is_of_the_store, problem_of, seconds_to_wait
 from .router import Router
 from .update_forms import LARGEST_RAW, check_place, new_update, stored_inbound, stored_update
 
@@ -50,6 +51,7 @@ MOST_ACCOUNT_FAILURES = 300  # about a day; then they count as tries
 LONGEST_WAIT = 60.0  # seconds of one NotYet
 MOST_WAITS = 20  # of NotYet in a row, without a new update
 STOP_SECONDS = 5.0
+EARLY_SECONDS, MOST_EARLY = 0.2, 10  # how long a reply waits for the id of the post that it replies to
 RAW_MS = 7 * 86_400_000  # so long updates are kept as they came
 EMPTY_EVERY_MS = 3_600_000
 _ACTING = ("press", "membership")  # and the commands that `Commands` knows
@@ -71,6 +73,7 @@ class _State:
     seen: int = 0  # the last update that NotYet was said for
     waits: int = 0  # how often in a row without a new one
     account_failures: int = 0  # in a row
+    early: int = 0  # how often it waited for the id of a post
 
 
 class _Later(Exception):
@@ -200,7 +203,7 @@ class Intake:
         except Exception as error:  # also a defect: this one is lost, the others go on
             if not isinstance(error, (HibossError, Refused)):
                 log.exception("An update could not act.", extra={"action": "intake"})
-            problem = _problem(error)
+            problem = problem_of(error)
             await self._store.timed_write_until_done(lambda tx, now: intake.give_up(tx, number, problem, now))
             return ""
         await self._follow(binding, meaning)
@@ -294,6 +297,7 @@ class Intake:
                 ask = partial(self._ask, adapter, updates, directory, last_try=last_try)
                 answer = await self._answer(ask, line, rows, updates, waited=waited)
             crashpoint(DIGESTED)
+            self._check_not_early(line, answer.inbound)
             used = answer.used(updates)
             ids = {one.id for one in used}
             mine = [row for row in rows if row["update_id"] in ids]
@@ -301,7 +305,7 @@ class Intake:
         except (_Later, NotBound, UnknownBinding):
             raise
         except HibossError as error:
-            if _is_ours(error):
+            if is_of_the_store(error):
                 raise
             await self._failed(adapter, line, rows[0], updates[0], error, last_try=True)
         except BaseException as error:  # also a defect of an adapter, and SystemExit
@@ -317,6 +321,15 @@ class Intake:
                 os.rmdir(directory)
             except OSError:  # it is not empty, or the adapter has removed it
                 await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    def _check_not_early(self, line: Line, inbound: Inbound) -> None:
+        """Wait a moment with a reply to a post that the platform is about to confirm: its writer gets it."""
+        state = self._states.setdefault(line, _State())
+        if not inbound.replied or inbound.reply_to is None or state.early >= MOST_EARLY:
+            return
+        if self._store.read(lambda c: platform_updates.may_be_unconfirmed(c, line.binding, inbound)):
+            state.early += 1
+            raise _Later(EARLY_SECONDS)
 
     @contextmanager
     def _place_for_others(self, line: Line) -> Iterator[None]:
@@ -375,7 +388,7 @@ class Intake:
 
         A clock that was set back must not make it longer than it is.
         """
-        seconds = min(_seconds(answer.seconds, LONGEST_WAIT), LONGEST_WAIT)
+        seconds = min(seconds_to_wait(answer.seconds, LONGEST_WAIT), LONGEST_WAIT)
         stored_at: int = rows[answer.counts_from(updates)]["received_at"]
         passed = (clock.now() - stored_at) / 1000
         return min(seconds, seconds - passed)
@@ -391,7 +404,7 @@ class Intake:
             state.waits = 0
             return TimeoutError(f"digest waited {MOST_WAITS} times for more updates")
         # One that goes on waiting when the time is over gets its seconds from now on.
-        return _Later(left if left > 0 else min(_seconds(answer.seconds, LONGEST_WAIT), LONGEST_WAIT))
+        return _Later(left if left > 0 else min(seconds_to_wait(answer.seconds, LONGEST_WAIT), LONGEST_WAIT))
 
     async def _store_meaning(
         self, line: Line, adapter: str, rows: Sequence[Row], inbound: Inbound
@@ -411,12 +424,12 @@ class Intake:
     ) -> None:
         """Store that a try failed, and let the chat wait; or give the update up."""
         state = self._states.setdefault(line, _State())
-        problem = _problem(error)
+        problem = problem_of(error)
         if isinstance(error, AccountError) and state.account_failures < MOST_ACCOUNT_FAILURES:
             state.account_failures += 1
             state.waits = 0
             pause = ACCOUNT_SECONDS[min(state.account_failures, len(ACCOUNT_SECONDS)) - 1]
-            raise _Later(_seconds(error.retry_after, pause)) from error
+            raise _Later(seconds_to_wait(error.retry_after, pause)) from error
         if last_try or isinstance(error, Refused):
             # Not of what a stranger can send at will, like an empty message.
             tells = not isinstance(error, Refused) or isinstance(error, OverLimit)
@@ -434,7 +447,7 @@ class Intake:
         state.waits = 0
         pause = RETRY_SECONDS[min(row["attempts"], len(RETRY_SECONDS) - 1)]
         retry_after = error.retry_after if isinstance(error, LaneError) else None
-        raise _Later(_seconds(retry_after, pause)) from error
+        raise _Later(seconds_to_wait(retry_after, pause)) from error
 
     # --- what follows ----------------------------------------------------------------
 
@@ -468,26 +481,4 @@ class Intake:
         except BaseException as error:
             if bounded_calls.is_our_cancellation(error):
                 raise
-            log.warning("An adapter did not clean up: %s", _problem(error), extra={"action": "intake"})
-
-
-def _is_ours(error: HibossError) -> bool:
-    """Tell whether an error is about the store or the home, and not about what came in."""
-    return isinstance(error, (Busy, StoreError, HomeUnusable))
-
-
-def _problem(error: BaseException) -> str:
-    if isinstance(error, Refused):
-        return storable(error.why, ERROR_CHARACTERS)
-    if isinstance(error, (LaneError, HibossError)):
-        return storable(error, ERROR_CHARACTERS)
-    if isinstance(error, bounded_calls.TookTooLong):
-        return "it took too long"
-    return f"{type(error).__name__}: {storable(error, ERROR_CHARACTERS)}"
-
-
-def _seconds(given: object, usual: float) -> float:
-    """Return how long to wait: what the platform said, if that can be meant, else the usual time."""
-    if isinstance(given, (int, float)) and 0 <= given <= 86_400:
-        return float(given)
-    return usual
+            log.warning("An adapter did not clean up: %s", problem_of(error), extra={"action": "intake"})

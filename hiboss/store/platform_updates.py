@@ -11,6 +11,7 @@ from ..core.envelope import Accepted, Attachment, Draft
 from ..core.errors import NotBound
 from . import messages
 from .accounts import KNOWN_AS, SAME_ACCOUNT
+from .connection import Connection
 from .group_commit import Tx
 from .speakers import Answered, speaker
 
@@ -94,6 +95,25 @@ def replied_to(
     message = find(tx, binding, chat or inbound.chat, inbound.reply_to, private=private)
     row = tx.execute("SELECT id, sender FROM message WHERE id = ?", (message,)).fetchone()
     return None if row is None else Answered(*row)
+
+
+def may_be_unconfirmed(connection: Connection, binding: int, inbound: Inbound) -> bool:
+    """Tell whether this may reply to something that is being posted in this chat: its id is not known yet."""
+    row = connection.execute(
+        """
+        SELECT 1 FROM contact c JOIN place p ON p.contact = c.id
+        WHERE c.binding = ?1 AND c.platform_id = ?2 AND (
+            EXISTS (SELECT 1 FROM envelope e INDEXED BY envelope_box WHERE e.recipient = p.address
+                    AND e.box = 0 AND e.status = 0 AND e.binding = ?1 AND e.held_by IS NOT NULL)
+            OR EXISTS (SELECT 1 FROM live_post l
+                       WHERE l.address = p.address AND l.binding = ?1 AND l.platform_id IS NULL))
+          AND NOT EXISTS (SELECT 1 FROM post o WHERE o.platform_id = ?3)
+          AND NOT EXISTS (SELECT 1 FROM platform_update u
+                          WHERE u.binding = ?1 AND u.chat = ?2 AND u.platform_id = ?3)
+        """,
+        (binding, inbound.chat, inbound.reply_to),
+    ).fetchone()
+    return row is not None
 
 
 def is_post(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str) -> bool:

@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from hiboss.core.errors import exit_status
@@ -97,6 +97,8 @@ class Terminal:
         finally:
             for home in self._homes:
                 stop_daemon(home)
+            with suppress(ProcessLookupError):  # what a page started beside it, if it was not read to its end
+                os.killpg(self._shell.pid, signal.SIGTERM)
             self._temporary.cleanup()
 
     # --- blocks --------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from tests.support.daemons import wait_until
 from tests.support.telegram_bots import Stored, TelegramDaemon, hash_of, telegram_daemon
 from tests.telegram.kill_soak import POINTS, Killing
 
-RANDOM_KILLS = 6
-UPDATES = 150  # about
+RANDOM_KILLS = 4
+UPDATES = 80  # about; the soak has more (kill_soak.py)
 
 
 @pytest.fixture

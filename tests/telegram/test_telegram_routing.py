@@ -38,6 +38,18 @@ def test_a_reply_to_what_an_agent_sent_by_itself_goes_to_it(theatre: Stage) -> N
     assert cast.got(cast.bob.says(group, "which one?", reply_to=post)) is cast.mia
 
 
+def test_a_reply_that_comes_before_its_post_was_confirmed_waits_for_it(theatre: Stage) -> None:
+    cast = Cast(theatre)
+    group = cast.group()
+    late = theatre.office.api.fault("sendMessage", do="hang", carry_out=True)
+    cast.mia.send(address(group), text="the build is red")
+    post = group.wait_for_text("the build is red")
+    reply = cast.bob.says(group, "which one?", reply_to=post)
+    wait_until(lambda: theatre.office.outcomes(group)[-1:] == [None])
+    late.release()
+    assert cast.got(reply) is cast.mia
+
+
 def test_a_reply_goes_to_the_writer_whoever_is_named_in_it(theatre: Stage) -> None:
     cast = Cast(theatre)
     chat = cast.private()

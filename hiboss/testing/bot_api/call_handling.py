@@ -51,8 +51,10 @@ class CallHandler:
         if fault is not None and (reply := self._fail(fault, call, found, params)):
             return reply
         reply = self._carry_out(call, found, params)
-        if fault is not None and (fault.kind == "lose_answer"):
+        if fault is not None and fault.kind == "lose_answer":
             return Reply(drop=True)
+        if fault is not None and fault.kind == "hang" and fault.carry_out:
+            fault.hang()  # everybody sees what was done, but for the caller
         return reply
 
     def download(self, token: str, path: str) -> Reply:
@@ -89,10 +91,10 @@ class CallHandler:
         self, fault: Fault, call: Call, found: tuple[str, Method] | None, params: Params
     ) -> Reply | None:
         """Return what a fault answers; None if the call is carried out all the same."""
-        if fault.kind == "hang":
+        if fault.kind == "hang" and not fault.carry_out:
             fault.hang()
             return None
-        if fault.kind in ("lose_answer", "slow"):
+        if fault.kind in ("hang", "lose_answer", "slow"):
             return None
         if fault.carry_out:
             self._carry_out(call, found, params)
