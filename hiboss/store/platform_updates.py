@@ -107,7 +107,9 @@ def may_be_unconfirmed(connection: Connection, binding: int, inbound: Inbound) -
                     AND e.box = 0 AND e.status = 0 AND e.binding = ?1 AND e.held_by IS NOT NULL)
             OR EXISTS (SELECT 1 FROM live_post l
                        WHERE l.address = p.address AND l.binding = ?1 AND l.platform_id IS NULL))
-          AND NOT EXISTS (SELECT 1 FROM post o WHERE o.platform_id = ?3)
+          AND NOT EXISTS (SELECT 1 FROM post o JOIN envelope x ON x.id = o.envelope AND x.binding = ?1
+                          JOIN place l ON l.address = x.recipient AND l.contact = c.id
+                          WHERE o.platform_id = ?3)
           AND NOT EXISTS (SELECT 1 FROM platform_update u
                           WHERE u.binding = ?1 AND u.chat = ?2 AND u.platform_id = ?3)
         """,
