@@ -86,7 +86,7 @@ class Inbound:
     # reaction, in place of `emoji`: all that the author has on the message now; none: all were taken back.
     emojis: Sequence[str] | None = None
     command: str | None = None  # command: its name, without the slash and without the name of the account
-    arguments: str = ""  # command: what follows it. Provisional: no command of hiboss has any yet
+    arguments: str = ""  # command: what follows it
     # membership: what happened to the account in the chat, or to the chat.
     membership: Literal["joined", "left", "renamed"] | None = None
     renamed_to: str | None = None  # membership renamed: the new id of the chat
