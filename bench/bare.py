@@ -62,10 +62,10 @@ class Bare:
                 messages._INSERT_MESSAGE,
                 (
                     *(conversation, seq, None, None, agent, agent, False, None, None),
-                    *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now, None),
+                    *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now, None, False),
                 ),
             ).lastrowid
-            execute(envelopes._INSERT, (message, agent, None, 0, 2, seq, None, None, None, None, False))
+            execute(envelopes._INSERT, (message, agent, None, 0, 2, seq, None, None, None, None, False, None))
         self._seq += group
         execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (self._seq, conversation))
         execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._seq,))
