@@ -162,4 +162,4 @@ async def _run(story: Story, daemon: InProcessDaemon, quiet: bool) -> None:
         daemon.check()
     finally:
         await daemon.close()
-    assert daemon.warnings() == [] or not quiet
+    assert daemon.warnings() == [] or not quiet, daemon.warnings()
