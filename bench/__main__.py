@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from . import (
     report,
     sends,
     telegram,
+    telegram_out,
     turns,
     waiters,
 )
@@ -28,14 +30,25 @@ from .homes import full_home, say
 from .neighbours import Neighbours
 
 SMALL = 1_000  # rows of the small store that the large one is compared with
-PARTS = ("sends", "callers", "boxes", "deferred", "delivery", "waiters", "followers", "turns", "telegram")
+PARTS = (
+    "sends",
+    "callers",
+    "boxes",
+    "deferred",
+    "delivery",
+    "waiters",
+    "followers",
+    "turns",
+    "telegram",
+    "telegram_out",
+)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot.",
+        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot and its posts.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -61,29 +74,21 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
-    figures: list[Figure] = []
-    for part in given.only or PARTS:
-        if part == "sends":
-            figures += sends.measure(directory, given.rounds, given.seconds)
-        elif part == "callers":
-            figures += callers.measure(directory, given.rounds)
-        elif part == "boxes":
-            figures += measure_boxes(directory, given)
-        elif part == "deferred":
-            figures += deferred.measure(directory, (given.rows, SMALL), given.rounds, given.seconds)
-        elif part == "waiters":
-            waits, idle_seconds = (100, 3.0) if given.quick else (400, 10.0)
-            figures += waiters.measure(directory, waits, idle_seconds)
-        elif part == "followers":
-            figures += followers.measure(directory, given.rounds, given.seconds)
-        elif part == "telegram":
-            figures += telegram.measure(directory, 20 if given.quick else 60)
-        elif part == "turns":
-            figures += turns.measure(directory, min(given.rounds, 5), 40 if given.quick else 200)
-        else:
-            due = 2_000 if given.quick else 10_000
-            figures += delivery.measure(directory, min(given.rounds, 5), given.seconds, due)
-    return figures
+    quick, rounds, seconds = given.quick, given.rounds, given.seconds
+    few = min(rounds, 5)
+    parts: dict[str, Callable[[], list[Figure]]] = {
+        "sends": lambda: sends.measure(directory, rounds, seconds),
+        "callers": lambda: callers.measure(directory, rounds),
+        "boxes": lambda: measure_boxes(directory, given),
+        "deferred": lambda: deferred.measure(directory, (given.rows, SMALL), rounds, seconds),
+        "delivery": lambda: delivery.measure(directory, few, seconds, 2_000 if quick else 10_000),
+        "waiters": lambda: waiters.measure(directory, *((100, 3.0) if quick else (400, 10.0))),
+        "followers": lambda: followers.measure(directory, rounds, seconds),
+        "turns": lambda: turns.measure(directory, few, 40 if quick else 200),
+        "telegram": lambda: telegram.measure(directory, 20 if quick else 60),
+        "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
+    }
+    return [figure for part in given.only or PARTS for figure in parts[part]()]
 
 
 def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:

@@ -96,6 +96,10 @@ async def _mail(ask: Teller) -> None:
     await ask("envelope.trash", "mia", ids=["e3"])
     await ask("envelope.send", "nex", to="agent:scout", text="Tomorrow then.", deliver_at="+20h")
     await ask("envelope.cancel", "nex", ids=["e5"])
+    await ask("reaction.set", "nex", id="e4", emoji="👍")
+    await ask("reaction.remove", "nex", id="e4")
+    await ask("message.edit", "nex", id="e2", text="Who has time on Friday?")
+    await ask("message.delete", "nex", id="e5", reason="It was no question any more.")
 
 
 async def _fetching(ask: Teller) -> None:

@@ -118,6 +118,10 @@ class Runner:
         rows = self._store.read(agents.list_all)
         self._agents = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
 
+    def gives_turns(self, address: int) -> bool:
+        """Tell whether this is the address id of an agent that gets turns."""
+        return address in self._agents
+
     async def close(self) -> None:
         """Let runs finish for a limited time. End the others; the next start redelivers their envelopes."""
         jobs = self._queue.close()

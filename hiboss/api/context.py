@@ -13,6 +13,7 @@ from ..channels.supervisor import Supervisor
 from ..core import clock
 from ..core.paths import Home
 from ..core.settings import Configuration, Setting, Settings
+from ..routing.change_queue import ChangeQueue
 from ..routing.chat_setup import ChatSetup
 from ..routing.delivery import Delivery
 from ..routing.facts import Facts
@@ -37,6 +38,7 @@ class Context:
     router: Router
     supervisor: Supervisor
     delivery: Delivery
+    changes: ChangeQueue
     chat_setup: ChatSetup
     runner: Runner
     scheduler: Scheduler

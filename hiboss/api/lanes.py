@@ -125,6 +125,7 @@ async def resume(context: Context, caller: Caller, params: ByAddress) -> Changed
 
 def _wake(context: Context, found: list[Lane]) -> None:
     context.delivery.wake([lane for lane in found if lane.binding is not None])
+    context.changes.look(again=True)
     context.runner.wake([lane.address for lane in found if lane.binding is None])
 
 

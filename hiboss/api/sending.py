@@ -23,6 +23,7 @@ from .param_sizes import Line, Size, Text, Word
 
 _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
 _PRIORITIES = {priority.word: priority for priority in Priority}
+_PARSE_MODES = {None: None, "plain": Kind.TEXT, "markdown": Kind.MARKDOWN, "html": Kind.HTML}
 METADATA_DEPTH = 32
 
 
@@ -45,6 +46,9 @@ class Send(Params):
     subject: Line | None = Field(None, description="a line above the text")
     type: Literal["text", "markdown", "json", "html"] = Field(
         "text", description="how the text is to be read"
+    )
+    parse_mode: Literal["plain", "markdown", "html"] | None = Field(
+        None, description="how channels are to read the text of this message, in place of its type"
     )
     priority: Literal["critical", "high", "normal", "low"] = Field(
         "normal", description="higher mail is delivered first"
@@ -153,6 +157,7 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
         text=params.text,
         subject=params.subject,
         kind=_KINDS[params.type],
+        parse_mode=_PARSE_MODES[params.parse_mode],
         priority=_PRIORITIES[params.priority],
         deliver_at=deliver_at,
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),

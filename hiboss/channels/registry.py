@@ -32,7 +32,7 @@ _DECLARED = {
     "remove_buttons": ("place", "platform_id"),
     "react": ("place", "platform_id", "emoji"),
     "typing": ("place",),
-    "draft": ("place", "text"),
+    "draft": ("place", "number", "chunk"),
     "create_topic": ("chat", "name"),
     "show_commands": ("chat", "commands"),
 }

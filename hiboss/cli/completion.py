@@ -190,14 +190,15 @@ def _contacts(context: Any) -> Found:
 
 def _ids(context: Any) -> Found:
     """The envelopes of the boxes that the verb can be used on."""
-    verb = context.command_path.split()[-1]
+    noun, verb = context.command_path.split()[-2:]
+    own = {"message": ["outbox"], "reaction": ["inbox", "outbox"]}
     boxes = {
         "cancel": ["outbox"],
         "retry": ["outbox"],
         "restore": ["archived", "trash"],
         "get": ["inbox", "outbox"],
     }
-    for box in boxes.get(verb, ["inbox"]):
+    for box in own.get(noun) or boxes.get(verb, ["inbox"]):
         params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
         if verb in ("cancel", "ack", "release"):
             params["status"] = "pending"

@@ -32,6 +32,8 @@ NOUNS = {
     "team": "Show the state of every agent.",
     "run": "List, show, follow, pause and cancel the runs of agents.",
     "envelope": "Send, list, read and finish envelopes.",
+    "message": "Edit or delete a message that was sent.",
+    "reaction": "Put an emoji on a message, or take it back.",
     "poll": "Get the mail that this session has not been shown yet.",
     "watch": "Wait for mail, print it, and end.",
     "cron": "Send messages by a schedule.",

@@ -146,6 +146,7 @@ class Draft(NamedTuple):
     # It was said in a group to nobody of us: it is done on arrival, and shown with the next turn there.
     context: bool = False
     binding: int | None = None  # of what hiboss itself posts to a chat: the account that posts it
+    parse_mode: Kind | None = None  # how channels read its text; None: by its kind
 
 
 class Accepted(NamedTuple):

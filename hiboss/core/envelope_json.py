@@ -42,6 +42,9 @@ class ReactionJson(TypedDict):
     name: Annotated[str | None, Field(description="of the person, as the platform gave it")]
     username: Annotated[str | None, Field(description="the short name on the platform, without @")]
     from_boss: Annotated[bool, Field(description="true: it is the boss's")]
+    address: Annotated[
+        str | None, Field(description="of the agent or user who set it here; null: a person on a platform")
+    ]
 
 
 class ErrorJson(TypedDict):
@@ -124,10 +127,14 @@ EnvelopeJson = TypedDict(
         "created_at": Annotated[str, Field(description="when it was sent")],
         "edited_at": Annotated[
             str | None,
-            Field(description="when its author last changed it on the platform; null: it is as it was sent"),
+            Field(description="when its author last changed it; null: it is as it was sent"),
         ],
+        "deleted": Annotated[
+            bool, Field(description="true: its author or the boss deleted it, and its content is not shown")
+        ],
+        "deleted_why": Annotated[str | None, Field(description="the reason that was given; null: none was")],
         "reactions": Annotated[
-            list[ReactionJson], Field(description="what people on the platform have on it now; at most 100")
+            list[ReactionJson], Field(description="what people and agents have on it now; at most 100")
         ],
         "read_at": Annotated[str | None, Field(description="when the recipient first read it")],
         "acked_at": Annotated[str | None, Field(description="when the recipient acknowledged it")],
@@ -160,6 +167,8 @@ def envelope(
     `quotes`: what may be shown of messages replied to, by id. `reactions`: by the id of the message.
     """
     waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
+    if deleted := row["deleted_at"] is not None:
+        row = _without_content(row)
     return {
         "id": f"e{row['id']}",
         "message": f"m{row['message']}",
@@ -191,6 +200,8 @@ def envelope(
         "late_seconds": _late(row),
         "created_at": iso(row["created_at"]),
         "edited_at": iso_or_none(row["edited_at"]),
+        "deleted": deleted,
+        "deleted_why": row["deleted_why"],
         "reactions": reactions.get(row["message"], []),
         "read_at": iso_or_none(row["read_at"]),
         "acked_at": iso_or_none(row["acked_at"]),
@@ -203,6 +214,14 @@ def envelope(
         "hops": row["hops"],
         "metadata": json.loads(row["metadata"]) if row["metadata"] else {},
     }
+
+
+def _without_content(row: EnvelopeRow) -> EnvelopeRow:
+    """Return the row of a deleted message without what its author said, and where it was said."""
+    channel = json.loads(row["channel"]) if row["channel"] else {}
+    where = {key: channel[key] for key in ("chat", "author", "message") if key in channel}
+    gone = {"subject": None, "text": "", "attachments": None, "metadata": None}
+    return {**row, **gone, "channel": json.dumps(where) if where else None}
 
 
 def said(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> dict[str, Any]:

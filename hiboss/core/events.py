@@ -142,14 +142,14 @@ class MessageEdited(NamedTuple):
 
 
 class MessageDeleted(NamedTuple):
-    """Provisional: nothing deletes a message yet."""
+    """Its author or the boss deleted it: its content is not shown any more."""
 
     at: int
     message: int
 
 
 class MessageReacted(NamedTuple):
-    """Provisional: somebody reacted to a message on a platform, or took the reaction back."""
+    """Somebody reacted to a message, or took the reaction back."""
 
     at: int
     message: int

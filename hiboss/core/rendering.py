@@ -108,8 +108,9 @@ def _new_reactions(new: Reactions) -> str:
 
 
 def _reaction(one: Mapping[str, Any], limit: int | None) -> str:
-    """Return a reaction and whose it is: 👍 Ada (@ada) [boss]."""
-    who = _person(one["name"], one["username"], limit, boss=one["from_boss"])
+    """Return a reaction and whose it is: 👍 Ada (@ada) [boss], or 👍 agent:kai."""
+    known = one.get("address") if not one["from_boss"] else None
+    who = visible(known) if known else _person(one["name"], one["username"], limit, boss=one["from_boss"])
     return " ".join([emoji(one["emoji"], limit), who] if who else [emoji(one["emoji"], limit)])
 
 
@@ -247,6 +248,8 @@ def _is_handle(username: str | None) -> bool:
 def _delivery(one: Envelope, zone: tzinfo) -> Facts:
     metadata = json.dumps(one["metadata"], ensure_ascii=False) if one["metadata"] else None
     known: list[tuple[str, str | None]] = [
+        ("deleted", "true" if one.get("deleted") else None),
+        ("deleted-why", _quoted(one.get("deleted_why"), None)),
         ("status", one["status"]),
         ("waits", one["waits"]),
         ("box", None if one["box"] == "inbox" else one["box"]),

@@ -123,6 +123,12 @@ class Settings:
     drain_seconds: float = _setting(
         "delivery", 5.0, "How long a stop waits for posts that have begun.", least=0, most=600
     )
+    pacing: str = _setting(
+        "delivery",
+        "on",
+        "Whether to keep to the rates that platforms allow; off for a server of your own without limits.",
+        choices=("on", "off"),
+    )
     live_posts: str = _setting(
         "delivery",
         "on",
@@ -215,6 +221,16 @@ class Settings:
         "https://api.telegram.org",
         "The server of the Bot API, without /bot: for a server of your own. New connections use it.",
         key="base_url",
+    )
+    telegram_live: str = _setting(
+        "telegram",
+        "draft",
+        "How an answer grows in Telegram while a run works. draft: in private chats as a draft, if the "
+        "server has drafts, and elsewhere as a post that is edited. edit: always as such "
+        "a post. off: not at all.",
+        key="live",
+        choices=("draft", "edit", "off"),
+        live=False,
     )
     transcribe_command: str = _setting(
         "telegram",

@@ -91,6 +91,7 @@ class Daemon:
                 router=router,
                 supervisor=self.wiring.supervisor,
                 delivery=self.wiring.delivery,
+                changes=self.wiring.changes,
                 chat_setup=self.wiring.chat_setup,
                 runner=self.wiring.runner,
                 scheduler=self.wiring.scheduler,

@@ -82,6 +82,26 @@ class Commands:
         await self._store.timed_write_until_done(lambda tx, now: commands.end(tx, order, answer, now))
         return True
 
+    async def stop(self, binding: int, adapter: str, number: int, inbound: Inbound) -> None:
+        """Cancel the run whose growing answer somebody stopped, as `run.cancel` does."""
+        stop = await self._store.write_until_done(
+            lambda tx: commands.begin_stop(tx, binding, adapter, number, inbound)
+        )
+        if stop is None:
+            return
+        why = f"{'the boss' if stop.boss else 'who asked'} stopped it in {visible(stop.where)}"
+        stopped = []
+        for run in stop.runs:
+            execution = await self.execution(run)
+            if execution is None:
+                continue
+            execution.end("cancelled", why, gives_up=True, by=stop.by)
+            if execution.ending == "cancelled":
+                stopped.append(f"Stopped r{run} of agent:{execution.turn.name}.")
+        crashpoint(COMMANDED)
+        answer = "\n".join(stopped)
+        await self._store.timed_write_until_done(lambda tx, now: commands.end_stop(tx, stop, answer, now))
+
     async def _unknown(self, order: Order) -> str:
         """Answer what is nearly a command."""
         name = order.command.lower()

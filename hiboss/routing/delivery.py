@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
-from ..core.contracts.adapter import Button, Letter
+from ..core.contracts.adapter import Button, Letter, Posted
 from ..core.contracts.failures import TOPIC_NOT_FOUND, AccountError, EnvelopeError, Failure, LaneError
 from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
 from ..core.envelope import Lane
@@ -23,7 +23,17 @@ from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, buttons, lane_failures, lanes, live_posts, own_topics, posts
+from ..store import (
+    bindings,
+    buttons,
+    lane_failures,
+    lanes,
+    live_posts,
+    notices,
+    own_topics,
+    posted_files,
+    posts,
+)
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.lane_failures import Scope
@@ -32,6 +42,8 @@ from . import letters
 from .binding_endings import BindingEndings
 from .live_endings import ChatWaits
 from .live_posts import LivePosts
+from .pace_windows import Rank
+from .pacing import Pacing
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 5.0  # for deliveries that were cancelled
@@ -40,12 +52,12 @@ BURST = 50  # envelopes of one lane before another lane gets its place
 T = TypeVar("T")
 
 
-class Posted(NamedTuple):
+class PostedChunk(NamedTuple):
     """A chunk that was posted."""
 
     number: int  # of the chunk, from 0
     chunk: str
-    platform_id: str
+    posted: Posted
     grew: int | None  # the run whose live post became this chunk
     overtakes: bool  # there are live posts in its place, which are not the last post there any more
 
@@ -73,9 +85,12 @@ class Delivery:
         self._queue: WorkQueue[Lane] = WorkQueue(
             lambda: settings.parallel_lanes, self._serve, group=lambda lane: lane.binding
         )
-        self.live = LivePosts(store, settings, supervisor, lambda at: self.nudge(at))
+        self.pacing = Pacing(store, settings, supervisor)
+        self.live = LivePosts(store, settings, supervisor, self.pacing, lambda at: self.nudge(at))
         self.endings = BindingEndings(store, supervisor, self.live.endings)
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
+        # Called when an envelope of a binding was settled; set there too.
+        self.settled: Callable[[int | None], None] = lambda binding: None
 
     async def start(self) -> None:
         """Free what an earlier daemon held. Lanes are woken later, when their adapters run."""
@@ -113,6 +128,7 @@ class Delivery:
 
     async def close(self) -> None:
         """Let deliveries finish for a limited time. The others are redelivered after the next start."""
+        self.pacing.close()
         tasks = [*self._queue.close(), *self.endings.tasks, asyncio.create_task(self.live.close())]
         await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         await bounded_calls.end(tasks, "A delivery", STOP_SECONDS)
@@ -128,7 +144,7 @@ class Delivery:
         """Deliver what is due in a lane; or wake all lanes of a binding in which something is due."""
         try:
             if lane.address:
-                await self._deliver(lane, eager)
+                await (self._deliver_paced if self.pacing.applies(lane) else self._deliver)(lane, eager)
                 await self._forget_if_removed(lane)
             else:
                 self.wake(await self._with_work(lane), eager=eager)
@@ -174,6 +190,27 @@ class Delivery:
             settle = await self._hand_over(lane, claimed)
             eager = False
 
+    async def _deliver_paced(self, lane: Lane, eager: bool) -> None:
+        """Deliver what is due in a lane, no faster than its platform allows.
+
+        Nothing is claimed before it may go: what waits can be cancelled, and a crash is no fault of it.
+        """
+        self._queue.set_aside(lane)  # permits limit how many lanes deliver at the same time
+        while self.pacing.applies(lane):
+            permit = await self.pacing.permit(lane, Rank.FINAL)
+            if permit is None:
+                return
+            with permit:
+                claimed = await self._settle_and_claim(lane, None, eager=eager, claims=True)
+                if claimed is None:
+                    permit.give_back()
+                    return
+                crashpoint(CLAIMED)
+                settle = await self._hand_over(lane, claimed)
+            await self._settle_and_claim(lane, settle, eager=False, claims=False)
+            eager = False
+        self._queue.once_more(lane)  # pacing was switched off, or the adapter has stopped
+
     async def _settle_and_claim(
         self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool
     ) -> EnvelopeRow | None:
@@ -201,6 +238,7 @@ class Delivery:
         ):  # its chat became one with another meanwhile
             self.wake([settled.goes_on])
         self.live.endings.look(lane.binding)
+        self.settled(lane.binding)
         if settled.gives_up is not None:
             failing, failure = settled.gives_up
             while await self._store.timed_write_until_done(
@@ -213,9 +251,7 @@ class Delivery:
         number = int(claimed["id"])
         try:
             adapter = self._supervisor.adapter(lane.binding)
-            under = self._buttons(claimed)
-            letter = letters.of_envelope(claimed, self._store.epoch, self._home.media, under)
-            return await self._post(adapter, lane, letter, claimed)
+            return await self._post(adapter, lane, self._letter(lane, claimed), claimed)
         except ChatWaits:  # for the live post that becomes this one: nothing of it was tried
             return self._goes_on_later(lane, number)
         except EnvelopeError as error:
@@ -236,10 +272,14 @@ class Delivery:
             failure = Failure("adapter_failed", f"the adapter failed: {type(error).__name__}")
             return self._waits(lane, claimed, failure)
 
-    def _buttons(self, claimed: EnvelopeRow) -> tuple[Button, ...]:
-        if not claimed["has_buttons"]:
-            return ()
-        return self._store.read(lambda c: buttons.of_message(c, claimed["message"]))
+    def _letter(self, lane: Lane, claimed: EnvelopeRow) -> Letter:
+        under: tuple[Button, ...] = ()
+        known: list[str | None] = []
+        if claimed["has_buttons"]:
+            under = self._store.read(lambda c: buttons.of_message(c, claimed["message"]))
+        if files := letters.attachments(claimed):
+            known = self._store.read(lambda c: posted_files.known(c, lane.binding, files))
+        return letters.of_envelope(claimed, self._store.epoch, self._home.media, under, known)
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
         number, planned = int(claimed["id"]), claimed["posted"]
@@ -252,14 +292,14 @@ class Delivery:
         sent = {row["chunk"] for row in planned if row["posted_at"] is not None}
         if len(chunks) > 1 and not planned:
             await self._store.write(lambda tx: posts.plan(tx, number, chunks))
-        posted: list[Posted] = []
         for index, chunk in enumerate(chunks):
             if index in sent:
                 continue
             live = None
             if not index:
+                await self.live.end_drafts(claimed["run"], lane, claimed["message"])
                 live = await self.live.endings.become(adapter, lane, claimed, letter, chunk)
-            platform_id = live or await bounded_calls.call(
+            given = live or await bounded_calls.call(
                 adapter.post(letter, index, chunk),
                 f"A post of {letter.id} to {letter.place}",
                 self._settings.post_seconds,  # for each chunk: one that gets through is progress
@@ -268,21 +308,25 @@ class Delivery:
             grew, overtakes = (
                 (None, self.live.endings.is_in(lane)) if live is None else (claimed["run"], False)
             )
-            posted.append(Posted(index, chunk, letters.storable_id(platform_id), grew, overtakes))
-            if index < len(chunks) - 1:  # the last one is recorded when the envelope is settled
-                may_go_on = await self._record(lane, number, posted.pop())
-                if not may_go_on or self._queue.closed:
-                    return self._goes_on_later(lane, number)
-        return self._done(lane, number, posted)
+            posted = PostedChunk(index, chunk, letters.posted(given), grew, overtakes)
+            self.pacing.posted(lane, len(posted.posted.ids))
+            if index == len(chunks) - 1:
+                return self._done(lane, claimed, posted)  # it is recorded when the envelope is settled
+            may_go_on = await self._record(lane, claimed, posted)
+            if not may_go_on or self._queue.closed or self.pacing.applies(lane):  # each needs a permit
+                return self._goes_on_later(lane, number)
+        return self._done(lane, claimed, None)
 
-    async def _record(self, lane: Lane, number: int, chunk: Posted) -> bool:
+    async def _record(self, lane: Lane, claimed: EnvelopeRow, chunk: PostedChunk) -> bool:
         """Record a posted chunk, however long the store cannot be used: else it would be posted again.
 
         Return whether the next one may be posted now.
         """
 
+        number = int(claimed["id"])
+
         def write(tx: Tx, now: int) -> bool:
-            _note(tx, lane, number, chunk, now)
+            _note(tx, lane, claimed, chunk, now)
             present = lanes.present(tx, lane, number)
             lanes.note_partly_posted(tx, present, number)
             return lanes.may_go_on(tx, present, number, now)
@@ -291,11 +335,11 @@ class Delivery:
 
     # --- what is written afterwards --------------------------------------------------
 
-    def _done(self, lane: Lane, number: int, posted: list[Posted]) -> Settle:
+    def _done(self, lane: Lane, claimed: EnvelopeRow, last: PostedChunk | None) -> Settle:
         def write(tx: Tx, now: int) -> Settled:
-            for chunk in posted:
-                _note(tx, lane, number, chunk, now)
-            return Settled(opened=lanes.done(tx, lane, number, now))
+            if last is not None:
+                _note(tx, lane, claimed, last, now)
+            return Settled(opened=lanes.done(tx, lane, int(claimed["id"]), now))
 
         return write
 
@@ -338,10 +382,15 @@ class Delivery:
         return write
 
 
-def _note(tx: Tx, lane: Lane, number: int, chunk: Posted, now: int) -> None:
-    """Record a posted chunk, and what it means for the live posts in its place."""
-    posts.note_post(tx, number, chunk.number, chunk.chunk, chunk.platform_id, now)
+def _note(tx: Tx, lane: Lane, claimed: EnvelopeRow, chunk: PostedChunk, now: int) -> None:
+    """Record a posted chunk, and what it means for its files and for the live posts in its place."""
+    posted = chunk.posted
+    posts.note_post(tx, int(claimed["id"]), chunk.number, chunk.chunk, posted.ids, now)
+    if posted.files:
+        posted_files.note(tx, lane.binding, letters.attachments(claimed), posted.files, now)
+    if posted.notes:
+        notices.tell_sender_of_rest(tx, claimed, posted.notes, now)
     if chunk.grew is not None:
-        live_posts.forget(tx, chunk.grew, lane)
+        live_posts.forget(tx, live_posts.Key(chunk.grew, lane))
     if chunk.overtakes:
         live_posts.overtake(tx, lane)

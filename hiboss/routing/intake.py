@@ -54,7 +54,7 @@ STOP_SECONDS = 5.0
 EARLY_SECONDS, MOST_EARLY = 0.2, 10  # how long a reply waits for the id of the post that it replies to
 RAW_MS = 7 * 86_400_000  # so long updates are kept as they came
 EMPTY_EVERY_MS = 3_600_000
-_ACTING = ("press", "membership")  # and the commands that `Commands` knows
+_ACTING = ("press", "membership", "stop")  # and the commands that `Commands` knows
 
 
 class Line(NamedTuple):
@@ -195,6 +195,9 @@ class Intake:
             checked = self._router.check_inbound(inbound)
             if checked.kind == "command":
                 return "" if await self.commands.act(binding, adapter, number, checked) else None
+            if checked.kind == "stop":
+                await self.commands.stop(binding, adapter, number, checked)
+                return ""
             meaning = await self._store.timed_write_until_done(
                 lambda tx, now: intake.settle(tx, binding, adapter, [number], checked, (), now)
             )

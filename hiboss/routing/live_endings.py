@@ -28,7 +28,7 @@ from ..core.settings import Settings
 from ..store import chat_pacing, lanes, live_posts
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
-from ..store.live_posts import Target
+from ..store.live_posts import Key, Target
 from ..store.store import Store
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,6 @@ UNBIND_SECONDS = 3.0  # for the live posts of a binding that ends
 LOOK_SECONDS = 15.0  # between looks at a live post whose run has ended
 REMOVALS = 20  # attempts to delete one
 LAST_EDITS = 3  # attempts to make one the answer, if the platform names waits for it
-Key = tuple[int, Lane]  # the run, and the place
 
 
 class ChatWaits(Exception):
@@ -47,8 +46,10 @@ class ChatWaits(Exception):
 class LivePost:
     """One live post in memory, beside its row."""
 
-    def __init__(self, run: int, target: Target, platform_id: str | None = None) -> None:
-        self.key: Key = (run, target.lane)
+    def __init__(
+        self, run: int, target: Target, platform_id: str | None = None, *, note: bool = False
+    ) -> None:
+        self.key = Key(run, target.lane, note)
         self.run = run
         self.target = target
         self.platform_id = platform_id
@@ -88,7 +89,7 @@ class LiveEndings:
         for row in self._store.read(live_posts.left):
             lane = Lane(row["address"], row["binding"])
             target = Target(lane, row["place"], row["contact"] or 0)
-            live = LivePost(row["run"], target, row["platform_id"])
+            live = LivePost(row["run"], target, row["platform_id"], note=bool(row["note"]))
             live.over = True
             self.posts[live.key] = live
 
@@ -151,6 +152,8 @@ class LiveEndings:
             await happens(live.look, min(waits or LOOK_SECONDS, LOOK_SECONDS))
 
     def _awaits_answer(self, live: LivePost) -> bool:
+        if live.key.note:
+            return False
         try:
             return self._store.read(lambda c: live_posts.awaits_answer(c, live.run, live.target.lane))
         except HibossError:
@@ -178,7 +181,7 @@ class LiveEndings:
 
     async def forget(self, live: LivePost) -> None:
         """Delete the row of a live post that is not there (any more)."""
-        await self._store.timed_write_until_done(lambda tx, now: live_posts.deleted(tx, *live.key, now))
+        await self._store.timed_write_until_done(lambda tx, now: live_posts.deleted(tx, live.key, now))
         if self.posts.get(live.key) is live:
             del self.posts[live.key]
 
@@ -224,7 +227,7 @@ class LiveEndings:
 
         Raise ChatWaits if neither may be tried now.
         """
-        live = self.posts.get((claimed["run"], lane))
+        live = self.posts.get(Key(claimed["run"], lane))
         if live is None or self._row(live)["answer"] != claimed["message"]:
             return None  # nothing grew here, or it is something else that the run sent
         live.over = True
@@ -244,7 +247,7 @@ class LiveEndings:
         return None
 
     def _row(self, live: LivePost) -> Any:
-        row = self._store.read(lambda c: live_posts.get(c, *live.key))
+        row = self._store.read(lambda c: live_posts.get(c, live.key))
         return row or {"answer": None, "overtaken": 1}  # its row is not written yet, or is gone
 
     async def _edit(self, adapter: Any, live: LivePost, letter: Letter, chunk: str) -> bool:

@@ -1,12 +1,10 @@
 """Live posts: in its channel, an answer grows while the run works.
 
-It grows by edits, with `delivery.live_seconds` between two changes in one chat. The row of a live post is
-written before it is posted, and the platform's id after that (hiboss/store/live_posts.py). After a wait
-that the platform names it grows on; after another error it grows no more, and the answer is posted when
-it comes. What becomes of it when the run has ended is in `live_endings`.
-
-An adapter that cannot `edit` and `delete` has no live posts. If it can `draft`, the growing text is
-shown as a sign (provisional: no adapter does yet).
+How it grows is the adapter's choice for each place (`Adapter.live`): by edits of a post, or by drafts, which
+vanish by themselves, with some time between two changes in one chat. The row of a live post is written
+before it is posted, and the platform's id after that (hiboss/store/live_posts.py). After a wait that the
+platform names it grows no more in this turn, and becomes the answer later; after another error it is deleted,
+and the answer is posted when it comes. What becomes of it when the run has ended is in `live_endings`.
 """
 
 from __future__ import annotations
@@ -19,62 +17,84 @@ from typing import Any
 from ..agents.run_execution import Execution
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls
-from ..core.contracts.adapter import Letter
+from ..core.contracts.adapter import Letter, Live
 from ..core.crashpoint import LIVE_BEGUN, LIVE_NOTED, LIVE_POSTED, crashpoint
+from ..core.envelope import Lane
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import live_posts
-from ..store.live_posts import Target
+from ..store import live_posts, turn_origins
+from ..store.live_posts import Key, Target
 from ..store.run_settlement import SILENT
 from ..store.run_start import Turn
 from ..store.store import Store
 from . import letters
-from .live_endings import ChatWaits, Key, LiveEndings, LivePost, happens
+from .live_drafts import LiveDrafts
+from .live_endings import ChatWaits, LiveEndings, LivePost, happens
+from .pace_windows import Rank
+from .pacing import Pacing
 from .signs import TYPING_SECONDS, Signs
 
 log = logging.getLogger(__name__)
 STOP_SECONDS = 5.0  # for what is being posted when the daemon stops
+SEEN = "👀"  # on what a run has begun to work on
+EDIT, DRAFT, OFF = Live("edit"), Live("draft"), Live("off")
 
 
 class LivePosts:
     """Shows in their channels what runs write. Use it on the event loop's thread only."""
 
     def __init__(
-        self, store: Store, settings: Settings, supervisor: Supervisor, nudge: Callable[[int], None]
+        self,
+        store: Store,
+        settings: Settings,
+        supervisor: Supervisor,
+        pacing: Pacing,
+        nudge: Callable[[int], None],
     ) -> None:
         self._store = store
         self._settings = settings
+        self._pacing = pacing
         self.endings = LiveEndings(store, settings, supervisor, nudge)
-        self.signs = Signs(store, supervisor)
+        self.signs = Signs(store, supervisor, pacing)
         self._over: dict[int, asyncio.Event] = {}  # by run: set when it has ended
         self._given_up: set[Key] = set()  # of runs that go on: nothing more is shown there
+        self._drafts = LiveDrafts(self.signs)
         self._next_change: dict[int, float] = {}  # by chat: when a live post there may change again
         self._shows: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def follow(self, execution: Execution) -> None:
-        """Show what a run writes, from its beginning until `run_ended`."""
+        """Show what a run writes, from its beginning until `run_ended`, and that it works."""
         turn = execution.turn
         try:
             found = self._store.read(lambda c: live_posts.targets(c, turn))
+            origins = self._store.read(lambda c: turn_origins.origins(c, turn.envelopes))
         except HibossError as error:
             log.warning("r%d is not shown live: %s", turn.run, error, extra={"action": "live post"})
             return
-        if not found or self._closed:
+        for one in origins:
+            self.signs.show(one.target, "react", one.platform_id, SEEN)
+        taken = {one.target.lane for one in origins}
+        for note in [live for key, live in self.endings.posts.items() if key.note and key.lane in taken]:
+            self.endings.remove(note)  # it waits no more, though the run that it waited for may go on
+        if self._closed:
             return
+        answered = {target.lane for target in found}
+        also = {one.target.lane: one.target for one in origins if one.target.lane not in answered}
         over = self._over[turn.run] = asyncio.Event()
-        for target in found:
-            task = asyncio.get_running_loop().create_task(self._show(execution, target, over))
+        for target in [*found, *also.values()]:
+            grows = target.lane in answered
+            task = asyncio.get_running_loop().create_task(self._show(execution, target, over, grows=grows))
             self._shows.add(task)
             task.add_done_callback(self._shows.discard)
 
     def run_ended(self, run: int) -> None:
         """Turn the live posts of a run, whose outcome is stored, into its answer, or delete them."""
         over = self._over.pop(run, None)
-        if over is None:
-            return
-        over.set()
-        self._given_up = {key for key in self._given_up if key[0] != run}
+        if over is not None:
+            over.set()
+        self._given_up = {key for key in self._given_up if key.run != run}
+        self._drafts.forget(run)
         for live in [one for one in self.endings.posts.values() if one.run == run]:
             self.endings.end(live)
 
@@ -88,77 +108,101 @@ class LivePosts:
         await self.endings.close()
         await self.signs.close()
 
-    async def _show(self, execution: Execution, target: Target, over: asyncio.Event) -> None:
-        """Show what a run writes in one place, until it has ended."""
+    async def end_drafts(self, run: int | None, lane: Lane, message: int) -> None:
+        """Show no more drafts in a place if this is the answer of the run: one that came later would stay."""
+        key = Key(run or 0, lane)
+        if self._drafts.has(key) and self._store.read(lambda c: live_posts.is_answer(c, key.run, message)):
+            self._given_up.add(key)
+            await self._drafts.sent(key)
+
+    async def _show(self, execution: Execution, target: Target, over: asyncio.Event, *, grows: bool) -> None:
+        """Show what a run writes in one place, until it has ended; if it does not grow, that it works."""
         loop = asyncio.get_running_loop()
         text, position, typing_at = "", 0, 0.0
         while not over.is_set():
             if loop.time() >= typing_at and not execution.paused:
                 self.signs.show(target, "typing")
                 typing_at = loop.time() + TYPING_SECONDS
-            grows = self._settings.live_posts == "on"
-            if await happens(
-                over, min(self._settings.live_seconds, TYPING_SECONDS) if grows else TYPING_SECONDS
-            ):
+            form = self._form(target) if grows else OFF
+            if await happens(over, min(form.seconds or TYPING_SECONDS, TYPING_SECONDS)):
                 return
             came_before = text
             parts, position = execution.live_output.after(position)
             text += "".join([part.text for part in parts if part.kind == "delta"])
-            if grows and came_before:  # not for an answer that comes at once
-                await self._grow(execution.turn, target, text.strip(), over)
+            if form.how != "off" and came_before:  # not for an answer that comes at once
+                await self._grow(execution.turn, target, form, text.strip(), over)
 
-    async def _grow(self, turn: Turn, target: Target, text: str, over: asyncio.Event) -> None:
+    def _form(self, target: Target) -> Live:
+        """Return how an answer grows in a place now, with the time between two changes."""
+        if self._settings.live_posts != "on" or (adapter := self.signs.adapter(target)) is None:
+            return OFF
+        can: frozenset[str] = getattr(adapter, "capabilities", frozenset())
+        form = EDIT if {"edit", "delete"} <= can else DRAFT if "draft" in can else OFF
+        if (asked := getattr(adapter, "live", None)) is not None:
+            form = asked(target.place)
+        return form._replace(seconds=form.seconds or self._settings.live_seconds)
+
+    async def _grow(self, turn: Turn, target: Target, form: Live, text: str, over: asyncio.Event) -> None:
         """Let a live post, or a draft, show this text."""
-        key = (turn.run, target.lane)
+        key = Key(turn.run, target.lane)
         if SILENT.startswith(text) or key in self._given_up:  # it may become the word for silence
             return
         letter = letters.of_growing_answer(turn, target, text, self._store.epoch)
-        adapter = self.signs.adapter(target, "edit", "delete")
+        adapter = self.signs.adapter(target)
         try:
-            if adapter is not None:
-                await self._change(adapter, turn, target, letter, over)
-            elif self.signs.adapter(target, "draft") and await self._may_change(turn, target, over):
-                self.signs.show(target, "draft", letter.text)
+            if adapter is not None and form.how == "edit":
+                await self._change(adapter, turn, target, form, letter, over)
+            elif adapter is not None:
+                chunk = adapter.chunks(letter)[0]
+                due = self._drafts.is_due(key, chunk)
+                if due and await self._may_change(turn, target, form, over) and key not in self._given_up:
+                    self._drafts.show(key, target, chunk)
         except BaseException as error:  # whatever an adapter raises: the answer is posted when it comes
             if bounded_calls.is_our_cancellation(error):
                 raise
             live = self.endings.posts.get(key)
             if live is not None and live.platform_id is None:
                 await self.endings.forget(live)  # it was not posted, as far as anybody knows
-            if not isinstance(error, ChatWaits):
-                log.warning("The live post of %s ends: %r", letter.id, error, extra={"action": "live post"})
+            log.warning("The live post of %s ends: %r", letter.id, error, extra={"action": "live post"})
+            if isinstance(error, ChatWaits):
+                self._given_up.add(key)  # what is shown stays: it becomes the answer after the wait
+            else:
                 self._give_up(key)
 
     async def _change(
-        self, adapter: Any, turn: Turn, target: Target, letter: Letter, over: asyncio.Event
+        self, adapter: Any, turn: Turn, target: Target, form: Live, letter: Letter, over: asyncio.Event
     ) -> None:
         """Post a live post, or edit it, when its chat may get the next change."""
         chunk = adapter.chunks(letter)[0]
-        live = self.endings.posts.get((turn.run, target.lane))
+        live = self.endings.posts.get(Key(turn.run, target.lane))
         if live is not None and (live.over or live.shown == chunk):
             return
-        if not await self._may_change(turn, target, over):
+        if not await self._may_change(turn, target, form, over):
             return
         if live is None:
-            await self._post(adapter, letter, chunk, LivePost(turn.run, target))
+            await self.post(adapter, letter, chunk, LivePost(turn.run, target))
             return
         async with live.lock:
             if live.over or live.platform_id is None:
                 return
+            permit = self._pacing.try_permit(target.lane, Rank.LIVE)
+            if permit is None:
+                return  # what comes next shows this too
             live.shown, live.changes = None, live.changes + 1
             edit = adapter.edit(target.place, live.platform_id, chunk, letter.chunk_key(live.changes))
-            await self.endings.change(target, edit, f"A change of a live post in {target.place}")
+            with permit:
+                await self.endings.change(target, edit, f"A change of a live post in {target.place}")
             live.shown = chunk
 
-    async def _may_change(self, turn: Turn, target: Target, over: asyncio.Event) -> bool:
+    async def _may_change(self, turn: Turn, target: Target, form: Live, over: asyncio.Event) -> bool:
         """Wait until the chat may get the next change; return False if nothing may be shown there now."""
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_change.get(target.chat, 0.0))
-        self._next_change[target.chat] = at + self._settings.live_seconds
+        self._next_change[target.chat] = at + (form.seconds or self._settings.live_seconds)
         if await happens(over, at - now):
             return False
         if target.lane not in [one.lane for one in self._store.read(lambda c: live_posts.targets(c, turn))]:
-            self._give_up((turn.run, target.lane))  # the agent may not post there any more
+            self._give_up(Key(turn.run, target.lane))  # the agent may not post there any more
             return False
         return self.signs.may_go(target)
 
@@ -168,11 +212,23 @@ class LivePosts:
         if (live := self.endings.posts.get(key)) is not None:
             self.endings.remove(live)
 
+    async def post(self, adapter: Any, letter: Letter, chunk: str, live: LivePost) -> None:
+        """Post a live post, and store it before and after; not now if the platform allows no more."""
+        lane = live.target.lane
+        if live.key.note:  # it does not come again, so it waits
+            permit = await self._pacing.permit(lane, Rank.CHANGE)
+        else:
+            permit = self._pacing.try_permit(lane, Rank.LIVE)
+        if permit is None:
+            return
+        with permit:
+            await self._post(adapter, letter, chunk, live)
+
     async def _post(self, adapter: Any, letter: Letter, chunk: str, live: LivePost) -> None:
         async with live.lock:
             self.endings.posts[live.key] = live  # before its row: what is posted from now on overtakes it
             begun = await self._store.timed_write_until_done(
-                lambda tx, now: live_posts.begin(tx, *live.key, now)
+                lambda tx, now: live_posts.begin(tx, live.key, now)
             )
             if not begun:
                 del self.endings.posts[live.key]
@@ -181,7 +237,7 @@ class LivePosts:
             what = f"A live post of {letter.id} to {letter.place}"
             given = await self.endings.change(live.target, adapter.post(letter, 0, chunk), what)
             crashpoint(LIVE_POSTED)
-            platform_id = letters.storable_id(given)
-            await self._store.write_until_done(lambda tx: live_posts.note_id(tx, *live.key, platform_id))
+            platform_id = letters.posted(given).ids[0]
+            await self._store.write_until_done(lambda tx: live_posts.note_id(tx, live.key, platform_id))
             live.platform_id, live.shown = platform_id, chunk
             crashpoint(LIVE_NOTED)

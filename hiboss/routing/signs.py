@@ -20,6 +20,7 @@ from ..core.errors import HibossError
 from ..store import lanes
 from ..store.live_posts import Target
 from ..store.store import Store
+from .pacing import Pacing
 
 log = logging.getLogger(__name__)
 TYPING_SECONDS = 4.0  # platforms show it for about five
@@ -29,21 +30,27 @@ SIGN_SECONDS = 5.0  # for one sign to be sent
 class Signs:
     """Sends signs, and knows in which chats nothing may be shown now."""
 
-    def __init__(self, store: Store, supervisor: Supervisor) -> None:
+    def __init__(self, store: Store, supervisor: Supervisor, pacing: Pacing) -> None:
         self._store = store
         self._supervisor = supervisor
+        self._pacing = pacing
         self._held: dict[int, float] = {}  # by chat: until when, on the loop's clock
-        self._going: dict[tuple[Target, str], asyncio.Task[None]] = {}
+        self._going: dict[tuple[Target, str, tuple[Any, ...]], asyncio.Task[BaseException | None]] = {}
 
-    def show(self, target: Target, sign: str, *arguments: Any) -> None:
-        """Show a sign (the capability that it needs) in a place, or drop it. Never waits."""
+    def show(self, target: Target, sign: str, *arguments: Any) -> asyncio.Task[BaseException | None] | None:
+        """Show a sign (the capability that it needs) in a place, or drop it. Never waits.
+
+        Return the task that sends it, whose result is why it was dropped; None: it was dropped at once.
+        """
         adapter = self.adapter(target, sign)
-        key = (target, sign)
-        if adapter is None or key in self._going or not self.may_go(target):
-            return
+        key = (target, sign, arguments)
+        busy = self._pacing.is_busy(target.lane.binding)  # what it may still do is for posts
+        if adapter is None or busy or key in self._going or not self.may_go(target):
+            return None
         task = asyncio.get_running_loop().create_task(self._send(adapter, target, sign, arguments))
         self._going[key] = task
         task.add_done_callback(lambda task: self._going.pop(key, None))
+        return task
 
     def adapter(self, target: Target, *capabilities: str) -> Any:
         """Return the adapter of a place if it runs and can do all this; else None."""
@@ -75,7 +82,9 @@ class Signs:
     async def close(self) -> None:
         await bounded_calls.end(list(self._going.values()), "A sign")
 
-    async def _send(self, adapter: Any, target: Target, sign: str, arguments: tuple[Any, ...]) -> None:
+    async def _send(
+        self, adapter: Any, target: Target, sign: str, arguments: tuple[Any, ...]
+    ) -> BaseException | None:
         what = f"The sign {sign} in {target.place}"
         method = getattr(adapter, METHOD_OF.get(sign) or sign)
         try:
@@ -85,3 +94,5 @@ class Signs:
                 raise
             self.hold(target, error)
             log.info("%s was dropped: %r", what, error, extra={"action": "sign"})
+            return error
+        return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane
+from .connection import Connection
 from .group_commit import Tx
 from .lane_facts import tell_waiting
 from .lane_index import BINDING, PLACE
@@ -21,6 +22,18 @@ _HOLD = f"""
         error_text = iif(failures, error_text, excluded.error_text),
         error_at = iif(failures, error_at, excluded.error_at)
 """
+
+
+def chat_of(connection: Connection | Tx, lane: Lane) -> tuple[int | None, bool]:
+    """Return the contact that a lane posts to, and whether it is a group or a channel; None: not known."""
+    row = connection.execute(
+        """
+        SELECT c.id, c.kind FROM place p JOIN contact c ON c.id = p.contact
+        WHERE p.address = ? AND p.binding = ?
+        """,
+        (lane.address, lane.binding),
+    ).fetchone()
+    return (None, False) if row is None else (row["id"], row["kind"] != "private")
 
 
 def hold(tx: Tx, lane: Lane, failure: Failure, until: int, now: int, *, itself: bool = False) -> None:

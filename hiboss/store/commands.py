@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..core.address import Address
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
-from . import agent_routing, conversations, notices, places
+from . import agent_routing, conversations, notices, pairing, places
 from .connection import Connection, Row
 from .group_commit import Tx
 from .intake import ACT, as_it_came
@@ -105,12 +105,78 @@ def runs(connection: Connection, order: Order) -> list[Row]:
 def end(tx: Tx, order: Order, answer: str, now: int) -> None:
     """Store that a command was carried out, and answer the boss; nothing if that was done already."""
     kept = json.dumps({"command": order.command, "arguments": order.arguments})
+    if _carried_out(tx, order.number, kept):
+        notices.answer_command(tx, order.place, answer, now)
+
+
+def _carried_out(tx: Tx, number: int, kept: str | None) -> bool:
     row = tx.execute(
         """
         UPDATE platform_update SET outcome = 'command', raw = ?, error = NULL
         WHERE id = ? AND outcome IS NULL RETURNING id
         """,
-        (kept, order.number),
+        (kept, number),
     ).fetchone()
-    if row is not None:
-        notices.answer_command(tx, order.place, answer, now)
+    return row is not None
+
+
+# --- a press on the Stop of an answer that grows -----------------------------------------
+
+
+class Stop(NamedTuple):
+    """Somebody stopped an answer while it grew in a chat of theirs."""
+
+    number: int  # of the update
+    runs: tuple[int, ...]  # that work on that answer now
+    by: int  # the address id of who did it
+    boss: bool  # it was the boss
+    where: str  # the address of the chat
+    place: Lane
+
+
+def begin_stop(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound) -> Stop | None:
+    """Return what a press on Stop is about; None if there is nothing to do, which is then stored.
+
+    In a private chat the boss stops any answer that is shown to him, and others those to what they wrote.
+    After a restart the run has another number: it is found by its agent and conversation.
+    """
+    waits = "SELECT 1 FROM platform_update WHERE id = ? AND outcome IS NULL"
+    if tx.execute(waits, (number,)).fetchone() is None:
+        return None
+    inbound = replace(inbound, chat=places.present_chat(tx, binding, inbound.chat))
+    who = speaker(tx, binding, adapter, inbound, None)
+    place = Address("channel", f"{adapter}:{inbound.place}")
+    entry, sender = tx.cache.live_address(place), tx.cache.live_address(who.sender)
+    found: tuple[int, ...] = ()
+    if entry is not None and sender is not None and inbound.chat_kind == "private":
+        found = _growing(tx, inbound.draft, None if who.from_boss else entry.id)
+    if not found or entry is None or sender is None:
+        tx.execute("UPDATE platform_update SET outcome = 'ignored' WHERE id = ?", (number,))
+        return None
+    return Stop(number, found, sender.id, who.from_boss, str(place), Lane(entry.id, binding))
+
+
+def _growing(tx: Tx, run: int | None, writer: int | None) -> tuple[int, ...]:
+    """Return the runs that work on the same as this one; with `writer`, if it was written in this place."""
+    rows = tx.execute(
+        """
+        SELECT r.id FROM run o JOIN run r INDEXED BY run_running
+            ON r.status = 'running' AND r.agent = o.agent AND r.conversation = o.conversation
+        WHERE o.id = ?1 AND (?2 IS NULL OR EXISTS (
+            SELECT 1 FROM run_envelope x JOIN envelope e ON e.id = x.envelope
+            JOIN message m ON m.id = e.message WHERE x.run = o.id AND ?2 IN (m.sender, m.place)))
+        ORDER BY r.id
+        """,
+        (run, writer),
+    ).fetchall()
+    return tuple(int(row["id"]) for row in rows)
+
+
+def end_stop(tx: Tx, stop: Stop, answer: str, now: int) -> None:
+    """Store that a press on Stop was carried out, and answer it in its chat."""
+    if not _carried_out(tx, stop.number, None) or not answer:
+        return
+    if stop.boss:
+        notices.answer_command(tx, stop.place, answer, now)
+    else:
+        pairing.post(tx, stop.place, "Stopped.", now)

@@ -15,7 +15,7 @@ SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.a
        e.done_at, e.forwards, e.addressed,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.context, m.deliver_at, m.run, m.trace, m.hops,
-       m.metadata, m.created_at, m.edited_at, m.arrived_at,
+       m.metadata, m.created_at, m.edited_at, m.deleted_at, m.deleted_why, m.arrived_at,
        s.kind || ':' || s.name AS sender_address, r.kind || ':' || r.name AS to_address,
        CASE WHEN m.place IS NULL THEN s.kind || ':' || s.name
             ELSE (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = m.place) END AS from_address,

@@ -352,6 +352,7 @@ _KINDS = {
     "press": _press,
     "reaction": _reaction,
     "membership": _membership,
+    "stop": _ignored,  # it acts at once, or not at all (hiboss/store/commands.py)
     "ignored": _ignored,
 }
 

@@ -122,12 +122,21 @@ def _is_tried(tx: Tx, account: Lane) -> bool:
 
 
 def record_failure(
-    tx: Tx, lane: Lane, failure: Failure, until: int, now: int, *, told: bool = False, tell: bool = True
+    tx: Tx,
+    lane: Lane,
+    failure: Failure,
+    until: int,
+    now: int,
+    *,
+    told: bool = False,
+    tell: bool = True,
+    forward: bool = True,
 ) -> Row:
     """Store a failure of a lane or an account: it waits until a time. Return its row.
 
     `told`: the platform named that time, so nothing is tried before it. `tell`: the boss is told, once for
     all failures in a row, and once for all topics of a chat; of times that are named, if they last.
+    `forward`: that may be posted to a chat of his too.
     """
     row: Row = tx.execute(
         f"""
@@ -149,7 +158,7 @@ def record_failure(
     lasts = not told or until - row["first_failed_at"] >= TELL_MS
     if tell and lasts and row["boss_told_at"] is None:
         if not _is_told(tx, lane, failure):
-            notices.tell_boss_of_lane(tx, lane, failure.text, now)
+            notices.tell_boss_of_lane(tx, lane, failure.text, now, forward=forward)
         tx.execute("UPDATE lane SET boss_told_at = ? WHERE id = ?", (now, row["id"]))
     return row
 

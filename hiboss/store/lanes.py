@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..core.address import BOSS
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane, Priority
-from . import due_envelopes, envelopes, forwarding, notices, posts
+from . import deleted_envelopes, due_envelopes, envelopes, forwarding, notices, posts
 from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
@@ -37,9 +37,12 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
         if number is None:
             return None
         facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
-        if not facts["strays"]:
+        if facts["deleted_at"] is not None:  # while it was in hand
+            deleted_envelopes.end(tx, number, now)
+        elif not facts["strays"]:
             break
-        forwarding.go_elsewhere(tx, number, facts["forwards"], now)
+        else:
+            forwarding.go_elsewhere(tx, number, facts["forwards"], now)
     for state in states:
         mark_tried(tx, state, now)
     envelopes.hold(tx, number, boot)
@@ -72,7 +75,8 @@ SEVERAL_WRITE = """
 """
 # Only the columns of a letter: a full envelope has four times as many.
 _TO_POST = f"""
-    SELECT e.id, e.handovers, e.message, m.run, m.text, m.type, m.subject, m.attachments, m.reply_to,
+    SELECT e.id, e.handovers, e.message, m.run, m.text, m.type, m.parse_mode, m.subject, m.attachments,
+           m.reply_to, m.deleted_at,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
            coalesce(m.from_name, u.name, g.display) AS from_name,
            e.forwards, ({IN_HIS_CHAT} OR {SEVERAL_WRITE}) AS named, {STRAYS} AS strays,
@@ -87,6 +91,15 @@ _TO_POST = f"""
 """
 
 
+def to_post(connection: Connection | Tx, number: int, lane: Lane) -> EnvelopeRow:
+    """Return what the letter of an envelope is made of, as `claim` does, without holding it."""
+    facts: EnvelopeRow = dict(connection.execute(_TO_POST, (number,)).fetchone())
+    facts["platform_reply_to"] = (
+        platform_id(connection, facts["reply_to"], lane) if facts["reply_to"] else None
+    )
+    return facts
+
+
 def platform_id(tx: Tx | Connection, message: int, lane: Lane) -> str | None:
     """Return the platform's id of the message replied to; None if it is not in this chat."""
     row = tx.execute(
@@ -97,7 +110,8 @@ def platform_id(tx: Tx | Connection, message: int, lane: Lane) -> str | None:
         WHERE u.message = ?1 AND u.binding IN {SAME_ACCOUNT.format("?2")} AND u.platform_id IS NOT NULL
         UNION ALL
         SELECT p.platform_id FROM envelope e INDEXED BY envelope_message
-        JOIN post p ON p.envelope = e.id AND p.chunk = 0
+        JOIN post p ON p.envelope = e.id AND p.chunk = (
+            SELECT min(o.chunk) FROM post o WHERE o.envelope = e.id AND o.deleted_at IS NULL)
         JOIN place l ON l.address = ?3 AND l.binding = ?2
         JOIN contact c ON c.id = l.contact
              AND (ifnull(p.chat, c.platform_id) = c.platform_id OR c.kind = 'private')
@@ -130,17 +144,23 @@ def may_go_on(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
     """Tell whether the next chunk of a message may be posted.
 
     Not if its lane was paused meanwhile, or its account: that was told to wait, or is not bound any more.
-    Nor if it is a forward, and the chat is not the boss's any more.
+    Nor if it is a forward, and the chat is not the boss's any more, nor if its message was deleted.
     """
     states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     is_open = all(state["state"] != "paused" and (state["not_before"] or 0) <= now for state in states)
-    return is_open and not strays(tx, envelope)
+    return is_open and not strays(tx, envelope) and not deleted_envelopes.is_deleted(tx, envelope)
 
 
 def told_until(connection: Tx | Connection, lane: Lane) -> int:
     """Return the time before which the platform wants nothing to be tried in a lane; 0: it named none."""
     states = connection.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     return max((state["not_before"] or 0 for state in states), default=0)
+
+
+def is_paused(connection: Tx | Connection, lane: Lane) -> bool:
+    """Tell whether somebody has paused a lane, or its account has ended."""
+    states = connection.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
+    return any(state["state"] == "paused" for state in states)
 
 
 def is_open(connection: Tx | Connection, lane: Lane, now: int) -> bool:
@@ -248,10 +268,12 @@ def fail(
     *,
     tried: bool = False,
     not_told: int | None = None,
+    forward: bool = True,
 ) -> None:
     """Give up envelopes: they stay stored, and each sender except `not_told` gets one notice.
 
     Of a forward the boss is told instead: the sender's mail is in his box. `tried`: count one more attempt.
+    `forward`: a notice to the boss may be posted to a chat of his too.
     """
     senders: dict[int, list[Row]] = {}
     forwards: list[Row] = []
@@ -275,7 +297,8 @@ def fail(
         notices.tell_boss_of_forwards(tx, forwards, failure.text, now)
     senders.pop(not_told or 0, None)
     for sender, rows in senders.items():
-        notices.tell_sender(tx, sender, rows, failure.text, now, again=failure.kind != "unbound")
+        again = failure.kind != "unbound"
+        notices.tell_sender(tx, sender, rows, failure.text, now, again=again, forward=forward)
 
 
 # --- holds ---------------------------------------------------------------------------

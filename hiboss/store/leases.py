@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
 from ..core.events import EnvelopeClaimed, EnvelopeDue
-from . import counters, due_envelopes, envelopes, paging
+from . import counters, deleted_envelopes, due_envelopes, envelopes, paging
 from .connection import Row
 from .group_commit import Tx
 
@@ -24,7 +24,11 @@ def claim(
     Return their ids and the number of this claim; None if there was nothing to claim. `most_bytes`: no
     more than fit into one answer, but at least one.
     """
-    found = [one.id for one in due_envelopes.due(tx, recipient, now, limit)]
+    found: list[int] = []
+    while due := [one.id for one in due_envelopes.due(tx, recipient, now, limit)]:
+        found = deleted_envelopes.without_deleted(tx, due, now)
+        if len(found) == len(due):
+            break
     if most_bytes is not None:
         found = paging.fitting(tx, found, most_bytes)
     if not found:

@@ -1,5 +1,7 @@
 """Live posts: posts that grow with a run, until they become its answer or are removed.
 
+A note is one too: it says in a chat that what was written there waits for a run, and goes when that ends.
+
 The row is written before the post, and the platform's id after it. So a row without an id, found at the
 start of a daemon, stands for a post that may be there and that nobody can remove. The table is nearly
 always empty. What takes a Tx runs inside the writer.
@@ -17,6 +19,14 @@ from .group_commit import Tx
 from .run_start import Turn
 
 KEPT_MS = 7 * 24 * 3600 * 1000  # the ids of those that were deleted
+
+
+class Key(NamedTuple):
+    """Which live post."""
+
+    run: int
+    lane: Lane
+    note: bool = False  # it says that mail waits for the run
 
 
 class Target(NamedTuple):
@@ -83,35 +93,43 @@ def place_name(name: str) -> str:
     return name.split(":", 1)[1]
 
 
-def begin(tx: Tx, run: int, lane: Lane, now: int) -> bool:
+def begin(tx: Tx, key: Key, now: int) -> bool:
     """Write the row of a live post before it is posted; return False if it must not begin any more."""
     return bool(
         tx.execute(
             """
-            INSERT OR IGNORE INTO live_post (run, address, binding, created_at)
-            SELECT r.id, ?2, b.id, ?4 FROM run r JOIN binding b ON b.id = ?3
+            INSERT OR IGNORE INTO live_post (run, address, binding, note, created_at)
+            SELECT r.id, ?2, b.id, ?4, ?5 FROM run r JOIN binding b ON b.id = ?3
             WHERE r.id = ?1 AND r.status = 'running' AND b.removed_at IS NULL
             """,
-            (run, lane.address, lane.binding, now),
+            (*_columns(key), now),
         ).rowcount
     )
 
 
-def note_id(tx: Tx, run: int, lane: Lane, platform_id: str) -> None:
-    """Store the platform's id of a live post. It overtakes those of other runs in the same place."""
-    tx.execute(
-        "UPDATE live_post SET platform_id = ? WHERE run = ? AND address = ? AND binding = ?",
-        (platform_id, run, lane.address, lane.binding),
-    )
-    overtake(tx, lane, run)
+_WHICH = "run = ?1 AND address = ?2 AND binding = ?3 AND note = ?4"
 
 
-def overtake(tx: Tx, lane: Lane, run: int = 0) -> None:
-    """Note that something was posted in a place after its live posts; not after that of this run.
+def _columns(key: Key) -> tuple[int, int, int | None, bool]:
+    return key.run, key.lane.address, key.lane.binding, key.note
+
+
+def note_id(tx: Tx, key: Key, platform_id: str) -> None:
+    """Store the platform's id of a live post. It overtakes all others in the same place."""
+    tx.execute(f"UPDATE live_post SET platform_id = ?5 WHERE {_WHICH}", (*_columns(key), platform_id))
+    overtake(tx, key.lane, key)
+
+
+def overtake(tx: Tx, lane: Lane, new: Key | None = None) -> None:
+    """Note that something was posted in a place after its live posts; `new`: the one that was.
 
     By whichever account: in a group, several can post.
     """
-    tx.execute("UPDATE live_post SET overtaken = 1 WHERE address = ? AND run <> ?", (lane.address, run))
+    run, note = (0, False) if new is None else (new.run, new.note)
+    tx.execute(
+        "UPDATE live_post SET overtaken = 1 WHERE address = ? AND (run, note) <> (?, ?)",
+        (lane.address, run, note),
+    )
 
 
 def chat_renamed(tx: Tx, address: int, place: str) -> None:
@@ -122,25 +140,22 @@ def chat_renamed(tx: Tx, address: int, place: str) -> None:
     tx.execute("UPDATE deleted_live_post SET place = ifnull(place, ?2) WHERE address = ?1", (address, place))
 
 
-def deleted(tx: Tx, run: int, lane: Lane, now: int) -> None:
+def deleted(tx: Tx, key: Key, now: int) -> None:
     """Delete the row of a live post that is not there any more. Who has replied to it still finds its run."""
     tx.execute(
-        """
+        f"""
         INSERT INTO deleted_live_post (run, address, binding, platform_id, place, deleted_at)
-        SELECT run, address, binding, platform_id, place, ?4 FROM live_post
-        WHERE run = ?1 AND address = ?2 AND binding = ?3 AND platform_id IS NOT NULL
+        SELECT run, address, binding, platform_id, place, ?5 FROM live_post
+        WHERE {_WHICH} AND note = 0 AND platform_id IS NOT NULL
         """,
-        (run, lane.address, lane.binding, now),
+        (*_columns(key), now),
     )
-    forget(tx, run, lane)
+    forget(tx, key)
 
 
-def forget(tx: Tx, run: int, lane: Lane) -> None:
+def forget(tx: Tx, key: Key) -> None:
     """Delete the row of a live post that has become the answer."""
-    tx.execute(
-        "DELETE FROM live_post WHERE run = ? AND address = ? AND binding = ?",
-        (run, lane.address, lane.binding),
-    )
+    tx.execute(f"DELETE FROM live_post WHERE {_WHICH}", _columns(key))
 
 
 def forget_lost(tx: Tx, now: int) -> int:
@@ -161,7 +176,7 @@ def left(connection: Connection | Tx) -> list[Row]:
     """Return all live posts, each with the place it is in."""
     return connection.execute(
         """
-        SELECT l.run, l.address, l.binding, l.platform_id, p.contact,
+        SELECT l.run, l.address, l.binding, l.note, l.platform_id, p.contact,
                ifnull(l.place, substr(a.name, instr(a.name, ':') + 1)) AS place
         FROM live_post l JOIN address a ON a.id = l.address
         LEFT JOIN place p ON p.address = l.address AND p.binding = l.binding
@@ -170,16 +185,22 @@ def left(connection: Connection | Tx) -> list[Row]:
     ).fetchall()
 
 
-def get(connection: Connection | Tx, run: int, lane: Lane) -> Row | None:
+def get(connection: Connection | Tx, key: Key) -> Row | None:
     """Return a live post, with the message that is the answer of its run."""
     row: Row | None = connection.execute(
-        """
-        SELECT l.platform_id, l.overtaken, r.answer FROM live_post l JOIN run r ON r.id = l.run
-        WHERE l.run = ? AND l.address = ? AND l.binding = ?
+        f"""
+        SELECT platform_id, overtaken, (SELECT answer FROM run WHERE id = live_post.run) AS answer
+        FROM live_post WHERE {_WHICH}
         """,
-        (run, lane.address, lane.binding),
+        _columns(key),
     ).fetchone()
     return row
+
+
+def is_answer(connection: Connection | Tx, run: int, message: int) -> bool:
+    """Tell whether a message is the answer of a run."""
+    row = connection.execute("SELECT 1 FROM run WHERE id = ? AND answer = ?", (run, message)).fetchone()
+    return row is not None
 
 
 def awaits_answer(connection: Connection | Tx, run: int, lane: Lane) -> bool:

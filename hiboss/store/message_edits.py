@@ -65,15 +65,19 @@ def _same(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> bool:
 # --- agents that have it already -----------------------------------------------------
 
 
-def tell(tx: Tx, message: int, note: str | None, now: int) -> Accepted | None:
+def tell(
+    tx: Tx, message: int, note: str | None, now: int, *, editor: Address | None = None
+) -> Accepted | None:
     """Tell the agents that have an edited message already. What still waits shows the new wording itself.
 
     What the boss edited comes to them as a new message, which starts a turn. Of what others edited they
     get a note that starts none: in a group it is said around them, else it is a notice. Return the
-    message that was made of the new wording; None: none was. `note`: what is missing of it.
+    message that was made of the new wording; None: none was. `note`: what is missing of it. `editor`: who
+    edited it here, and need not be told.
     """
     row = tx.execute(_EDITED, (message,)).fetchone()
     agents = [] if row["context"] or row["retired_at"] is not None else _having_it(tx, message)
+    agents = [one for one in agents if one != editor]
     if not agents:
         return None
     channel = json.loads(row["channel"]) if row["channel"] else {}
@@ -101,6 +105,21 @@ def tell(tx: Tx, message: int, note: str | None, now: int) -> Accepted | None:
         context=not row["from_boss"],
     )
     return messages.insert(tx, draft, now)
+
+
+def last_new_wording(tx: Tx, message: int) -> int | None:
+    """Return the message that `tell` made last of a new wording of this one; None: it made none."""
+    row = tx.execute(
+        """
+        SELECT n.id FROM message m JOIN message n INDEXED BY message_thread
+            ON n.thread = ifnull(m.thread, m.id) AND n.reply_to = m.id AND n.sender = m.sender
+        WHERE m.id = ?1 AND n.deleted_at IS NULL
+          AND json_extract(n.channel, '$.note') = 'a new wording of m' || ?1
+        ORDER BY n.id DESC LIMIT 1
+        """,
+        (message,),
+    ).fetchone()
+    return None if row is None else int(row["id"])
 
 
 def add_note(tx: Tx, message: int, note: str | None) -> None:

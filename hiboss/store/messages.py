@@ -18,8 +18,8 @@ from .writer_cache import LiveAddress
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
-                     channel, metadata, created_at, arrived_at, place, context)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     channel, metadata, created_at, arrived_at, place, context, parse_mode)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -232,6 +232,7 @@ def _insert_message(
             None if seq is None else now,
             None if draft.place is None else _place(tx, draft.place),
             draft.context,
+            draft.parse_mode,
         ),
     )
     number = int(cursor.lastrowid or 0)

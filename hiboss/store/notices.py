@@ -6,22 +6,31 @@ What others wrote, like an error of a program, is quoted: it cannot look like a 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
+from ..core.address import BACKGROUND, BOSS, SYSTEM, Address, parse_address
 from ..core.clock import local, zone
 from ..core.contracts.provider import Question
 from ..core.envelope import Accepted, Draft, Lane, Priority
 from ..core.escaping import name, quote, shell_word, visible
+from ..core.quoting import storable
 from . import forwarding, messages
 from .boss import boss_timezone
 from .connection import Row
+from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
 
 CHATS_NAMED = 5  # in one notice
+MISSING_NAMED, MISSING_CHARACTERS = 20, 300  # what of an envelope was not posted
 
 
-def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool) -> None:
-    """Send one notice about all envelopes of a sender that failed; never about a notice."""
+def tell_sender(
+    tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, again: bool, forward: bool = True
+) -> None:
+    """Send one notice about all envelopes of a sender that failed; never about a notice.
+
+    `again`: they can be retried. `forward`: one to the boss may be posted to a chat of his too.
+    """
     row = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (sender,)).fetchone()
     address = Address(row["kind"], row["name"])
     if row["retired_at"] is not None or address.kind not in ("agent", "user"):
@@ -34,11 +43,24 @@ def tell_sender(tx: Tx, sender: int, rows: list[Row], why: str, now: int, *, aga
     if again:
         ids = " ".join(f"e{one['id']}" for one in rows[:20])
         text += f"\nTo retry: hiboss envelope retry {ids}"
-    notify(tx, address, text, now, about=rows[0]["message"])
+    notify(tx, address, text, now, about=rows[0]["message"], forward=forward)
 
 
-def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int) -> None:
-    """Tell the boss that deliveries to an address, or by a whole account, fail and are retried."""
+def tell_sender_of_rest(tx: Tx, envelope: EnvelopeRow, missing: Sequence[str], now: int) -> None:
+    """Tell a sender what of an envelope was not posted, like a file that is too big. The rest was."""
+    address = parse_address(envelope["from_address"])
+    if address.kind not in ("agent", "user") or address in (SYSTEM, BACKGROUND):
+        return
+    where = f"e{envelope['id']} to {visible(envelope['to_address'])}"
+    why = "; ".join(quote(storable(one, MISSING_CHARACTERS)) for one in missing[:MISSING_NAMED])
+    notify(tx, address, f"Not all of {where} was posted: {why}", now, about=envelope["message"])
+
+
+def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int, *, forward: bool = True) -> None:
+    """Tell the boss that deliveries to an address, or by a whole account, fail and are retried.
+
+    `forward`: that may be posted to a chat of his too.
+    """
     since = local(now, zone(boss_timezone(tx)))
     if lane.address:
         row = tx.execute("SELECT kind, name FROM address WHERE id = ?", (lane.address,)).fetchone()
@@ -51,7 +73,7 @@ def tell_boss_of_lane(tx: Tx, lane: Lane, why: str, now: int) -> None:
     text = f"{what} since {since}: {quote(why)}\nIts envelopes wait in order and are retried. See: {see}"
     # Not by the account it is about: each notice could fail there and cause the next one.
     reach = tx.cache.reach().place
-    notify(tx, BOSS, text, now, forward=reach is None or reach.binding != lane.binding)
+    notify(tx, BOSS, text, now, forward=forward and (reach is None or reach.binding != lane.binding))
 
 
 def tell_boss_of_forwards(tx: Tx, rows: list[Row], why: str, now: int) -> None:

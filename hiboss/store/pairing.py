@@ -84,8 +84,11 @@ def _described(contact: Row, about: Inbound) -> str:
     return " ".join([*known, f"(id {visible(contact['platform_id'])})"])
 
 
-def post(tx: Tx, place: Lane, text: str, now: int) -> None:
-    """Post something to a chat in the name of hiboss, also if nobody may write there."""
+def post(tx: Tx, place: Lane, text: str, now: int, about: int | None = None) -> None:
+    """Post something to a chat in the name of hiboss, also if nobody may write there.
+
+    `about`: the message that it quotes, if that is there.
+    """
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     row = tx.execute("SELECT kind, name FROM address WHERE id = ?", (place.address,)).fetchone()
     draft = Draft(
@@ -96,6 +99,7 @@ def post(tx: Tx, place: Lane, text: str, now: int) -> None:
         text=text,
         priority=Priority.NORMAL,
         auto=True,
+        reply_to=None if about is None else ("message", about),
         binding=place.binding,
     )
     messages.insert(tx, draft, now)

@@ -1,6 +1,11 @@
-"""Posts: the chunks of an envelope, stored before the first is posted, and which of them were posted."""
+"""Posts: the chunks of an envelope, stored before the first is posted, and which of them were posted.
+
+A chunk can make several posts, like an album: the first is in `post`, the others are in `post_part`.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -34,12 +39,17 @@ def chat_renamed(tx: Tx, address: int, old: str) -> None:
     )
 
 
-def note_post(tx: Tx, envelope: int, number: int, content: str, platform_id: str, now: int) -> None:
-    """Store that a chunk was posted, with the platform's id of it."""
+def note_post(tx: Tx, envelope: int, number: int, content: str, ids: Sequence[str], now: int) -> None:
+    """Store that a chunk was posted, with the platform's ids of its posts."""
     tx.execute(
         """
         INSERT INTO post (envelope, chunk, content, platform_id, posted_at) VALUES (?1, ?2, ?3, ?4, ?5)
         ON CONFLICT (envelope, chunk) DO UPDATE SET platform_id = ?4, posted_at = ?5
         """,
-        (envelope, number, content, platform_id, now),
+        (envelope, number, content, ids[0], now),
     )
+    for one in ids[1:]:
+        tx.execute(
+            "INSERT OR IGNORE INTO post_part (envelope, chunk, platform_id) VALUES (?, ?, ?)",
+            (envelope, number, one),
+        )

@@ -1,4 +1,4 @@
-"""Reactions of people to messages: what they have on each now, and which of them a turn is to show.
+"""Reactions to messages: what people, agents and users have on each now, and which a turn is to show.
 
 They start no turn. The agent that wrote a message is shown new ones in its next turn of the same
 conversation; they are new until a run that showed them is completed.
@@ -82,6 +82,47 @@ def remove(tx: Tx, message: int, author: Author, emoji: str, now: int) -> bool:
     return bool(changed)
 
 
+def set_own(tx: Tx, message: int, setter: int, emoji: str | None, now: int) -> bool:
+    """Store the one reaction that an agent or a user has on a message; None: none. Return whether it changed.
+
+    The agent that wrote the message is shown it, unless it is its own.
+    """
+    had = tx.execute(
+        "SELECT emoji FROM reaction WHERE message = ? AND setter = ?", (message, setter)
+    ).fetchall()
+    if [row["emoji"] for row in had] == ([] if emoji is None else [emoji]):
+        return False
+    tx.execute("DELETE FROM reaction WHERE message = ? AND setter = ?", (message, setter))
+    tx.facts += [MessageReacted(now, message, row["emoji"], True) for row in had]
+    if emoji is not None:
+        tx.execute(
+            """
+            INSERT INTO reaction (message, person, emoji, setter, name, from_boss, agent, at)
+            SELECT ?1, a.kind || ':' || a.name, ?3, ?2, coalesce(u.name, g.display), ifnull(u.boss, 0),
+                   (SELECT w.address FROM agent w JOIN message m ON m.sender = w.address
+                    WHERE m.id = ?1 AND w.address <> ?2), ?4
+            FROM address a LEFT JOIN user u ON u.address = a.id LEFT JOIN agent g ON g.address = a.id
+            WHERE a.id = ?2
+            ON CONFLICT (message, person, emoji) DO UPDATE SET setter = ?2, shown = 0, at = ?4
+            """,
+            (message, setter, emoji, now),
+        )
+        tx.facts.append(MessageReacted(now, message, emoji, False))
+    return True
+
+
+def of_account(connection: Connection | Tx, message: int, binding: int) -> str | None:
+    """Return what an account shows on a message: the last reaction that an agent of it set; None: none."""
+    row = connection.execute(
+        """
+        SELECT r.emoji FROM reaction r JOIN binding_agent b ON b.agent = r.setter AND b.binding = ?2
+        WHERE r.message = ?1 ORDER BY r.at DESC, r.setter DESC LIMIT 1
+        """,
+        (message, binding),
+    ).fetchone()
+    return None if row is None else str(row["emoji"])
+
+
 def _person(author: Author) -> str:
     """Return what tells people apart. A name, which anybody can choose, is never taken for an id."""
     return author.id or f"name:{author.name or ''}"
@@ -92,7 +133,7 @@ def of_messages(connection: Connection, messages: Iterable[int]) -> dict[int, li
     numbers = set(messages)
     rows = connection.execute(
         f"""
-        SELECT message, emoji, name, username, from_boss FROM (
+        SELECT message, emoji, name, username, from_boss, person, setter FROM (
             SELECT *, row_number() OVER (PARTITION BY message ORDER BY at, person, emoji) AS number
             FROM reaction WHERE message IN ({",".join("?" * len(numbers))}))
         WHERE number <= {LISTED} ORDER BY message, number
@@ -111,6 +152,7 @@ def _facts(row: Row) -> ReactionJson:
         "name": row["name"],
         "username": row["username"],
         "from_boss": bool(row["from_boss"]),
+        "address": None if row["setter"] is None else row["person"],
     }
 
 
@@ -139,7 +181,8 @@ def fetch(connection: Connection, wanted: Sequence[Reaction]) -> list[dict[str, 
     for one in wanted:
         row = connection.execute(
             f"""
-            SELECT r.*, substr(m.text, 1, {QUOTED}) AS text FROM reaction r JOIN message m ON m.id = r.message
+            SELECT r.*, substr(m.text, 1, {QUOTED}) AS text FROM reaction r
+            JOIN message m ON m.id = r.message AND m.deleted_at IS NULL
             WHERE r.message = ? AND r.person = ? AND r.emoji = ?
             """,
             one,

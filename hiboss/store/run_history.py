@@ -162,7 +162,8 @@ def already_sent(connection: Connection, envelopes: Sequence[int]) -> list[tuple
         JOIN run r ON r.id = x.run AND r.status IN ('interrupted', 'failed', 'cancelled')
         JOIN message m INDEXED BY message_sender
             ON m.sender = r.agent AND m.id > r.after_message AND m.id <= r.last_message AND m.run = r.id
-        WHERE x.envelope IN ({",".join("?" * len(envelopes))}) ORDER BY m.id DESC LIMIT ?
+        WHERE x.envelope IN ({",".join("?" * len(envelopes))}) AND m.deleted_at IS NULL
+        ORDER BY m.id DESC LIMIT ?
         """,
         (*envelopes, ALREADY_SENT),
     ).fetchall()

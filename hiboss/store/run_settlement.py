@@ -6,11 +6,21 @@ from ..core import backoff
 from ..core.address import BACKGROUND, BOSS, Address
 from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
-from ..core.envelope import Accepted, Draft
+from ..core.envelope import Accepted, Draft, Kind
 from ..core.errors import HibossError
 from ..core.escaping import mark_lines, quote
 from ..core.events import AgentChanged, RunEnded
-from . import envelopes, lane_failures, lanes, messages, notices, reactions, run_limits, surroundings
+from . import (
+    chat_notes,
+    envelopes,
+    lane_failures,
+    lanes,
+    messages,
+    notices,
+    reactions,
+    run_limits,
+    surroundings,
+)
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -106,6 +116,7 @@ def _already_sent(tx: Tx, turn: Turn, text: str) -> bool:
         """
         SELECT text FROM message INDEXED BY message_sender
         WHERE sender = ? AND id > ? AND run = ? AND conversation = ? AND deliver_at IS NULL
+          AND deleted_at IS NULL
         """,
         (turn.agent, turn.after_message, turn.run, turn.reply_conversation),
     )
@@ -123,6 +134,7 @@ def _got_it(tx: Tx, turn: Turn, text: str) -> frozenset[Address]:
         CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id AND e.forwards IS NULL
         JOIN address a ON a.id = e.recipient AND a.retired_at IS NULL
         WHERE m.sender = ? AND m.id > ? AND m.run = ? AND m.reply_to = ? AND m.deliver_at IS NULL
+          AND m.deleted_at IS NULL
         """,
         (turn.agent, turn.after_message, turn.run, turn.reply_message),
     )
@@ -152,6 +164,7 @@ def _send(
         caller=entry.id,
         to=tuple(to),
         text=text,
+        kind=Kind.MARKDOWN,  # providers write it
         deliver_at=deliver_at,
         reply_to=None if turn.reply_message is None else ("message", turn.reply_message),
         auto=True,
@@ -203,17 +216,20 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
         return None
     turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="turn")
+    fresh = chat_notes.first_failures(tx, turn)
     _free(tx, turn.notices)
     retry_at = now
     for number in turn.envelopes:
         retry_at = max(retry_at, _retry_later(tx, number, failure, delays, now))
+    chat_notes.failed(tx, turn, fresh, failure, retry_at, now)
     if len(turn.envelopes) > 1:
         return retry_at
     [number] = turn.envelopes
     if _failed_alone(tx, number) < ATTEMPTS:
         return retry_at
     if turn.kind == "background" or not _fails_for_others_too(tx, turn, number):
-        lanes.fail(tx, [number], failure, now)
+        told = chat_notes.given_up(tx, turn, failure, now)
+        lanes.fail(tx, [number], failure, now, forward=not told)
         return None
     until = now + delays[backoff.step(lane_failures.failing_seconds(tx, turn.lane, now))]
     lane_failures.record_failure(tx, turn.lane, failure, until, now)
@@ -276,7 +292,8 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bo
     turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
     _free(tx, turn.envelopes + turn.notices)
-    lane_failures.record_failure(tx, turn.lane, failure, until, now, told=told)
+    knows = chat_notes.lane_waits(tx, turn, failure, until, now)
+    lane_failures.record_failure(tx, turn.lane, failure, until, now, told=told, forward=not knows)
 
 
 def cancel(
@@ -294,7 +311,8 @@ def cancel(
     failure = Failure(status, why)
     _end(tx, turn, status, now, failure=failure)
     if gives_up:
-        lanes.fail(tx, list(turn.envelopes), failure, now, not_told=by)
+        told = chat_notes.given_up(tx, turn, failure, now, by)
+        lanes.fail(tx, list(turn.envelopes), failure, now, not_told=by, forward=not told)
     _free(tx, turn.envelopes + turn.notices)
 
 
@@ -331,6 +349,8 @@ def _end(
         (status, now, kind, error, scope, note, turn.run),
     )
     run_limits.add_usage(tx, turn.run)
+    if status == "interrupted":
+        chat_notes.interrupted(tx, turn.run)
     tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, turn.run))
     tx.facts.append(RunEnded(now, turn.run, turn.agent, turn.followed_in, status))
     tx.facts.append(AgentChanged(now, turn.agent))
@@ -361,5 +381,6 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
             (now, row["id"]),
         )
         run_limits.add_usage(tx, row["id"])
+        chat_notes.interrupted(tx, row["id"])
         tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, row["id"]))
     return len(rows)

@@ -10,7 +10,17 @@ from typing import NamedTuple
 
 from ..core.envelope import Lane
 from ..core.events import AgentChanged, RunPaused, RunStarted
-from . import agent_pauses, agents, due_envelopes, envelopes, lanes, provider_sessions, reactions, tokens
+from . import (
+    agent_pauses,
+    agents,
+    deleted_envelopes,
+    due_envelopes,
+    envelopes,
+    lanes,
+    provider_sessions,
+    reactions,
+    tokens,
+)
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_limits import Bounds
@@ -95,6 +105,9 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     if not found:
         return None
     rows = next_turn(tx, row, found, now)
+    numbers = [int(one["id"]) for one in rows]
+    if len(deleted_envelopes.without_deleted(tx, numbers, now)) < len(rows):  # while they were in hand
+        return begin(tx, agent, start, eager=eager)
     conversation = int(rows[0]["conversation"])
     leading = next((one for one in rows if wants_answer(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
@@ -104,8 +117,8 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
         lanes.mark_tried(tx, state, now)
     target = reply_target(tx, agent, conversation, rows)
     shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, now)
-    taken = [int(one["id"]) for one in rows]
-    return _start(tx, row, "turn", conversation, (taken, shown), (trace, hops), target, start)
+    shown = deleted_envelopes.without_deleted(tx, shown, now) if shown else []
+    return _start(tx, row, "turn", conversation, (numbers, shown), (trace, hops), target, start)
 
 
 # --- a task in the background --------------------------------------------------------
@@ -121,7 +134,7 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
         """,
         (envelope,),
     ).fetchone()
-    if facts is None:
+    if facts is None or not deleted_envelopes.without_deleted(tx, [envelope], start.now):
         return None
     row = agents.with_provider(tx, facts["sender"], any_mode=True)
     if row is None or row["paused_at"] is not None:

@@ -33,6 +33,7 @@ from .adapter_steps import (
     digested,
     heard,
     listening,
+    posted,
     some_polls,
     started,
     until,
@@ -270,7 +271,7 @@ class AdapterContract(PlatformRules):
     def test_a_post_that_is_confirmed_is_there_and_has_a_name(self, rig: Rig) -> None:
         async def story() -> None:
             async with started(rig) as adapter:
-                names = [await adapter.post(rig.letter(text, id=f"e{text}"), 0, text) for text in ("1", "2")]
+                names = [await posted(adapter, rig.letter(text, id=f"e{text}"), text) for text in ("1", "2")]
                 assert sorted(rig.posted()) == ["1", "2"]  # before the stop: a post is not buffered
                 assert len(set(names)) == 2
                 assert all(isinstance(name, str) and name for name in names)
@@ -280,7 +281,7 @@ class AdapterContract(PlatformRules):
     def test_the_same_chunk_may_come_again(self, rig: Rig) -> None:
         async def story() -> None:
             async with started(rig) as adapter:
-                first, second = [await adapter.post(rig.letter(), 0, "hello") for _ in range(2)]
+                first, second = [await posted(adapter, rig.letter(), "hello") for _ in range(2)]
                 assert first
                 assert second
                 assert set(rig.posted()) == {"hello"}
@@ -330,7 +331,7 @@ class AdapterContract(PlatformRules):
             async with started(rig) as adapter:
                 if not {"edit", "delete"} <= capabilities(adapter):
                     pytest.skip("it cannot edit and delete")
-                names = [await adapter.post(rig.letter(text, id=f"e{text}"), 0, text) for text in ("1", "2")]
+                names = [await posted(adapter, rig.letter(text, id=f"e{text}"), text) for text in ("1", "2")]
                 await adapter.edit(rig.chat, names[0], "one", "home-e1.1")
                 await adapter.edit(rig.chat, names[0], "one", "home-e1.1")  # it may come again
                 assert sorted(rig.posted()) == ["2", "one"]
@@ -345,7 +346,7 @@ class AdapterContract(PlatformRules):
             async with started(rig) as adapter:
                 if not {"edit", "delete"} <= capabilities(adapter):
                     pytest.skip("it cannot edit and delete")
-                names = [await adapter.post(rig.letter(text, id=f"e{text}"), 0, text) for text in ("1", "2")]
+                names = [await posted(adapter, rig.letter(text, id=f"e{text}"), text) for text in ("1", "2")]
                 await adapter.delete(rig.chat, names[0])
                 assert rig.posted() == ["2"]
                 with pytest.raises(EnvelopeError):
@@ -391,7 +392,7 @@ class FullAdapterContract(FullPlatformRules, AdapterContract):
         async def story() -> None:
             store = Store(rig)
             async with started(rig) as adapter, heard(adapter, store):
-                post = await adapter.post(rig.letter(), 0, "shall I?")
+                post = await posted(adapter, rig.letter(), "shall I?")
                 rig.press(post, "yes")
                 await until(lambda: store.taken)
             (act,) = store.acts

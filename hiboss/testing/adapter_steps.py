@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..core.contracts.adapter import Adapter, Checked, Take, Taken
+from ..core.contracts.adapter import Adapter, Checked, Letter, Posted, Take, Taken
 from ..core.contracts.inbound import Digested, Inbound, NotYet, Update
 from ..core.option_models import load, validate
 from .adapter_rig import Rig
@@ -43,6 +43,12 @@ async def heard(adapter: Adapter, take: Take) -> AsyncIterator[asyncio.Task[None
         task.cancel()
         await asyncio.wait([task], timeout=30)
         assert task.done()
+
+
+async def posted(adapter: Adapter, letter: Letter, chunk: str, number: int = 0) -> str:
+    """Post a chunk and return the platform's id of it: the first, if it became several posts."""
+    answer = await adapter.post(letter, number, chunk)
+    return answer.ids[0] if isinstance(answer, Posted) else answer
 
 
 def capabilities(adapter: Adapter) -> frozenset[str]:

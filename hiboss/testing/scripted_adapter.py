@@ -13,7 +13,8 @@ All its files are in the directory it is bound to, so a test can control it from
 - `inbox/<update>.json`: an update ({"text": "hello"}), see hiboss/testing/scripted_intake.py
 - `settings.json`, read at each start: {"places": […], "chunk": 10, "fail_starts": 2, "fail_listens": 1,
   "refuses": "…" (what `check` answers),
-  "capabilities": ["edit", "delete"], "limit": 4096 (characters of a post), "chat_seconds": 1}
+  "capabilities": ["edit", "delete"], "limit": 4096 (characters of a post), "chat_seconds": 1,
+  "parts": 3 (posts of each chunk), "emojis": ["👍"] (those that can be put on a message)}
 
 Name it in `adapters.modules` (HIBOSS_ADAPTERS_MODULES=hiboss.testing.scripted_adapter) and bind it with
 `--adapter-type scripted --path DIR`.
@@ -30,7 +31,16 @@ from typing import Any, ClassVar
 
 from pydantic import Field, SecretStr
 
-from ..core.contracts.adapter import CAPABILITIES, Account, AdapterSettings, Chat, Checked, Command, Letter
+from ..core.contracts.adapter import (
+    CAPABILITIES,
+    Account,
+    AdapterSettings,
+    Chat,
+    Checked,
+    Command,
+    Letter,
+    Posted,
+)
 from ..core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
 from .scripted_intake import ScriptedIntake
 
@@ -80,6 +90,7 @@ class ScriptedAdapter(ScriptedIntake):
         self._there = self._read_posts()
         # A platform that can do little, unless the test wants more.
         self.capabilities = frozenset(self._settings.get("capabilities", ["files", "threads"]))  # type: ignore[misc]
+        self.emojis = None if "emojis" not in self._settings else frozenset(self._settings["emojis"])
 
     async def stop(self) -> None:
         if self._posts is not None:
@@ -89,7 +100,7 @@ class ScriptedAdapter(ScriptedIntake):
         size = self._settings.get("chunk") or max(len(letter.text), 1)
         return [letter.text[start : start + size] for start in range(0, len(letter.text), size)] or [""]
 
-    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+    async def post(self, letter: Letter, number: int, chunk: str) -> str | Posted:
         await self._follow_script("script", letter.chat, chunk)
         note = {
             "id": letter.id,
@@ -101,8 +112,9 @@ class ScriptedAdapter(ScriptedIntake):
         }
         self._posts.write(json.dumps(note) + "\n")
         self._posts.flush()
-        self._there.add(f"{letter.id}.{number}")
-        return f"{letter.id}.{number}"
+        ids = _ids(letter.id, number, self._settings.get("parts", 1))
+        self._there.update(ids)
+        return ids[0] if len(ids) == 1 else Posted(ids)
 
     # --- only if settings.json declares the capability -----------------------------------
 
@@ -123,7 +135,7 @@ class ScriptedAdapter(ScriptedIntake):
             raise EnvelopeError("not_found", f"there is no post {platform_id}")
         self._note_change(do="remove_buttons", id=platform_id, place=place)
 
-    async def react(self, place: str, platform_id: str, emoji: str) -> None:
+    async def react(self, place: str, platform_id: str, emoji: str | None) -> None:
         await self._follow_script("react")
         self._note_sign(sign="react", place=place, id=platform_id, emoji=emoji)
 
@@ -139,15 +151,15 @@ class ScriptedAdapter(ScriptedIntake):
     async def show_commands(self, chat: str, commands: Sequence[Command]) -> None:
         self._note_sign(sign="menu", place=chat, text=" ".join(one.name for one in commands))
 
-    async def draft(self, place: str, text: str) -> None:
+    async def draft(self, place: str, number: int, chunk: str) -> None:
         await self._follow_script("draft", place.partition("/")[0])
-        self._note_sign(sign="draft", place=place, text=text)
+        self._note_sign(sign="draft", place=place, number=str(number), text=chunk)
 
     def _note_change(self, **facts: str) -> None:
         with _append(os.path.join(self._root, "changes.jsonl")) as file:
             file.write(json.dumps(facts) + "\n")
 
-    def _note_sign(self, **facts: str) -> None:
+    def _note_sign(self, **facts: str | None) -> None:
         with _append(os.path.join(self._root, "signs.jsonl")) as file:
             file.write(json.dumps(facts) + "\n")
 
@@ -155,7 +167,7 @@ class ScriptedAdapter(ScriptedIntake):
         """Return the ids of what is there, as the platform knows them after a restart of the daemon."""
         there = set()
         for note in _lines(os.path.join(self._root, "posts.jsonl")):
-            there.add(f"{note['id']}.{note['number']}")
+            there.update(_ids(note["id"], note["number"], self._settings.get("parts", 1)))
         changes = _lines(os.path.join(self._root, "changes.jsonl"))
         gone = {one["id"] for one in changes if one["do"] == "delete"}
         return there - gone
@@ -226,6 +238,12 @@ class ScriptedAdapter(ScriptedIntake):
             json.dump(self._settings, file)
         os.replace(path + ".new", path)  # in one step: a test may read it at any time
         return True
+
+
+def _ids(letter: str, number: int, parts: int) -> list[str]:
+    """Return the ids of the posts that a chunk makes: several with the setting `parts`, like an album."""
+    first = f"{letter}.{number}"
+    return [first, *[f"{first}+{part}" for part in range(1, parts)]]
 
 
 def _append(path: str) -> Any:

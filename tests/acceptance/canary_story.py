@@ -89,6 +89,7 @@ class Story:
         self.canaries: dict[str, Canary] = {}
         self.ends: dict[str, int] = {}  # how each command ended
         self.answer = ""  # what the thinker said to the boss
+        self.sent = ""  # what the boss wrote to nex
         self.misplaced = self.know("the misplaced token", tokens.new("boss"))
         self.strange = self.know("the token of another home", tokens.new("agent"))
         # Of a setting in the environment: the daemon that refuses it has got it.
@@ -137,6 +138,7 @@ class Story:
         self.run("envelope send --as nex --to agent:nex --deliver-at +1D --text", "later")
         self._fail_to_post()
         self._think()
+        self.sent = self.run("send nex hello --json").json["ids"][0]
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
@@ -199,7 +201,7 @@ class Story:
         for command, way in steps:
             given, how = way(self.shell.token("boss"))
             shows = "token" if command in SHOW_A_TOKEN else ""
-            facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer}
+            facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer, "SENT": self.sent}
             words = [_filled(word, facts) for word in COMMANDS[command]]
             done = self.run(command, *words, *given, "--json", shows=shows, **how)
             assert done.rc == 0, (command, done.stderr)

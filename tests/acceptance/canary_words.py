@@ -8,7 +8,7 @@ from typing import Any
 Words = tuple[str, ...]
 
 # Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's,
-# and ANSWER what the thinker answered.
+# ANSWER what the thinker answered, and SENT what the boss wrote to nex.
 COMMANDS: dict[str, Words] = {
     "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
     "envelope list": ("--address", "agent:nex"),
@@ -22,6 +22,8 @@ COMMANDS: dict[str, Words] = {
     "envelope retry": ("--id", "e3"),
     "envelope ack": ("--id", "e1", "--address", "agent:nex"),
     "envelope cancel": ("--id", "e2"),
+    "reaction set": ("e1", "👍"),
+    "reaction remove": ("e1",),
     "envelope archive": ("--id", "e1", "--address", "agent:nex"),
     "envelope trash": ("--id", "e1", "--address", "agent:nex"),
     "envelope restore": ("--id", "e1", "--address", "agent:nex"),
@@ -61,6 +63,8 @@ COMMANDS: dict[str, Words] = {
     "inbox": (),
     "read": ("ANSWER",),
     "reply": ("ANSWER", "thanks"),
+    "message edit": ("SENT", "hello again"),
+    "message delete": ("SENT", "--reason", "said twice"),
     "chat": ("talker", "--once", "hello"),
     "cron create": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello", "--every", "1h"),
     "cron set": ("--id", "s1", "--cron", "@daily"),
@@ -121,6 +125,9 @@ MISPLACED: list[str] = [
     "envelope list --address {}",
     "envelope claim --address agent:nex --lease {}",
     "envelope retry --id {}",
+    "message edit {} x",
+    "message delete {}",
+    "reaction set e1 {}",
     "lane pause --address {}",
     "envelope wait --address agent:nex --after {}",
     "watch --address agent:nex --timeout {}",
@@ -156,6 +163,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "agent.set": {"name": "nex", "role": "post"},
     "agent.permission.set": {"name": "nex", "level": "standard"},
     "envelope.get": {"id": "e1"},
+    "message.edit": {"id": "e1", "text": "hello"},
+    "message.delete": {"id": "e999999", "reason": "x"},
+    "reaction.set": {"id": "e1", "emoji": "👍"},
     "cron.create": {"from": "agent:nex", "to": "agent:nex", "text": "hello", "every": "1h"},
     "cron.explain": {"cron": "@daily"},
     **{f"envelope.{verb}": {"timeout": "0.01s"} for verb in ("wait", "watch")},

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_delivery import delivery
+from tests.api.bad_input_messages import messages
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
     BAD_IDS,
@@ -388,7 +389,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    elsewhere = (contacts, delivery, schedules, waiting, thinking, people, following)
+    elsewhere = (contacts, delivery, messages, schedules, waiting, thinking, people, following)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 
@@ -433,6 +434,7 @@ def limits() -> list[Limit]:
         _limit(send, "attachments", ["%file"] * 20, ["%file"] * 21, "too_large"),
         _limit(send, "attachments", ["%full"], ["%over"], "too_large"),
         _limit(send, "deliver_at", "+100Y", "+101Y", "too_far"),
+        _limit("message.edit", "text", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
         _limit("envelope.list", "page_size", 100, 101, "invalid_params", "1 to 100"),
         _limit("envelope.list", "page_size", 1, 0, "invalid_params", "1 to 100"),
         *[

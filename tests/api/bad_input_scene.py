@@ -133,7 +133,9 @@ class Scene:
             "claimed": ada.tell(nex, priority="critical"),
             "failed": nex.tell(ada),
             "lost": nex.tell(self.party["left"]),
+            "removed": nex.tell(ada),
         }
+        nex.call("message.delete", id=mail["removed"])
         self.party["boss"].call("agent.delete", name="left")  # and what it had not read fails
         (taken,) = nex.call("envelope.claim", limit=1, lease="24h")["envelopes"]
         assert taken["id"] == mail["claimed"]

@@ -242,7 +242,45 @@ def steers_and_answers(case: Case) -> dict[str, list[Any]]:
     return {"run.steer": [steered], "run.answer": [answered]}
 
 
+def edits(case: Case) -> list[Any]:
+    number, *_ = case.ada.send(case.bob)["ids"]
+    found = [case.ada.call("message.edit", id=number, text=text) for text in ("new", "new", "newer")]
+    assert [one["changed"] for one in found] == [True, False, True]
+    assert case.bob.get(number)["text"] == "newer"
+    return found
+
+
+def deletes(case: Case) -> list[Any]:
+    numbers = [case.ada.tell(case.bob) for _ in range(2)]
+    case.bob.call("envelope.claim", limit=100)
+    numbers.append(case.ada.tell(case.bob))
+    found = [case.ada.call("message.delete", id=one, reason="a mistake") for one in numbers]
+    found.append(case.boss.call("message.delete", id=found[0]["message"]))
+    told = [(one["changed"], one["cancelled"], one["in_hand"]) for one in found]
+    assert told == [(True, 0, 1), (True, 0, 1), (True, 1, 0), (False, 0, 0)]
+    return found
+
+
+def reacts(case: Case) -> list[Any]:
+    number = case.ada.tell(case.bob)
+    found = [case.bob.call("reaction.set", id=number, emoji=one) for one in ("👍", "👍", "🎉")]
+    found += [case.boss.call("reaction.set", id=number, emoji="👍")]
+    assert [one["changed"] for one in found] == [True, False, True, True]
+    return found
+
+
+def takes_back(case: Case) -> list[Any]:
+    [message] = {one["message"] for one in reacts(case)}
+    found = [case.bob.call("reaction.remove", id=message) for _ in range(2)]
+    assert [one["changed"] for one in found] == [True, False]
+    return found
+
+
 CALLS: dict[str, Answers] = {
+    "message.edit": edits,
+    "message.delete": deletes,
+    "reaction.set": reacts,
+    "reaction.remove": takes_back,
     "adapter.list": lambda case: [case.ada.call("adapter.list")],
     "provider.list": lambda case: [case.ada.call("provider.list")],
     "run.steer": lambda case: steers_and_answers(case)["run.steer"],

@@ -32,6 +32,7 @@ ELSEWHERE = {
     },
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",
+    ("reaction.set", "emoji_refused"): "only in a chat of some platforms: tests/api/test_reactions.py",
     ("agent.background", "busy"): "as of envelope.send",
     ("agent.background", "store_full"): "as of envelope.send",
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",

@@ -77,6 +77,7 @@ CHANGING = {
     *("envelope.archive", "envelope.cancel", "envelope.claim", "envelope.read", "envelope.release"),
     *("envelope.restore", "envelope.retry", "envelope.send", "envelope.trash", "lane.pause"),
     *("lane.resume", "lane.retry", "permission.policy.set", "run.cancel", "run.pause", "run.resume"),
+    *("message.edit", "message.delete", "reaction.set", "reaction.remove"),
     *("run.steer", "run.answer", "event.subscribe", "event.unsubscribe"),
     *("setup.execute", "user.delete", "user.register", "user.token.rotate"),
 }

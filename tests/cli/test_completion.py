@@ -169,6 +169,10 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss cron delete --as nex s", []),
         ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
         ("hiboss watch --address agent:n", ["agent:nex"]),
+        ("hiboss message edit --as nex ", ["e2", "e1"]),
+        ("hiboss message delete --as kai ", ["e3"]),
+        ("hiboss reaction set --as kai ", ["e2", "e3"]),
+        ("hiboss reaction remove --as nex ", ["e3", "e2", "e1"]),
         ("hiboss contact block ", ["channel:folder:reports"]),
         ("hiboss contact block --as kai ", []),
         ("hiboss contact approve channel:", []),  # it is allowed already

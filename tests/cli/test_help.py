@@ -49,6 +49,8 @@ VERBS = {
     "user": ["register", "list", "delete", "token"],
     "user token": ["rotate"],
     "contact": ["list", "approve", "block", "route"],
+    "message": ["edit", "delete"],
+    "reaction": ["set", "remove"],
     "lane": ["list", "retry", "pause", "resume"],
     "agent permission": ["get", "set"],
     "agent token": ["rotate", "revoke"],

@@ -144,18 +144,21 @@ def deleted(place: LivePlace) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "end",
+    ("end", "seen"),
     [
-        """print(json.dumps({"hiboss": "final", "text": "NO_REPLY"}))""",  # silence
-        """print(json.dumps({"hiboss": "final", "text": ""}))""",
-        "sys.exit(1)",  # a failure: its envelope is tried again later
+        ("""print(json.dumps({"hiboss": "final", "text": "NO_REPLY"}))""", []),  # silence
+        ("""print(json.dumps({"hiboss": "final", "text": ""}))""", []),
+        # A failure: its envelope is tried again later.
+        ("sys.exit(1)", ["⚠️ kai could not answer yet; it will be tried again."]),
     ],
 )
-def test_without_an_answer_a_live_post_goes(writer: Callable[..., Writer], tmp_path: Path, end: str) -> None:
+def test_without_an_answer_a_live_post_goes(
+    writer: Callable[..., Writer], tmp_path: Path, end: str, seen: list[str]
+) -> None:
     kai = writer(end, first="""print(json.dumps({"hiboss": "delta", "text": "well…"}))""")
     place = grown(LivePlace(tmp_path), kai)
     kai.goes_on()
-    place.wait_until_seen()
+    place.wait_until_seen(*seen)
     wait_until(lambda: is_settled(place))
     assert place.changes("delete") != []
 
@@ -473,4 +476,4 @@ def bind_folder(ada: Boss, writer: Writer, folder: Path) -> None:
 
 def out_files(folder: Path) -> dict[str, str]:
     """Return the texts in out/, by the first letter of their names."""
-    return {one.name[0]: one.read_text() for one in (folder / "out").glob("*.txt")}
+    return {one.name[0]: one.read_text() for one in (folder / "out").glob("*.md")}

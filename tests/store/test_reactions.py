@@ -29,7 +29,7 @@ class Answered:
         message = self.chat.complete(self.chat.begin(), text)
         assert message is not None
         [envelope] = self.chat.execute("SELECT id FROM envelope WHERE message = ?", message)
-        self.chat.write(lambda tx: posts.note_post(tx, envelope["id"], 0, text, f"p-{text}", self.chat.now))
+        self.chat.write(lambda tx: posts.note_post(tx, envelope["id"], 0, text, [f"p-{text}"], self.chat.now))
         return message
 
     def react(self, text: str = "the build is green", author: Author = BOB, **facts: Any) -> str:

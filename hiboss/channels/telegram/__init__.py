@@ -6,6 +6,8 @@
 - `polling`: fetches updates and hands them over, with a position that loses none
 - `decode`, `message_facts`, `message_text`, `message_kinds`: what a raw update means; pure functions
 - `digestion`, `message_files`, `downloads`, `transcription`: the second stage: albums, files, voice messages
-- `posting`, `text_chunks`: what goes out
+- `letter_chunks`, `rendering`, `text_chunks`, `chunk_form`: which posts a letter becomes; pure functions
+- `posting`, `file_posting`, `file_kinds`, `flood_watch`: what goes out and stays
+- `signs`, `reactions`: what goes out beside the posts
 - `account_check`: who the bot is, and what its owner should know
 """

@@ -13,17 +13,29 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, SecretStr, field_validator
 
-from ...core.contracts.adapter import Account, AdapterSettings, Checked, Command, Letter, Take, Taken
+from ...core.contracts.adapter import (
+    Account,
+    AdapterSettings,
+    Checked,
+    Command,
+    Letter,
+    Live,
+    Pace,
+    Posted,
+    Take,
+    Taken,
+)
 from ...core.contracts.inbound import Digested, NotYet, Update
 from ...core.file_guard import FileGuard
 from ...core.paths import Home
 from ...core.settings import Configuration
-from . import account_check, posting
+from . import account_check, letter_chunks, reactions
 from .api_errors import CallFailed
 from .digestion import Digester
 from .message_facts import record, text
 from .polling import Poller
 from .posting import Poster
+from .signs import Signs
 
 if TYPE_CHECKING:
     from .bot_client import BotClient
@@ -62,10 +74,13 @@ class TelegramAdapter:
     type: ClassVar[str] = "telegram"
     Settings = TelegramSettings
     capabilities: ClassVar[frozenset[str]] = frozenset(
-        {"edit", "delete", "react", "typing", "buttons", "files", "threads", "topics", "menu"}
+        {"edit", "delete", "react", "typing", "draft", "buttons", "files", "threads", "topics", "menu"}
     )
     open_to_all: ClassVar[bool] = False
     person_id: ClassVar[str] = "[1-9][0-9]{0,18}"  # a group has a negative one, and a username is none
+    # Telegram names no exact figures: one a second in a chat, 20 a minute in a group, 30 a second in all.
+    pace: ClassVar[Pace | None] = Pace(1.0, 20, 30)
+    emojis: ClassVar[frozenset[str] | None] = reactions.EMOJIS
 
     def __init__(self, account: Account) -> None:
         self._settings: TelegramSettings = account.settings
@@ -74,6 +89,8 @@ class TelegramAdapter:
         self._client: BotClient | None = None
         self._poller: Poller | None = None
         self._poster: Poster
+        self._signs: Signs
+        self._live: str  # the setting telegram.live
         self._digester: Digester
         self._answers: set[asyncio.Task[None]] = set()  # to those who pressed a button
 
@@ -110,6 +127,8 @@ class TelegramAdapter:
         me = account_check.me(await account_check.who_it_is(client), self._settings.token)
         self._poller = Poller(client, me, self._position)
         self._poster = Poster(client, FileGuard(Home(self._home)))
+        self._signs = Signs(client)
+        self._live = configuration.settings.telegram_live
         poller = self._poller
         self._digester = Digester(client, me, configuration, lambda: poller.caught_up)
 
@@ -153,9 +172,9 @@ class TelegramAdapter:
     # --- out ---------------------------------------------------------------------------
 
     def chunks(self, letter: Letter) -> list[str]:
-        return posting.chunks(letter)
+        return letter_chunks.chunks(letter)
 
-    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+    async def post(self, letter: Letter, number: int, chunk: str) -> str | Posted:
         return await self._poster.post(letter, number, chunk)
 
     async def edit(self, place: str, platform_id: str, chunk: str, key: str) -> None:
@@ -164,20 +183,26 @@ class TelegramAdapter:
     async def delete(self, place: str, platform_id: str) -> None:
         await self._poster.delete(place, platform_id)
 
-    async def remove_buttons(self, place: str, platform_id: str) -> None:
-        await self._poster.remove_buttons(place, platform_id)
-
-    async def react(self, place: str, platform_id: str, emoji: str) -> None:
-        await self._poster.react(place, platform_id, emoji)
-
-    async def typing(self, place: str) -> None:
-        await self._poster.typing(place)
-
     async def create_topic(self, chat: str, name: str) -> str:
         return await self._poster.create_topic(chat, name)
 
+    async def remove_buttons(self, place: str, platform_id: str) -> None:
+        await self._signs.remove_buttons(place, platform_id)
+
+    async def react(self, place: str, platform_id: str, emoji: str | None) -> None:
+        await self._signs.react(place, platform_id, emoji)
+
+    async def typing(self, place: str) -> None:
+        await self._signs.typing(place)
+
     async def show_commands(self, chat: str, commands: Sequence[Command]) -> None:
-        await self._poster.show_commands(chat, commands)
+        await self._signs.show_commands(chat, commands)
+
+    def live(self, place: str) -> Live:
+        return self._signs.live(place, self._live)
+
+    async def draft(self, place: str, number: int, chunk: str) -> None:
+        await self._signs.draft(place, number, chunk)
 
 
 def _configuration(home: str) -> Configuration:

@@ -5,7 +5,10 @@ None of these exceptions names the token, and none is chained to one that does.
 
 from __future__ import annotations
 
-from ...core.contracts.failures import AccountError, EnvelopeError, LaneError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...core.contracts.failures import TOPIC_NOT_FOUND, AccountError, ChatMoved, EnvelopeError, LaneError
 
 # A server answers 404 for a token that is malformed, and for a method that it does not have. These it has.
 _OLD_METHODS = (
@@ -15,19 +18,55 @@ _OLD_METHODS = (
     "sendMessage",
     "sendPhoto",
     "sendDocument",
+    "sendAudio",
+    "sendVoice",
+    "sendVideo",
+    "sendMediaGroup",
     "sendChatAction",
     "editMessageText",
+    "editMessageCaption",
     "deleteMessage",
 )
-_KINDS = (  # of a 400, by words of its description
+_KINDS = (  # of a 400, by words of its description; the first that fits
     ("chat not found", "chat_not_found"),
-    ("message thread not found", "topic_not_found"),
+    ("peer_id_invalid", "chat_not_found"),
+    ("message thread not found", TOPIC_NOT_FOUND),
+    ("topic_deleted", TOPIC_NOT_FOUND),
+    ("topic_id_invalid", TOPIC_NOT_FOUND),
+    ("topic_closed", "topic_closed"),
+    ("not enough rights", "no_rights"),
+    ("have no rights", "no_rights"),
+    ("administrator rights", "no_rights"),
+    ("chat_write_forbidden", "no_rights"),
+    ("chat_restricted", "no_rights"),
+    ("replied not found", "reply_not_found"),
+    ("reply message not found", "reply_not_found"),
     ("too long", "too_long"),
+    ("too_long", "too_long"),
     ("message is not modified", "not_modified"),
+    ("can't be edited", "not_editable"),
+    ("can't be deleted", "not_deletable"),
+    ("in the message to edit", "no_text"),
     ("not found", "not_found"),
+    ("message_id_invalid", "not_found"),
     ("reaction_invalid", "reaction_invalid"),
     ("too big", "too_big"),
+    ("entit", "markup"),
     ("must be non-empty", "empty"),
+    ("is empty", "empty"),
+)
+# What is said so is not about the content: no other form of it can change the answer.
+_NOT_OF_CONTENT = (
+    "chat_not_found",
+    TOPIC_NOT_FOUND,
+    "topic_closed",
+    "no_rights",
+    "reply_not_found",
+    "not_modified",
+    "not_editable",
+    "not_deletable",
+    "no_text",
+    "not_found",
 )
 
 
@@ -36,7 +75,11 @@ class CallFailed(Exception):
 
 
 class Unreachable(CallFailed):
-    """There is no connection, or no answer in time."""
+    """There is no connection, so nothing was done."""
+
+
+class NoAnswer(CallFailed):
+    """The connection broke, or no answer came in time: it may have been done, or not."""
 
 
 class Stalled(CallFailed):
@@ -72,20 +115,29 @@ class ApiRefusal(CallFailed):
         words = self.description.lower()
         return next((kind for phrase, kind in _KINDS if phrase in words), "refused")
 
+    @property
+    def is_about_content(self) -> bool:
+        """Whether this is about what was to be posted, so that another form of it may be taken."""
+        return self.code == 400 and self.migrated_to is None and self.kind not in _NOT_OF_CONTENT
 
-def as_failure(error: CallFailed) -> LaneError | EnvelopeError:
-    """Return what a call that failed means for what was to be posted."""
+
+def as_failure(error: CallFailed, *, everywhere: bool = False) -> LaneError | EnvelopeError:
+    """Return what a call that failed means for what was to be posted. `everywhere`: a 429 is the bot's."""
     if isinstance(error, Unreachable):
         return AccountError("unreachable", str(error))
+    if isinstance(error, NoAnswer):
+        return LaneError("no_answer", str(error))
     if not isinstance(error, ApiRefusal):
         return LaneError("not_understood", str(error))
-    if (account := as_account_error(error)) is not None:
-        return account
+    return as_account_error(error) or _of_refusal(error, everywhere=everywhere)
+
+
+def _of_refusal(error: ApiRefusal, *, everywhere: bool) -> LaneError | EnvelopeError:
     if error.migrated_to is not None:
-        text = f"the group has become {error.migrated_to}; this waits until Telegram announces it"
-        return LaneError("chat_migrated", text)
+        return ChatMoved(error.migrated_to, f"the group has become {error.migrated_to}")
     if error.code == 429:
-        return LaneError("rate_limited", str(error), error.retry_after)
+        limited = AccountError if everywhere else LaneError
+        return limited("rate_limited", str(error), error.retry_after)
     if error.code == 403:
         return EnvelopeError("forbidden", str(error))
     if error.code == 404:
@@ -95,6 +147,18 @@ def as_failure(error: CallFailed) -> LaneError | EnvelopeError:
     if error.code == 400:
         return EnvelopeError(error.kind, str(error))
     return LaneError("server_error", str(error))
+
+
+@contextmanager
+def as_failures() -> Iterator[None]:
+    """Raise the errors of `Adapter.post` for calls that fail inside."""
+    try:
+        yield
+    except CallFailed as error:
+        failure = as_failure(error)
+    else:
+        return
+    raise failure
 
 
 def as_account_error(error: ApiRefusal) -> AccountError | None:

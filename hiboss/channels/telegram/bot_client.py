@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
 from functools import cache
 from ssl import SSLContext
 from typing import Any, BinaryIO
@@ -22,13 +23,22 @@ from telegram import Bot, InputFile
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
-from .api_errors import ApiRefusal, CallFailed, Garbled, Stalled, Unreachable
+from .api_errors import ApiRefusal, CallFailed, Garbled, NoAnswer, Stalled, Unreachable
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 20.0
 UPLOAD_SECONDS = 55.0  # a post has 60 by default
 CONNECTIONS = 32
 READ_BYTES = 256 * 1024
+# The connection was never there, so the server has got nothing. All other errors leave that open.
+_NOT_CONNECTED = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.InvalidURL,
+)
 _QUIET = {"httpx": logging.WARNING, "httpcore": logging.WARNING, "telegram": logging.CRITICAL}
 
 
@@ -63,6 +73,9 @@ class _RawBot(Bot):
     @classmethod
     def _warn(cls, *given: Any, **named: Any) -> None:
         """Say nothing: `do_api_request` warns of each method that the library has itself."""
+
+    def _insert_defaults(self, data: dict[str, object]) -> None:
+        """Leave the parameters as they are: the library expects objects of its own in an album."""
 
 
 class BotClient:
@@ -100,9 +113,11 @@ class BotClient:
             failure = self._failure(error)
         raise failure  # here it is not chained to an error that has the URL
 
-    async def upload(self, method: str, field: str, file: BinaryIO, name: str, **parameters: Any) -> Any:
-        """Call a method that sends a file. Raises CallFailed."""
-        parameters[field] = InputFile(file, filename=name, read_file_handle=False)  # it is not read at once
+    async def upload(self, method: str, files: Mapping[str, tuple[BinaryIO, str]], **parameters: Any) -> Any:
+        """Call a method that sends files, given by field, each with its name. Raises CallFailed."""
+        for field, (file, name) in files.items():
+            # Not read at once, and never all of it: ten of 50 MB may be on their way.
+            parameters[field] = InputFile(file, filename=name, read_file_handle=False)
         return await self.call(method, seconds=UPLOAD_SECONDS, **parameters)
 
     async def download(self, file_path: str, file: BinaryIO, most: int) -> bool:
@@ -132,11 +147,13 @@ class BotClient:
     def _failure(self, error: TelegramError) -> CallFailed:
         if isinstance(error, _Failed):
             return error.failure
-        if isinstance(error, TimedOut):
-            return Unreachable(f"{self.host} did not answer in time")
         cause = error.__cause__ or error
-        if isinstance(error, NetworkError):
+        if isinstance(cause, _NOT_CONNECTED):
             return Unreachable(f"{self.host} cannot be reached: {_reason(cause)}")
+        if isinstance(error, TimedOut):
+            return NoAnswer(f"{self.host} did not answer in time")
+        if isinstance(error, NetworkError):
+            return NoAnswer(f"{self.host} cannot be reached any more: {_reason(cause)}")
         return Garbled(f"a call of {self.host} failed: {type(error).__name__}")
 
 

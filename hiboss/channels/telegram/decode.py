@@ -28,7 +28,7 @@ ALLOWED = (
 NOWHERE = "unknown"  # the chat of an update that names none
 MESSAGES = ("message", "channel_post")
 EDITS = ("edited_message", "edited_channel_post")
-_ACTING = ("press", "membership", "command")
+_ACTING = ("press", "membership", "command", "stop")
 _PRESENT = ("member", "administrator", "creator")
 _EMOJI_OF = {"paid": "⭐", "custom_emoji": "custom"}
 
@@ -66,6 +66,8 @@ def meaning(raw: Any, me: Me) -> Inbound:
         return _reaction(reaction)
     if change := record(raw, "my_chat_member"):
         return _membership(change)
+    if stopped := record(raw, "stopped_message_generation"):
+        return _stop(stopped)
     return Inbound(kind="ignored", **_where(_any_record(raw)))
 
 
@@ -139,6 +141,15 @@ def _press(query: Raw) -> Inbound:
     return Inbound(
         kind="press", message=post, button=value, author=facts.person(record(query, "from")), **where
     )
+
+
+def _stop(stopped: Raw) -> Inbound:
+    """Somebody pressed Stop on a draft. Only private chats have drafts, so it is the person of the chat."""
+    where, draft = _where(stopped), number(stopped, "draft_id")
+    where["topic"] = identifier(stopped, "message_thread_id")  # here it can be nothing else
+    if draft is None or where["chat"] == NOWHERE or where["chat_kind"] != "private":
+        return Inbound(kind="ignored", **where)
+    return Inbound(kind="stop", draft=draft, author=facts.person(record(stopped, "chat")), **where)
 
 
 def _reaction(change: Raw) -> Inbound:

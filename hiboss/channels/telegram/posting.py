@@ -1,36 +1,25 @@
-"""What goes out: posts, files, edits, deletions, buttons, topics, the menu, and signs."""
+"""What goes out and stays: posts, edits, deletions, and topics. Signs are in `signs`."""
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from ...core.contracts.adapter import Button, Command, File, Letter
-from ...core.contracts.failures import EnvelopeError, LaneError, Refused
-from ...core.file_guard import FileGuard, HomeFile, NotAFile
-from . import text_chunks
-from .api_errors import ApiRefusal, CallFailed, as_failure
+from ...core.contracts.adapter import Button, Letter, Posted
+from ...core.contracts.failures import TOPIC_NOT_FOUND, EnvelopeError, LaneError, Refused
+from ...core.file_guard import FileGuard
+from .api_errors import ApiRefusal, as_failures
+from .chunk_form import MOST_UNITS, Chunk, decode, units
+from .file_posting import FileSending
+from .flood_watch import FloodWatch
 from .message_facts import identifier
 
 if TYPE_CHECKING:
     from .bot_client import BotClient
 
-MEGABYTE = 1024 * 1024
-MOST_BYTES = 50 * MEGABYTE  # of a file that a bot posts
-MOST_PHOTO_BYTES = 10 * MEGABYTE
-PHOTOS = ("image/jpeg", "image/png", "image/webp")
 TOPIC_CHARACTERS = 128
-ABOUT_CHARACTERS = 256
 ROW_CHARACTERS = 24  # of buttons that share a row
 GENERAL = "1"  # the first topic of a forum, which is posted to without an id
-
-
-def chunks(letter: Letter) -> list[str]:
-    """Return the posts of a letter: its text, then one for each file."""
-    files = [text_chunks.file_chunk(number) for number in range(len(letter.files))]
-    return [*text_chunks.split(letter.text), *files] or [""]
 
 
 class Poster:
@@ -39,127 +28,140 @@ class Poster:
     def __init__(self, client: BotClient, guard: FileGuard) -> None:
         self._client = client
         self._guard = guard
+        self._flood = FloodWatch()
+        self._takes_rich = True  # until the server says that it has no rich messages
 
-    async def post(self, letter: Letter, number: int, chunk: str) -> str:
-        """Post a chunk and return the id of the message."""
-        where = _place(letter.place)
+    async def post(self, letter: Letter, number: int, chunk: str) -> str | Posted:
+        """Post a chunk; return the id of the message, or what else there is to say."""
+        content, where = decode(chunk), place_parameters(letter.place)
         if number == 0 and letter.reply_to is not None and letter.reply_to.isdecimal():
             where["reply_parameters"] = {
                 "message_id": int(letter.reply_to),
                 "allow_sending_without_reply": True,  # it may have been deleted
             }
-        if letter.buttons and number == _last_text(letter):
+        if content.buttons and letter.buttons:
             where["reply_markup"] = {"inline_keyboard": _rows(letter.buttons)}
-        file = text_chunks.file_number(chunk)
-        if file is None:
-            found = await self._call("sendMessage", text=chunk, **where)
-        elif file < len(letter.files):
-            found = await self._send_file(letter.files[file], where)
-        else:
-            raise EnvelopeError("file_missing", f"there is no file {file + 1} any more")
-        if (known := identifier(found, "message_id")) is None:
-            raise LaneError("not_understood", "Telegram did not say the id of the post")
-        return known
+        with self._flood.failures(letter.chat):
+            try:
+                return await self._post(letter, content, where)
+            except ApiRefusal as error:
+                if error.kind != "reply_not_found" or where.pop("reply_parameters", None) is None:
+                    raise
+            return await self._post(letter, content, where)
 
-    async def _send_file(self, file: File, where: dict[str, Any]) -> Any:
-        opened, size = await asyncio.to_thread(self._open, file)
-        try:
-            if size > MOST_BYTES:
-                text = f"{file.name} has {size / MEGABYTE:.1f} MB, and bots can post 50 MB at most"
-                raise EnvelopeError("too_big", text)
-            if file.mime in PHOTOS and size <= MOST_PHOTO_BYTES:
-                try:
-                    return await self._client.upload("sendPhoto", "photo", opened, file.name, **where)
-                except ApiRefusal as error:
-                    if not _is_no_photo(error):
-                        raise
-                    opened.seek(0)  # too long and narrow, for example: as a file it can go
-            return await self._client.upload("sendDocument", "document", opened, file.name, **where)
-        except CallFailed as error:
-            failure = as_failure(error)
-        finally:
-            opened.close()
-        raise failure
+    async def _post(self, letter: Letter, content: Chunk, where: dict[str, Any]) -> str | Posted:
+        if not content.files:
+            known = _id_of(await self._say(content, where))
+            return known if content.problem is None else Posted((known,), notes=(content.problem,))
+        sent = await FileSending(self._client, self._guard, letter, content, where).send()
+        messages = sent.messages
+        if not messages:
+            text = "\n\n".join(filter(None, (content.text, *sent.problems)))
+            messages = [await self._say(Chunk(text, content.entities), where)]
+        return Posted(tuple(map(_id_of, messages)), sent.files, tuple(sent.problems))
 
-    def _open(self, file: File) -> tuple[BinaryIO, int]:
-        try:
-            opened = self._guard.open_file(os.path.realpath(file.path))
-        except FileNotFoundError:
-            raise EnvelopeError("file_missing", f"{file.path} does not exist any more") from None
-        except (HomeFile, NotAFile) as error:
-            raise EnvelopeError("file_forbidden", f"{file.path}: {error.strerror}") from None
-        except OSError as error:
-            raise LaneError("file_unreadable", f"{file.path}: {error.strerror}") from None
-        return opened, os.fstat(opened.fileno()).st_size
+    async def _say(self, content: Chunk, where: dict[str, Any]) -> Any:
+        return await self._in_some_form("sendRichMessage", "sendMessage", content, where)
 
     async def edit(self, place: str, platform_id: str, chunk: str) -> None:
-        if text_chunks.file_number(chunk) is not None:
-            raise EnvelopeError("no_text", "a file cannot take the place of a text")
-        if text_chunks.units(chunk) > text_chunks.MOST_UNITS:
-            raise EnvelopeError("too_long", f"a post has {text_chunks.MOST_UNITS} characters at most")
-        await self._call("editMessageText", "not_modified", text=chunk, **_message(place, platform_id))
+        """Give a post the text of this chunk; of a file, or the first of an album, the caption."""
+        content, which = decode(chunk), message_parameters(place, platform_id)
+        if units(content.text) > MOST_UNITS:
+            raise EnvelopeError("too_long", f"a post has {MOST_UNITS} characters at most")
+        with self._flood.failures(which["chat_id"]):
+            try:
+                if content.files:
+                    await call_with_entities(self._client, "editMessageCaption", content, which, "caption")
+                else:
+                    await self._in_some_form("editMessageText", "editMessageText", content, which)
+            except ApiRefusal as error:
+                if error.code != 400 or error.kind != "not_modified":
+                    raise
 
     async def delete(self, place: str, platform_id: str) -> None:
-        if platform_id.isdecimal():
-            await self._call("deleteMessage", "not_found", **_message(place, platform_id))
-
-    async def remove_buttons(self, place: str, platform_id: str) -> None:
-        await self._call("editMessageReplyMarkup", "not_modified", **_message(place, platform_id))
-
-    async def react(self, place: str, platform_id: str, emoji: str) -> None:
-        reaction = [{"type": "emoji", "emoji": emoji}]
-        await self._call("setMessageReaction", reaction=reaction, **_message(place, platform_id))
-
-    async def typing(self, place: str) -> None:
-        await self._call("sendChatAction", action="typing", **_place(place))
-
-    async def show_commands(self, chat: str, commands: Sequence[Command]) -> None:
-        menu = [{"command": one.name, "description": one.about[:ABOUT_CHARACTERS]} for one in commands]
-        await self._call("setMyCommands", commands=menu, scope={"type": "chat", "chat_id": chat})
+        if not platform_id.isdecimal():
+            return
+        which = message_parameters(place, platform_id)
+        with self._flood.failures(which["chat_id"]):
+            try:
+                await self._client.call("deleteMessage", **which)
+            except ApiRefusal as error:
+                if error.code != 400 or error.kind != "not_found":
+                    raise
 
     async def create_topic(self, chat: str, name: str) -> str:
         try:
-            found = await self._client.call("createForumTopic", chat_id=chat, name=name[:TOPIC_CHARACTERS])
-        except CallFailed as error:
-            failure = as_failure(error)
-            if isinstance(failure, EnvelopeError):
-                raise Refused(_no_topics(chat, failure.text)) from None
-            raise failure from None
+            with as_failures():
+                name = name[:TOPIC_CHARACTERS]
+                found = await self._client.call("createForumTopic", chat_id=chat, name=name)
+        except EnvelopeError as error:
+            raise Refused(_no_topics(chat, error.text)) from None
         if (known := identifier(found, "message_thread_id")) is None:
             raise LaneError("not_understood", "Telegram did not say the id of the topic")
         return known
 
-    async def _call(self, method: str, harmless: str | None = None, **parameters: Any) -> Any:
-        """Call a method. `harmless` is the kind of refusal that means that there is nothing to do."""
+    # --- the forms of a text ---------------------------------------------------------------
+
+    async def _in_some_form(
+        self, rich_method: str, method: str, content: Chunk, given: dict[str, Any]
+    ) -> Any:
+        """Send a text as a rich message, or with entities, or plain: the first form that the server takes."""
+        if content.rich is not None and self._takes_rich:
+            # Telegram would find links in it, and then refuse some of them.
+            rich = {"html": content.rich, "skip_entity_detection": True}
+            try:
+                return await self._client.call(rich_method, rich_message=rich, **given)
+            except ApiRefusal as error:
+                if _lacks_rich(error):
+                    self._takes_rich = False
+                elif not error.is_about_content:
+                    raise
+        return await call_with_entities(self._client, method, content, given)
+
+
+async def call_with_entities(
+    client: BotClient, method: str, content: Chunk, given: dict[str, Any], field: str = "text"
+) -> Any:
+    """Call a method with a text and its entities; if the server does not take these, without."""
+    given = {**given, field: content.text}
+    if content.entities:
+        name = "entities" if field == "text" else f"{field}_entities"
         try:
-            return await self._client.call(method, **parameters)
+            return await client.call(method, **{**given, name: list(content.entities)})
         except ApiRefusal as error:
-            if error.code == 400 and error.kind == harmless:
-                return None
-            failure = as_failure(error)
-        except CallFailed as error:
-            failure = as_failure(error)
-        raise failure
+            if not error.is_about_content:
+                raise
+    return await client.call(method, **given)
 
 
-def _place(place: str) -> dict[str, Any]:
+def place_parameters(place: str) -> dict[str, Any]:
+    """Return how a call names a chat, and the topic if there is one."""
     chat, _, topic = place.partition("/")
     if not topic or (topic == GENERAL and chat.startswith("-")):
         return {"chat_id": chat}
     if not topic.isdecimal():
-        raise EnvelopeError("topic_not_found", f"{topic} is no topic of Telegram: these are numbers")
+        raise EnvelopeError(TOPIC_NOT_FOUND, f"{topic} is no topic of Telegram: these are numbers")
     return {"chat_id": chat, "message_thread_id": int(topic)}
 
 
-def _message(place: str, platform_id: str) -> dict[str, Any]:
+def message_parameters(place: str, platform_id: str) -> dict[str, Any]:
+    """Return how a call names a message."""
     if not platform_id.isdecimal():
         raise EnvelopeError("not_found", f"there is no post {platform_id}")
     return {"chat_id": place.partition("/")[0], "message_id": int(platform_id)}
 
 
-def _last_text(letter: Letter) -> int:
-    """Return which chunk has the buttons: the last text, or the last file if there is no text."""
-    return (len(text_chunks.split(letter.text)) or len(chunks(letter))) - 1
+def _lacks_rich(error: ApiRefusal) -> bool:
+    """Tell whether the server has no rich messages: it lacks the method, or sees no text in an edit."""
+    if error.method == "editMessageText":
+        return error.code == 400 and "text is empty" in error.description
+    return error.code == 404
+
+
+def _id_of(message: Any) -> str:
+    if (known := identifier(message, "message_id")) is None:
+        raise LaneError("not_understood", "Telegram did not say the id of the post")
+    return known
 
 
 def _rows(buttons: Sequence[Button]) -> list[list[dict[str, str]]]:
@@ -173,11 +175,6 @@ def _rows(buttons: Sequence[Button]) -> list[list[dict[str, str]]]:
             used = len(one.text) + 2
         rows[-1].append({"text": one.text, "callback_data": one.value})
     return rows
-
-
-def _is_no_photo(error: ApiRefusal) -> bool:
-    words = error.description.lower()
-    return error.code == 400 and ("photo" in words or "image" in words)
 
 
 def _no_topics(chat: str, why: str) -> str:

@@ -24,7 +24,7 @@ STARTING = 1.0  # seconds a run may take to start
 TOPICS = (
     *(f"envelope.{what}" for what in ("arrived", "waits", "settled", "cancelled", "retried")),
     *(f"run.{what}" for what in ("started", "progress", "paused", "ended")),
-    "message.edited",
+    *("message.edited", "message.deleted"),
     "presence",
 )
 
@@ -181,7 +181,7 @@ class ConversationClient:
             self.mail_came = self.edits_missed = True
             return True
         ours = self.conversation is not None and fact.get("conversation") == self.conversation
-        if topic == "message.edited":
+        if topic in ("message.edited", "message.deleted"):
             self.edited += [fact["message"]] if ours else []
             return False
         if topic == "run.progress":

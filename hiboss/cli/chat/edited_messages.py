@@ -1,4 +1,4 @@
-"""Messages that were edited after they were shown. Nothing here prints."""
+"""Messages that were edited or deleted after they were shown. Nothing here prints."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ class EditedMessages:
 
     def __init__(self, client: ConversationClient) -> None:
         self._client = client
-        self._shown: dict[
-            str, tuple[str, str | None]
-        ] = {}  # by message: an envelope of it, when it was edited
+        # By message: an envelope of it, when it was edited, and whether it was deleted.
+        self._shown: dict[str, tuple[str, str | None, bool]] = {}
 
     def note(self, envelopes: list[Envelope]) -> None:
         """Note what is shown."""
         for one in envelopes:
-            self._shown[one["message"]] = (one["id"], one["edited_at"])
+            self._shown[one["message"]] = (one["id"], *_wording(one))
         for message in [*self._shown][:-KEPT]:
             del self._shown[message]
 
@@ -38,4 +37,9 @@ class EditedMessages:
 
     def _is_new(self, one: Envelope) -> bool:
         known = self._shown.get(one["message"])
-        return known is not None and known[1] != one["edited_at"]
+        return known is not None and known[1:] != _wording(one)
+
+
+def _wording(one: Envelope) -> tuple[str | None, bool]:
+    """Return which wording of a message this is."""
+    return one["edited_at"], bool(one.get("deleted"))

@@ -18,14 +18,14 @@ LIVE_LINES = 4  # of what an agent writes while it works
 def header(one: Envelope, client: ConversationClient) -> str:
     """`nex  14:03`: the sender and the time, in the boss's zone; with the place, if it was written in a chat.
 
-    A message that was edited says so.
+    A message that was edited or deleted says so.
     """
     zone = clock.zone(client.timezone)
     written, today = rendering.moment(one["created_at"], zone), clock.local(clock.now(), zone)
     when = written[11:16] if written[:10] == today[:10] else written[:16].replace("T", " ")
     subject = f"  {quote(one['subject'])}" if one["subject"] else ""
     place = "" if one["from"] == one["sender"] else f" ({one['from']})"
-    edited = "  (edited)" if one["edited_at"] else ""
+    edited = "  (deleted)" if one.get("deleted") else "  (edited)" if one["edited_at"] else ""
     return tame(f"{who(one['sender'], client)}{place}  {when}{edited}{subject}")
 
 
@@ -37,6 +37,8 @@ def who(address: str, client: ConversationClient) -> str:
 
 def content(one: Envelope, cells: int) -> list[str]:
     """The text and the files, as shown below the header; the text is indented."""
+    if one.get("deleted"):
+        return [f"(deleted: {quote(one['deleted_why'])})" if one["deleted_why"] else "(deleted)"]
     files = rendering.attachments(one["attachments"])
     rows = [*indented(one["text"].rstrip(), cells), *(row for line in files for row in hanging(line, cells))]
     return rows or ["(nothing)"]

@@ -35,6 +35,8 @@ from .message_options import PRIORITY, Attachments, DeliverAt, From, Subject, Te
 app = noun("Send, list, read and finish envelopes.")
 
 TYPE = Literal["text", "markdown", "json", "html"]
+PARSE_MODE = Literal["plain", "markdown", "html"]
+PARSE = "How channels read the text of this message; by default its --type says it."
 BOX = Literal["inbox", "outbox", "archived", "trash", "all"]
 BoxOption = Annotated[
     BOX | None,
@@ -66,6 +68,7 @@ def send(
         PRIORITY, flag("--priority", None, "How urgent; more urgent mail is delivered first.")
     ] = "normal",
     type_: Annotated[TYPE, flag("--type", None, "The format of the text.")] = "text",
+    parse_mode: Annotated[PARSE_MODE | None, flag("--parse-mode", None, PARSE)] = None,
     trace_id: Annotated[Text, flag("--trace-id", "ID", TRACE)] = None,
     meta: Annotated[Texts, flag("--meta", "KEY=VALUE", OWN_DATA)] = None,
     key: Annotated[
@@ -92,6 +95,7 @@ def send(
         "subject": subject,
         "priority": priority,
         "type": type_,
+        "parse_mode": parse_mode,
         "trace_id": trace_id,
         "metadata": dict(_pair(one) for one in meta or []),
         "key": key,

@@ -54,7 +54,7 @@ def _table(found: list[dict[str, Any]], timezone: str, sent: bool) -> list[bool]
             one["to"] if sent or several else "",
             short_moment(one["created_at"], timezone, NARROW),
             _state(one),
-            one["subject"] or one["text"] or ", ".join(file["name"] for file in one["attachments"]),
+            _said(one),
         ]
         for one in found
     ]
@@ -69,6 +69,13 @@ def _table(found: list[dict[str, Any]], timezone: str, sent: bool) -> list[bool]
     unread = [] if sent else [number for number, one in enumerate(found) if one["read_at"] is None]
     whole = output.table(headed, rows, bold=unread)
     return [shown and _fits_a_row(one) for one, shown in zip(found, whole, strict=True)]
+
+
+def _said(one: dict[str, Any]) -> str:
+    """The subject, or the text, or the names of the files."""
+    if one.get("deleted"):
+        return "(deleted)"
+    return one["subject"] or one["text"] or ", ".join(file["name"] for file in one["attachments"])
 
 
 def _fits_a_row(one: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from ..option_models import Options
 from .inbound import Digested, NotYet, Update
@@ -34,6 +34,37 @@ class File(NamedTuple):
     name: str  # as the sender named it, without a path
     path: str  # where to read it: absolute; do not change what is there
     mime: str  # its media type, like image/png, guessed from the name
+    size: int = 0  # bytes
+    # What `Posted.files` said of it when this account posted it before, or the platform's id of it if it came
+    # in there: whoever can posts it again by this. The platform may have forgotten it. None: it has none.
+    platform_id: str | None = None
+
+
+class Posted(NamedTuple):
+    """What became of a chunk that was posted."""
+
+    ids: Sequence[
+        str
+    ]  # the platform's ids of all posts that it made, like the pictures of an album; one at least
+    # By the number of the file in `Letter.files`: how the account can post it again without the file itself.
+    files: Mapping[int, str] = {}
+    # What of it was not posted, with the reason, like a file that is too big: the sender is told.
+    notes: Sequence[str] = ()
+
+
+class Live(NamedTuple):
+    """How a growing answer is shown in a place."""
+
+    how: Literal["draft", "edit", "off"]  # as drafts, as a live post that is edited, or not at all
+    seconds: float | None = None  # between two changes; None: `delivery.live_seconds`
+
+
+class Pace(NamedTuple):
+    """How fast an account may post. hiboss keeps to it: posts and edits count, signs do not."""
+
+    chat_seconds: float  # between two in one chat
+    group_each_minute: int  # in one group, at most
+    account_each_second: int  # in all chats together, at most
 
 
 class Command(NamedTuple):
@@ -68,6 +99,14 @@ class Letter:
     # a lost reference is no reason for an EnvelopeError.
     reply_to: str | None
     buttons: tuple[Button, ...] = ()  # to put under the last chunk, for whoever has the capability `buttons`
+    # So many characters at the beginning of `text` are hiboss's own, like the name of the sender: they are
+    # plain text, whatever the type says, which is that of the rest.
+    front: int = 0
+
+    @property
+    def body(self) -> str:
+        """What the sender wrote: the text without what hiboss put in front."""
+        return self.text[self.front :]
 
     @property
     def chat(self) -> str:
@@ -188,6 +227,10 @@ class Adapter(Protocol):
     open_to_all: ClassVar[bool] = False
     # Optional: a regular expression for the ids of persons there. As the boss's id no other is taken.
     person_id: ClassVar[str | None] = None
+    # Optional: how fast an account may post; None: as fast as it can.
+    pace: ClassVar[Pace | None] = None
+    # Optional: the emojis that can be put on a message there; None: any.
+    emojis: ClassVar[frozenset[str] | None] = None
     # Optional: what is wrong while it listens and goes on trying, like no network; None: nothing is.
     # `hiboss agent bindings` shows it.
     trouble: str | None = None
@@ -265,13 +308,14 @@ class Adapter(Protocol):
         Do no I/O, and return the same chunks for the same letter every time.
         """
 
-    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+    async def post(self, letter: Letter, number: int, chunk: str) -> str | Posted:
         """Post one chunk; return the platform's id of it after the platform has confirmed it.
 
-        `number` is the index of the chunk, from 0. Raise LaneError if nothing can be posted
-        there now, AccountError if nothing can be posted anywhere with this account, or
-        EnvelopeError if this letter can never be posted; any other exception counts as a
-        LaneError. Each chunk has `delivery.post_seconds`.
+        Return Posted if there is more to say than one id. `number` is the index of the chunk, from 0.
+        Raise LaneError if nothing can be posted there now, ChatMoved if the chat has another id now,
+        AccountError if nothing can be posted anywhere with this account, or EnvelopeError if this letter
+        can never be posted; any other exception counts as a LaneError. Each chunk has
+        `delivery.post_seconds`.
 
         The same chunk can come again: the platform took it, but the daemon died before that was
         stored, or its answer was lost or came too late. Give `letter.chunk_key(number)` to a
@@ -283,10 +327,11 @@ class Adapter(Protocol):
     async def edit(self, place: str, platform_id: str, chunk: str, key: str) -> None:
         """Give a post another text (capability `edit`): a live post that grows, or becomes the answer.
 
-        `chunk` is one that `chunks` returned, `key` its idempotency key, as in `post`. The same edit can
-        come again: to give a post the text that it has succeeds. Raise EnvelopeError if the post is not
-        there any more or cannot be edited. Any error ends the live post, and the answer is posted; only
-        after one that names a wait it goes on later. It has 10 seconds.
+        Also a post whose message was edited. `chunk` is one that `chunks` returned, `key` its idempotency
+        key, as in `post`. The same edit can come again: to give a post the text that it has succeeds. Raise
+        EnvelopeError if the post is not there any more or cannot be edited. Any error ends a live post, and
+        the answer is posted; after one that names a wait it grows no more, and becomes the answer later. It
+        has 10 seconds.
         """
 
     async def delete(self, place: str, platform_id: str) -> None:
@@ -316,11 +361,24 @@ class Adapter(Protocol):
         changes of live posts out of its chat for so long.
         """
 
-    async def react(self, place: str, platform_id: str, emoji: str) -> None:
-        """Put an emoji on a message (capability `react`). Provisional: nothing calls it yet."""
+    async def react(self, place: str, platform_id: str, emoji: str | None) -> None:
+        """Put an emoji on a message (capability `react`), in place of the one that the account has there.
 
-    async def draft(self, place: str, text: str) -> None:
-        """Show an answer that grows, as no post yet (capability `draft`), where there are no live posts.
+        None: take it back. Raise EnvelopeError if the message is not there any more or takes no such emoji.
+        What a run does with a message is shown by a sign (👀); what an agent sets is tried again.
+        """
 
-        `text` is all of it so far. It must vanish by itself. Provisional: no adapter has it yet.
+    def live(self, place: str) -> Live:
+        """Say how a growing answer is shown in a place. Optional, and it does no I/O.
+
+        By default: by edits, for who can `edit` and `delete`; else by drafts, for who can `draft`.
+        """
+
+    async def draft(self, place: str, number: int, chunk: str) -> None:
+        """Show an answer that grows, as no post yet (capability `draft`). This is a sign.
+
+        `number` is the same for all drafts of one answer, and no other has it there. `chunk` is the first
+        that `chunks` returns for all of it so far. It must vanish by itself soon, and at the next post. If
+        people can stop the answer there, that comes in as an Inbound of the kind `stop` with this number.
+        Raise Refused if there can be no drafts in this place: then it is asked for `live` again.
         """

@@ -36,6 +36,14 @@ class AccountError(LaneError):
     """
 
 
+class ChatMoved(LaneError):
+    """The chat has another id now, like a group that became a larger one. What waits for it goes there."""
+
+    def __init__(self, chat: str, text: str) -> None:
+        super().__init__("chat_moved", text)
+        self.chat = chat  # the platform's new id of it
+
+
 class EnvelopeError(Exception):
     """This envelope can never be posted: too big, malformed, unknown chat. It fails; the lane continues."""
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["message", "edit", "reaction", "press", "command", "membership", "ignored"]
+Kind = Literal["message", "edit", "reaction", "press", "command", "membership", "stop", "ignored"]
 
 
 class Author(NamedTuple):
@@ -53,8 +53,8 @@ def path_of(file: str | ReceivedFile) -> str:
 class Inbound:
     """What one update means, or several together."""
 
-    # message, edit, reaction, press, command, membership or ignored; docs/adapters.md says what becomes of
-    # each, and which fields it needs.
+    # message, edit, reaction, press, command, membership, stop or ignored; docs/adapters.md says what becomes
+    # of each, and which fields it needs.
     kind: Kind = "message"
     # Where.
     chat: str  # the platform's id of the chat, the same as of its update: no space, no colon and no slash
@@ -90,6 +90,7 @@ class Inbound:
     # membership: what happened to the account in the chat, or to the chat.
     membership: Literal["joined", "left", "renamed"] | None = None
     renamed_to: str | None = None  # membership renamed: the new id of the chat
+    draft: int | None = None  # stop: the number of the drafts of the answer that is to end
 
     @property
     def says_something(self) -> bool:
@@ -113,9 +114,9 @@ class Update:
     # What `digest` needs, of types that JSON has, up to 1 MiB: it gets it back, also after a restart.
     raw: Any
     message: str | None = None  # the platform's id of the message, if it is known already
-    # Of the kind press, membership or command: it acts at once, before updates of this chat that still wait,
-    # and the update is not digested. What does not act (another kind, a command that hiboss does not know or
-    # that is not the boss's) is left to `digest`.
+    # Of the kind press, membership, command or stop: it acts at once, before updates of this chat that still
+    # wait, and the update is not digested. What does not act (another kind, a command that hiboss does not
+    # know or that is not the boss's) is left to `digest`.
     act: Inbound | None = None
     # Who wrote it, where, its text and whether the account is named: what can be said without fetching
     # anything. hiboss looks at it before the boss has approved the chat. Not needed for adapters that are

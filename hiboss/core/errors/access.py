@@ -40,6 +40,12 @@ class BossOnly(HibossError):
     code, rpc, http = "boss_only", -32003, 403
 
 
+class NotAuthor(HibossError):
+    """{id} was written by {author}; {who} can {action} it"""
+
+    code, rpc, http = "not_author", -32003, 403
+
+
 class FixedLevel(HibossError):
     """{operation} always needs the level {level}; no policy can change that"""
 

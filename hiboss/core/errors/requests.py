@@ -129,6 +129,18 @@ class EmptyMessage(InvalidParams):
     code = "empty_message"
 
 
+class BadEmoji(InvalidParams):
+    """{value} is not one emoji; give exactly one, like 👍"""
+
+    code = "bad_emoji"
+
+
+class EmojiRefused(InvalidParams):
+    """{adapter} shows no {emoji} on a message, so nothing was stored; it shows for example {some}"""
+
+    code = "emoji_refused"
+
+
 class NoRecipient(InvalidParams):
     """there is no recipient; give at least one (--to), or a message to reply to (--reply-to)"""
 

@@ -135,6 +135,7 @@ CREATE TABLE message (
     origin_id     TEXT,                 -- its id there
     -- How to treat it.
     type          INTEGER NOT NULL DEFAULT 0,
+    parse_mode    INTEGER,              -- how channels read its text, in place of its type; NULL: by its type
     interruptible INTEGER NOT NULL DEFAULT 1,  -- 0: do not interrupt the run that works on it
     auto          INTEGER NOT NULL DEFAULT 0,  -- 1 when a machine made it: it gets no automatic reply
     context       INTEGER NOT NULL DEFAULT 0,  -- 1 when it was said in a group, to nobody of us: it starts no turn
@@ -142,7 +143,9 @@ CREATE TABLE message (
     created_at    INTEGER NOT NULL,
     arrived_at    INTEGER,
     edited_at     INTEGER,
-    deleted_at    INTEGER,
+    deleted_at    INTEGER,              -- it shows no text any more; what was posted of it is taken back
+    deleted_by    INTEGER REFERENCES address (id),  -- its author, or the boss
+    deleted_why   TEXT,                 -- the reason that was given
     -- The content.
     subject       TEXT,
     text          TEXT NOT NULL,        -- the current wording
@@ -233,15 +236,16 @@ CREATE TABLE revision (
 ) STRICT, WITHOUT ROWID;
 
 
--- The reactions of people to a message: each emoji of each person once.
+-- The reactions to a message: of people on platforms each emoji once, of agents and users here one each.
 CREATE TABLE reaction (
     message   INTEGER NOT NULL REFERENCES message (id),
-    person    TEXT NOT NULL,            -- the platform's id of the person, or the name if it has none
+    person    TEXT NOT NULL,            -- the platform's id of the person, or the name if it has none; else the address
     emoji     TEXT NOT NULL,
+    setter    INTEGER REFERENCES address (id),  -- the agent or user who set it here; NULL: a person on a platform
     name      TEXT,                     -- of the person, as people see it
     username  TEXT,                     -- the short name on the platform, without @
     from_boss INTEGER NOT NULL DEFAULT 0,  -- 1 when it is the boss's
-    agent     INTEGER REFERENCES agent (address),  -- the agent that wrote the message; NULL: somebody else did
+    agent     INTEGER REFERENCES agent (address),  -- the agent that is shown it, who wrote the message; NULL: nobody
     shown     INTEGER NOT NULL DEFAULT 0,  -- 1 when a turn of that agent has shown it
     at        INTEGER NOT NULL,
     PRIMARY KEY (message, person, emoji)
@@ -322,6 +326,7 @@ CREATE TABLE place (
     binding INTEGER NOT NULL REFERENCES binding (id),
     contact INTEGER NOT NULL REFERENCES contact (id),
     agent   INTEGER REFERENCES agent (address),  -- who gets what is written there; NULL: who leads the binding
+    gone_at INTEGER,                    -- of a topic: since when the platform says that it is gone, and the chat itself is posted to
     PRIMARY KEY (address, binding)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX place_binding ON place (binding);
@@ -362,10 +367,63 @@ CREATE TABLE post (
     platform_id TEXT,                   -- given by the platform when it was posted
     chat        TEXT,                   -- the platform id of its chat, if that has another one now
     posted_at   INTEGER,
+    deleted_at  INTEGER,                -- when it was taken back there, with its parts; NULL: it was not
     content     TEXT NOT NULL,
     PRIMARY KEY (envelope, chunk)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX post_platform ON post (platform_id) WHERE platform_id IS NOT NULL;
+
+-- The other posts that one chunk made: those of an album behind the first.
+CREATE TABLE post_part (
+    envelope    INTEGER NOT NULL REFERENCES envelope (id),
+    chunk       INTEGER NOT NULL,
+    platform_id TEXT NOT NULL,
+    chat        TEXT,                   -- as in post
+    PRIMARY KEY (envelope, chunk, platform_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX post_part_platform ON post_part (platform_id);
+
+-- The posts of an envelope differ from its message, which was edited or deleted (hiboss/routing/post_changes.py).
+CREATE TABLE post_change (
+    envelope        INTEGER PRIMARY KEY REFERENCES envelope (id),
+    asker           INTEGER NOT NULL REFERENCES address (id),  -- who edited or deleted it last
+    planned         INTEGER NOT NULL DEFAULT 0,  -- 1: the steps for the present wording are stored
+    failures        INTEGER NOT NULL DEFAULT 0,  -- in a row
+    first_failed_at INTEGER,
+    problems        INTEGER NOT NULL DEFAULT 0,  -- posts that stay as they are
+    problem         TEXT                -- why, for the first of them
+) STRICT;
+
+-- What is still to be done with a post of such an envelope. While there is a row, nobody knows what the post shows.
+CREATE TABLE post_step (
+    envelope INTEGER NOT NULL REFERENCES post_change (envelope) ON DELETE CASCADE,
+    chunk    INTEGER NOT NULL,          -- of post; one that is not there is to be posted
+    content  TEXT,                      -- what it is to show; NULL: it is to be deleted
+    PRIMARY KEY (envelope, chunk)
+) STRICT, WITHOUT ROWID;
+
+-- The reaction that an account is to have on a message, because agents of it have reacted.
+CREATE TABLE reaction_change (
+    message         INTEGER NOT NULL REFERENCES message (id),
+    binding         INTEGER NOT NULL REFERENCES binding (id),
+    asker           INTEGER NOT NULL REFERENCES address (id),  -- the agent that set or removed its reaction last
+    emoji           TEXT,               -- NULL: none
+    changes         INTEGER NOT NULL DEFAULT 1,  -- how often it was changed
+    failures        INTEGER NOT NULL DEFAULT 0,  -- in a row
+    first_failed_at INTEGER,
+    PRIMARY KEY (message, binding)
+) STRICT, WITHOUT ROWID;
+
+-- Files that an account has posted: it posts them again by the platform's id.
+CREATE TABLE posted_file (
+    binding     INTEGER NOT NULL REFERENCES binding (id),
+    sha256      TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    mime        TEXT NOT NULL,
+    platform_id TEXT NOT NULL,          -- in the adapter's own form
+    posted_at   INTEGER NOT NULL,
+    PRIMARY KEY (binding, sha256, name, mime)
+) STRICT, WITHOUT ROWID;
 
 -- A post that grows while a run works. When the run has ended it becomes the answer, or is removed.
 CREATE TABLE live_post (
@@ -373,10 +431,11 @@ CREATE TABLE live_post (
     address     INTEGER NOT NULL REFERENCES address (id),
     binding     INTEGER NOT NULL REFERENCES binding (id),
     platform_id TEXT,                   -- NULL: it is being posted
+    note        INTEGER NOT NULL DEFAULT 0,  -- 1: it says that mail waits for this run, and goes when the run has ended
     overtaken   INTEGER NOT NULL DEFAULT 0,  -- 1: something else was posted there after it, so the answer is posted anew
     place       TEXT,                   -- the chat and topic where it is, if the chat has got another id since
     created_at  INTEGER NOT NULL,
-    PRIMARY KEY (run, address, binding)
+    PRIMARY KEY (run, address, binding, note)
 ) STRICT, WITHOUT ROWID;
 
 -- Live posts that were deleted: somebody may have replied to one before he saw that. Kept for a week.
@@ -511,6 +570,11 @@ CREATE TABLE run_envelope (
     PRIMARY KEY (run, envelope)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_envelope_envelope ON run_envelope (envelope);
+
+-- Runs that ended with the daemon: at its next start those who wait for them are told, and the row goes.
+CREATE TABLE interrupted_run (
+    run INTEGER PRIMARY KEY REFERENCES run (id)
+) STRICT;
 
 -- What the runs of an agent used, by the quarter of an hour in which they started. Only of runs that
 -- have ended. So a day is at most a hundred rows, however many runs it had.

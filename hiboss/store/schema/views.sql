@@ -91,16 +91,20 @@ CREATE VIEW messages AS
 SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
        CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
-       s.kind || ':' || s.name AS sender, m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
+       s.kind || ':' || s.name AS sender, m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name,
+       iif(m.deleted_at IS NULL, m.subject, NULL) AS subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
-       m.text, m.attachments, m.interruptible, m.auto, m.context,
+       CASE m.parse_mode WHEN 0 THEN 'plain' WHEN 1 THEN 'markdown' WHEN 3 THEN 'html' END AS parse_mode,
+       iif(m.deleted_at IS NULL, m.text, '') AS text,
+       iif(m.deleted_at IS NULL, m.attachments, NULL) AS attachments, m.interruptible, m.auto, m.context,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        'r' || m.run AS run, ifnull(m.trace, 'm' || m.id) AS trace, m.hops, m.channel, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.arrived_at / 1000.0, 'unixepoch') AS arrived_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.edited_at / 1000.0, 'unixepoch') AS edited_at,
-       strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.deleted_at / 1000.0, 'unixepoch') AS deleted_at,
+       (SELECT d.kind || ':' || d.name FROM address d WHERE d.id = m.deleted_by) AS deleted_by, m.deleted_why
 FROM message m JOIN address s ON s.id = m.sender
 LEFT JOIN address p ON p.id = m.place
 LEFT JOIN user u ON u.address = m.sender
@@ -111,10 +115,12 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
        CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
        s.kind || ':' || s.name AS sender, r.kind || ':' || r.name AS "to", 'e' || e.forwards AS forwards,
-       m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name, m.subject,
+       m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name,
+       iif(m.deleted_at IS NULL, m.subject, NULL) AS subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
                    WHEN 3 THEN 'html' WHEN 4 THEN 'event' END AS type,
-       m.text, m.attachments,
+       iif(m.deleted_at IS NULL, m.text, '') AS text,
+       iif(m.deleted_at IS NULL, m.attachments, NULL) AS attachments,
        CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'done' WHEN 2 THEN 'failed'
                      WHEN 3 THEN 'cancelled' END AS status,
        CASE e.priority WHEN 0 THEN 'critical' WHEN 1 THEN 'high' WHEN 2 THEN 'normal'
@@ -139,6 +145,7 @@ LEFT JOIN agent g ON g.address = m.sender;
 
 CREATE VIEW reactions AS
 SELECT 'm' || r.message AS message, r.emoji, r.person, r.name, r.username, r.from_boss, r.shown,
+       r.setter IS NOT NULL AS set_here,
        a.kind || ':' || a.name AS agent,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.at / 1000.0, 'unixepoch') AS at
 FROM reaction r LEFT JOIN address a ON a.id = r.agent;

@@ -11,7 +11,11 @@
         ada.presses(answer, "yes").wait()               # what answerCallbackQuery said
         api.wait_for_call("sendMessage")                # api.calls has them all
         api.fault("sendMessage", retry_after=3)         # do="drop", do="lose_answer", status=502 …
+        api.random_faults(0.2, seed=7)                  # api.carried_out: done, but the caller saw an error
+        api.limit()                                     # api.floods: every 429, and who did not wait
         api.advance(hours=25)                           # the clock of the server
+        assert chat.visible() == ["…"]                  # chat.log, chat.drafts, message.texts: all ever seen
+        assert api.complaints == []                     # what the platform would silently mend or drop
 
 It refuses what the platform refuses, in the platform's words where they are known. It waits with a
 condition variable and never asks again and again. A defect of the server itself is raised at the end of

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any
 
 from .bots import Bot
 from .faults import FILE, Fault, FaultBook
-from .method_table import Method, find_method
+from .method_table import SENDING, Method, find_method
 from .params import Params
 from .refusals import Refusal, not_found, unauthorized
 from .world import Call, World
 
+# Refusals that show that something was rendered wrongly. An odd word in a text is nobody's mistake.
+_MARKUP = re.compile(
+    r"can't parse|: entity |receive an entity|RICH_MESSAGE_(?!EMAIL)|rich message|too long|parse_mode"
+)
 _TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{3,}")
 
 
@@ -26,10 +31,11 @@ class Reply:
     content_type: str = "application/json"
     drop: bool = False
     bytes_per_second: float | None = None
+    call: Call | None = None  # that was carried out
 
     @classmethod
-    def json(cls, content: Any, status: int = 200) -> Reply:
-        return cls(status=status, body=json.dumps(content).encode())
+    def json(cls, content: Any, status: int = 200, call: Call | None = None) -> Reply:
+        return cls(status=status, body=json.dumps(content).encode(), call=call)
 
 
 class CallHandler:
@@ -38,6 +44,7 @@ class CallHandler:
     def __init__(self, world: World, faults: FaultBook) -> None:
         self._world = world
         self._faults = faults
+        self.delay = 0.0  # seconds from a message to the answer that tells of it
 
     def call(self, token: str, name: str, params: Params) -> Reply:
         """Answer /bot<token>/<method>."""
@@ -47,15 +54,25 @@ class CallHandler:
             return Reply.json(refusal.as_json(), refusal.code)
         found = find_method(self._world, name)
         call = self._note(bot, found[0] if found else name, params)
+        params.method = call.method
         fault = self._faults.take(call.method)
         if fault is not None and (reply := self._fail(fault, call, found, params)):
             return reply
         reply = self._carry_out(call, found, params)
+        if call.method in SENDING and self.delay > 0:
+            threading.Event().wait(self.delay)
+        if fault is not None and fault.carry_out:
+            self._unheard(call, fault.kind)
         if fault is not None and fault.kind == "lose_answer":
             return Reply(drop=True)
         if fault is not None and fault.kind == "hang" and fault.carry_out:
             fault.hang()  # everybody sees what was done, but for the caller
         return reply
+
+    def caller_gone(self, call: Call) -> None:
+        """Note that nobody was there to hear the answer of a call."""
+        if call.status == 200 and not any(one.call is call for one in self._world.carried_out):
+            self._world.note_unheard(call, "caller gone")
 
     def download(self, token: str, path: str) -> Reply:
         """Answer /file/bot<token>/<path>."""
@@ -98,10 +115,18 @@ class CallHandler:
             return None
         if fault.carry_out:
             self._carry_out(call, found, params)
+            self._unheard(call, fault.kind if fault.status < 400 else str(fault.status))
+        elif fault.retry_after is not None and call.method in SENDING:
+            chat = params.number("chat_id") or None
+            self._world.limits.told_to_wait(call.bot.id, chat, call.method, fault.retry_after)
         reply = _scripted(fault)
         if not reply.drop:
             self._answered(call, reply.status, None)
         return reply
+
+    def _unheard(self, call: Call, why: str) -> None:
+        if call.status == 200 and call.method in SENDING:
+            self._world.note_unheard(call, why)
 
     def _carry_out(self, call: Call, found: tuple[str, Method] | None, params: Params) -> Reply:
         try:
@@ -110,10 +135,14 @@ class CallHandler:
             with self._world.changed:
                 result = found[1](self._world, call.bot, params)
         except Refusal as refusal:
+            if _MARKUP.search(refusal.description):
+                params.remark(f"refused: {refusal.description}")
+            self._world.complain(call, params.remarks)
             self._answered(call, refusal.code, refusal.as_json())
             return Reply.json(refusal.as_json(), refusal.code)
+        self._world.complain(call, params.remarks)
         self._answered(call, 200, result)
-        return Reply.json({"ok": True, "result": result})
+        return Reply.json({"ok": True, "result": result}, call=call)
 
     def _answered(self, call: Call, status: int, answer: Any) -> None:
         with self._world.changed:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .chat_log import DELETED, EDITED, SENT, ChatLog
+from .drafts import Draft, DraftBoard
 from .identities import Account, ChatIdentity
 from .messages import Message
 from .server_clock import ServerClock
 
 MEMBER = ("creator", "administrator", "member", "restricted")
-DRAFT_SECONDS = 30
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,18 +37,6 @@ class Topic:
         return answer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A preview of a message that is being written."""
-
-    draft_id: int
-    text: str
-    topic: int | None
-    date: float
-    can_stop: bool = False
-    rich: bool = False
-
-
 class Chat:
     """A chat of any kind. `messages` is what its members see now."""
 
@@ -59,10 +48,11 @@ class Chat:
         self.accounts: dict[int, Account] = {}
         self.topics: dict[int, Topic] = {}
         self.history: dict[int, Message] = {}
-        self.drafts: list[Draft] = []  # all that were ever shown
-        self._draft: Draft | None = None
+        self.log = ChatLog()  # every message, edit and deletion
+        self.draft_board = DraftBoard(clock)
         self.actions: list[str] = []  # typing, upload_document …
         self.migrated_to: int | None = None
+        self.dissolved = False  # the group was deleted
         self.last_id = 0  # where message ids are counted per chat
 
     @property
@@ -87,18 +77,34 @@ class Chat:
         """Return the texts of the messages, without service messages."""
         return [message.text for message in self.messages if not message.service]
 
+    def visible(self) -> list[str]:
+        """Return the texts that people see now, in order; of a file its caption, maybe empty."""
+        return self.texts
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """Return all drafts that were ever shown, in order."""
+        return self.draft_board.all
+
     @property
     def draft(self) -> Draft | None:
         """Return the preview that is shown now: a message of the bot ends it, or thirty seconds."""
-        shown = self._draft
-        return shown if shown and self._clock.now() - shown.date <= DRAFT_SECONDS else None
+        return self.draft_board.latest()
 
-    def show_draft(self, draft: Draft) -> None:
-        self._draft = draft
-        self.drafts.append(draft)
+    def put(self, message: Message) -> None:
+        """Put a new message into the chat."""
+        self.history[message.id] = message
+        self.log.note(SENT, message, self._clock.now())
 
-    def end_draft(self) -> None:
-        self._draft = None
+    def note_edit(self, message: Message) -> None:
+        """Count an edit that was made, and keep what the message says now."""
+        message.revision += 1
+        message.edit_date = self._clock.date()
+        self.log.note(EDITED, message, self._clock.now())
+
+    def delete(self, message: Message) -> None:
+        message.deleted = True
+        self.log.note(DELETED, message, self._clock.now())
 
     def find(self, message_id: int | None) -> Message | None:
         """Return a message that is still there."""

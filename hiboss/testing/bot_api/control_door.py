@@ -7,16 +7,20 @@ private chat of the person and the bot. Which message: `message` by id. The verb
   add_group (title, members, admins, forum, supergroup); each answers with an id
 - starts, says (text, reply_to, topic), sends_document (name, text, caption), edits (message, text),
   deletes (message), reacts (message, emoji), presses (message, data), create_topic (name), blocks, unblocks
-- messages (what a person sees), wait_for_text (text, seconds), calls (method), pending (bot)
+- stops_generation, messages (what a person sees), log (all that was ever seen), drafts (all of them),
+  wait_for_text (text, seconds), calls (method), pending (bot), complaints, floods, carried_out
+- limit (on), delay (seconds), random_faults (rate, seed, methods, kinds)
 - advance (seconds, minutes, hours, days), fault (method, status, retry_after, do, times …), clear_faults
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, cast
 
 from .bots import Bot
+from .chat_log import Happening
 from .chats import Chat
 from .identities import Account
 from .messages import Message
@@ -24,6 +28,7 @@ from .params import Params
 from .people import Person
 from .refusals import bad_request, not_found
 from .server import BotApi
+from .world import CarriedOut
 
 Given = dict[str, Any]
 
@@ -51,9 +56,18 @@ class _ControlDoor:
             "blocks": lambda given: self._person(given).blocks(self._bot(given)),
             "unblocks": lambda given: self._person(given).unblocks(self._bot(given)),
             "messages": lambda given: [_shown(one) for one in self._chat(given).messages],
+            "log": lambda given: [_happened(one) for one in self._chat(given).log],
+            "drafts": lambda given: [asdict(one) for one in self._chat(given).drafts],
+            "stops_generation": lambda given: self._person(given).stops_generation(self._chat(given)),
             "wait_for_text": self._wait_for_text,
             "calls": self._calls,
             "pending": lambda given: self._bot(given).pending,
+            "complaints": lambda given: api.complaints,
+            "floods": lambda given: [asdict(one) for one in api.floods],
+            "carried_out": lambda given: [_unheard(one) for one in api.carried_out],
+            "limit": lambda given: api.limit(bool(given.get("on", True))),
+            "delay": lambda given: setattr(api, "delay", float(given["seconds"])),
+            "random_faults": self._random_faults,
             "advance": lambda given: api.advance(**given),
             "fault": self._fault,
             "clear_faults": lambda given: api.clear_faults(),
@@ -141,6 +155,9 @@ class _ControlDoor:
     def _fault(self, given: Given) -> None:
         self._api.fault(given.pop("method", "*"), **given)
 
+    def _random_faults(self, given: Given) -> None:
+        self._api.random_faults(**given)
+
     def _chat_json(self, chat: Chat) -> Any:
         return {"id": chat.id}
 
@@ -158,15 +175,18 @@ def _chosen(what: str, name: Any, accounts: dict[str, Any]) -> Any:
 
 
 def _shown(message: Message) -> Any:
-    """Return a message as a person sees it."""
+    """Return a message as a person sees it, with what a test may ask."""
+    return message.facts()
+
+
+def _happened(one: Happening) -> Any:
+    return {"kind": one.kind, "message": one.message.id, "text": one.text, "date": one.date}
+
+
+def _unheard(one: CarriedOut) -> Any:
     return {
-        "id": message.id,
-        "from": message.sender.first_name if message.sender else None,
-        "text": message.text,
-        "buttons": [{"text": one.text, "data": one.data} for one in message.buttons],
-        "reply_to": message.reply_to.id if message.reply_to else None,
-        "topic": message.topic,
-        "files": [file.name for file in message.files],
-        "edited": message.edited,
-        "reactions": [emoji for emojis in message.reactions.values() for emoji in emojis],
+        "method": one.call.method,
+        "params": one.call.params,
+        "why": one.why,
+        "messages": list(one.message_ids),
     }

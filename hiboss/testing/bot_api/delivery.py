@@ -18,9 +18,9 @@ _HIDDEN_PEOPLE = (GROUP_ANONYMOUS_BOT.id, CHANNEL_BOT.id)
 def publish(world: World, chat: Chat, message: Message) -> Message:
     """Put a message into a chat and tell the bots that may see it."""
     with world.changed:
-        chat.history[message.id] = message
+        chat.put(message)
         if message.sender is not None and message.sender.is_bot:
-            chat.end_draft()  # a real message ends the preview
+            chat.draft_board.end(message.topic)  # a real message ends the preview
         announce(world, chat, message, "channel_post" if chat.kind == "channel" else "message")
         world.changed.notify_all()
     return message
@@ -29,6 +29,8 @@ def publish(world: World, chat: Chat, message: Message) -> Message:
 def announce(world: World, chat: Chat, message: Message, kind: str) -> None:
     for bot in world.bots_in(chat):
         if sees(chat, bot, message):
+            for file in [*message.files, *(message.reply_to.files if message.reply_to else ())]:
+                file.bots.add(bot.id)
             bot.updates.put(kind, message.as_json())
 
 

@@ -59,6 +59,8 @@ def _private(world: World, bot: Bot, number: int) -> Chat:
     person = world.people.get(number)
     if person is None:
         raise bad_request("chat not found")
+    if number in world.deactivated:
+        raise forbidden("user is deactivated")
     if (number, bot.id) in world.blocked:
         raise forbidden("bot was blocked by the user")
     if (number, bot.id) not in world.started:
@@ -70,6 +72,8 @@ def _checked(bot: Bot, chat: Chat) -> Chat:
     if chat.migrated_to is not None:
         raise bad_request("group chat was upgraded to a supergroup chat", migrate_to_chat_id=chat.migrated_to)
     status = chat.status(bot)
+    if status is not None and chat.dissolved:
+        raise forbidden("the group chat was deleted")
     if status is None:
         raise bad_request("chat not found")
     if status == "kicked" or (status == "left" and chat.kind == "group"):

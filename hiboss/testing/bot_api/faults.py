@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +15,21 @@ from .refusals import Refusal, other_poller, too_many_requests, unauthorized
 ALL = "*"
 FILE = "file"  # stands for downloads, beside the names of methods
 KINDS = ("answer", "hang", "drop", "lose_answer", "garbage", "slow")
+# What random faults can be: done or not, the caller hears of an error.
+RANDOM_KINDS: dict[str, dict[str, Any]] = {
+    "drop": {"do": "drop"},
+    "drop_done": {"do": "drop", "carry_out": True},
+    "error": {"status": 500},
+    "error_done": {"status": 500, "carry_out": True},
+    "bad_gateway": {"status": 502},
+    "bad_gateway_done": {"status": 502, "carry_out": True},
+    "garbage": {"do": "garbage"},
+    "garbage_done": {"do": "garbage", "carry_out": True},
+    "flood": {"retry_after": 1},
+    "hang": {"do": "hang"},  # until the faults are cleared: the caller needs a timeout
+    "hang_done": {"do": "hang", "carry_out": True},
+}
+USUAL_KINDS = tuple(kind for kind in RANDOM_KINDS if not kind.startswith("hang"))
 BAD_GATEWAY = (
     b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n"
     b"<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n"
@@ -30,6 +48,7 @@ class Fault:
     body: bytes = b""
     carry_out: bool = False
     bytes_per_second: float | None = None
+    retry_after: int | None = None
     hits: int = 0
     _released: threading.Event = field(default_factory=threading.Event)
 
@@ -48,12 +67,36 @@ class Fault:
         return self.left != 0 and (wanted == method.lower() or (wanted == ALL and method != FILE))
 
 
+class RandomFaults:
+    """Faults that come at random, the same ones for a seed and an order of calls. `hits` counts them."""
+
+    def __init__(self, rate: float, seed: int, methods: Iterable[str], kinds: Iterable[str]) -> None:
+        self._rate = rate
+        self._random = random.Random(seed)
+        self._methods = {method.lower() for method in methods}
+        self._kinds = sorted(kinds)
+        self.hits: Counter[str] = Counter()
+        if unknown := set(self._kinds) - set(RANDOM_KINDS):
+            raise AssertionError(f"random faults are {', '.join(RANDOM_KINDS)}, not {', '.join(unknown)}")
+
+    def draw(self, method: str) -> Fault | None:
+        """Return what goes wrong with this call, mostly nothing."""
+        if method.lower() not in self._methods or self._random.random() >= self._rate:
+            return None
+        kind = self._random.choice(self._kinds)
+        self.hits[kind] += 1
+        fault = make_fault(method, **RANDOM_KINDS[kind])
+        fault.left, fault.hits = 0, 1
+        return fault
+
+
 class FaultBook:
     """The faults of a server. The one that was scripted first comes first."""
 
     def __init__(self, changed: threading.Condition) -> None:
         self._changed = changed
         self._faults: list[Fault] = []
+        self.random: list[RandomFaults] = []
 
     def add(self, fault: Fault) -> Fault:
         with self._changed:
@@ -69,6 +112,10 @@ class FaultBook:
                     fault.left = None if fault.left is None else fault.left - 1
                     self._changed.notify_all()
                     return fault
+            for source in self.random:
+                if drawn := source.draw(method):
+                    self._faults.append(drawn)  # so that clear finds it, if it hangs
+                    return drawn
             return None
 
     def clear(self) -> None:
@@ -77,6 +124,7 @@ class FaultBook:
             for fault in self._faults:
                 fault.release()
             self._faults.clear()
+            self.random.clear()
 
 
 def make_fault(
@@ -106,6 +154,7 @@ def make_fault(
         body=b'{"ok": true, "resu' if do == "garbage" else _body(status, retry_after, description, body),
         carry_out=carry_out or do == "lose_answer",
         bytes_per_second=bytes_per_second,
+        retry_after=retry_after,
     )
 
 

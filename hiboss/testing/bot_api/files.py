@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .refusals import Refusal, bad_request
@@ -31,6 +31,7 @@ class StoredFile:
     size: int  # what the server says; a test may say more than there is
     path: str
     there: bool = True
+    bots: set[int] = field(default_factory=set)  # that sent it or were sent it: a file id is theirs alone
 
     def vanish(self) -> None:
         """Let downloads fail from now on, also those that were already promised a path."""
@@ -70,10 +71,10 @@ class FileStore:
     def get(self, file_id: str) -> StoredFile | None:
         return self._files.get(file_id)
 
-    def promised(self, file_id: str) -> StoredFile:
+    def promised(self, file_id: str, bot: int) -> StoredFile:
         """Return a file for getFile, or refuse."""
         file = self._files.get(file_id)
-        if file is None:
+        if file is None or bot not in file.bots:
             raise bad_request("wrong file_id or the file is temporarily unavailable")
         if file.size > DOWNLOAD_LIMIT:
             raise bad_request("file is too big")

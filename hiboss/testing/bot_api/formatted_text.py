@@ -1,8 +1,12 @@
-"""The text of a call: read with its parse_mode or entities, checked for its length."""
+"""The text of a call: read with its parse_mode or entities, cleaned, checked for its length."""
 
 from __future__ import annotations
 
+import re
+
+from .entity_rules import Remark, mended, read_entities
 from .html_markup import parse_html
+from .links import link_problem
 from .markdown_markup import parse_markdown_v2, parse_old_markdown
 from .params import Params
 from .refusals import bad_request
@@ -10,6 +14,7 @@ from .text_entities import Entity, found_entities, stripped, units
 
 TEXT_LIMIT = 4096
 CAPTION_LIMIT = 1024
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 Formatted = tuple[str, list[Entity]]
 
@@ -34,35 +39,59 @@ def read_caption(params: Params) -> Formatted:
 
 def read_formatted(source: str, params: Params, entities_name: str) -> Formatted:
     """Return a text without its markup, with entities."""
+    remark = params.remark
     mode = params.text("parse_mode").lower()
+    given = params.object(entities_name, "message entities")
     if mode in ("", "none"):
-        given = params.object(entities_name, "message entities") or []
-        text, entities = source, _checked(source, given)
-    elif mode == "html":
-        text, entities = parse_html(source)
-    elif mode == "markdownv2":
-        text, entities = parse_markdown_v2(source)
-    elif mode == "markdown":
-        text, entities = parse_old_markdown(source)
+        text, entities = source, read_entities(source, given or [], remark)
     else:
-        raise bad_request("unsupported parse_mode")
-    text, entities = stripped(text, entities)
+        if given:
+            remark(f"{entities_name} are ignored beside a parse_mode")
+        text, entities = _parsed(mode, source)
+        entities = mended(text, _linked(entities, remark), remark)
+    if _CONTROL.search(text):
+        remark("control characters become spaces")
+    text, entities = without_returns(text, entities)
+    text, entities = stripped(re.sub(r"[\x00-\x09\x0b-\x1f]", " ", text), entities)
     return text, found_entities(text, entities)
 
 
-def _checked(text: str, entities: list[Entity]) -> list[Entity]:
-    """Return the entities that lie in the text; the platform drops those that are empty."""
-    end = units(text)
+def _parsed(mode: str, source: str) -> Formatted:
+    if mode == "html":
+        return parse_html(source)
+    if mode == "markdownv2":
+        return parse_markdown_v2(source)
+    if mode == "markdown":
+        return parse_old_markdown(source)
+    raise bad_request("unsupported parse_mode")
+
+
+def _linked(entities: list[Entity], remark: Remark) -> list[Entity]:
+    """Drop links that lead nowhere: in a markup they are no reason to refuse a message."""
     kept = []
-    for entity in entities:
-        for name in ("type", "offset", "length"):
-            if name not in entity:
-                raise bad_request(f"can't parse MessageEntity: Can't find field \"{name}\"")
-        if entity["offset"] < 0 or entity["offset"] + entity["length"] > end:
-            raise bad_request(
-                f"entity beginning at UTF-16 offset {entity['offset']} ends after the end of the text "
-                f"at UTF-16 offset {entity['offset'] + entity['length']}"
-            )
-        if entity["length"] > 0:
-            kept.append(dict(entity))
+    for one in entities:
+        problem = link_problem(one["url"]) if one["type"] == "text_link" else None
+        if problem:
+            remark(f"the link to '{one['url']}' is dropped: {problem}")
+        else:
+            kept.append(one)
     return kept
+
+
+def without_returns(text: str, entities: list[Entity]) -> Formatted:
+    """Remove carriage returns, as the platform does, and move the entities with the text."""
+    if "\r" not in text:
+        return text, entities
+    lost, at = [], 0  # where returns are, in units
+    for sign in text:
+        if sign == "\r":
+            lost.append(at)
+        at += 2 if sign > "\uffff" else 1
+    moved = []
+    for one in entities:
+        start, end = one["offset"], one["offset"] + one["length"]
+        offset = start - sum(place < start for place in lost)
+        length = end - sum(place < end for place in lost) - offset
+        if length > 0:
+            moved.append({**one, "offset": offset, "length": length})
+    return text.replace("\r", ""), moved

@@ -65,6 +65,11 @@ class Group(Chat):
             world.changed.notify_all()
         return new
 
+    def dissolve(self) -> None:
+        """Delete the group for everybody."""
+        with self.world.changed:
+            self.dissolved = True
+
     def posts(self, text: str) -> Message:
         """Publish a post in a channel."""
         return publish(self.world, self, self._message(None, text, sender_chat=self.identity))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import socketserver
 import sys
@@ -103,6 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             _cut(self.connection)
             return
+        if reply.call is not None and self._caller_is_gone():
+            self.server.handler.caller_gone(reply.call)
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         self.send_header("Content-Length", str(len(reply.body)))
@@ -112,6 +115,14 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._trickle(reply.body, reply.bytes_per_second)
         self.wfile.flush()
+
+    def _caller_is_gone(self) -> bool:
+        """Return whether the other side closed the connection while it was to wait for the answer."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        try:
+            return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        except OSError:
+            return True
 
     def _reply(self, body: bytes) -> Reply:
         url = urlsplit(self.path)

@@ -22,9 +22,19 @@ class Button:
     url: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """What a message said for a while, from its date on."""
+
+    text: str
+    entities: tuple[Entity, ...]
+    rich_source: str | None
+    date: float
+
+
 @dataclass(kw_only=True, eq=False)
 class Message:
-    """One message. `text` is also the caption of a photo or a file."""
+    """One message. `text` is also the caption of a photo or a file, and what people see of a rich message."""
 
     id: int
     chat: ChatIdentity
@@ -46,6 +56,8 @@ class Message:
     deleted: bool = False
     reactions: dict[int, list[str]] = field(default_factory=dict)  # by the id of the account
     revision: int = 0  # counts the edits
+    rich_source: str | None = None  # the HTML, Markdown or JSON of a rich message
+    versions: list[Version] = field(default_factory=list)  # all that it ever said, the last one now
 
     @property
     def edited(self) -> bool:
@@ -60,6 +72,20 @@ class Message:
             for row in rows
             for one in row
         ]
+
+    @property
+    def texts(self) -> list[str]:
+        """Return all texts this message ever showed, in order."""
+        return [version.text for version in self.versions]
+
+    def reactions_of(self, account: Account) -> list[str]:
+        return self.reactions.get(account.id, [])
+
+    def note_version(self, date: float) -> None:
+        """Keep what the message says now. Whoever changes its text calls this."""
+        self.versions.append(
+            Version(text=self.text, entities=tuple(self.entities), rich_source=self.rich_source, date=date)
+        )
 
     @property
     def has_caption(self) -> bool:
@@ -92,6 +118,26 @@ class Message:
         if self.entities:
             answer[names[1]] = self.entities
         return answer
+
+    def facts(self) -> dict[str, Any]:
+        """Return all that a test may ask of a message, as JSON."""
+        return {
+            "id": self.id,
+            "from": self.sender.first_name if self.sender else None,
+            "text": self.text,
+            "entities": self.entities,
+            "rich_source": self.rich_source,
+            "buttons": [{"text": one.text, "data": one.data} for one in self.buttons],
+            "reply_to": self.reply_to.id if self.reply_to else None,
+            "topic": self.topic,
+            "files": [file.name for file in self.files],
+            "album": self.more.get("media_group_id"),
+            "edited": self.edited,
+            "revision": self.revision,
+            "texts": self.texts,
+            "deleted": self.deleted,
+            "reactions": [emoji for emojis in self.reactions.values() for emoji in emojis],
+        }
 
     def __repr__(self) -> str:
         sender = self.sender.first_name if self.sender else "-"

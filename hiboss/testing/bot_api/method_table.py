@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import methods_changing, methods_chats, methods_drafts, methods_sending, methods_updates
+from . import (
+    methods_albums,
+    methods_changing,
+    methods_chats,
+    methods_drafts,
+    methods_sending,
+    methods_updates,
+)
 from .bots import Bot
 from .params import Params
 from .world import World
@@ -33,7 +40,7 @@ _SINCE_EVER = {
     "sendVoice": methods_sending.sender_of("voice"),
     "sendVideo": methods_sending.sender_of("video"),
     "sendSticker": methods_sending.sender_of("sticker"),
-    "sendMediaGroup": methods_sending.send_media_group,
+    "sendMediaGroup": methods_albums.send_media_group,
     "sendChatAction": methods_sending.send_chat_action,
     "editMessageText": methods_drafts.edit_text_or_rich,
     "editMessageCaption": methods_changing.edit_message_caption,
@@ -62,6 +69,16 @@ _TABLE: dict[str, tuple[str, str, Method]] = {
     **{name.lower(): (name, "1.0", method) for name, method in _SINCE_EVER.items()},
     **{name.lower(): (name, since, method) for name, (since, method) in _SINCE.items()},
 }
+
+# What puts something before people, or changes it.
+SENDING = frozenset(
+    {
+        *("sendMessage", "sendPhoto", "sendDocument", "sendAudio", "sendVoice", "sendVideo", "sendSticker"),
+        *("sendMediaGroup", "sendMessageDraft", "sendRichMessage", "sendRichMessageDraft", "sendChatAction"),
+        *("editMessageText", "editMessageCaption", "editMessageReplyMarkup"),
+        *("deleteMessage", "deleteMessages", "setMessageReaction"),
+    }
+)
 
 
 def find_method(world: World, name: str) -> tuple[str, Method] | None:

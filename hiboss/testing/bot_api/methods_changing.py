@@ -11,6 +11,7 @@ from .formatted_text import read_caption, read_text
 from .messages import Message
 from .params import Params
 from .refusals import bad_request
+from .rich_messages import Rich
 from .world import World
 
 DELETABLE_SECONDS = 48 * 3600
@@ -32,7 +33,7 @@ def edit_message_text(world: World, bot: Bot, params: Params) -> Any:
     if not message.text or message.media:
         raise bad_request("there is no text in the message to edit")
     text, entities = read_text(params)
-    return _change(world, bot, chat, message, read_markup(params), text=text, entities=entities)
+    return _change(world, bot, chat, message, params, text=text, entities=entities)
 
 
 def edit_message_caption(world: World, bot: Bot, params: Params) -> Any:
@@ -41,21 +42,23 @@ def edit_message_caption(world: World, bot: Bot, params: Params) -> Any:
     if not message.has_caption:
         raise bad_request("there is no caption in the message to edit")
     text, entities = read_caption(params)
-    return _change(world, bot, chat, message, read_markup(params), text=text, entities=entities)
+    return _change(world, bot, chat, message, params, text=text, entities=entities)
 
 
 def edit_message_reply_markup(world: World, bot: Bot, params: Params) -> Any:
     chat = find_chat(world, bot, params)
     message = _own(bot, chat, params)
-    return _change(world, bot, chat, message, read_markup(params))
+    return _change(world, bot, chat, message, params)
 
 
-def edit_rich(world: World, bot: Bot, params: Params, text: str, rich: dict[str, Any]) -> Any:
+def edit_rich(world: World, bot: Bot, params: Params, rich: Rich) -> Any:
     """Edit a message into a rich one, or a rich one into another."""
     chat = find_chat(world, bot, params)
     message = _own(bot, chat, params)
-    more = {**message.more, "rich_message": rich}
-    return _change(world, bot, chat, message, read_markup(params), text=text, entities=[], more=more)
+    if message.media:
+        raise bad_request("there is no text in the message to edit")
+    facts = {"text": rich.text, "entities": [], "more": {**message.more, "rich_message": rich.as_json}}
+    return _change(world, bot, chat, message, params, **facts, rich_source=rich.source)
 
 
 def _own(bot: Bot, chat: Chat, params: Params) -> Message:
@@ -71,21 +74,22 @@ def _own(bot: Bot, chat: Chat, params: Params) -> Message:
     return message
 
 
-def _change(
-    world: World, bot: Bot, chat: Chat, message: Message, markup: dict[str, Any] | None, **facts: Any
-) -> Any:
+def _change(world: World, bot: Bot, chat: Chat, message: Message, params: Params, **facts: Any) -> Any:
     """Write new content. Without a keyboard in the call, the old one goes, as on the platform."""
-    same = all(getattr(message, name) == value for name, value in facts.items())
-    if same and message.reply_markup == markup:
+    markup = read_markup(params)
+    if "text" in facts and "more" not in facts:  # it is a plain text now
+        plain = {name: value for name, value in message.more.items() if name != "rich_message"}
+        facts |= {"more": plain, "rich_source": None}
+    said = {name: value for name, value in facts.items() if name != "rich_source"}
+    if message.reply_markup == markup and all(
+        getattr(message, name) == value for name, value in said.items()
+    ):
         raise bad_request(_UNCHANGED)
-    world.limits.count(bot.id, chat.id, group=chat.kind != "private")
-    if "text" in facts and "more" not in facts:
-        message.more.pop("rich_message", None)  # it is a plain text now
+    world.limits.count(bot.id, chat.id, params.method, group=chat.kind != "private")
     for name, value in facts.items():
         setattr(message, name, value)
     message.reply_markup = markup
-    message.revision += 1
-    message.edit_date = world.clock.date()
+    chat.note_edit(message)
     return message.as_json()
 
 
@@ -95,7 +99,7 @@ def delete_message(world: World, bot: Bot, params: Params) -> Any:
     if message is None:
         raise bad_request("message to delete not found")
     _check_deletable(world, bot, chat, message)
-    message.deleted = True
+    chat.delete(message)
     return True
 
 
@@ -107,7 +111,7 @@ def delete_messages(world: World, bot: Bot, params: Params) -> Any:
     for message in found:
         _check_deletable(world, bot, chat, message)
     for message in found:
-        message.deleted = True
+        chat.delete(message)
     return True
 
 

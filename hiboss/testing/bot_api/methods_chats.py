@@ -66,7 +66,7 @@ def leave_chat(world: World, bot: Bot, params: Params) -> Any:
 
 
 def get_file(world: World, bot: Bot, params: Params) -> Any:
-    file = world.files.promised(params.text("file_id"))
+    file = world.files.promised(params.text("file_id"), bot.id)
     return file.as_json() | {"file_path": file.path}
 
 
@@ -102,9 +102,9 @@ def delete_forum_topic(world: World, bot: Bot, params: Params) -> Any:
     chat = _forum(world, bot, params)
     topic = _topic(chat, params)
     del chat.topics[topic.id]
-    for message in chat.history.values():
+    for message in chat.messages:
         if message.topic == topic.id:
-            message.deleted = True
+            chat.delete(message)
     return True
 
 

@@ -22,11 +22,25 @@ class Upload:
 
 
 class Params:
-    """Parameters by name. What nobody asks for is ignored, as the real server does."""
+    """Parameters by name. What nobody asks for is ignored, as the real server does.
 
-    def __init__(self, values: dict[str, Any], uploads: dict[str, Upload]) -> None:
+    `remarks` are about what the platform would silently drop, mend or ignore of this call.
+    """
+
+    def __init__(
+        self, values: dict[str, Any], uploads: dict[str, Upload], remarks: list[str] | None = None
+    ) -> None:
         self.values = values
         self.uploads = uploads
+        self.remarks = [] if remarks is None else remarks
+        self.method = ""
+
+    def remark(self, sentence: str) -> None:
+        self.remarks.append(sentence)
+
+    def part(self, values: dict[str, Any]) -> Params:
+        """Return one part of the call, like an item of an album, with parameters of its own."""
+        return Params(values, self.uploads, self.remarks)
 
     @classmethod
     def read(cls, query: str, content_type: str, body: bytes) -> Params:

@@ -36,9 +36,8 @@ class Person(MediaSender):
             if text is not None:
                 message.text = text
                 message.entities = found_entities(text)
-            message.revision += 1
-            message.edit_date = self.world.clock.date()
             chat = self.world.chat_of(message)
+            chat.note_edit(message)
             kind = "edited_channel_post" if chat.kind == "channel" else "edited_message"
             announce(self.world, chat, message, kind)
             self.world.changed.notify_all()
@@ -47,7 +46,7 @@ class Person(MediaSender):
     def deletes(self, message: Message) -> None:
         """Delete a message. No bot is told, as in reality."""
         with self.world.changed:
-            message.deleted = True
+            self.world.chat_of(message).delete(message)
             self.world.changed.notify_all()
 
     def reacts(self, message: Message, emoji: str | None) -> None:
@@ -121,15 +120,23 @@ class Person(MediaSender):
         return create_topic(self.world, chat, name, by=self)
 
     def stops_generation(self, chat: Chat) -> None:
-        """Press Stop on the draft of a bot (Bot API 10.3)."""
-        draft = chat.draft
-        if draft is None or not draft.can_stop:
-            raise AssertionError("there is no draft with a Stop button")
-        stopped: dict[str, Any] = {"chat": chat.identity.as_json(), "draft_id": draft.draft_id}
-        if draft.topic is not None:
-            stopped["message_thread_id"] = draft.topic
-        for bot in self.world.bots_in(chat):
-            bot.updates.put("stopped_message_generation", stopped)
+        """Press Stop on the draft of a bot (Bot API 10.3). It goes away, unless the bot wants it kept."""
+        with self.world.changed:
+            draft = chat.draft
+            if draft is None or not draft.can_stop:
+                raise AssertionError("there is no draft with a Stop button")
+            stopped: dict[str, Any] = {"chat": chat.identity.as_json(), "draft_id": draft.draft_id}
+            if draft.topic is not None:
+                stopped["message_thread_id"] = draft.topic
+            if not draft.keep_on_stop:
+                chat.draft_board.end(draft.topic)
+            for bot in self.world.bots_in(chat):
+                bot.updates.put("stopped_message_generation", stopped)
+
+    def deletes_account(self) -> None:
+        """Leave the platform for good: bots can no longer write to this person."""
+        with self.world.changed:
+            self.world.deactivated.add(self.id)
 
     def _set_blocked(self, bot: Bot, before: str, after: str) -> None:
         with self.world.changed:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
 from .bots import Bot
 from .call_handling import CallHandler
+from .call_watch import CallWatch
 from .chats import Chat
-from .faults import ALL, Fault, FaultBook, make_fault
+from .faults import ALL, USUAL_KINDS, Fault, FaultBook, RandomFaults, make_fault
 from .groups import Group
 from .http_server import HOST, Control, HttpServer
 from .identities import Account, ChatIdentity
+from .method_table import SENDING
 from .people import Person
-from .world import Call, World
+from .world import World
 
 
-class BotApi:
+class BotApi(CallWatch):
     """A Bot API server on 127.0.0.1. `with BotApi() as api:` starts and stops it.
 
     `version` is that of the Bot API; an older one does not know the newer methods. `limits` switches on
@@ -26,7 +28,7 @@ class BotApi:
     """
 
     def __init__(self, version: str = "10.3", *, port: int = 0, limits: bool = False) -> None:
-        self.world = World(version, limits=limits)
+        super().__init__(World(version, limits=limits))
         self.control: Control | None = None  # see control_door.py
         self.defects: list[str] = []  # mistakes of this server
         self._faults = FaultBook(self.world.changed)
@@ -138,44 +140,6 @@ class BotApi:
                     group.add(member, admin=member in admins)
         return group
 
-    # --- what bots called ----------------------------------------------------------------
-
-    @property
-    def calls(self) -> list[Call]:
-        """Return every call so far, in order."""
-        with self.world.changed:
-            return list(self.world.calls)
-
-    def calls_of(self, method: str) -> list[Call]:
-        return [call for call in self.calls if call.method.lower() == method.lower()]
-
-    def wait_for_call(
-        self,
-        method: str,
-        where: Callable[[Call], bool] = lambda call: True,
-        *,
-        count: int = 1,
-        answered: bool = False,
-        seconds: float = 30,
-    ) -> Call:
-        """Wait until there were `count` such calls in all, and return the last of them."""
-
-        def found() -> list[Call]:
-            calls = [call for call in self.calls_of(method) if where(call)]
-            return [call for call in calls if call.status is not None or not answered]
-
-        with self.world.changed:
-            if not self.world.changed.wait_for(lambda: len(found()) >= count, seconds):
-                last = self.calls[-10:]
-                raise AssertionError(f"{count} {method} not seen after {seconds} s; the last calls: {last}")
-            return found()[count - 1]
-
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 30) -> None:
-        """Wait until something about this server is true. It is looked at after every change."""
-        with self.world.changed:
-            if not self.world.changed.wait_for(condition, seconds):
-                raise AssertionError(f"not true after {seconds} s; the last calls: {self.calls[-10:]}")
-
     # --- time and trouble ----------------------------------------------------------------
 
     def advance(self, seconds: float = 0, *, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
@@ -183,6 +147,15 @@ class BotApi:
         with self.world.changed:
             self.world.clock.advance(seconds + 60 * (minutes + 60 * (hours + 24 * days)))
             self.world.changed.notify_all()
+
+    @property
+    def delay(self) -> float:
+        """Say how many seconds pass between what a sending method does and its answer."""
+        return self._handler.delay
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._handler.delay = seconds
 
     def limit(self, on: bool = True) -> None:
         """Switch the limits of sending on or off."""
@@ -202,6 +175,23 @@ class BotApi:
         if method == ALL or method.lower() == "getupdates":
             self.interrupt_polls()
         return fault
+
+    def random_faults(
+        self,
+        rate: float,
+        seed: int,
+        methods: Iterable[str] = SENDING,
+        kinds: Iterable[str] = USUAL_KINDS,
+    ) -> RandomFaults:
+        """Let calls go wrong at random until the faults are cleared; `carried_out` has those that were done.
+
+        kinds: drop, error (500), bad_gateway (502), garbage, hang, each also as …_done (carried out first),
+        and flood (429). What hangs does so until the faults are cleared.
+        """
+        faults = RandomFaults(rate, seed, methods, kinds)
+        with self.world.changed:
+            self._faults.random.append(faults)
+        return faults
 
     def clear_faults(self) -> None:
         self._faults.clear()

@@ -41,15 +41,18 @@ def found_entities(text: str, given: list[Entity] | None = None) -> list[Entity]
 
 
 def stripped(text: str, entities: list[Entity]) -> tuple[str, list[Entity]]:
-    """Remove white space around a text, as the platform does, and move the entities with it."""
-    kept = text.lstrip()
-    lost = units(text) - units(kept)
-    kept = kept.rstrip()
+    """Remove white space around a text, as the platform does, and move the entities with it.
+
+    What an entity covers at the beginning stays: the first line of a code block keeps its indentation.
+    """
+    first = min((one["offset"] for one in entities), default=units(text))
+    lost = min(units(text) - units(text.lstrip()), first)
+    kept = text[lost:].rstrip()  # white space has one unit each
     end = units(kept)
     moved = []
     for one in entities:
-        start = max(one["offset"] - lost, 0)
-        length = min(one["offset"] - lost + one["length"], end) - start
+        start = one["offset"] - lost
+        length = min(start + one["length"], end) - start
         if length > 0:
             moved.append({**one, "offset": start, "length": length})
     return kept, moved

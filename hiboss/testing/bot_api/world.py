@@ -32,6 +32,15 @@ class Call:
         return f"<{self.method} {self.params} -> {self.status}>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CarriedOut:
+    """A call that was carried out although its caller saw an error, or was gone: it may do it again."""
+
+    call: Call
+    why: str  # the kind of fault, or "caller gone"
+    message_ids: tuple[int, ...]  # of the messages it made or changed
+
+
 class World:
     """The state of the server. Whoever changes it holds `changed`, and notifies."""
 
@@ -47,9 +56,26 @@ class World:
         self.private: dict[tuple[int, int], Chat] = {}  # by person and bot
         self.started: set[tuple[int, int]] = set()  # person and bot
         self.blocked: set[tuple[int, int]] = set()
+        self.deactivated: set[int] = set()  # people whose account is deleted
         self.calls: list[Call] = []
+        self.carried_out: list[CarriedOut] = []
+        self.strict = True
+        self.complaints: list[str] = []  # about what the platform silently drops, mends or ignores
         self._last_message = 0
         self._last_account = 100_000_000
+
+    def note_unheard(self, call: Call, why: str) -> None:
+        """Note that a call was carried out and that its caller does not know."""
+        with self.changed:
+            made = call.answer if isinstance(call.answer, list) else [call.answer]
+            numbers = tuple(one["message_id"] for one in made if isinstance(one, dict))
+            numbers = numbers or tuple(filter(None, [int(call.params.get("message_id") or 0)]))
+            self.carried_out.append(CarriedOut(call=call, why=why, message_ids=numbers))
+
+    def complain(self, call: Call, remarks: list[str]) -> None:
+        """Write down what the platform would not have told the caller."""
+        if self.strict:
+            self.complaints += [f"{call.method} {_extract(call)}: {remark}" for remark in remarks]
 
     def has(self, version: str) -> bool:
         """Return whether this server is of that version or later."""
@@ -99,3 +125,9 @@ class World:
 def numbers(version: str) -> tuple[int, ...]:
     """Return a version so that 10.3 comes after 9.5."""
     return tuple(int(part) for part in version.split("."))
+
+
+def _extract(call: Call) -> str:
+    """Return the beginning of what a call says, to find it again."""
+    said = call.params.get("text") or call.params.get("caption") or call.params.get("rich_message") or ""
+    return repr(str(said)[:60])

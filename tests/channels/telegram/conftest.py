@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from hiboss.channels.telegram import polling
-from tests.channels.telegram.telegram_rig import TelegramRig, running_rig
+from tests.channels.telegram.telegram_rig import OLD, TelegramRig, running_rig
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[TelegramRig]:
     with running_rig(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def old_rig(tmp_path: Path) -> Iterator[TelegramRig]:
+    """A server from before drafts and rich messages."""
+    with running_rig(tmp_path, OLD) as made:
         yield made
 
 

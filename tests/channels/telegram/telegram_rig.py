@@ -12,16 +12,18 @@ from hiboss.core.contracts.adapter import Account, Letter
 from hiboss.testing.adapter_rig import FullRig, Post
 from hiboss.testing.bot_api import BotApi
 
+NEW, OLD = "10.3", "9.0"  # an old server has no drafts and no rich messages
+
 
 class TelegramRig(FullRig):
     """Ada and a bot. The bot has topics in private chats; topics are numbers, so they have to be made."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, version: str = NEW) -> None:
         self.home = directory / "home"
         self.home.mkdir()
-        self.api = BotApi()
+        self.api = BotApi(version)
         self.api.start()
-        (self.home / "config.toml").write_text(f'[telegram]\nbase_url = "{self.api.url}"\n')
+        self.configure()
         self.bot = self.api.add_bot("nexbot", topics=True)
         self.ada = self.api.add_person("Ada", username="ada")
         self.private = self.api.private_chat(self.ada, self.bot)
@@ -29,6 +31,11 @@ class TelegramRig(FullRig):
         self.api.world.started.add((self.ada.id, self.bot.id))
         self.last: Any = None
         self._album: Any = None
+
+    def configure(self, **settings: str) -> None:
+        """Write the settings of this home, for the next start of an adapter."""
+        lines = [f'{key} = "{value}"\n' for key, value in {"base_url": self.api.url, **settings}.items()]
+        (self.home / "config.toml").write_text("[telegram]\n" + "".join(lines))
 
     def close(self) -> None:
         self.api.close()
@@ -133,8 +140,8 @@ class TelegramRig(FullRig):
 
 
 @contextmanager
-def running_rig(directory: Path) -> Iterator[TelegramRig]:
-    rig = TelegramRig(directory)
+def running_rig(directory: Path, version: str = NEW) -> Iterator[TelegramRig]:
+    rig = TelegramRig(directory, version)
     try:
         yield rig
     finally:

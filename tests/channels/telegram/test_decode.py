@@ -421,7 +421,7 @@ def test_what_nobody_understands_is_ignored_and_kept(raw: Any) -> None:
 
 
 def test_an_update_of_a_new_kind_is_ignored_in_its_chat() -> None:
-    found = means({"update_id": 1, "stopped_message_generation": {"chat": PRIVATE, "draft_id": 4}})
+    found = means({"update_id": 1, "business_of_tomorrow": {"chat": PRIVATE, "draft_id": 4}})
     assert (found.kind, found.chat) == ("ignored", "7")
 
 

@@ -1,4 +1,4 @@
-"""What goes out: where it goes, files, buttons, topics, the menu, and what each refusal means."""
+"""What goes out: where it goes, in which form, edits, buttons, topics, and what each refusal means."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from typing import Any
 
 import pytest
 
-from hiboss.channels.telegram import posting
-from hiboss.core.contracts.adapter import Adapter, Button, Command, File
-from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
+from hiboss.channels.telegram.adapter import TelegramAdapter
+from hiboss.channels.telegram.chunk_form import Chunk, encode
+from hiboss.core.contracts.adapter import Adapter, Button, Command, Pace, Posted
+from hiboss.core.contracts.failures import AccountError, ChatMoved, EnvelopeError, LaneError, Refused
 from hiboss.testing.adapter_platform_rules import with_adapter
-from hiboss.testing.adapter_rig import letter
+from hiboss.testing.adapter_steps import posted
+from tests.channels.telegram.posted_letters import made_file, post_all
 from tests.channels.telegram.telegram_rig import TelegramRig
 
-MEGABYTE = 1024 * 1024
-
-
-async def post_all(adapter: Adapter, given: Any) -> list[str]:
-    return [await adapter.post(given, number, chunk) for number, chunk in enumerate(adapter.chunks(given))]
+BOLD = ({"type": "bold", "offset": 0, "length": 4},)
+RICH = Chunk("name", BOLD, "<table><tr><td>name</td></tr></table>")
+MOVED = {
+    "ok": False,
+    "error_code": 400,
+    "description": "Bad Request: group chat was upgraded to a supergroup chat",
+    "parameters": {"migrate_to_chat_id": -1007},
+}
 
 
 # --- what each refusal means ----------------------------------------------------------------
@@ -41,27 +46,17 @@ REFUSALS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"status": 400, "description": "Bad Request: SOMETHING_NEW"}, EnvelopeError, "refused"),
     ({"status": 413, "description": "Request Entity Too Large"}, EnvelopeError, "too_big"),
-    (
-        {
-            "status": 400,
-            "body": {
-                "ok": False,
-                "error_code": 400,
-                "description": "Bad Request: group chat was upgraded to a supergroup chat",
-                "parameters": {"migrate_to_chat_id": -1007},
-            },
-        },
-        LaneError,
-        "chat_migrated",
-    ),
+    ({"status": 400, "description": "Bad Request: TOPIC_DELETED"}, EnvelopeError, "topic_not_found"),
+    ({"status": 400, "description": "Bad Request: not enough rights to send"}, EnvelopeError, "no_rights"),
+    ({"status": 400, "body": MOVED}, ChatMoved, "chat_moved"),
     ({"status": 500}, LaneError, "server_error"),
     ({"status": 502}, LaneError, "server_error"),  # HTML of the server in front
     ({"status": 418, "description": "odd"}, LaneError, "server_error"),
     ({"status": 403, "body": "<html>log in first</html>"}, LaneError, "not_understood"),
     ({"do": "garbage"}, LaneError, "not_understood"),
     ({"status": 200, "body": {"ok": True, "result": True}}, LaneError, "not_understood"),
-    ({"do": "drop"}, AccountError, "unreachable"),
-    ({"do": "lose_answer"}, AccountError, "unreachable"),
+    ({"do": "drop"}, LaneError, "no_answer"),  # it may have been posted
+    ({"do": "lose_answer"}, LaneError, "no_answer"),
 ]
 
 
@@ -70,16 +65,88 @@ def test_a_refusal_says_how_much_is_affected(
     rig: TelegramRig, fault: dict[str, Any], error: type[Exception], kind: str
 ) -> None:
     async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendMessage", **fault)
-        with pytest.raises((LaneError, EnvelopeError)) as caught:
-            await adapter.post(rig.letter(), 0, "hello")
-        assert type(caught.value) is error
-        assert caught.value.kind == kind
-        assert caught.value.text
-        if "retry_after" in fault:
-            assert getattr(caught.value, "retry_after", None) == 40
+        post = await posted(adapter, rig.letter(), "hello")
+        for method, call in (
+            ("sendMessage", lambda: adapter.post(rig.letter(), 0, "hello")),
+            ("sendRichMessage", lambda: adapter.post(rig.letter(), 0, encode(RICH))),
+            ("editMessageText", lambda: adapter.edit(rig.chat, post, "new", "key")),
+        ):
+            if _is_another_story(method, fault):
+                continue
+            rig.api.fault(method, **fault)
+            with pytest.raises((LaneError, EnvelopeError)) as caught:
+                await call()
+            assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
+            assert str(caught.value)
+            assert (
+                rig.bot.token not in f"{caught.value!r} {caught.value.__cause__} {caught.value.__context__}"
+            )
+            if "retry_after" in fault:
+                assert getattr(caught.value, "retry_after", None) == 40
+            if isinstance(caught.value, ChatMoved):
+                assert caught.value.chat == "-1007"
 
     with_adapter(rig, story)
+
+
+def _is_another_story(method: str, fault: dict[str, Any]) -> bool:
+    """Tell whether a rich message goes in another form then, or what an edit answers does not matter."""
+    if method == "editMessageText":
+        return "body" in fault and fault["body"] is not MOVED
+    refused = fault.get("status") == 404 or "too long" in str(fault) or "SOMETHING_NEW" in str(fault)
+    return method == "sendRichMessage" and refused
+
+
+def test_a_server_that_cannot_be_connected_to_is_an_account_error(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        rig.api.stop_listening()
+        with pytest.raises(AccountError) as caught:
+            await adapter.post(rig.letter(), 0, "hello")
+        assert caught.value.kind == "unreachable"
+        assert rig.bot.token not in f"{caught.value!r} {caught.value.__context__}"
+
+    with_adapter(rig, story)
+
+
+def test_a_wait_of_a_second_chat_while_the_first_still_waits_is_the_bots(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        group = rig.api.add_group("Team", [rig.ada, rig.bot])
+        waits = [await _limited(rig, adapter, place, 40) for place in (rig.chat, rig.chat, str(group.id))]
+        assert [type(one) for one in waits] == [LaneError, LaneError, AccountError]
+        assert [one.retry_after for one in waits] == [40] * 3
+
+    with_adapter(rig, story)
+
+
+def test_a_wait_of_a_second_chat_when_the_first_is_over_is_its_own(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        group = rig.api.add_group("Team", [rig.ada, rig.bot])
+        waits = [await _limited(rig, adapter, place, 0) for place in (rig.chat, str(group.id))]
+        assert [type(one) for one in waits] == [LaneError, LaneError]
+
+    with_adapter(rig, story)
+
+
+def test_the_waits_of_signs_say_nothing_about_posts(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        group = rig.api.add_group("Team", [rig.ada, rig.bot])
+        rig.api.fault("sendChatAction", retry_after=40)
+        with pytest.raises(LaneError):
+            await adapter.typing(str(group.id))
+        assert type(await _limited(rig, adapter, rig.chat, 40)) is LaneError
+
+    with_adapter(rig, story)
+
+
+async def _limited(rig: TelegramRig, adapter: Adapter, place: str, seconds: int) -> LaneError:
+    rig.api.fault("sendMessage", retry_after=seconds)
+    with pytest.raises(LaneError) as caught:
+        await adapter.post(rig.letter(place=place), 0, "hello")
+    return caught.value
+
+
+def test_the_pace_is_that_of_telegram() -> None:
+    assert TelegramAdapter.pace == Pace(1.0, 20, 30)
 
 
 def test_nobody_can_be_written_to_who_has_blocked_the_bot(rig: TelegramRig) -> None:
@@ -94,13 +161,13 @@ def test_nobody_can_be_written_to_who_has_blocked_the_bot(rig: TelegramRig) -> N
     with_adapter(rig, story)
 
 
-def test_a_post_to_a_group_that_moved_waits_for_the_announcement(rig: TelegramRig) -> None:
+def test_a_post_to_a_group_that_moved_says_where_it_is_now(rig: TelegramRig) -> None:
     async def story(adapter: Adapter) -> None:
         group = rig.api.add_group("Team", [rig.ada, rig.bot], supergroup=False)
         new = group.migrate()
-        with pytest.raises(LaneError, match=str(new.id)) as caught:
+        with pytest.raises(ChatMoved) as caught:
             await adapter.post(rig.letter(place=str(group.id)), 0, "hello")
-        assert not isinstance(caught.value, AccountError)
+        assert caught.value.chat == str(new.id)
 
     with_adapter(rig, story)
 
@@ -112,17 +179,15 @@ def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_buttons(
     rig: TelegramRig, tmp_path: Path
 ) -> None:
     rig.comes_in("question")
-    path = tmp_path / "a.txt"
-    path.write_text("a")
     given = rig.letter(
         "x" * 4000 + "\n" + "y" * 4000,
         reply_to=str(rig.last.id),
         buttons=(Button("yes", "Yes"), Button("no", "No"), Button("long", "A longer text on a button")),
-        files=(File("a.txt", str(path), "text/plain"),),
+        files=(made_file(tmp_path, "a.txt", "text/plain"),),
     )
 
     async def story(adapter: Adapter) -> None:
-        ids = await post_all(adapter, given)
+        ids = [one.ids[0] for one in await post_all(adapter, given)]
         posts = [rig.private.find(int(one)) for one in ids]
         assert all(one is not None for one in posts)
         assert [one.reply_to is not None for one in posts if one] == [True, False, False]
@@ -142,14 +207,21 @@ def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_buttons(
 
 
 def test_buttons_of_a_letter_without_text_are_under_its_last_file(rig: TelegramRig, tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("a")
-    files = tuple(File("a.txt", str(path), "text/plain") for _ in range(2))
+    files = tuple(made_file(tmp_path, f"{number}.txt", "text/plain") for number in range(3))
 
     async def story(adapter: Adapter) -> None:
-        ids = await post_all(adapter, rig.letter("", buttons=(Button("ok", "OK"),), files=files))
-        posts = [rig.private.find(int(one)) for one in ids]
-        assert [len(one.buttons) for one in posts if one] == [0, 1]
+        await post_all(adapter, rig.letter("", buttons=(Button("ok", "OK"),), files=files))
+        assert [len(one.buttons) for one in rig.private.messages] == [0, 0, 1]
+
+    with_adapter(rig, story)
+
+
+def test_a_reply_that_the_server_refuses_is_posted_without_the_reference(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        rig.comes_in("question")
+        rig.api.fault("sendMessage", status=400, description="Bad Request: message to be replied not found")
+        await adapter.post(rig.letter(reply_to=str(rig.last.id)), 0, "hello")
+        assert [(one.text, one.reply_to) for one in rig.posts()] == [("hello", None)]
 
     with_adapter(rig, story)
 
@@ -195,81 +267,136 @@ def test_a_long_text_is_posted_whole(rig: TelegramRig) -> None:
     with_adapter(rig, story)
 
 
-# --- files ----------------------------------------------------------------------------------
+# --- the forms of a text --------------------------------------------------------------------
+
+REFUSED = {"status": 400, "description": "Bad Request: RICH_MESSAGE_EMAIL_INVALID"}
+NO_ENTITIES = {"status": 400, "description": "Bad Request: can't parse entities: unsupported"}
 
 
-@pytest.mark.parametrize(
-    ("name", "mime", "size", "method"),
-    [
-        ("a.png", "image/png", 100, "sendPhoto"),
-        ("a.jpg", "image/jpeg", 11 * MEGABYTE, "sendDocument"),
-        ("a.svg", "image/svg+xml", 100, "sendDocument"),
-        ("ä b.pdf", "application/pdf", 3 * MEGABYTE, "sendDocument"),
-    ],
-)
-def test_a_small_picture_is_a_photo_and_all_else_a_document(
-    rig: TelegramRig, tmp_path: Path, name: str, mime: str, size: int, method: str
-) -> None:
-    path = tmp_path / "stored"
-    path.write_bytes(b"x" * size)
+def forms(rig: TelegramRig) -> list[str]:
+    """Return the form of each post of ours: rich, marked or plain."""
+    ours = [one for one in rig.private.messages if one.sender is rig.bot and not one.service]
+    return ["rich" if "rich_message" in one.more else "marked" if one.entities else "plain" for one in ours]
 
+
+def test_a_rich_message_is_posted_and_edited_as_such(rig: TelegramRig) -> None:
     async def story(adapter: Adapter) -> None:
-        ids = await post_all(adapter, rig.letter("see", files=(File(name, str(path), mime),)))
-        post = rig.private.find(int(ids[1]))
-        assert post is not None
-        assert post.files[-1].data == b"x" * size
-        (call,) = rig.api.calls_of(method)
-        assert name in str(call.uploads)
+        post = await posted(adapter, rig.letter(), encode(RICH))
+        assert forms(rig) == ["rich"]
+        (call,) = rig.api.calls_of("sendRichMessage")
+        assert json.loads(call.params["rich_message"]) == {"html": RICH.rich, "skip_entity_detection": True}
+        more = RICH._replace(rich="<table><tr><td>more</td></tr></table>")
+        for _ in range(2):
+            await adapter.edit(rig.chat, post, encode(more), "key")
+        assert forms(rig) == ["rich"]
+        await adapter.edit(rig.chat, post, encode(Chunk("name", BOLD)), "key")
+        assert (forms(rig), rig.posted()) == (["marked"], ["name"])
 
     with_adapter(rig, story)
 
 
-def test_a_picture_that_cannot_be_a_photo_goes_as_a_document(rig: TelegramRig, tmp_path: Path) -> None:
-    path = tmp_path / "long.png"
-    path.write_bytes(b"picture")
-
+def test_what_is_refused_as_rich_goes_with_entities_and_then_plain(rig: TelegramRig) -> None:
     async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendPhoto", status=400, description="Bad Request: PHOTO_INVALID_DIMENSIONS")
-        (id_,) = await post_all(adapter, rig.letter("", files=(File("long.png", str(path), "image/png"),)))
-        post = rig.private.find(int(id_))
-        assert post is not None
-        assert post.media["document"]["file_name"] == "long.png"
-        assert post.files[-1].data == b"picture"
+        rig.api.fault("sendRichMessage", **REFUSED)
+        await adapter.post(rig.letter(), 0, encode(RICH))
+        rig.api.fault("sendRichMessage", **REFUSED)
+        rig.api.fault("sendMessage", **NO_ENTITIES)
+        await adapter.post(rig.letter(), 0, encode(RICH))
+        await adapter.post(rig.letter(), 0, encode(RICH))  # one refusal says nothing about the next
+        assert forms(rig) == ["marked", "plain", "rich"]
+        assert rig.posted()[:2] == ["name", "name"]
 
     with_adapter(rig, story)
 
 
-@pytest.mark.parametrize(
-    ("where", "kind"), [("missing", "file_missing"), ("home", "file_forbidden"), ("large", "too_big")]
-)
-def test_a_file_that_can_never_be_posted_is_named(
-    rig: TelegramRig, tmp_path: Path, where: str, kind: str
-) -> None:
-    path = rig.home / "config.toml" if where == "home" else tmp_path / where
-    if where == "large":
-        with path.open("wb") as file:
-            file.truncate(51 * MEGABYTE)
-
+@pytest.mark.parametrize("html", ["<table><tr><td>open", "<nonsense>x</nonsense>"])
+def test_what_the_server_itself_refuses_as_rich_goes_with_entities(rig: TelegramRig, html: str) -> None:
     async def story(adapter: Adapter) -> None:
-        given = rig.letter("", files=(File(where, str(path), "application/zip"),))
-        with pytest.raises(EnvelopeError) as caught:
-            await post_all(adapter, given)
-        assert caught.value.kind == kind
-        assert path.name in caught.value.text
-        assert rig.posted() == []
+        await adapter.post(rig.letter(), 0, encode(RICH._replace(rich=html)))
+        assert (forms(rig), rig.posted()) == (["marked"], ["name"])
 
     with_adapter(rig, story)
 
 
-# --- edits, signs, topics, the menu ---------------------------------------------------------
+def test_entities_that_the_server_refuses_are_left_out(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        beyond = ({"type": "bold", "offset": 0, "length": 100},)
+        await adapter.post(rig.letter(), 0, encode(Chunk("name", beyond)))
+        assert (forms(rig), rig.posted()) == (["plain"], ["name"])
+
+    with_adapter(rig, story)
 
 
-@pytest.mark.parametrize(
-    "chunk", ["x" * 4097, posting.chunks(letter("7", "", files=(File("a", "/a", "x/y"),)))[0]]
-)
+def test_an_edit_that_is_refused_as_rich_goes_with_entities_and_then_plain(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        post = await posted(adapter, rig.letter(), "na…")
+        rig.api.fault("editMessageText", **REFUSED)
+        await adapter.edit(rig.chat, post, encode(RICH), "key")
+        assert forms(rig) == ["marked"]
+        rig.api.fault("editMessageText", **REFUSED)
+        rig.api.fault("editMessageText", **NO_ENTITIES)
+        await adapter.edit(rig.chat, post, encode(RICH), "key")
+        assert forms(rig) == ["plain"]
+        rig.api.fault("editMessageText", **REFUSED)
+        rig.api.fault("editMessageText", **NO_ENTITIES)
+        await adapter.edit(rig.chat, post, encode(RICH), "key")  # it is so already
+        assert (forms(rig), rig.posted()) == (["plain"], ["name"])
+
+    with_adapter(rig, story)
+
+
+def test_an_old_server_is_asked_for_a_rich_post_once(old_rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        for _ in range(3):
+            await adapter.post(old_rig.letter(), 0, encode(RICH))
+        assert forms(old_rig) == ["marked"] * 3
+        assert len(old_rig.api.calls_of("sendRichMessage")) == 1
+
+    with_adapter(old_rig, story)
+
+
+def test_an_old_server_is_asked_for_a_rich_edit_once(old_rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        post = await posted(adapter, old_rig.letter(), "na…")
+        for text in ("name", "name", "more"):
+            await adapter.edit(old_rig.chat, post, encode(RICH._replace(text=text)), "key")
+        assert (forms(old_rig), old_rig.posted()) == (["marked"], ["more"])
+        asked = [one for one in old_rig.api.calls_of("editMessageText") if "rich_message" in one.params]
+        assert len(asked) == 1
+        await adapter.post(old_rig.letter(), 0, encode(RICH))
+        assert old_rig.api.calls_of("sendRichMessage") == []  # it has neither
+
+    with_adapter(old_rig, story)
+
+
+def test_a_fallback_posts_its_own_chunk_only(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        given = rig.letter()
+        for number in range(3):
+            if number == 1:
+                rig.api.fault("sendRichMessage", **REFUSED)
+            await adapter.post(given, number, encode(RICH._replace(text=f"name {number}")))
+        assert forms(rig) == ["rich", "marked", "rich"]
+
+    with_adapter(rig, story)
+
+
+def test_a_chunk_that_names_a_problem_tells_it_to_the_sender(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        answer = await adapter.post(rig.letter(), 0, encode(Chunk("too big", problem="too big")))
+        assert isinstance(answer, Posted)
+        assert (rig.posted(), answer.notes, len(answer.ids)) == (["too big"], ("too big",), 1)
+
+    with_adapter(rig, story)
+
+
+# --- edits, deletions, topics, the menu -----------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk", ["x" * 4097, encode(Chunk("caption", files=(0,)))])
 def test_what_cannot_be_an_edit_is_an_envelope_error(rig: TelegramRig, chunk: str) -> None:
     async def story(adapter: Adapter) -> None:
-        post = await adapter.post(rig.letter(), 0, "hello")
+        post = await posted(adapter, rig.letter(), "hello")
         with pytest.raises(EnvelopeError):
             await adapter.edit(rig.chat, post, chunk, "key")
         assert rig.posted() == ["hello"]
@@ -277,10 +404,33 @@ def test_what_cannot_be_an_edit_is_an_envelope_error(rig: TelegramRig, chunk: st
     with_adapter(rig, story)
 
 
+def test_an_edit_of_a_post_that_is_gone_is_refused_after_one_call(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        post = await posted(adapter, rig.letter(), "hello")
+        await adapter.delete(rig.chat, post)
+        with pytest.raises(EnvelopeError) as caught:
+            await adapter.edit(rig.chat, post, encode(RICH), "key")
+        assert caught.value.kind == "not_found"
+        assert len(rig.api.calls_of("editMessageText")) == 1
+
+    with_adapter(rig, story)
+
+
+def test_a_post_that_is_too_old_cannot_be_deleted_and_the_reason_is_named(rig: TelegramRig) -> None:
+    async def story(adapter: Adapter) -> None:
+        post = await posted(adapter, rig.letter(), "hello")
+        rig.api.advance(hours=49)
+        with pytest.raises(EnvelopeError, match="can't be deleted") as caught:
+            await adapter.delete(rig.chat, post)
+        assert caught.value.kind == "not_deletable"
+
+    with_adapter(rig, story)
+
+
 @pytest.mark.parametrize("call", ["edit", "typing", "react", "delete"])
 def test_a_wait_is_named_by_every_call(rig: TelegramRig, call: str) -> None:
     async def story(adapter: Adapter) -> None:
-        post = await adapter.post(rig.letter(), 0, "hello")
+        post = await posted(adapter, rig.letter(), "hello")
         given = {
             "edit": (rig.chat, post, "new", "key"),
             "typing": (rig.chat,),
@@ -291,18 +441,6 @@ def test_a_wait_is_named_by_every_call(rig: TelegramRig, call: str) -> None:
         with pytest.raises(LaneError) as caught:
             await getattr(adapter, call)(*given[call])
         assert caught.value.retry_after == 9
-
-    with_adapter(rig, story)
-
-
-def test_a_reaction_goes_out_and_one_that_telegram_does_not_have_is_refused(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.comes_in("hello")
-        await adapter.react(rig.chat, str(rig.last.id), "👍")
-        assert rig.last.reactions[rig.bot.id] == ["👍"]
-        with pytest.raises(EnvelopeError) as caught:
-            await adapter.react(rig.chat, str(rig.last.id), "🪿")
-        assert caught.value.kind == "reaction_invalid"
 
     with_adapter(rig, story)
 
@@ -350,7 +488,7 @@ def test_the_commands_are_in_the_menu_of_that_chat_alone(rig: TelegramRig) -> No
 
 def test_a_method_that_an_old_server_lacks_does_not_stop_the_account(rig: TelegramRig) -> None:
     async def story(adapter: Adapter) -> None:
-        post = await adapter.post(rig.letter(), 0, "hello")
+        post = await posted(adapter, rig.letter(), "hello")
         rig.api.fault("setMessageReaction", status=404)
         with pytest.raises(EnvelopeError) as caught:
             await adapter.react(rig.chat, post, "👍")

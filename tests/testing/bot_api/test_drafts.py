@@ -1,4 +1,4 @@
-"""What came with newer versions: drafts, rich messages, the Stop button; and servers that lack them."""
+"""Drafts and their Stop button, and servers that lack them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def test_drafts_need_an_id_and_a_private_chat(
     group = api.add_group("Team", [ada, bot])
     refusal = raw.refused("sendMessageDraft", chat_id=group.id, draft_id=1, text="x")
     assert refusal == (400, "Bad Request: TEXTDRAFT_PEER_INVALID")
-    assert raw.refused("sendMessageDraft", chat_id=ada.id, draft_id=0, text="x")[0] == 400
-    assert raw.refused("sendMessageDraft", chat_id=ada.id, text="x")[0] == 400
+    for odd in ({"draft_id": 0}, {"draft_id": "one"}, {}):
+        assert raw.refused("sendMessageDraft", chat_id=ada.id, text="x", **odd)[1].endswith(
+            "RANDOM_ID_INVALID"
+        )
 
 
 def test_stop_on_a_draft_is_told_to_the_bot(ada: Person, chat: Chat, raw: Raw) -> None:
@@ -57,25 +59,52 @@ def test_stop_on_a_draft_is_told_to_the_bot(ada: Person, chat: Chat, raw: Raw) -
         ada.stops_generation(chat)
 
 
-def test_a_rich_message_is_sent_edited_and_refused_for_odd_reasons(ada: Person, chat: Chat, raw: Raw) -> None:
-    sent = raw("sendRichMessage", chat_id=ada.id, rich_message={"markdown": "# Title"})
-    assert (chat.messages[-1].text, "text" in sent, "rich_message" in sent) == ("# Title", False, True)
-    here = {"chat_id": ada.id, "message_id": sent["message_id"]}
-    raw("editMessageText", **here, rich_message={"html": "<h1>Other</h1>"})
-    assert chat.messages[-1].text == "<h1>Other</h1>"
-    assert raw("editMessageText", **here, text="plain")["text"] == "plain"
-    for rich, words in (
-        ({"markdown": "openai:ada@example.org"}, "RICH_MESSAGE_EMAIL_INVALID"),
-        ({"markdown": "a", "html": "b"}, "RICH_MESSAGE_FORMAT_INVALID"),
-        ({}, "RICH_MESSAGE_EMPTY"),
-        ({"markdown": "x" * 32769}, "RICH_MESSAGE_TOO_LONG"),
-    ):
-        assert raw.refused("sendRichMessage", chat_id=ada.id, rich_message=rich) == (
-            400,
-            f"Bad Request: {words}",
-        )
-    raw("sendRichMessageDraft", chat_id=ada.id, draft_id=1, rich_message={"markdown": "# Ti"})
-    assert chat.draft and chat.draft.rich
+def test_a_draft_belongs_to_its_topic(api: BotApi, ada: Person) -> None:
+    bot = api.add_bot("topicbot", topics=True)
+    chat = ada.starts(bot)
+    raw = Raw(api, bot)
+    here = raw("createForumTopic", chat_id=ada.id, name="Here")["message_thread_id"]
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=1, text="in the topic", message_thread_id=here)
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=2, text="outside")
+    raw("sendMessage", chat_id=ada.id, text="Done")
+    assert chat.draft and chat.draft.text == "in the topic"
+    raw("sendMessage", chat_id=ada.id, text="Done", message_thread_id=here)
+    assert chat.draft is None
+    raw.close()
+
+
+def test_a_draft_is_new_for_thirty_seconds_and_grows_out_of_the_one_with_its_id(
+    api: BotApi, ada: Person, chat: Chat, raw: Raw
+) -> None:
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=1, text="one")
+    api.advance(seconds=20)
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=1, text="one two")
+    api.advance(seconds=20)
+    assert chat.draft and chat.draft.text == "one two"
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=2, text="other")
+    api.advance(seconds=31)
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=2, text="later")
+    assert [one.animated for one in chat.drafts] == [False, True, False, False]
+
+
+def test_a_stopped_draft_goes_unless_it_is_to_be_kept(ada: Person, chat: Chat, raw: Raw) -> None:
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=1, text="Let me", can_stop=True)
+    ada.stops_generation(chat)
+    assert chat.draft is None
+    raw("sendMessageDraft", chat_id=ada.id, draft_id=2, text="Let me", can_stop=True, keep_on_stop=True)
+    ada.stops_generation(chat)
+    assert chat.draft
+
+
+def test_before_version_10_3_nothing_can_be_stopped() -> None:
+    with BotApi(version="10.2") as api:
+        bot, ada = api.add_bot(), api.add_person()
+        chat = ada.starts(bot)
+        raw = Raw(api, bot)
+        raw("sendMessageDraft", chat_id=ada.id, draft_id=1, text="Let me", can_stop=True)
+        with pytest.raises(AssertionError, match="no draft with a Stop button"):
+            ada.stops_generation(chat)
+        raw.close()
 
 
 def test_an_old_server_does_not_know_newer_methods_and_ignores_newer_parameters() -> None:
@@ -83,7 +112,7 @@ def test_an_old_server_does_not_know_newer_methods_and_ignores_newer_parameters(
         bot, ada = api.add_bot(topics=True), api.add_person()
         ada.starts(bot)
         raw = Raw(api, bot)
-        for method in ("sendMessageDraft", "sendRichMessage"):
+        for method in ("sendMessageDraft", "sendRichMessage", "sendRichMessageDraft"):
             assert raw.refused(method, chat_id=ada.id, draft_id=1, text="x") == (404, "Not Found")
         assert "has_topics_enabled" not in raw("getMe")
         raw("sendMessage", chat_id=ada.id, text="x", some_new_thing=True)

@@ -1,0 +1,140 @@
+"""Sends to many Telegram chats: how near they come to what the platform's rates allow.
+
+The platform is the test server (hiboss/testing/bot_api), in this process. It answers in 50 ms and refuses
+what is too fast: one a second in a chat, 30 a second of a bot. What the rates allow is the least time in
+which a server that answers at once can get them all; nothing can be faster.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from pathlib import Path
+from sqlite3 import Connection
+from time import monotonic, sleep
+
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.bots import Bot
+from hiboss.testing.running_daemon import RunningDaemon
+
+from .figures import Figure, Ratio
+from .homes import AGENT, TEXT, cpu, new_home, say
+from .load import Load, generate
+
+CHATS = 100
+CHAT_SECONDS = 1.0  # between two posts in one chat
+EACH_SECOND = 30  # of the bot
+ANSWER_SECONDS = 0.05
+FLOOR = 0.8
+IN_FLIGHT = 32
+WAIT_SECONDS = 300.0
+LOOK_SECONDS = 0.1
+_LEFT = """
+    SELECT count(*) FROM envelope e JOIN address a ON a.id = e.recipient
+    WHERE a.kind = 'channel' AND e.status = 0
+"""
+
+
+def measure(directory: Path, sends: int) -> list[Figure]:
+    with BotApi(limits=True) as api:
+        bot = api.add_bot("nexbot")
+        daemon = new_home(directory / "telegram_out")
+        daemon.start(HIBOSS_TELEGRAM_BASE_URL=api.url)
+        try:
+            chats = _chats(daemon, api, bot)
+            api.delay = ANSWER_SECONDS
+            say(f"{sends:,} sends to {len(chats)} Telegram chats, answered in {ANSWER_SECONDS * 1000:.0f} ms")
+            before = cpu(daemon)
+            seconds = _send(daemon, chats, sends)
+            each = (cpu(daemon) - before) / sends
+            daemon.check()
+        finally:
+            daemon.stop()
+        return _figures(sends, seconds, each, len(api.floods))
+
+
+def _chats(daemon: RunningDaemon, api: BotApi, bot: Bot) -> list[str]:
+    """Let so many people write to the bot, and approve them; return the addresses of their chats."""
+    boss, settings = daemon.token("boss"), {"adapter_token": bot.token}
+    daemon.call("agent.bind", token=boss, name=AGENT, adapter_type="telegram", settings=settings)
+    people = [api.add_person(f"Person {number}") for number in range(CHATS)]
+    for person in people:
+        person.starts(bot)
+    chats = [f"channel:telegram:{person.id}" for person in people]
+    with daemon.database() as connection:
+        _until_none(connection, f"SELECT {CHATS} - count(*) FROM contact")
+        for chat in chats:
+            daemon.call("contact.approve", token=boss, contact=chat)
+        _until_none(connection, _LEFT)  # they are told
+    return chats
+
+
+def _send(daemon: RunningDaemon, chats: list[str], sends: int) -> float:
+    """Send as fast as it goes, round the chats; return the seconds from the first send to the last post."""
+    load = Load(
+        socket=daemon.home.socket,
+        method="envelope.send",
+        params={"token": daemon.token(AGENT), "text": TEXT},
+        to=chats,
+        in_flight=IN_FLIGHT,
+        seconds=WAIT_SECONDS,
+        warm_seconds=0.0,
+        most=sends,
+    )
+    with daemon.database() as connection:
+        last = connection.execute("SELECT max(id) FROM message").fetchone()[0]
+        [sent] = generate(load)
+        _until_none(connection, _LEFT)
+        posted, begin, end = connection.execute(
+            """
+            SELECT count(*), min(m.created_at), max(p.posted_at) FROM message m
+            JOIN envelope e ON e.message = m.id JOIN post p ON p.envelope = e.id
+            WHERE m.id > ? AND e.status = 1
+            """,
+            (last,),
+        ).fetchone()
+    if not posted == sent.answered == sends:
+        raise AssertionError(f"{sends} were to be sent, {sent.answered} were, and {posted} are posted")
+    return float(end - begin) / 1000
+
+
+def _until_none(connection: Connection, query: str) -> None:
+    """Wait until a query counts none."""
+    end = monotonic() + WAIT_SECONDS
+    while left := connection.execute(query).fetchone()[0]:
+        if monotonic() > end:
+            raise AssertionError(f"{left} are left after {WAIT_SECONDS:.0f} s: {' '.join(query.split())}")
+        sleep(LOOK_SECONDS)
+
+
+def _figures(sends: int, seconds: float, each: float, floods: int) -> list[Figure]:
+    by_chat = (ceil(sends / CHATS) - 1) * CHAT_SECONDS
+    by_bot = (ceil(sends / EACH_SECOND) - 1) * 1.0
+    allowed = max(by_chat, by_bot)
+    reached = Ratio(
+        key="allowed",
+        value=allowed / seconds,
+        of=f"of what the rates allow ({sends:,} in {allowed:.0f} s)",
+        floor=FLOOR,
+    )
+    return [
+        Figure(
+            key="telegram_posts",
+            work=f"Telegram: {sends:,} sends to {CHATS} chats",
+            value=sends / seconds,
+            unit="/s",
+            ratios=(reached,),
+        ),
+        Figure(
+            key="telegram_floods",
+            work="posts that Telegram refused as too fast",
+            value=float(floods),
+            unit="429s",
+            at_most=0.0,
+        ),
+        Figure(
+            key="telegram_post_cpu",
+            work="daemon CPU a Telegram post, its arrival included",
+            value=each,
+            unit="µs",
+        ),
+    ]

@@ -1,0 +1,105 @@
+"""Renders a letter for Telegram: its type says how its text is read. Pure functions that never raise.
+
+Each chunk has up to three forms that say the same (chunk_form.py), cut at the same places.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ...core.contracts.adapter import Letter
+from . import entity_form, html_reader, markdown_reader, rich_form
+from .chunk_form import CAPTION_UNITS, MOST_UNITS, Chunk, units
+from .document_builder import BOLD, DocumentBuilder
+from .document_cuts import Part, header_text, parts
+from .formatted_document import Document, Piece
+
+MOST_ENTITIES = 100  # of one post: the platform drops more
+_MOST_READ = 65_536  # characters of Markdown, HTML or JSON; more goes as it is, so that nobody waits for it
+
+Reader = Callable[[str, DocumentBuilder], None]
+
+
+def render(
+    letter: Letter, *, most_units: int = MOST_UNITS, most_entities: int = MOST_ENTITIES
+) -> list[Chunk]:
+    """Return the chunks of the text of a letter, without its files; none if there is nothing to see in it.
+
+    Joined they are the text, but for white space where it was cut, and for the header of an aligned table, which
+    stands before its rows in each chunk that they begin.
+    """
+    document = _document(letter)
+    spans = entity_form.spans(document)
+    return [_chunk(document, part) for part in parts(document, spans, most_units, most_entities)]
+
+
+def caption(letter: Letter) -> Chunk | None:
+    """Return all of the text as what stands under a file; None if it is too long or loses by it, or empty."""
+    if len(letter.text) > 20 * CAPTION_UNITS:
+        return None
+    found = render(letter)
+    if len(found) != 1 or found[0].rich is not None or units(found[0].text) > CAPTION_UNITS:
+        return None
+    return found[0]
+
+
+def _chunk(document: Document, part: Part) -> Chunk:
+    header = header_text(document, part.header)
+    text = header + document.text[part.start : part.end]
+    entities = entity_form.entities(part.spans, text, part.start, part.end, len(header))
+    return Chunk(text, tuple(entities), rich_form.rich(document, part))
+
+
+def _document(letter: Letter) -> Document:
+    reader = {"markdown": markdown_reader.read, "html": html_reader.read, "json": _read_json}.get(letter.type)
+    if reader is not None and len(letter.body) <= _MOST_READ:
+        try:
+            found = _built(letter, reader)
+        except Exception:  # whatever a parser meets in the text of somebody else: the text is posted
+            found = None
+        if found is not None:
+            return found
+    return _built(letter, _read_plain) or DocumentBuilder().document()
+
+
+def _built(letter: Letter, reader: Reader) -> Document | None:
+    """Return a letter as a document; None if nothing of its body can be seen so."""
+    builder = DocumentBuilder()
+    if letter.front:
+        builder.front(letter.text[: letter.front])
+    if letter.subject:
+        builder.text([Piece(letter.subject, (BOLD,))])
+    before = builder.size
+    reader(letter.body, builder)
+    if reader is not _read_plain and builder.size == before and letter.body.strip():
+        return None
+    return builder.document()
+
+
+def _read_plain(source: str, builder: DocumentBuilder) -> None:
+    if source:
+        builder.plain(source)
+
+
+def _read_json(source: str, builder: DocumentBuilder) -> None:
+    builder.code(_indented(source), "json")
+
+
+def _indented(source: str) -> str:
+    """Return JSON in lines; as it is if it is none, or would not be the same."""
+    try:
+        value = json.loads(source, object_pairs_hook=_unique)
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        text.encode()  # half an emoji can be written in JSON, but not be sent
+    except (ValueError, RecursionError):
+        return source
+    return text
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found

@@ -1,0 +1,67 @@
+"""A daemon that paces what it posts is never refused by a server that counts, and keeps the order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hiboss.testing.bot_api.chats import Chat
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+
+MOST = 4096
+NUMBER = re.compile(r"mark (\d+)")
+
+
+def posts(chat: Chat) -> list[str]:
+    """Return what the bot posted in a chat, as far as a test sent it."""
+    return [one.text for one in chat.messages if one.sender is not None and one.sender.is_bot]
+
+
+def marks(chat: Chat) -> list[int]:
+    """Return the numbers in what was posted, in the order in which it stands there."""
+    return [int(number) for text in posts(chat) for number in NUMBER.findall(text)]
+
+
+def send(telegram: TelegramDaemon, chat: Chat, text: str) -> None:
+    telegram.nex.call("envelope.send", to=address(chat), text=text)
+
+
+def test_nothing_is_refused_and_the_order_is_kept(tmp_path: Path) -> None:
+    with telegram_daemon(tmp_path, HIBOSS_DELIVERY_PACING="on") as telegram:
+        bot = telegram.bound_bot("nexbot", privacy=False)
+        ada, bob = telegram.api.add_person("Ada"), telegram.api.add_person("Bob")
+        chats = [telegram.approved(ada, bot), telegram.approved(bob, bot)]
+        team = telegram.api.add_group("Team", [ada, bot])
+        ada.says(team, "hello")
+        telegram.approve(team)
+        telegram.api.limit(True)
+        long = "".join(f"mark {number}: {'many words ' * 10}\n" for number in range(1, 80))
+        assert len(long) > 2 * MOST
+        for chat in (*chats, team):
+            send(telegram, chat, "mark 0")
+            send(telegram, chat, long)
+            send(telegram, chat, "mark 80")
+        for chat in (*chats, team):
+            chat.wait_for(lambda _, chat=chat: 80 in marks(chat), 60)  # type: ignore[misc]
+            assert marks(chat) == [*range(81)]
+            assert len([text for text in posts(chat) if "mark" in text]) == 5
+        assert telegram.api.floods == []
+        assert [one.status for one in telegram.api.calls_of("sendMessage")].count(429) == 0
+
+
+def test_a_stop_does_not_wait_for_what_may_not_go_yet(tmp_path: Path) -> None:
+    with telegram_daemon(
+        tmp_path, HIBOSS_DELIVERY_PACING="on", HIBOSS_DELIVERY_DRAIN_SECONDS="600"
+    ) as telegram:
+        bot = telegram.bound_bot("nexbot")
+        chat = telegram.approved(telegram.api.add_person("Ada"), bot)
+        for number in range(40):
+            send(telegram, chat, f"mark {number}")
+        chat.wait_for(lambda _: 1 in marks(chat))
+        assert telegram.daemon.stop() == 0  # within 30 seconds, and these would take 40
+        posted = marks(chat)
+        assert posted == [*range(len(posted))] and 39 not in posted
+        assert telegram.rows("SELECT id FROM envelope WHERE held_by IS NOT NULL") == []
+        telegram.start(HIBOSS_DELIVERY_PACING="off")
+        chat.wait_for(lambda _: 39 in marks(chat))
+        assert marks(chat) == [*range(40)]

@@ -1,0 +1,215 @@
+"""Rich messages: HTML, Markdown and blocks, what people see of them, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.people import Person
+
+from .conftest import Raw
+
+TABLE = "<table bordered><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td><b>1</b></td></tr></table>"
+
+
+def send(raw: Raw, ada: Person, **rich: Any) -> Any:
+    return raw("sendRichMessage", chat_id=ada.id, rich_message=rich)
+
+
+@pytest.mark.parametrize(
+    ("html", "seen", "kinds"),
+    [
+        ("plain", "plain", ["paragraph"]),
+        ("<h2>Title</h2><p>One <b>two</b><br>three</p>", "Title\nOne two\nthree", ["heading", "paragraph"]),
+        ("<ul><li>one</li><li><p>two</p></li></ul>", "• one\n• two", ["list"]),
+        ('<ol start="3"><li>c<ul><li>x</li></ul></li><li>d</li></ol>', "3. c\n• x\n4. d", ["list"]),
+        ('<ul><li><input type="checkbox" checked>done</li></ul>', "☑ done", ["list"]),
+        (TABLE, "Name | Size\na | 1", ["table"]),
+        ("<details open><summary>More</summary><p>in</p>text</details>", "More\nin\ntext", ["details"]),
+        ("<blockquote>q<cite>Ada</cite></blockquote><hr/>x", "q\nAda\nx", ["blockquote", "divider", "paragraph"]),
+        ('<pre><code class="language-py">if x:\n  y &lt; 1</code></pre>', "if x:\n  y < 1", ["pre"]),
+        ("<p>E: <tg-math>mc^2</tg-math></p><tg-math-block>a\nb</tg-math-block>", "E: mc^2\na\nb",
+         ["paragraph", "mathematical_expression"]),
+        ('<p><a href="mailto:a@b.org">write</a> <tg-spoiler>s</tg-spoiler> <code>a  b</code></p>', "write s a  b",
+         ["paragraph"]),
+        ('<p><a name="top"></a><a href="#top">up</a></p>\n<footer>end</footer>', "up\nend", ["paragraph", "footer"]),
+    ],
+)  # fmt: skip
+def test_html_becomes_blocks_and_what_people_see(
+    api: BotApi, raw: Raw, ada: Person, chat: Chat, html: str, seen: str, kinds: list[str]
+) -> None:
+    sent = send(raw, ada, html=html)
+    message = chat.messages[-1]
+    assert (message.text, message.rich_source) == (seen, html)
+    assert [block["type"] for block in sent["rich_message"]["blocks"]] == kinds
+    assert "text" not in sent
+    assert api.complaints == []
+
+
+def test_blocks_say_what_the_tags_said(raw: Raw, ada: Person, chat: Chat) -> None:
+    (table,) = send(raw, ada, html=TABLE)["rich_message"]["blocks"]
+    assert table["is_bordered"] and table["cells"][0][0]["is_header"]
+    assert table["cells"][1][1]["text"] == {"type": "bold", "text": "1"}
+    (code,) = send(raw, ada, html='<pre><code class="language-py">x</code></pre>')["rich_message"]["blocks"]
+    assert code == {"type": "pre", "text": "x", "language": "py"}
+
+
+@pytest.mark.parametrize(
+    ("html", "why"),
+    [
+        ("<div>x</div>", "<div> is not known"),
+        ("<p>x", "<p> is not closed"),
+        ("x</p>", "</p> stands where no end tag is expected"),
+        ("<b><i>x</b></i>", "</b> stands where </i> is expected"),
+        ("<li>x</li>", "<li> stands outside of <ul> and <ol>"),
+        ("<tr><td>x</td></tr>", "<tr> stands outside of <table>"),
+        ("<table><td>x</td></table>", "<td> stands outside of <tr>"),
+        ("<table><tr><td><p>x</p></td></tr></table>", "<p> cannot stand in a text"),
+        ("<table>x<tr><td>y</td></tr></table>", "text stands in <table>"),
+        ("<table></table>", "<table> has no cells"),
+        ("<ul><p>x</p></ul>", "<p> stands in <ul>"),
+        ("<details>x<summary>y</summary></details>", "<details> does not begin with <summary>"),
+        ("<summary>x</summary>", "<summary> stands outside of <details>"),
+        ("<h1><p>x</p></h1>", "<p> cannot stand in a text"),
+        ("<!-- x -->y", "there is a comment"),
+        ("<tg-thinking>x</tg-thinking>", "<tg-thinking> can stand in a draft only"),
+    ],
+)
+def test_html_that_makes_no_sense_is_refused_and_complained_about(
+    api: BotApi, raw: Raw, ada: Person, chat: Chat, html: str, why: str
+) -> None:
+    refusal = raw.refused("sendRichMessage", chat_id=ada.id, rich_message={"html": html})
+    assert refusal == (400, "Bad Request: RICH_MESSAGE_HTML_INVALID")
+    assert why in api.complaints[0]
+    assert chat.texts == ["/start"]
+
+
+@pytest.mark.parametrize(
+    ("rich", "words"),
+    [
+        ({"markdown": "openai:ada@example.org"}, "RICH_MESSAGE_EMAIL_INVALID"),
+        ({}, "rich message must be non-empty"),
+        ({"html": ""}, "rich message must be non-empty"),
+        ({"blocks": []}, "rich message must be non-empty"),
+        ({"html": "<p> </p><hr/>"}, "RICH_MESSAGE_EMPTY"),
+        ({"html": "x" * 32769}, "RICH_MESSAGE_TEXT_TOO_LONG"),
+        ({"html": "<hr/>" * 500 + "x"}, "RICH_MESSAGE_BLOCKS_TOO_MANY"),
+        ({"html": "<blockquote>" * 16 + "x" + "</blockquote>" * 16}, "RICH_MESSAGE_DEPTH_INVALID"),
+        ({"html": f"<table><tr>{'<td>x</td>' * 21}</tr></table>"}, "RICH_MESSAGE_TABLE_COLS_TOO_MANY"),
+        ({"html": '<a href="file:///etc">x</a>'}, "RICH_MESSAGE_URL_INVALID"),
+        ({"html": '<tg-emoji emoji-id="1">word</tg-emoji>'}, "RICH_MESSAGE_EMOJI_INVALID"),
+        ({"html": '<img src="https://a.org/x.png"/>'}, "RICH_MESSAGE_PHOTO_NO_MEDIA_FOUND"),
+        ({"blocks": [{"text": "x"}]}, 'can\'t parse InputRichBlock: Can\'t find field "type"'),
+        ({"blocks": [{"type": "quote", "text": "x"}]}, 'can\'t parse InputRichBlock: type "quote" is unsupported'),
+        ({"blocks": [{"type": "table"}]}, 'can\'t parse InputRichBlock: Can\'t find field "cells"'),
+        ({"blocks": [{"type": "list", "items": []}]}, "list must be non-empty"),
+        ({"blocks": [{"type": "heading", "text": "x", "size": 7}]}, "invalid section heading size specified"),
+        ({"blocks": [{"type": "paragraph", "text": {"type": "plain"}}]}, "unsupported rich text type"),
+    ],
+)  # fmt: skip
+def test_a_rich_message_is_refused_in_words_that_were_seen(
+    raw: Raw, ada: Person, chat: Chat, rich: Any, words: str
+) -> None:
+    refusal = raw.refused("sendRichMessage", chat_id=ada.id, rich_message=rich)
+    assert refusal == (400, f"Bad Request: {words}")
+
+
+def test_the_largest_rich_message_is_taken(raw: Raw, ada: Person, chat: Chat) -> None:
+    send(raw, ada, html="x" * 32768)
+    send(raw, ada, html="<hr/>" * 499 + "x")
+    send(raw, ada, html="<blockquote>" * 15 + "x" + "</blockquote>" * 15)
+    send(raw, ada, html=f"<table><tr>{'<td>x</td>' * 20}</tr></table>")
+    send(raw, ada, markdown="openai:ada@example.org", skip_entity_detection=True)
+
+
+@pytest.mark.parametrize(
+    ("rich", "words"),
+    [
+        ({"html": "<p>one\ntwo</p>"}, "only <br> makes a new line"),
+        ({"html": "<b>one</b>\ntwo"}, "only <br> makes a new line"),
+        ({"html": '<a href="#gone">x</a>'}, "the link to #gone leads nowhere"),
+        ({"html": "<p>&copy; x</p>"}, "&copy; is shown as it is"),
+        ({"html": "<p><b></b>x</p>"}, "<b> covers no visible text"),
+        ({"html": "x", "markdown": "y"}, "only markdown is taken"),
+        ({"markdown": "```\n\tx\n```"}, "a tab in code is shown as one space"),
+        ({"html": "<ul>" + "<li>x</li>" * 251 + "</ul>"}, "503 blocks, items and rows"),
+    ],
+)
+def test_what_gets_lost_silently_is_complained_about(
+    api: BotApi, raw: Raw, ada: Person, chat: Chat, rich: Any, words: str
+) -> None:
+    send(raw, ada, **rich)
+    assert words in api.complaints[0]
+
+
+def test_markdown_is_seen_without_its_signs(api: BotApi, raw: Raw, ada: Person, chat: Chat) -> None:
+    source = (
+        "# Title\n\nSome **bold** and _italic_ `a*b` [link](https://a.org).\n\n- [x] done\n- open\n  - inner\n\n"
+        "1. first\n2. second\n\n| A | B |\n|---|---|\n| 1 | x\\|y |\n\n> quoted\n> more\n\n---\n\n```py\nx = 1\n```\n"
+        "<details><summary>More</summary>\nhidden\n</details>"
+    )
+    sent = send(raw, ada, markdown=source)
+    assert chat.messages[-1].text.split("\n") == [
+        *("Title", "Some bold and italic a*b link.", "☑ done", "• open", "• inner", "1. first", "2. second"),
+        *("A | B", "1 | x|y", "quoted more", "x = 1", "More", "hidden"),
+    ]
+    kinds = [block["type"] for block in sent["rich_message"]["blocks"]]
+    assert kinds == [
+        "heading",
+        "paragraph",
+        "list",
+        "list",
+        "table",
+        "blockquote",
+        "divider",
+        "pre",
+        "details",
+    ]
+    assert api.complaints == []
+
+
+def test_a_server_that_is_too_old_for_blocks_does_not_see_them() -> None:
+    with BotApi(version="10.1") as api:
+        bot, ada = api.add_bot(), api.add_person()
+        chat = ada.starts(bot)
+        raw = Raw(api, bot)
+        rich = {"blocks": [{"type": "paragraph", "text": ["a", {"type": "bold", "text": "b"}]}]}
+        refusal = raw.refused("sendRichMessage", chat_id=ada.id, rich_message=rich)
+        assert refusal == (400, "Bad Request: rich message must be non-empty")
+        api.world.version = (10, 2)
+        raw("sendRichMessage", chat_id=ada.id, rich_message=rich)
+        assert chat.messages[-1].text == "ab"
+        raw.close()
+
+
+def test_a_rich_message_is_edited_into_another_and_into_text_and_back(
+    api: BotApi, raw: Raw, ada: Person, chat: Chat
+) -> None:
+    here = {"chat_id": ada.id, "message_id": send(raw, ada, markdown="# Title")["message_id"]}
+    message = chat.messages[-1]
+    same = {"html": "<h1>Title</h1>"}  # another source of the same blocks
+    assert "not modified" in raw.refused("editMessageText", **here, rich_message=same)[1]
+    raw("editMessageText", **here, rich_message={"html": "<h1>Other</h1>"})
+    assert (message.text, message.rich_source) == ("Other", "<h1>Other</h1>")
+    assert raw("editMessageText", **here, text="plain")["text"] == "plain"
+    assert message.rich_source is None
+    assert "rich_message" in raw("editMessageText", **here, rich_message={"html": "<h1>Again</h1>"})
+    assert message.texts == ["Title", "Other", "plain", "Again"]
+
+
+def test_a_file_cannot_be_edited_into_a_rich_message(raw: Raw, ada: Person, chat: Chat) -> None:
+    document = ada.sends_document(chat).files[0].id
+    sent = raw("sendDocument", chat_id=ada.id, document=document, caption="x")
+    here = {"chat_id": ada.id, "message_id": sent["message_id"]}
+    refusal = raw.refused("editMessageText", **here, rich_message={"html": "y"})
+    assert refusal == (400, "Bad Request: there is no text in the message to edit")
+
+
+def test_a_rich_draft_may_think(raw: Raw, ada: Person, chat: Chat) -> None:
+    rich = {"html": "<p>So far</p><tg-thinking>Looking it up</tg-thinking>"}
+    raw("sendRichMessageDraft", chat_id=ada.id, draft_id=1, rich_message=rich)
+    assert chat.draft and chat.draft.rich
+    assert (chat.draft.text, chat.draft.rich_source) == ("So far\nLooking it up", rich["html"])
