@@ -72,6 +72,8 @@ def what_is_wrong(kind: Any) -> list[str]:
         found.append("check must be a class method: @classmethod")
     if hasattr(kind, "digested"):
         found.append(_mistake(kind, "digested", ("update", "problem")))
+    if hasattr(kind, "can_become"):
+        found.append(_mistake(kind, "can_become", ("shown", "chunk")))
     found += mistakes(getattr(kind, "Settings", AdapterSettings), RESERVED)
     return [*filter(None, found), *_capability_mistakes(kind)]
 
@@ -93,4 +95,4 @@ def _capability_mistakes(kind: type) -> list[str]:
 
 
 def _mistake(kind: type, name: str, arguments: tuple[str, ...]) -> str:
-    return method_mistake(kind, name, *arguments, coroutine=name != "chunks", of_class=name == "check")
+    return method_mistake(kind, name, *arguments, coroutine=name not in ("chunks", "can_become"), of_class=name == "check")

@@ -59,7 +59,7 @@ class Wiring:
         )
         self.intake.adapter = self.supervisor.adapter
         self.delivery = Delivery(store, home, settings, self.supervisor)
-        calls = ChatCalls(store, self.supervisor)
+        calls = ChatCalls(store, self.supervisor, self.delivery.pacing)
         kinds: dict[str, ChangeKind] = {
             post_changes.KIND: post_changes.PostChanges(store, home, settings, calls),
             reaction_changes.KIND: reaction_changes.ReactionChanges(store, calls),

@@ -25,10 +25,13 @@ from ..store import chat_pacing, lanes
 from ..store.connection import Connection
 from ..store.group_commit import Tx
 from ..store.store import Store
+from .pace_windows import Rank
+from .pacing import Pacing
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 15.0  # between looks at what cannot be done now, like in a lane that is paused
 AT_ONCE = 4  # changes of one account
+PERMIT_SECONDS = 2.0  # to wait until an account may do one more; it may take a minute in a group
 T = TypeVar("T")
 
 
@@ -72,9 +75,10 @@ class NotNow(Exception):
 class ChatCalls:
     """Calls of adapters that change something in a chat."""
 
-    def __init__(self, store: Store, supervisor: Supervisor) -> None:
+    def __init__(self, store: Store, supervisor: Supervisor, pacing: Pacing) -> None:
         self._store = store
         self._supervisor = supervisor
+        self._pacing = pacing
 
     def adapter(self, lane: Lane) -> Any:
         """Return the adapter of a lane in which something may be changed now; raise NotNow if it may not."""
@@ -90,8 +94,30 @@ class ChatCalls:
     async def call(
         self, lane: Lane, call: Callable[[], Coroutine[Any, Any, T]], what: str, seconds: float
     ) -> T:
-        """Call an adapter. Here a change waits for its turn among what the account posts."""
+        """Call an adapter for what platforms do not count: deletions and reactions."""
         return await bounded_calls.call(call(), what, seconds)
+
+    async def call_paced(
+        self, lane: Lane, call: Callable[[], Coroutine[Any, Any, T]], what: str, seconds: float
+    ) -> T:
+        """Call an adapter for an edit or a post, when the account may do one more; final texts go before.
+
+        Raise NotNow if that takes longer: changes in other chats wait for this one.
+        """
+        try:
+            async with asyncio.timeout(PERMIT_SECONDS):
+                permit = await self._pacing.permit(lane, Rank.CHANGE)
+        except TimeoutError:
+            raise NotNow from None
+        if permit is None:
+            raise NotNow
+        with permit:
+            try:
+                self.adapter(lane)  # it may be paused meanwhile
+            except NotNow:
+                permit.give_back()
+                raise
+            return await bounded_calls.call(call(), what, seconds)
 
 
 class ChangeQueue:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from ..core.chunk_alignment import align
 from ..core.contracts.adapter import Letter, Posted
 from ..core.contracts.failures import EnvelopeError
 from ..core.crashpoint import CHANGE_MADE, CHANGE_NOTED, CHANGE_PLANNED, crashpoint
@@ -82,17 +83,26 @@ class PostChanges:
         needed = "delete" if change.deleted else "edit"
         if needed not in getattr(adapter, "capabilities", ()):
             return await self._give_up(envelope, f"{adapter.type} cannot {needed} what is posted")
-        wanted = None
+        wanted = post_changes.NOTHING
         if not change.deleted:
             if change.barred is not None:
                 return await self._give_up(envelope, change.barred)
-            wanted = adapter.chunks(self._letter(change, self._facts(envelope, change)))
-            if not 0 < len(wanted) <= MOST_CHUNKS:
-                return await self._give_up(envelope, f"it has {len(wanted)} chunks there")
+            chunks = adapter.chunks(self._letter(change, self._facts(envelope, change)))
+            if not 0 < len(chunks) <= MOST_CHUNKS:
+                return await self._give_up(envelope, f"it has {len(chunks)} chunks there")
+            wanted = self._wanted(adapter, envelope, chunks)
         await self._store.timed_write_until_done(
             lambda tx, now: post_changes.plan(tx, envelope, change, wanted, now)
         )
         crashpoint(CHANGE_PLANNED)
+
+    def _wanted(self, adapter: Any, envelope: int, chunks: list[str]) -> post_changes.Plan:
+        """Say which chunk each post is to show."""
+        rows = self._store.read(lambda c: post_changes.there(c, envelope))
+        can_become = getattr(adapter, "can_become", lambda shown, chunk: True)
+        found = align([row["content"] for row in rows], chunks, can_become)
+        shows = {rows[post]["chunk"]: chunks[number] for post, number in found.kept.items()}
+        return post_changes.Plan(shows, [chunks[number] for number in found.added])
 
     async def _do(self, envelope: int, change: Change, step: Step) -> None:
         adapter = self._calls.adapter(change.lane)
@@ -131,7 +141,7 @@ class PostChanges:
     async def _edit(self, adapter: Any, envelope: int, change: Change, step: Step) -> None:
         assert step.content is not None
         content, key = step.content, f"{self._store.epoch}-e{envelope}.{step.chunk}"
-        await self._calls.call(
+        await self._calls.call_paced(
             change.lane,
             lambda: adapter.edit(change.place, step.ids[0], content, key),
             f"An edit of e{envelope} in {change.place}",
@@ -159,7 +169,7 @@ class PostChanges:
         assert step.content is not None
         facts, content = self._facts(envelope, change), step.content
         letter = self._letter(change, facts)
-        given = await self._calls.call(
+        given = await self._calls.call_paced(
             change.lane,
             lambda: adapter.post(letter, step.chunk, content),
             f"A post of {letter.id} to {letter.place}",

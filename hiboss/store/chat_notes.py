@@ -174,6 +174,8 @@ def _asked(tx: Tx, envelopes: Sequence[int]) -> list[Asked]:
 
 def _asked_in(tx: Tx, found: Sequence[int]) -> list[Asked]:
     """Return where these messages were written, with the last one there. By the account that they came by."""
+    if not found:
+        return []
     marks = ",".join("?" * len(found))
     rows = tx.execute(
         f"""

@@ -109,7 +109,7 @@ def end(tx: Tx, order: Order, answer: str, now: int) -> None:
         notices.answer_command(tx, order.place, answer, now)
 
 
-def _carried_out(tx: Tx, number: int, kept: str | None) -> bool:
+def _carried_out(tx: Tx, number: int, kept: str) -> bool:
     row = tx.execute(
         """
         UPDATE platform_update SET outcome = 'command', raw = ?, error = NULL
@@ -151,7 +151,7 @@ def begin_stop(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound
     if entry is not None and sender is not None and inbound.chat_kind == "private":
         found = _growing(tx, inbound.draft, None if who.from_boss else entry.id)
     if not found or entry is None or sender is None:
-        tx.execute("UPDATE platform_update SET outcome = 'ignored' WHERE id = ?", (number,))
+        tx.execute("UPDATE platform_update SET outcome = 'ignored', raw = NULL WHERE id = ?", (number,))
         return None
     return Stop(number, found, sender.id, who.from_boss, str(place), Lane(entry.id, binding))
 
@@ -174,7 +174,7 @@ def _growing(tx: Tx, run: int | None, writer: int | None) -> tuple[int, ...]:
 
 def end_stop(tx: Tx, stop: Stop, answer: str, now: int) -> None:
     """Store that a press on Stop was carried out, and answer it in its chat."""
-    if not _carried_out(tx, stop.number, None) or not answer:
+    if not _carried_out(tx, stop.number, json.dumps({"stop": stop.runs})) or not answer:
         return
     if stop.boss:
         notices.answer_command(tx, stop.place, answer, now)

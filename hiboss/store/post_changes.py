@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
-from ..core.chunk_alignment import align
 from ..core.envelope import Lane, Status
 from ..core.escaping import quote, visible
 from . import notices, posts
@@ -163,7 +162,7 @@ def next_step(connection: Connection | Tx, envelope: int) -> Step | None:
     return Step(row["chunk"], row["content"], ids, row["chat"])
 
 
-def _there(connection: Connection | Tx, envelope: int) -> list[Row]:
+def there(connection: Connection | Tx, envelope: int) -> list[Row]:
     """Return the chunks of an envelope that are posted and were not taken back, in order."""
     return connection.execute(
         """
@@ -177,15 +176,26 @@ def _there(connection: Connection | Tx, envelope: int) -> list[Row]:
 # --- planning ------------------------------------------------------------------------
 
 
-def plan(tx: Tx, envelope: int, seen: Change, wanted: Sequence[str] | None, now: int) -> bool:
+class Plan(NamedTuple):
+    """What the posts of an envelope are to show."""
+
+    shows: dict[int, str]  # by the number of the chunk that is posted; all others are to go
+    added: list[str]  # what is posted in addition
+
+
+NOTHING = Plan({}, [])  # all posts are to go
+
+
+def plan(tx: Tx, envelope: int, seen: Change, wanted: Plan, now: int) -> bool:
     """Store the steps that bring the posts of an envelope in line; False: its message is another one again.
 
-    `wanted`: the chunks of the message as it was `seen`; None: it was deleted, so all its posts are to go.
+    `wanted` was made for the message as it was `seen`.
     """
     present = get(tx, envelope)
     if present is None or (present.deleted, present.revisions) != (seen.deleted, seen.revisions):
         return False
-    dirty = {
+    # What was begun and not finished: nobody knows what these posts show.
+    begun = {
         row["chunk"] for row in tx.execute("SELECT chunk FROM post_step WHERE envelope = ?", (envelope,))
     }
     tx.execute("DELETE FROM post_step WHERE envelope = ?", (envelope,))
@@ -193,32 +203,19 @@ def plan(tx: Tx, envelope: int, seen: Change, wanted: Sequence[str] | None, now:
         "UPDATE post SET deleted_at = ? WHERE envelope = ? AND posted_at IS NULL AND deleted_at IS NULL",
         (now, envelope),
     )
-    rows = _there(tx, envelope)
-    if wanted is None:
-        for row in rows:
-            _add_step(tx, envelope, row["chunk"], None)
-    else:
-        _plan_edit(tx, envelope, rows, dirty, wanted)
+    for row in there(tx, envelope):
+        content = wanted.shows.get(row["chunk"])
+        if content is None or content != row["content"] or row["chunk"] in begun:
+            _add_step(tx, envelope, row["chunk"], content)
+    # Numbers of their own, also of what was deleted: a number is part of a post's idempotency key.
+    last = tx.execute("SELECT max(chunk) FROM post WHERE envelope = ?", (envelope,)).fetchone()[0]
+    for number, content in enumerate(wanted.added, -1 if last is None else last):
+        tx.execute(
+            "INSERT INTO post (envelope, chunk, content) VALUES (?, ?, ?)", (envelope, number + 1, content)
+        )
+        _add_step(tx, envelope, number + 1, content)
     tx.execute("UPDATE post_change SET planned = 1 WHERE envelope = ?", (envelope,))
     return True
-
-
-def _plan_edit(tx: Tx, envelope: int, rows: list[Row], dirty: set[int], wanted: Sequence[str]) -> None:
-    shown = [None if row["chunk"] in dirty else row["content"] for row in rows]
-    found = align(shown, wanted)
-    for post, chunk in found.kept.items():
-        if shown[post] != wanted[chunk]:
-            _add_step(tx, envelope, rows[post]["chunk"], wanted[chunk])
-    for post in found.surplus:
-        _add_step(tx, envelope, rows[post]["chunk"], None)
-    # Numbers of their own, also of what was deleted: a number is part of a post's idempotency key.
-    number = tx.execute("SELECT max(chunk) FROM post WHERE envelope = ?", (envelope,)).fetchone()[0]
-    for chunk in found.added:
-        number += 1
-        tx.execute(
-            "INSERT INTO post (envelope, chunk, content) VALUES (?, ?, ?)", (envelope, number, wanted[chunk])
-        )
-        _add_step(tx, envelope, number, wanted[chunk])
 
 
 def _add_step(tx: Tx, envelope: int, chunk: int, content: str | None) -> None:
@@ -273,7 +270,7 @@ def give_up(tx: Tx, envelope: int, why: str, now: int) -> None:
     planned = tx.execute("SELECT planned FROM post_change WHERE envelope = ?", (envelope,)).fetchone()
     if planned is None:
         return
-    _note_problems(tx, envelope, left if planned["planned"] else len(_there(tx, envelope)), why)
+    _note_problems(tx, envelope, left if planned["planned"] else len(there(tx, envelope)), why)
     _drop_additions(tx, envelope, now)
     tx.execute("DELETE FROM post_step WHERE envelope = ?", (envelope,))
     tx.execute("UPDATE post_change SET planned = 1 WHERE envelope = ?", (envelope,))

@@ -219,7 +219,7 @@ def test_a_run_that_the_boss_cancels_is_told_of_to_others_and_not_to_him(office:
 
 # --- restarts --------------------------------------------------------------------------
 
-RESTARTED = "system:\nhiboss was restarted while kai worked on this; it begins again."
+RESTARTED = "hiboss was restarted while kai worked on this; it begins again."
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])

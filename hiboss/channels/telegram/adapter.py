@@ -31,6 +31,7 @@ from ...core.paths import Home
 from ...core.settings import Configuration
 from . import account_check, letter_chunks, reactions
 from .api_errors import CallFailed
+from .chunk_form import decode
 from .digestion import Digester
 from .message_facts import record, text
 from .polling import Poller
@@ -179,6 +180,9 @@ class TelegramAdapter:
 
     async def edit(self, place: str, platform_id: str, chunk: str, key: str) -> None:
         await self._poster.edit(place, platform_id, chunk)
+
+    def can_become(self, shown: str, chunk: str) -> bool:
+        return decode(shown).files == decode(chunk).files
 
     async def delete(self, place: str, platform_id: str) -> None:
         await self._poster.delete(place, platform_id)

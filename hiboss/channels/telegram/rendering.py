@@ -65,7 +65,7 @@ def _document(letter: Letter) -> Document:
 
 
 def _built(letter: Letter, reader: Reader) -> Document | None:
-    """Return a letter as a document; None if nothing of its body can be seen so."""
+    """Return a letter as a document; None if nothing of its body can be seen so, like a link that nothing uses."""
     builder = DocumentBuilder()
     if letter.front:
         builder.front(letter.text[: letter.front])
@@ -73,7 +73,7 @@ def _built(letter: Letter, reader: Reader) -> Document | None:
         builder.text([Piece(letter.subject, (BOLD,))])
     before = builder.size
     reader(letter.body, builder)
-    if reader is not _read_plain and builder.size == before and letter.body.strip():
+    if builder.size == before and letter.body.strip() and letter.type != "html":
         return None
     return builder.document()
 

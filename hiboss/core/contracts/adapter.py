@@ -334,6 +334,13 @@ class Adapter(Protocol):
         has 10 seconds.
         """
 
+    def can_become(self, shown: str, chunk: str) -> bool:
+        """Say whether an edit can make one chunk of another. Optional, and it does no I/O.
+
+        Both are of one letter, before and after its message was edited. By default: always. Whoever posts
+        files with chunks of their own says no for a text and a file.
+        """
+
     async def delete(self, place: str, platform_id: str) -> None:
         """Delete a post (capability `delete`). One that is not there any more counts as deleted.
 

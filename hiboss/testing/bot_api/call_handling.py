@@ -10,7 +10,7 @@ from typing import Any
 
 from .bots import Bot
 from .faults import FILE, Fault, FaultBook
-from .method_table import SENDING, Method, find_method
+from .method_table import COUNTED, SENDING, Method, find_method
 from .params import Params
 from .refusals import Refusal, not_found, unauthorized
 from .world import Call, World
@@ -44,7 +44,8 @@ class CallHandler:
     def __init__(self, world: World, faults: FaultBook) -> None:
         self._world = world
         self._faults = faults
-        self.delay = 0.0  # seconds from a message to the answer that tells of it
+        self._delay = 0.0
+        self._hurry = threading.Event()  # lets those that wait for their answer have it
 
     def call(self, token: str, name: str, params: Params) -> Reply:
         """Answer /bot<token>/<method>."""
@@ -59,8 +60,8 @@ class CallHandler:
         if fault is not None and (reply := self._fail(fault, call, found, params)):
             return reply
         reply = self._carry_out(call, found, params)
-        if call.method in SENDING and self.delay > 0:
-            threading.Event().wait(self.delay)
+        if call.method in SENDING and self._delay > 0:
+            self._hurry.wait(self._delay)
         if fault is not None and fault.carry_out:
             self._unheard(call, fault.kind)
         if fault is not None and fault.kind == "lose_answer":
@@ -69,10 +70,24 @@ class CallHandler:
             fault.hang()  # everybody sees what was done, but for the caller
         return reply
 
-    def caller_gone(self, call: Call) -> None:
-        """Note that nobody was there to hear the answer of a call."""
-        if call.status == 200 and not any(one.call is call for one in self._world.carried_out):
-            self._world.note_unheard(call, "caller gone")
+    @property
+    def delay(self) -> float:
+        """Return the seconds from a message to the answer that tells of it."""
+        return self._delay
+
+    @delay.setter
+    def delay(self, seconds: float) -> None:
+        self._delay = seconds
+        self._hurry.set()
+        self._hurry = threading.Event()
+
+    def answering(self, call: Call, *, caller_is_gone: bool) -> None:
+        """Note whether there is somebody to hear the answer of a call that was carried out."""
+        noted = [one for one in self._world.carried_out if one.call is call]
+        if caller_is_gone and not noted:
+            self._unheard(call, "caller gone")
+        elif noted and not caller_is_gone:  # it hung, and was waited for
+            self._world.carried_out.remove(noted[0])
 
     def download(self, token: str, path: str) -> Reply:
         """Answer /file/bot<token>/<path>."""
@@ -118,7 +133,9 @@ class CallHandler:
             self._unheard(call, fault.kind if fault.status < 400 else str(fault.status))
         elif fault.retry_after is not None and call.method in SENDING:
             chat = params.number("chat_id") or None
-            self._world.limits.told_to_wait(call.bot.id, chat, call.method, fault.retry_after)
+            self._world.limits.told_to_wait(
+                call.bot.id, chat, call.method, fault.retry_after, counted=call.method in COUNTED
+            )
         reply = _scripted(fault)
         if not reply.drop:
             self._answered(call, reply.status, None)

@@ -76,10 +76,14 @@ class FloodLimits:
         for counted, _, weight in rules:
             self._sent[counted].extend([now] * weight)
 
-    def told_to_wait(self, bot: int, chat: int | None, method: str, seconds: int) -> None:
-        """Note a 429 that a test scripted, so that calls made into its wait are seen."""
+    def told_to_wait(self, bot: int, chat: int | None, method: str, seconds: int, *, counted: bool) -> None:
+        """Note a 429 that a test scripted, so that calls made into its wait are seen.
+
+        One for a draft, a reaction or a chat action says nothing about messages.
+        """
         now = self._clock.now()
-        self._waits[bot, chat] = _Wait(now + seconds, seconds)
+        if counted:
+            self._waits[bot, chat] = _Wait(now + seconds, seconds)
         self._note(method, bot, chat, now, seconds, scripted=True)
 
     def _again(self, key: Key, chat: int, method: str, wait: _Wait, now: float) -> None:

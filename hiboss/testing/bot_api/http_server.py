@@ -104,8 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             _cut(self.connection)
             return
-        if reply.call is not None and self._caller_is_gone():
-            self.server.handler.caller_gone(reply.call)
+        if reply.call is not None:
+            self.server.handler.answering(reply.call, caller_is_gone=self._caller_is_gone())
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         self.send_header("Content-Length", str(len(reply.body)))

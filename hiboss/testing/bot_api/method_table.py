@@ -79,6 +79,10 @@ SENDING = frozenset(
         *("deleteMessage", "deleteMessages", "setMessageReaction"),
     }
 )
+# What the limits of sending count.
+COUNTED = frozenset(name for name in SENDING if not name.startswith(("delete", "setMessage"))) - {
+    *("sendMessageDraft", "sendRichMessageDraft", "sendChatAction"),
+}
 
 
 def find_method(world: World, name: str) -> tuple[str, Method] | None:

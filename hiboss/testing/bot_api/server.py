@@ -53,6 +53,7 @@ class BotApi(CallWatch):
     def close(self) -> None:
         self.stop_listening()
         self._faults.clear()  # what hangs ends, and finds its connection cut
+        self.delay = 0
 
     @property
     def url(self) -> str:
@@ -150,7 +151,10 @@ class BotApi(CallWatch):
 
     @property
     def delay(self) -> float:
-        """Say how many seconds pass between what a sending method does and its answer."""
+        """Say how many seconds pass between what a sending method does and its answer.
+
+        Setting it answers those that wait.
+        """
         return self._handler.delay
 
     @delay.setter

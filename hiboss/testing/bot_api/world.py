@@ -71,6 +71,7 @@ class World:
             numbers = tuple(one["message_id"] for one in made if isinstance(one, dict))
             numbers = numbers or tuple(filter(None, [int(call.params.get("message_id") or 0)]))
             self.carried_out.append(CarriedOut(call=call, why=why, message_ids=numbers))
+            self.changed.notify_all()
 
     def complain(self, call: Call, remarks: list[str]) -> None:
         """Write down what the platform would not have told the caller."""

@@ -91,6 +91,9 @@ block = st.recursive(
     ),
     max_leaves=8,
 )
+small_table = st.lists(
+    st.sampled_from(["a", "`b`", "**c**", "日本", "e\u0301", "", "d e", "👍🏽", "f|"]), min_size=20, max_size=60
+).map(_table)
 nested_markdown = st.lists(block, min_size=1, max_size=4).map("\n\n".join)
 noise = st.lists(st.sampled_from(MARKS + PLAIN + ODD), max_size=60).map("".join)
 markdown = st.one_of(nested_markdown, nested_markdown.map(lambda one: one.replace("\n", "\r\n")), noise)

@@ -83,6 +83,21 @@ def test_rejoined_chunks_are_the_text_and_no_letter_is_cut(
         start += len(letter_)
 
 
+@given(texts.small_table, st.sampled_from(["", "> ", "- "]), st.integers(50, 150))
+def test_a_table_that_is_cut_has_its_header_in_each_chunk(table: str, before: str, limit: int) -> None:
+    inside = "\n".join((before if not number else before.replace("-", " ")) + line for number, line in enumerate(table.split("\n")))
+    one = made("markdown", inside)
+    text = whole(one)
+    chunks = rendering.render(one, most_units=limit)
+    places(text, chunks)
+    header = re.search(r".*\n[-+]+(?=\n|$)", text)
+    assert header is not None
+    for chunk in chunks:
+        check(chunk, limit)
+        if "pre" in [one["type"] for one in chunk.entities] and units(header[0]) < limit // 4:
+            assert header[0] in chunk.text
+
+
 @given(texts.plain, texts.limits)
 def test_chunks_of_plain_text_are_the_text_of_the_letter(text: str, limit: int) -> None:
     expected = re.sub(r"[\x00-\x08\x0b-\x1f]", " ", re.sub("\r\n?", "\n", text))

@@ -103,6 +103,15 @@ def test_reactions_drafts_and_actions_do_not_count(api: BotApi, raw: Raw, ada: P
     assert api.floods == []
 
 
+def test_a_scripted_wait_for_a_draft_says_nothing_about_messages(
+    api: BotApi, raw: Raw, ada: Person, chat: Chat
+) -> None:
+    api.fault("sendMessageDraft", retry_after=5)
+    assert wait(raw, ada.id, "sendMessageDraft", draft_id=1) == 5
+    assert wait(raw, ada.id) == 0
+    assert [(one.method, one.scripted) for one in api.floods] == [("sendMessageDraft", True)]
+
+
 @pytest.mark.parametrize("limits", [False, True])
 def test_a_call_into_a_scripted_wait_is_seen(
     api: BotApi, raw: Raw, ada: Person, chat: Chat, limits: bool

@@ -63,6 +63,26 @@ def test_groups_faults_and_time_through_the_control_door(url: str) -> None:
     assert httpx.get(f"{url}/bot{other['token']}/getMe").json()["result"]["username"] == "otherbot"
 
 
+def test_what_was_wrong_and_what_was_ever_seen_through_the_control_door(url: str) -> None:
+    root, person = f"{url}/bot{TOKEN}", control(url, "add_person", first_name="Eve", username="eve")["id"]
+    who = {"person": "eve", "bot": "nexbot"}
+    control(url, "starts", **who)
+    httpx.post(
+        f"{root}/sendMessageDraft", json={"chat_id": person, "draft_id": 4, "text": "a", "can_stop": True}
+    )
+    control(url, "stops_generation", **who)
+    assert [one["draft_id"] for one in control(url, "drafts", **who)] == [4]
+    empty = [{"type": "bold", "offset": 0, "length": 0}]
+    control(url, "random_faults", rate=1, seed=1, kinds=["error_done"])
+    httpx.post(f"{root}/sendMessage", json={"chat_id": person, "text": "abc", "entities": empty})
+    control(url, "clear_faults")
+    assert [one["params"]["text"] for one in control(url, "carried_out")] == ["abc"]
+    assert control(url, "complaints") == ["sendMessage 'abc': an empty bold at 0 is dropped"]
+    assert [(one["kind"], one["text"]) for one in control(url, "log", **who)][1:] == [("sent", "abc")]
+    assert control(url, "floods") == []
+    assert control(url, "messages", **who)[-1]["texts"] == ["abc"]
+
+
 def test_curl_needs_no_header_for_the_control_door(url: str) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = httpx.post(
