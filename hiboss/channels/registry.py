@@ -95,4 +95,6 @@ def _capability_mistakes(kind: type) -> list[str]:
 
 
 def _mistake(kind: type, name: str, arguments: tuple[str, ...]) -> str:
-    return method_mistake(kind, name, *arguments, coroutine=name not in ("chunks", "can_become"), of_class=name == "check")
+    return method_mistake(
+        kind, name, *arguments, coroutine=name not in ("chunks", "can_become"), of_class=name == "check"
+    )

@@ -16,6 +16,7 @@ IN_GROUP = "store.in_group"
 AFTER_COMMIT = "store.after_commit"
 CLAIMED = "delivery.claimed"
 POSTED = "delivery.posted"  # confirmed by the platform, not stored yet
+MOVED = "delivery.moved"  # the platform said that the chat has another id, that is not stored yet
 SETTLED = "delivery.settled"
 LIVE_BEGUN = "live.begun"  # the row is stored, nothing is posted yet
 LIVE_POSTED = "live.posted"  # confirmed by the platform, its id is not stored yet

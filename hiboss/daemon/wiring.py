@@ -76,7 +76,7 @@ class Wiring:
         self.intake.decided = self.chat_setup.remove_buttons
         store.tell_chats(self._chats_open)
         self.delivery.nudge = self.changes.nudge = self.scheduler.nudge
-        self.intake.renamed = self._chat_renamed
+        self.intake.renamed = self.delivery.moved = self.changes.moved = self._chat_renamed
         store.tell_posts(lambda lanes: self.delivery.wake(lanes, eager=True))
         self.runner.nudge = self.scheduler.nudge
         self.runner.on_begun = self._run_begun

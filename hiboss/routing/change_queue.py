@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..channels.supervisor import Supervisor
 from ..core import backoff, bounded_calls, clock
-from ..core.contracts.failures import Failure, LaneError
+from ..core.contracts.failures import ChatMoved, Failure, LaneError
 from ..core.envelope import Lane
 from ..core.errors import HibossError
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import chat_pacing, lanes
+from ..store import chat_moves, chat_pacing, lanes
 from ..store.connection import Connection
 from ..store.group_commit import Tx
 from ..store.store import Store
@@ -62,6 +62,9 @@ class Kind(Protocol):
 
     def failed(self, tx: Tx, job: Job, why: str, now: int) -> Failing | None:
         """Write that a change failed; None: it is not stored any more."""
+
+    def chat(self, tx: Tx, job: Job) -> str | None:
+        """Return the platform's id of the chat that a change is made in; None: it is not stored any more."""
 
 
 class NotNow(Exception):
@@ -134,6 +137,7 @@ class ChangeQueue:
         self._later: dict[Job, asyncio.TimerHandle] = {}  # what is tried again at a time
         self._some = True  # something may be stored: only then the store is asked
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
+        self.moved: Callable[[int], None]  # a chat of a binding has another id; set there too
 
     def added(self) -> None:
         """Begin with what was stored just now. Never waits."""
@@ -186,6 +190,8 @@ class ChangeQueue:
             await self._kinds[job.kind].make(job)
         except NotNow as wait:
             self._try_later(job, wait.seconds)
+        except ChatMoved as error:
+            await self._moved(job, error)
         except LaneError as error:
             await self._failed(job, Failure.reported(error.kind, error.text), error.retry_after)
         except (bounded_calls.TookTooLong, TimeoutError):
@@ -198,6 +204,18 @@ class ChangeQueue:
                 raise
             log.exception("A change failed.", extra={"action": "change"})
             await self._failed(job, Failure("adapter_failed", f"the adapter failed: {type(error).__name__}"))
+
+    async def _moved(self, job: Job, error: ChatMoved) -> None:
+        """Give a chat its new id, as when something is posted there, and look again."""
+
+        def write(tx: Tx, now: int) -> bool:
+            chat = self._kinds[job.kind].chat(tx, job)
+            return chat is not None and chat_moves.moved(tx, job.binding, chat, str(error.chat), now)
+
+        if await self._store.timed_write_until_done(write):
+            self.moved(job.binding)
+        else:
+            await self._failed(job, Failure.reported(error.kind, error.text))
 
     async def _failed(self, job: Job, failure: Failure, retry_after: object = None) -> None:
         """Try a change again later; at once, to finish it, if it was given up after a day."""

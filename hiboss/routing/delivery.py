@@ -16,8 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Button, Letter, Posted
-from ..core.contracts.failures import TOPIC_NOT_FOUND, AccountError, EnvelopeError, Failure, LaneError
-from ..core.crashpoint import CLAIMED, POSTED, SETTLED, crashpoint
+from ..core.contracts.failures import (
+    TOPIC_CLOSED,
+    TOPIC_NOT_FOUND,
+    AccountError,
+    ChatMoved,
+    EnvelopeError,
+    Failure,
+    LaneError,
+)
+from ..core.crashpoint import CLAIMED, MOVED, POSTED, SETTLED, crashpoint
 from ..core.envelope import Lane
 from ..core.errors import HibossError
 from ..core.paths import Home
@@ -26,11 +34,12 @@ from ..core.work_queue import WorkQueue
 from ..store import (
     bindings,
     buttons,
+    chat_moves,
+    gone_topics,
     lane_failures,
     lanes,
     live_posts,
     notices,
-    own_topics,
     posted_files,
     posts,
 )
@@ -38,7 +47,7 @@ from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.lane_failures import Scope
 from ..store.store import Store
-from . import letters
+from . import gone_lines, letters
 from .binding_endings import BindingEndings
 from .live_endings import ChatWaits
 from .live_posts import LivePosts
@@ -69,6 +78,7 @@ class Settled(NamedTuple):
     opened: bool = False  # the account works again: all its lanes go on
     gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
     goes_on: Lane | None = None  # the envelope is due again, there
+    moved: bool = False  # the chat has another id now
 
 
 Settle = Callable[[Tx, int], Settled]  # writes about an envelope, now
@@ -88,8 +98,10 @@ class Delivery:
         self.pacing = Pacing(store, settings, supervisor)
         self.live = LivePosts(store, settings, supervisor, self.pacing, lambda at: self.nudge(at))
         self.endings = BindingEndings(store, supervisor, self.live.endings)
-        self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
-        # Called when an envelope of a binding was settled; set there too.
+        # Set in hiboss/daemon/wiring.py.
+        self.nudge: Callable[[int], None]  # the scheduler's
+        self.moved: Callable[[int], None] = lambda binding: None  # a chat of a binding has another id now
+        # Called when envelopes of a binding may have been settled; set there too.
         self.settled: Callable[[int | None], None] = lambda binding: None
 
     async def start(self) -> None:
@@ -223,6 +235,7 @@ class Delivery:
 
         settled, claimed = await self._store.timed_write_until_done(change)
         crashpoint(SETTLED)
+        self.settled(lane.binding)
         if settled is not None:
             await self._follow(lane, settled)
         return claimed
@@ -237,8 +250,9 @@ class Delivery:
             settled.goes_on is not None and settled.goes_on != lane
         ):  # its chat became one with another meanwhile
             self.wake([settled.goes_on])
+        if settled.moved and lane.binding is not None:
+            self.moved(lane.binding)
         self.live.endings.look(lane.binding)
-        self.settled(lane.binding)
         if settled.gives_up is not None:
             failing, failure = settled.gives_up
             while await self._store.timed_write_until_done(
@@ -256,6 +270,9 @@ class Delivery:
             return self._goes_on_later(lane, number)
         except EnvelopeError as error:
             return self._failed(lane, number, Failure.reported(error.kind, error.text))
+        except ChatMoved as error:
+            crashpoint(MOVED)
+            return self._moved(lane, claimed, error)
         except LaneError as error:
             scope = Scope.ACCOUNT if isinstance(error, AccountError) else Scope.LANE
             failure = Failure.reported(error.kind, error.text)
@@ -282,7 +299,7 @@ class Delivery:
         return letters.of_envelope(claimed, self._store.epoch, self._home.media, under, known)
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
-        number, planned = int(claimed["id"]), claimed["posted"]
+        number, planned = int(claimed["id"]), await gone_lines.planned(self._store, adapter, letter, claimed)
         chunks = [row["content"] for row in planned] or adapter.chunks(letter)
         if not chunks:
             raise EnvelopeError("nothing_to_post", "the adapter has nothing to post for it")
@@ -354,9 +371,25 @@ class Delivery:
         log.warning("e%d failed: %s", number, failure.text, extra={"action": "deliver"})
 
         def write(tx: Tx, now: int) -> Settled:
-            if failure.kind == TOPIC_NOT_FOUND and own_topics.lost(tx, lane):
-                return Settled(opened=lane_failures.put_back(tx, lane, number, now), goes_on=lane)
+            gone = failure.kind in (TOPIC_NOT_FOUND, TOPIC_CLOSED)
+            lost = gone_topics.lost(tx, lane, number, now) if gone else None
+            if lost is not None:
+                return Settled(lost.until, lane_failures.put_back(tx, lane, number, now), goes_on=lane)
             return Settled(opened=lanes.refused(tx, lane, number, failure, now))
+
+        return write
+
+    def _moved(self, lane: Lane, claimed: EnvelopeRow, error: ChatMoved) -> Settle:
+        number, failure = int(claimed["id"]), Failure.reported(error.kind, error.text)
+        old, new = str(claimed["to_address"]).split(":", 2)[2].partition("/")[0], str(error.chat)
+        log.info("The chat %s is %s now.", old, new, extra={"action": "deliver"})
+
+        def write(tx: Tx, now: int) -> Settled:
+            if not chat_moves.moved(tx, lane.binding or 0, old, new, now):
+                return self._waits(lane, claimed, failure, Scope.LANE)(tx, now)
+            present = lanes.present(tx, lane, number)
+            opened = lane_failures.put_back(tx, present, number, now)
+            return Settled(opened=opened, goes_on=present, moved=True)
 
         return write
 

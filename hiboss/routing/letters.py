@@ -32,10 +32,14 @@ def of_envelope(
     files = [_file(one, media, number) for one, number in zip(stored, known, strict=True)]
     kind = Kind(claimed["type"] if claimed["parse_mode"] is None else claimed["parse_mode"])
     front = _name_line(claimed["from_address"]) if claimed["named"] else ""
+    place = claimed["to_address"].split(":", 2)[2]
+    if claimed["topic_gone_at"] is not None:
+        place, _, topic = place.partition("/")
+        front = gone_line(topic) + front
     return Letter(
         id=f"e{claimed['id']}",
         key=f"{epoch}-e{claimed['id']}",
-        place=claimed["to_address"].split(":", 2)[2],
+        place=place,
         text=front + claimed["text"],
         type=kind.word,
         subject=claimed["subject"],
@@ -62,6 +66,8 @@ def of_growing_answer(turn: Turn, target: Target, text: str, epoch: str) -> Lett
     """Return the letter of an answer that is not finished: like that of the answer, but for id and key."""
     sender = f"agent:{turn.name}"
     front = _name_line(sender) if target.named else ""
+    if target.gone_topic is not None:
+        front = gone_line(target.gone_topic) + front
     return Letter(
         id=f"r{turn.run}",
         key=f"{epoch}-r{turn.run}-{target.lane.binding}-{target.lane.address}",
@@ -80,6 +86,11 @@ def of_growing_answer(turn: Turn, target: Target, text: str, epoch: str) -> Lett
 def _name_line(sender: str) -> str:
     """Return the line that names the sender: people see in a chat only which account posted something."""
     return f"{sender.split(':', 1)[1]}:\n"
+
+
+def gone_line(topic: str) -> str:
+    """Return the line that says why something is posted to the chat itself."""
+    return f"(for the topic {topic}, which is gone)\n"
 
 
 def posted(given: object) -> Posted:

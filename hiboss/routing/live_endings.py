@@ -20,7 +20,7 @@ from typing import Any
 from ..channels.supervisor import Supervisor
 from ..core import backoff, bounded_calls, clock
 from ..core.contracts.adapter import Letter
-from ..core.contracts.failures import Failure, LaneError
+from ..core.contracts.failures import ChatMoved, Failure, LaneError
 from ..core.crashpoint import LIVE_BECAME, LIVE_DELETED, crashpoint
 from ..core.envelope import Lane
 from ..core.errors import HibossError
@@ -172,6 +172,7 @@ class LiveEndings:
             if bounded_calls.is_our_cancellation(error):
                 raise
             passes = isinstance(error, (LaneError, ChatWaits, bounded_calls.TookTooLong))
+            passes = passes and not isinstance(error, ChatMoved)  # nothing changes in what it was any more
             if passes and live.removals < REMOVALS and target.lane.binding in self._supervisor.slots:
                 return False
             text = "The live post %s in %s stays there: %r"

@@ -58,6 +58,11 @@ class PostChanges:
         given_up = post_changes.failed(tx, job.number, why, now)
         return Failing(change.lane, change.failing_since, given_up)
 
+    def chat(self, tx: Tx, job: Job) -> str | None:
+        """Return the chat in which the posts of an envelope are."""
+        change = post_changes.get(tx, job.number)
+        return None if change is None else change.place.partition("/")[0]
+
     async def make(self, job: Job) -> None:
         """Do step by step what is to be done; look again after each: the message may be another one."""
         envelope = job.number

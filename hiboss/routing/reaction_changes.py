@@ -41,6 +41,11 @@ class ReactionChanges:
         given_up = reaction_changes.failed(tx, job.number, job.binding, change, why, now)
         return Failing(change.shown.lane if change.shown else None, change.failing_since, given_up)
 
+    def chat(self, tx: Tx, job: Job) -> str | None:
+        """Return the chat in which the message is."""
+        change = reaction_changes.get(tx, job.number, job.binding)
+        return change.shown.place if change is not None and change.shown is not None else None
+
     async def make(self, job: Job) -> None:
         """Show what the account is to show now; once more if that is something else meanwhile."""
         message, binding = job.number, job.binding

@@ -14,7 +14,7 @@ from ..core.clock import local, zone
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane
 from ..core.escaping import name, quote
-from . import lanes
+from . import due_envelopes, lanes
 from .accounts import SAME_ACCOUNT
 from .boss import boss_timezone
 from .connection import Row
@@ -24,7 +24,7 @@ from .run_start import Turn
 
 REASON_CHARACTERS = 200
 NAME_CHARACTERS = 60
-RUNS_LOOKED_AT = 200  # of an agent that fails, to find out which chats know it
+LOOKED_THROUGH = 50  # envelopes that wait for an agent which fails
 
 
 class Asked(NamedTuple):
@@ -34,6 +34,8 @@ class Asked(NamedTuple):
     message: int  # the last one that they wrote there, of those that are not answered
     is_his: bool  # it is a private chat of the boss: he is told the details
     from_boss: bool  # he wrote it
+    since: int  # when the first of them came
+    is_first: bool  # there is no other one
 
 
 # --- failures ------------------------------------------------------------------------
@@ -67,33 +69,42 @@ def failed(
 
 
 def lane_waits(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> bool:
-    """Say where people wait for a turn that no turn of its agent can work now, once while that lasts.
+    """Say where people wait for an agent that no turn of it can work now: once in each chat while that lasts.
 
-    Return whether the boss was told in a chat of his, now or before. To be called before the failure of the
-    lane is stored.
+    Return whether the boss was told in a chat of his, now or before. To be called when the mail of the turn
+    is due again, and before the failure of the lane is stored.
     """
-    known = _told_of_lane(tx, turn)
-    fresh = [one for one in _asked(tx, first_failures(tx, turn)) if one.place not in known]
-    _tell(tx, turn, fresh, _of_failure(tx, turn, failure, until, now), now)
-    return any(known.values()) or any(one.is_his for one in fresh)
-
-
-def _told_of_lane(tx: Tx, turn: Turn) -> dict[Lane, bool]:
-    """Return the places that know that the lane of an agent fails; each with whether it is the boss's."""
     state = lanes.get(tx, turn.lane)
-    if state is None or state["first_failed_at"] is None:
-        return {}
-    rows = tx.execute(
-        f"""
-        SELECT x.envelope FROM (
-            SELECT id, status, error_scope, ended_at FROM run INDEXED BY run_agent
-            WHERE agent = ? AND id < ? ORDER BY id DESC LIMIT {RUNS_LOOKED_AT}) r
-        CROSS JOIN run_envelope x ON x.run = r.id
-        WHERE r.status = 'failed' AND r.error_scope = 'lane' AND r.ended_at >= ?
-        """,
-        (turn.agent, turn.run, state["first_failed_at"]),
-    ).fetchall()
-    return {one.place: one.is_his for one in _asked(tx, [row["envelope"] for row in rows])}
+    last = state["error_at"] if state is not None and state["failures"] else None
+    asked = _waiting(tx, turn.agent, now)
+    # Where somebody waits since before the last failure, that was told then.
+    fresh = [one for one in asked if last is None or one.since > last]
+    _tell(tx, turn, fresh, _of_failure(tx, turn, failure, until, now), now)
+    return any(one.is_his for one in asked)
+
+
+def came_in_vain(tx: Tx, agent: int, message: int, now: int) -> None:
+    """Say where a message came in that its agent gets no turn now, if it was told to wait: nothing is tried.
+
+    Not where somebody waits already.
+    """
+    state = lanes.get(tx, Lane(agent, None))
+    if state is None or state["state"] != "waiting" or (state["not_before"] or 0) <= now:
+        return
+    for one in _waiting(tx, agent, now):
+        if one.message == message and one.is_first:
+            again = _when(tx, state["wake_at"], now)
+            reason = quote(state["error_text"] or "", REASON_CHARACTERS)
+            text = _text(tx, agent, one, f"{reason}; tried again {again}.")
+            post(tx, one.place, text, now, message)
+
+
+def _waiting(tx: Tx, agent: int, now: int) -> list[Asked]:
+    """Return where people wait for an agent that has not failed with what they wrote."""
+    due = [one.id for one in due_envelopes.due(tx, agent, now, LOOKED_THROUGH, notices=False)]
+    marks = ",".join("?" * len(due))
+    rows = tx.execute(f"SELECT message FROM envelope WHERE id IN ({marks}) AND attempts = 0", due)
+    return _asked_in(tx, [row["message"] for row in rows])
 
 
 def given_up(tx: Tx, turn: Turn, failure: Failure, now: int, by: int | None = None) -> bool:
@@ -126,15 +137,17 @@ def _envelope_of(tx: Tx, turn: Turn, message: int) -> tuple[int, int]:
 
 
 def _of_failure(tx: Tx, turn: Turn, failure: Failure, retry_at: int, now: int) -> Callable[[Asked], str]:
-    """Return what says that a turn failed: the reason to the boss, and to others only that they must wait."""
+    """Return what says that a turn failed and is tried again."""
     reason, again = quote(failure.text, REASON_CHARACTERS), _when(tx, retry_at, now)
+    return lambda one: _text(tx, turn.agent, one, f"{reason}; tried again {again} (r{turn.run}).")
 
-    def text(one: Asked) -> str:
-        if one.is_his:
-            return f"⚠️ {turn.name} failed: {reason}; tried again {again} (r{turn.run})."
-        return f"⚠️ {_shown_name(tx, turn.agent)} could not answer yet; it will be tried again."
 
-    return text
+def _text(tx: Tx, agent: int, asked: Asked, details: str) -> str:
+    """Return what says that an answer comes later: the details to the boss, and no more to others."""
+    if asked.is_his:
+        row = tx.execute("SELECT name FROM address WHERE id = ?", (agent,)).fetchone()
+        return f"⚠️ {row['name']} failed: {details}"
+    return f"⚠️ {_shown_name(tx, agent)} could not answer yet; it will be tried again."
 
 
 def _when(tx: Tx, at: int, now: int) -> str:
@@ -179,7 +192,8 @@ def _asked_in(tx: Tx, found: Sequence[int]) -> list[Asked]:
     marks = ",".join("?" * len(found))
     rows = tx.execute(
         f"""
-        SELECT p.address, p.binding, max(m.id) AS message, c.state = 'boss' AS is_his, m.from_boss
+        SELECT p.address, p.binding, max(m.id) AS message, c.state = 'boss' AS is_his, m.from_boss,
+               min(m.arrived_at) AS since, min(m.id) = max(m.id) AS is_first
         FROM message m
         JOIN platform_update u INDEXED BY platform_update_message
             ON u.message = m.id AND u.outcome IN ('accepted', 'edited', 'pressed')
@@ -191,12 +205,13 @@ def _asked_in(tx: Tx, found: Sequence[int]) -> list[Asked]:
         """,
         tuple(found),
     ).fetchall()
-    return [
-        Asked(
-            Lane(row["address"], row["binding"]), row["message"], bool(row["is_his"]), bool(row["from_boss"])
-        )
-        for row in rows
-    ]
+    return [_asked_of(row) for row in rows]
+
+
+def _asked_of(row: Row) -> Asked:
+    place = Lane(row["address"], row["binding"])
+    flags = bool(row["is_his"]), bool(row["from_boss"])
+    return Asked(place, row["message"], *flags, row["since"], bool(row["is_first"]))
 
 
 # --- after a restart -----------------------------------------------------------------

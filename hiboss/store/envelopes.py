@@ -365,14 +365,10 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
     return changed
 
 
-def readdress(tx: Tx, conversation: int | None, old: int, new: int) -> None:
-    """Give the envelopes of one recipient in a conversation to another. None: the forwards to it."""
+def readdress(tx: Tx, old: int, new: int, which: str, *values: object) -> None:
+    """Give envelopes of one recipient to another. `which`: a condition on them; its values are ?3, ?4 …"""
     tx.execute(
-        """
-        UPDATE OR IGNORE envelope SET recipient = ?3 WHERE recipient = ?2
-        AND iif(?1 IS NULL, forwards IS NOT NULL, message IN (SELECT id FROM message WHERE conversation = ?1))
-        """,
-        (conversation, old, new),
+        f"UPDATE OR IGNORE envelope SET recipient = ?2 WHERE recipient = ?1 AND {which}", (old, new, *values)
     )
 
 
@@ -473,7 +469,9 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
 
 
 def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
-    """Raise TooLate if the recipient was deleted, the account is not bound any more, or it is a stray."""
+    """Raise TooLate if it or its recipient was deleted, its account is not bound, or it is a stray."""
+    if row["deleted_at"] is not None:
+        raise TooLate(id=f"e{row['id']}", action="retried", state="deleted")
     gone, strays = tx.execute(
         f"""
         SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0, {STRAYS} FROM envelope e

@@ -31,7 +31,8 @@ def arrived(tx: Tx, box: int, now: int) -> None:
         """,
         (box,),
     ).fetchone()
-    place = _asked_at(tx, row["reply_to"], row["asked_at"]) or _reached(tx, row["priority"], row["sender"])
+    asked_at = _asked_at(tx, row["reply_to"], row["asked_at"], row["sender"])
+    place = asked_at or _reached(tx, row["priority"], row["sender"])
     if place is not None and place.address != row["written_at"]:
         to_place(tx, box, row["message"], Priority(row["priority"]), place, now)
 
@@ -61,13 +62,16 @@ def _reached(tx: Tx, priority: int, sender: int) -> Lane | None:
     return topics.of_agent(tx, sender, reach.place) if wanted and reach.place is not None else None
 
 
-def _asked_at(tx: Tx | Connection, message: int | None, place: int | None) -> Lane | None:
-    """Return the lane by which the boss's question came in, if it is still a chat of his."""
+def _asked_at(tx: Tx | Connection, message: int | None, place: int | None, agent: int) -> Lane | None:
+    """Return the lane by which the boss's question came in, if it is still a chat of his.
+
+    If that was a topic that is gone: the topic that the agent has in that chat now.
+    """
     if place is None:
         return None
     row = tx.execute(
         f"""
-        SELECT p.address, p.binding FROM platform_update u
+        SELECT p.address, p.binding, p.gone_at FROM platform_update u
         JOIN place p ON p.address = ? AND p.binding IN {SAME_ACCOUNT.format("u.binding")}
         JOIN contact c ON c.id = p.contact AND c.state = 'boss'
         JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
@@ -75,7 +79,10 @@ def _asked_at(tx: Tx | Connection, message: int | None, place: int | None) -> La
         """,
         (place, message),
     ).fetchone()
-    return None if row is None else Lane(*row)
+    if row is None:
+        return None
+    lane = Lane(row["address"], row["binding"])
+    return lane if row["gone_at"] is None else topics.of_agent(tx, agent, lane)
 
 
 def _posted(tx: Tx, message: int, place: Lane) -> list[Row]:
@@ -92,7 +99,7 @@ def _posted(tx: Tx, message: int, place: Lane) -> list[Row]:
 def answer_place(connection: Connection | Tx, agent: int, reply_message: int | None) -> Lane | None:
     """Return where an agent's answer to this message is forwarded, if it is for the boss; None: nowhere."""
     asked = connection.execute("SELECT place FROM message WHERE id = ?", (reply_message,)).fetchone()
-    there = _asked_at(connection, reply_message, asked["place"]) if asked else None
+    there = _asked_at(connection, reply_message, asked["place"], agent) if asked else None
     if there is not None:
         return there
     row = connection.execute(

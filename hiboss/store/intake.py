@@ -20,6 +20,7 @@ from ..core.escaping import quote, visible
 from . import (
     admission,
     buttons,
+    chat_notes,
     contacts,
     live_posts,
     message_edits,
@@ -235,6 +236,9 @@ def settle(
         contacts.renamed(tx, contact)  # now that the row says which id it had
     if meaning.accepted is not None and meaning.accepted.failed:
         notices.tell_boss_of_reply(tx, meaning.accepted, now)  # now that the row says where he wrote
+    if meaning.accepted is not None:
+        for recipient in meaning.accepted.recipients:
+            chat_notes.came_in_vain(tx, recipient, meaning.accepted.message, now)
     return meaning
 
 

@@ -12,7 +12,6 @@ from ..core.address import BOSS
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane, Priority
 from . import deleted_envelopes, due_envelopes, envelopes, forwarding, notices, posts
-from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
@@ -48,7 +47,7 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
     envelopes.hold(tx, number, boot)
     facts["handovers"] += 1
     facts["posted"] = posts.posted(tx, number) if facts["handovers"] > 1 else []  # the first time: none
-    facts["platform_reply_to"] = platform_id(tx, facts["reply_to"], lane) if facts["reply_to"] else None
+    facts["platform_reply_to"] = posts.quoted(tx, facts["reply_to"], lane) if facts["reply_to"] else None
     return facts
 
 
@@ -80,13 +79,15 @@ _TO_POST = f"""
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
            coalesce(m.from_name, u.name, g.display) AS from_name,
            e.forwards, ({IN_HIS_CHAT} OR {SEVERAL_WRITE}) AS named, {STRAYS} AS strays,
-           EXISTS (SELECT 1 FROM button b WHERE b.message = m.id) AS has_buttons
+           EXISTS (SELECT 1 FROM button b WHERE b.message = m.id) AS has_buttons,
+           l.gone_at AS topic_gone_at
     FROM envelope e
     JOIN message m ON m.id = e.message
     JOIN address s ON s.id = m.sender
     JOIN address r ON r.id = e.recipient
     LEFT JOIN user u ON u.address = m.sender
     LEFT JOIN agent g ON g.address = m.sender
+    LEFT JOIN place l ON l.address = e.recipient AND l.binding = e.binding
     WHERE e.id = ?
 """
 
@@ -95,32 +96,9 @@ def to_post(connection: Connection | Tx, number: int, lane: Lane) -> EnvelopeRow
     """Return what the letter of an envelope is made of, as `claim` does, without holding it."""
     facts: EnvelopeRow = dict(connection.execute(_TO_POST, (number,)).fetchone())
     facts["platform_reply_to"] = (
-        platform_id(connection, facts["reply_to"], lane) if facts["reply_to"] else None
+        posts.quoted(connection, facts["reply_to"], lane) if facts["reply_to"] else None
     )
     return facts
-
-
-def platform_id(tx: Tx | Connection, message: int, lane: Lane) -> str | None:
-    """Return the platform's id of the message replied to; None if it is not in this chat."""
-    row = tx.execute(
-        f"""
-        SELECT u.platform_id FROM platform_update u
-        JOIN place l ON l.address = ?3 AND l.binding = ?2
-        JOIN contact c ON c.id = l.contact AND u.chat IN (c.platform_id, iif(c.kind = 'private', c.was, NULL))
-        WHERE u.message = ?1 AND u.binding IN {SAME_ACCOUNT.format("?2")} AND u.platform_id IS NOT NULL
-        UNION ALL
-        SELECT p.platform_id FROM envelope e INDEXED BY envelope_message
-        JOIN post p ON p.envelope = e.id AND p.chunk = (
-            SELECT min(o.chunk) FROM post o WHERE o.envelope = e.id AND o.deleted_at IS NULL)
-        JOIN place l ON l.address = ?3 AND l.binding = ?2
-        JOIN contact c ON c.id = l.contact
-             AND (ifnull(p.chat, c.platform_id) = c.platform_id OR c.kind = 'private')
-        WHERE e.message = ?1 AND e.recipient = ?3 AND e.binding IN {SAME_ACCOUNT.format("?2")}
-        LIMIT 1
-        """,
-        (message, lane.binding, lane.address),
-    ).fetchone()
-    return row["platform_id"] if row else None
 
 
 def present(tx: Tx, lane: Lane, envelope: int) -> Lane:

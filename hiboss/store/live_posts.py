@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..core.address import BOSS
 from ..core.envelope import Lane
-from . import forwarding, lanes, recipients
+from . import forwarding, posts, recipients
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -38,6 +38,7 @@ class Target(NamedTuple):
     reply_to: str | None = None  # the platform's id of the message that is answered
     named: bool = False  # the text begins with the name of the agent
     display: str | None = None  # the name of the agent that is shown to people
+    gone_topic: str | None = None  # it is meant for this topic of the chat, which is gone
 
 
 def targets(connection: Connection | Tx, turn: Turn) -> list[Target]:
@@ -75,7 +76,7 @@ def _several_write(connection: Connection | Tx, binding: int) -> bool:
 def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) -> Target | None:
     row = connection.execute(
         """
-        SELECT a.name, p.contact, (SELECT display FROM agent WHERE address = ?3) AS display
+        SELECT a.name, p.contact, p.gone_at, (SELECT display FROM agent WHERE address = ?3) AS display
         FROM place p JOIN address a ON a.id = p.address
         JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
         WHERE p.address = ?1 AND p.binding = ?2
@@ -84,8 +85,11 @@ def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) ->
     ).fetchone()
     if row is None:
         return None
-    reply_to = lanes.platform_id(connection, turn.reply_message, lane) if turn.reply_message else None
-    return Target(lane, place_name(row["name"]), row["contact"], reply_to, named, row["display"])
+    reply_to = posts.quoted(connection, turn.reply_message, lane) if turn.reply_message else None
+    place, gone_topic = place_name(row["name"]), None
+    if row["gone_at"] is not None:
+        place, _, gone_topic = place.partition("/")
+    return Target(lane, place, row["contact"], reply_to, named, row["display"], gone_topic)
 
 
 def place_name(name: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from ..core.address import Address
 from ..core.contracts.failures import Failure
 from ..core.contracts.inbound import Inbound
+from ..core.envelope import Lane
 from ..core.events import ChatRenamed
-from . import chat_pacing, envelopes, lanes, live_posts, notices, posts, schedules
+from . import chat_pacing, envelopes, gone_topics, lanes, live_posts, notices, posts, schedules
 from .accounts import SAME_ACCOUNT
 from .connection import Row
 from .group_commit import Tx
@@ -25,7 +26,7 @@ def meet(tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int) -> Live
     entry = tx.cache.live_address(address) or tx.cache.add_address(address)
     known = tx.execute(
         """
-        SELECT c.id, c.kind, c.name FROM place p JOIN contact c ON c.id = p.contact
+        SELECT c.id, c.kind, c.name, p.gone_at FROM place p JOIN contact c ON c.id = p.contact
         WHERE p.address = ? AND p.binding = ?
         """,
         (entry.id, binding),
@@ -37,7 +38,9 @@ def meet(tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int) -> Live
         contact = _contact(tx, binding, inbound, whole.id, now)
         for place in sorted({whole.id, entry.id}):
             add_place(tx, place, binding, contact, now)
-    elif known["kind"] != inbound.chat_kind or name not in (None, known["name"]):
+    elif known["gone_at"] is not None:
+        gone_topics.is_there(tx, Lane(entry.id, binding), now)
+    if known is not None and (known["kind"] != inbound.chat_kind or name not in (None, known["name"])):
         tx.execute(
             # A folder has one chat for people and groups. The boss's stays a private one.
             "UPDATE contact SET name = ifnull(?, name), kind = ? WHERE id = ? AND state <> 'boss'",
@@ -215,7 +218,7 @@ def _merge(tx: Tx, gone: LiveAddress, kept: LiveAddress, now: int) -> dict[int, 
         if (target := _merge_conversation(tx, row["conversation"], gone.id, kept.id, now)) is not None
     }
     # Of the boss's chat: what is posted there of his mail, and what he wrote there.
-    envelopes.readdress(tx, None, gone.id, kept.id)
+    envelopes.readdress(tx, gone.id, kept.id, "forwards IS NOT NULL")
     his = "sender = (SELECT address FROM user WHERE boss = 1)"
     tx.execute(f"UPDATE message SET place = ?2 WHERE place = ?1 AND {his}", (gone.id, kept.id))
     # What a lane of it has in hand is settled by the number of the envelope.
@@ -252,7 +255,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
         seq = None if row["seq"] is None else tx.cache.next_seq(target)
         tx.execute("UPDATE message SET conversation = ?, seq = ? WHERE id = ?", (target, seq, row["id"]))
     tx.execute("UPDATE message SET sender = ?2 WHERE sender = ?1 AND conversation = ?3", (gone, kept, target))
-    envelopes.readdress(tx, target, gone, kept)
+    envelopes.readdress(tx, gone, kept, "message IN (SELECT id FROM message WHERE conversation = ?3)", target)
     for column in ("conversation", "reply_conversation"):
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
     tx.execute("DELETE FROM provider_session WHERE conversation = ?", (number,))

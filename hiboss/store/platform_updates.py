@@ -107,9 +107,10 @@ def may_be_unconfirmed(connection: Connection, binding: int, inbound: Inbound) -
                     AND e.box = 0 AND e.status = 0 AND e.binding = ?1 AND e.held_by IS NOT NULL)
             OR EXISTS (SELECT 1 FROM live_post l
                        WHERE l.address = p.address AND l.binding = ?1 AND l.platform_id IS NULL))
-          AND NOT EXISTS (SELECT 1 FROM post o JOIN envelope x ON x.id = o.envelope AND x.binding = ?1
-                          JOIN place l ON l.address = x.recipient AND l.contact = c.id
-                          WHERE o.platform_id = ?3)
+          AND NOT EXISTS (SELECT 1 FROM (SELECT envelope FROM post WHERE platform_id = ?3
+                                         UNION ALL SELECT envelope FROM post_part WHERE platform_id = ?3) o
+                          JOIN envelope x ON x.id = o.envelope AND x.binding = ?1
+                          JOIN place l ON l.address = x.recipient AND l.contact = c.id)
           AND NOT EXISTS (SELECT 1 FROM platform_update u
                           WHERE u.binding = ?1 AND u.chat = ?2 AND u.platform_id = ?3)
         """,
@@ -135,9 +136,11 @@ def _posted(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str | No
     entry = tx.cache.live_address(Address("channel", f"{adapter}:{inbound.place}"))
     row = tx.execute(
         f"""
-        SELECT e.message, m.sender, 0 FROM post p JOIN envelope e ON e.id = p.envelope
-        JOIN message m ON m.id = e.message
-        WHERE p.platform_id = ?1 AND e.binding IN {SAME_ACCOUNT.format("?2")} AND e.recipient IN {_THERE}
+        SELECT e.message, m.sender, 0
+        FROM (SELECT envelope, chat FROM post WHERE platform_id = ?1
+              UNION ALL SELECT envelope, chat FROM post_part WHERE platform_id = ?1) p
+        JOIN envelope e ON e.id = p.envelope JOIN message m ON m.id = e.message
+        WHERE e.binding IN {SAME_ACCOUNT.format("?2")} AND e.recipient IN {_THERE}
           AND (ifnull(p.chat, ?4) = ?5 OR ?6)
         UNION ALL
         SELECT r.reply_message, r.agent, 1 FROM live_post l JOIN run r ON r.id = l.run

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.envelope import Lane
+from .accounts import SAME_ACCOUNT
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -28,15 +30,75 @@ def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
         )
 
 
-def chat_renamed(tx: Tx, address: int, old: str) -> None:
-    """Note that what was posted to a place so far has ids of the chat as it was."""
+def plan_anew(tx: Tx, lane: Lane, envelope: int = 0) -> None:
+    """Forget the chunks that are planned for a place where they are posted otherwise now.
+
+    Not those of an envelope of which some are posted, nor of one in hand, but for this one.
+    """
     tx.execute(
         """
-        UPDATE post SET chat = ?2 WHERE chat IS NULL AND platform_id IS NOT NULL
-          AND envelope IN (SELECT id FROM envelope INDEXED BY envelope_box WHERE recipient = ?1)
+        DELETE FROM post WHERE envelope IN (
+            SELECT id FROM envelope INDEXED BY envelope_box WHERE recipient = ?1 AND box = 0 AND status = 0
+              AND binding = ?2 AND handovers > 0 AND (held_by IS NULL OR id = ?3))
+          AND NOT EXISTS (SELECT 1 FROM post o WHERE o.envelope = post.envelope AND o.posted_at IS NOT NULL)
         """,
-        (address, old),
+        (*lane, envelope),
     )
+
+
+def insert(tx: Tx, envelope: int, number: int, content: str) -> None:
+    """Put a chunk before the first that is not posted, which has this number."""
+    # In two steps: no two chunks may have one number in between.
+    tx.execute("UPDATE post SET chunk = -1 - chunk WHERE envelope = ? AND chunk >= ?", (envelope, number))
+    tx.execute("UPDATE post SET chunk = -chunk WHERE envelope = ? AND chunk < 0", (envelope,))
+    tx.execute("INSERT INTO post (envelope, chunk, content) VALUES (?, ?, ?)", (envelope, number, content))
+
+
+def chat_renamed(tx: Tx, address: int, old: str) -> None:
+    """Note that what was posted to a place so far has ids of the chat as it was."""
+    sent = "SELECT id FROM envelope INDEXED BY envelope_box WHERE recipient = ?1"
+    for table in ("post", "post_part"):
+        tx.execute(
+            f"""
+            UPDATE {table} SET chat = ?2
+            WHERE chat IS NULL AND platform_id IS NOT NULL AND envelope IN ({sent})
+            """,
+            (address, old),
+        )
+
+
+def quoted(tx: Tx | Connection, message: int, lane: Lane) -> str | None:
+    """Return the platform's id of a message that is replied to in a lane; None if it is not in that place.
+
+    That is the same chat and the same topic. What is for a topic that is gone is in the chat itself. Of a
+    message with several posts it is that of the first.
+    """
+    row = tx.execute(
+        f"""
+        WITH here AS (
+            SELECT c.id, c.platform_id, c.kind, c.was, c.address AS chat,
+                   iif(l.gone_at IS NULL, l.address, c.address) AS location
+            FROM place l JOIN contact c ON c.id = l.contact WHERE l.address = ?3 AND l.binding = ?2)
+        SELECT * FROM (
+            SELECT u.platform_id FROM platform_update u
+            JOIN message m ON m.id = u.message
+            JOIN here ON u.chat IN (here.platform_id, iif(here.kind = 'private', here.was, NULL))
+                AND ifnull(m.place, m.sender) = here.location
+            WHERE u.message = ?1 AND u.binding IN {SAME_ACCOUNT.format("?2")} AND u.platform_id IS NOT NULL
+            ORDER BY u.id LIMIT 1)
+        UNION ALL
+        SELECT p.platform_id FROM envelope e INDEXED BY envelope_message
+        JOIN post p ON p.envelope = e.id AND p.chunk = (
+            SELECT min(o.chunk) FROM post o WHERE o.envelope = e.id AND o.deleted_at IS NULL)
+        JOIN here ON ifnull(p.chat, here.platform_id) = here.platform_id OR here.kind = 'private'
+        LEFT JOIN place t ON t.address = e.recipient AND t.binding = ?2 AND t.contact = here.id
+        WHERE e.message = ?1 AND e.binding IN {SAME_ACCOUNT.format("?2")} AND p.platform_id IS NOT NULL
+          AND iif(t.gone_at <= p.posted_at, here.chat, e.recipient) = here.location
+        LIMIT 1
+        """,
+        (message, lane.binding, lane.address),
+    ).fetchone()
+    return row["platform_id"] if row else None
 
 
 def note_post(tx: Tx, envelope: int, number: int, content: str, ids: Sequence[str], now: int) -> None:

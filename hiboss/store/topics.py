@@ -55,7 +55,8 @@ def of_agent(tx: Tx | Connection, agent: int, lane: Lane) -> Lane:
         SELECT own.address FROM place p JOIN place own ON own.contact = p.contact AND own.binding = p.binding
         JOIN contact c ON c.id = p.contact AND c.address IS NOT own.address
         JOIN binding_agent ba ON ba.binding = p.binding AND ba.agent = own.agent AND ba.own_topic
-        WHERE p.address = ? AND p.binding = ? AND own.agent = ? ORDER BY own.address LIMIT 1
+        WHERE p.address = ? AND p.binding = ? AND own.agent = ?
+        ORDER BY own.gone_at IS NOT NULL, own.address LIMIT 1
         """,
         (lane.address, lane.binding, agent),
     ).fetchone()

@@ -1,7 +1,4 @@
-"""Deleting a message takes away its text; it jams nobody who delivers, fails or answers it.
-
-There is no operation for it yet: the tests set `deleted_at` as that operation will.
-"""
+"""Deleting a message takes away its text; it jams nobody who delivers, fails or answers it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import wait_until
-from tests.support.parties import agent
+from tests.support.parties import agent, boss
 from tests.support.python_agents import Boss, Team
 from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error, notices
 
@@ -29,26 +26,31 @@ def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
 
 
 def delete(daemon: RunningDaemon, number: str) -> None:
-    with daemon.database() as database:
-        database.execute(
-            "UPDATE message SET deleted_at = 1 WHERE id = (SELECT message FROM envelope WHERE id = ?)",
-            (int(number[1:]),),
-        )
-        database.commit()
+    assert boss(daemon).call("message.delete", id=number)["changed"]
 
 
-def test_an_envelope_of_a_deleted_message_fails_and_its_lane_goes_on(
+def test_an_envelope_that_is_refused_after_its_message_was_deleted_fails_and_its_lane_goes_on(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(envelope_error(text="no such chat"))
-    place.steer("pause")
+    place.script(place.gated(**envelope_error(text="no such chat")))
     deleted, other = place.send("deleted"), place.send("other")
+    wait_until(lambda: not place.steps_left())
     delete(daemon, deleted)
-    place.steer("resume")
+    place.open_gate()
     place.wait_for("other")
     assert place.wait_for_status(deleted, "failed")["last_error"]["text"] == "no such chat"
     place.wait_for_status(other, "done")
     assert any(deleted in one["text"] for one in notices(place.owner))
+
+
+def test_what_was_deleted_before_it_was_posted_is_not_posted(daemon: RunningDaemon, place: Place) -> None:
+    place.steer("pause")
+    deleted, other = place.send("deleted"), place.send("other")
+    delete(daemon, deleted)
+    place.steer("resume")
+    place.wait_for_status(other, "done")
+    place.wait_for("other")
+    assert boss(daemon).get(deleted)["status"] == "cancelled"
 
 
 def test_a_reply_of_a_platform_to_a_deleted_message_comes_in_and_what_follows_it(
@@ -67,14 +69,14 @@ def test_a_reply_of_a_platform_to_a_deleted_message_comes_in_and_what_follows_it
 def test_the_answer_of_a_run_to_a_message_deleted_meanwhile_is_sent(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    team, boss = Team(daemon, tmp_path), Boss(daemon)
+    team, chief = Team(daemon, tmp_path), Boss(daemon)
     worker = team.hire('note("here"); wait_for("go"); print("done")')
-    (number,) = boss.say(worker, text="do it")["ids"]
+    (number,) = chief.say(worker, text="do it")["ids"]
     wait_until(lambda: bool(worker.program.notes()))
     delete(daemon, number)
     team.place("go").touch()
-    wait_until(lambda: [one["text"] for one in boss.heard(worker)] == ["done"])
-    assert boss.get(number)["status"] == "done"
+    wait_until(lambda: [one["text"] for one in chief.heard(worker)] == ["done"])
+    assert chief.get(number)["status"] == "done"
 
 
 def test_who_can_know_that_a_message_was_deleted_cannot_answer_it(daemon: RunningDaemon) -> None:

@@ -16,6 +16,7 @@ EVERYTHING = sources.files("hiboss", "tests", "bench", "docs")
 # Where everything is caught on purpose, and why.
 BROAD_EXCEPTS = {
     "hiboss/channels/blocking_calls.py::_Call.run": "what a thread of its own met is raised where it is awaited",
+    "hiboss/channels/telegram/rendering.py::_document": "whatever a parser meets in a text, the text is posted",
     "hiboss/core/plugins.py::load": "somebody's module may fail in any way; it is refused with its words",
     "hiboss/api/agents.py::_write_choice": "a secret that was not stored is forgotten; then it is raised again",
     "hiboss/agents/child_process.py::Process.report": "a program nobody noted is ended; then it is raised again",
@@ -37,6 +38,7 @@ BROAD_EXCEPTS = {
     "hiboss/channels/supervisor.py::_stop": "an adapter that cannot stop well is left behind, logged",
     "hiboss/routing/delivery.py::Delivery._serve": "a defect of ours is logged, and what the lane holds is freed",
     "hiboss/api/bindings.py::bind": "secrets of a binding that was not stored are forgotten; then it is raised again",
+    "hiboss/routing/change_queue.py::ChangeQueue._work": "whatever an adapter raises: the change is made later",
     "hiboss/routing/chat_setup.py::ChatSetup._make_topic": "whatever an adapter raises: the topic is made later",
     "hiboss/routing/intake.py::Intake._act": "an update that cannot act is given up, told, and holds up no other",
     "hiboss/routing/intake.py::Intake._serve": "a defect of ours is logged, and the chat is digested later",
@@ -102,6 +104,9 @@ LATE_IMPORTS = {
     "hiboss/core/clock.py::deliver_at dateutil.relativedelta": "15 ms that the CLI need not pay",
     "hiboss/core/clock.py::local_zone_name tzlocal": "only set-up needs it",
     "hiboss/channels/telegram/adapter.py::_connect .bot_client": "300 ms that only a bound bot needs; in a thread",
+    "hiboss/channels/telegram/markdown_reader.py::_parser markdown_it": "40 ms that only Markdown needs",
+    "hiboss/channels/telegram/table_layout.py::_width wcwidth": "30 ms that Latin letters need not pay",
+    "hiboss/channels/telegram/document_cuts.py::_letter_start wcwidth": "30 ms that Latin letters need not pay",
     "hiboss/core/quoting.py::near difflib": "3 ms that a command without an error need not pay",
     "hiboss/core/paths.py::Home.forget_run_tokens shutil": "only the start of a daemon needs it",
     "hiboss/core/paths.py::Home.socket hashlib": "only a home with too long a path needs it",

@@ -25,7 +25,7 @@ def own_topic(office: TelegramDaemon, chat: Chat, agent: PythonAgent) -> Topic:
     """Wait until an agent has its topic in a chat of the boss, and return it."""
     query = """
         SELECT a.name FROM place p JOIN address a ON a.id = p.address JOIN address g ON g.id = p.agent
-        WHERE g.name = ? AND a.name LIKE 'telegram:%/%'
+        WHERE g.name = ? AND a.name LIKE 'telegram:%/%' AND p.gone_at IS NULL
     """
     wait_until(lambda: office.rows(query, agent.name))
     (found,) = office.rows(query, agent.name)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
 
 MOST = 4096
 NUMBER = re.compile(r"mark (\d+)")
+GROWS = """
+while not os.path.exists(os.path.join(HERE, "go")):
+    print("word"); sys.stdout.flush()
+    time.sleep(0.1)
+print("the end")
+"""
 
 
 def posts(chat: Chat) -> list[str]:
@@ -22,8 +31,8 @@ def marks(chat: Chat) -> list[int]:
     return [int(number) for text in posts(chat) for number in NUMBER.findall(text)]
 
 
-def send(telegram: TelegramDaemon, chat: Chat, text: str) -> None:
-    telegram.nex.call("envelope.send", to=address(chat), text=text)
+def send(telegram: TelegramDaemon, chat: Chat, text: str) -> dict[str, Any]:
+    return dict(telegram.nex.call("envelope.send", to=address(chat), text=text))
 
 
 def test_nothing_is_refused_and_the_order_is_kept(tmp_path: Path) -> None:
@@ -55,13 +64,33 @@ def test_a_stop_does_not_wait_for_what_may_not_go_yet(tmp_path: Path) -> None:
     ) as telegram:
         bot = telegram.bound_bot("nexbot")
         chat = telegram.approved(telegram.api.add_person("Ada"), bot)
-        for number in range(40):
-            send(telegram, chat, f"mark {number}")
+        sent = [send(telegram, chat, f"mark {number}") for number in range(40)]
         chat.wait_for(lambda _: 1 in marks(chat))
+        telegram.nex.call("envelope.cancel", ids=sent[38]["ids"])  # it is not in hand while it waits
         assert telegram.daemon.stop() == 0  # within 30 seconds, and these would take 40
         posted = marks(chat)
         assert posted == [*range(len(posted))] and 39 not in posted
         assert telegram.rows("SELECT id FROM envelope WHERE held_by IS NOT NULL") == []
         telegram.start(HIBOSS_DELIVERY_PACING="off")
         chat.wait_for(lambda _: 39 in marks(chat))
-        assert marks(chat) == [*range(40)]
+        assert marks(chat) == [*range(38), 39]
+
+
+def test_an_answer_that_grows_and_edits_take_no_more_than_final_texts_leave(tmp_path: Path) -> None:
+    old = partial(BotApi, version="9.0")  # without drafts, so it grows by edits
+    with telegram_daemon(tmp_path, old, HIBOSS_DELIVERY_PACING="on") as telegram:
+        writer = telegram.team.hire(GROWS, name="writer")
+        ada = telegram.api.add_person("Ada")
+        chat = telegram.pair(ada, telegram.bound_bot("writerbot", "writer"))
+        telegram.api.limit(True)
+        asked = ada.says(chat, "how far?")
+        telegram.api.wait_for_call("editMessageText", seconds=60)
+        for number in range(4):
+            sent = writer.call("envelope.send", to=address(chat), text=f"mark {number}")
+        for number in range(5, 8):
+            writer.call("message.edit", id=sent["message"], text=f"mark {number}")
+        telegram.team.place("go").touch()
+        chat.wait_for(lambda _: marks(chat) == [0, 1, 2, 7], 60)
+        answer = chat.wait_for_text("the end")
+        assert answer.reply_to is asked and len(answer.text.split("word")) > 2
+        assert telegram.api.floods == []

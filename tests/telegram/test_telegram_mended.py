@@ -173,7 +173,7 @@ def test_unbinding_counts_and_tells_what_was_held(theatre: Stage) -> None:
 
 
 def has_place(cast: Cast, chat: Chat, topic: int) -> bool:
-    query = "SELECT 1 FROM place p JOIN address a ON a.id = p.address WHERE a.name = ?"
+    query = "SELECT 1 FROM place p JOIN address a ON a.id = p.address WHERE a.name = ? AND p.gone_at IS NULL"
     return bool(cast.office.rows(query, f"telegram:{chat.id}/{topic}"))
 
 

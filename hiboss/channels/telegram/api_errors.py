@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...core.contracts.failures import TOPIC_NOT_FOUND, AccountError, ChatMoved, EnvelopeError, LaneError
+from ...core.contracts.failures import (
+    TOPIC_CLOSED,
+    TOPIC_NOT_FOUND,
+    AccountError,
+    ChatMoved,
+    EnvelopeError,
+    LaneError,
+)
 
 # A server answers 404 for a token that is malformed, and for a method that it does not have. These it has.
 _OLD_METHODS = (
@@ -33,7 +40,7 @@ _KINDS = (  # of a 400, by words of its description; the first that fits
     ("message thread not found", TOPIC_NOT_FOUND),
     ("topic_deleted", TOPIC_NOT_FOUND),
     ("topic_id_invalid", TOPIC_NOT_FOUND),
-    ("topic_closed", "topic_closed"),
+    ("topic_closed", TOPIC_CLOSED),
     ("not enough rights", "no_rights"),
     ("have no rights", "no_rights"),
     ("administrator rights", "no_rights"),
@@ -59,7 +66,7 @@ _KINDS = (  # of a 400, by words of its description; the first that fits
 _NOT_OF_CONTENT = (
     "chat_not_found",
     TOPIC_NOT_FOUND,
-    "topic_closed",
+    TOPIC_CLOSED,
     "no_rights",
     "reply_not_found",
     "not_modified",

@@ -1,4 +1,4 @@
-"""Builds a document leaf by leaf: what stands between the leaves, before items, and how tables are laid out."""
+"""Builds a document leaf by leaf, with what stands between the leaves and before items."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from itertools import count
 from typing import Any
 
 from . import table_layout
-from .formatted_document import Cell, Container, ContainerKind, Document, Leaf, LeafKind, Piece, Run, Style, together
+from .formatted_document import (
+    Cell,
+    Container,
+    ContainerKind,
+    Document,
+    Leaf,
+    LeafKind,
+    Piece,
+    Run,
+    Style,
+    together,
+)
 
 BOLD = Style("bold")
 RULE = "———"
@@ -56,7 +67,7 @@ class DocumentBuilder:
         self._plain("text", text)
 
     def text(self, pieces: Iterable[Piece], kind: LeafKind = "text", level: int = 0) -> None:
-        """Add a paragraph, a heading or a summary, without white space around it. One without words is left out."""
+        """Add a paragraph, a heading or a summary, without white space around it; none without words."""
         pieces = _stripped(pieces)
         if kind != "text":
             pieces = [Piece(one.text, (BOLD, *one.styles)) for one in pieces]
@@ -102,7 +113,11 @@ class DocumentBuilder:
                 start, content = self._begin("row")
                 runs = self._write_runs(table_layout.joined(row, BOLD if is_header else None))
             place = (start, content, self._length, tuple(self._path))
-            facts: dict[str, Any] = {"cells": tuple(row), "is_header": is_header, "is_code": lines is not None}
+            facts: dict[str, Any] = {
+                "cells": tuple(row),
+                "is_header": is_header,
+                "is_code": lines is not None,
+            }
             self._end(Leaf("row", *place, runs=runs, **facts))
         self.leave()
 

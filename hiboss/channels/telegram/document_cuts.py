@@ -1,6 +1,7 @@
-"""Where a document is cut into posts: between blocks, items and rows, lines, sentences, words, and at last letters.
+"""Where a document is cut into posts: between blocks, items and rows, lines, sentences, words, or letters.
 
-A cut is a place in the text, so all forms of a post are cut there. A better cut wins in the second half of a post.
+A cut is a place in the text, so all forms of a post are cut there. The best one in the second half of what
+fits into a post wins.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class _Headers:
         }
 
     def above(self, start: int, most_units: int) -> Leaf | None:
-        """Return the header to repeat before a row that begins a post, if it is short and the row fits too."""
+        """Return the header to repeat before a row that begins a post, if it is short and both fit."""
         leaf = self._document.leaf_at(start)
         if leaf.kind != "row" or leaf.is_header or start != leaf.content:
             return None
@@ -124,7 +125,11 @@ def _best_cut(document: Document, start: int, fits: int) -> int:
     for mark in ("\n\n", "\n"):
         if (found := text.rfind(mark, floor, reach)) > start:
             return found + len(mark)
-    return _cut_in_line(text, start, floor, fits, reach, is_code=leaf.is_code) or headings or _letter(text, start, fits)
+    return (
+        _cut_in_line(text, start, floor, fits, reach, is_code=leaf.is_code)
+        or headings
+        or _letter(text, start, fits)
+    )
 
 
 def _last(places: list[int], floor: int, reach: int) -> int:

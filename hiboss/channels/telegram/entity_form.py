@@ -1,7 +1,7 @@
 """The entities of a document, by the rules of the Bot API for those that are inside each other.
 
-Two of them never overlap in part; code and pre hold no other and are in none but a quotation; a link holds only
-bold, italic, underline, strikethrough and spoiler; a quotation is in no other.
+Two of them never overlap in part; code and pre hold no other and are in none but a quotation; a link holds
+only bold, italic, underline, strikethrough and spoiler; a quotation is in no other.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _code(leaves: Sequence[Leaf]) -> Iterator[Span]:
 
 
 def _styled(runs: Iterable[Run]) -> Iterator[Span]:
-    """Yield what the styles of runs become; where one ends, those that began in it end too, and begin again."""
+    """Yield what styles become; where one ends, those that began in it end too, and begin again."""
     begun: list[tuple[Style, int]] = []
     last = 0
     for run in runs:
@@ -112,7 +112,7 @@ def _styled(runs: Iterable[Run]) -> Iterator[Span]:
 
 
 def _possible(styles: tuple[Style, ...]) -> list[Style]:
-    """Return the styles that can be together. Words that are a link and code are a link: it can be pressed."""
+    """Return the styles that can be together. Of a link and code the link stays: people press it."""
     by_kind: dict[str, Style] = {}
     for one in styles:
         by_kind.setdefault(one.kind, one)
@@ -123,7 +123,7 @@ def _possible(styles: tuple[Style, ...]) -> list[Style]:
 
 
 def _trimmed(text: str, start: int, end: int, *, is_block: bool) -> tuple[int, int]:
-    """Return a part of a text without white space around it; a block keeps the indentation of its first line."""
+    """Return a part of a text without white space around it; a block keeps its first indentation."""
     part = text[start:end].rstrip()
     if is_block:
         blank = _BLANK_LINES.match(part)

@@ -1,7 +1,7 @@
-"""A formatted text as one string and the leaves of its tree: what both parsers make and both forms are made of.
+"""A formatted text as one string and the leaves of its tree: all parsers make it, all forms are made of it.
 
-A leaf is a paragraph, a heading, a code block, a row of a table … Its path names the lists, quotations and so on
-around it, from the outside in. All places are indexes into the one text, so that a cut there is a cut in all forms.
+A leaf is a paragraph, a heading, a code block, a row of a table … Its path names the lists, quotations and so
+on around it, from the outside in. All places are indexes into the one text: a cut is the same in all forms.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Document:
     text: str
     leaves: list[Leaf]
     begins: dict[int, int]  # where a container begins, with its marker, by its number
-    # Where leaves begin, after how good a cut there is: between blocks; between items or rows; after a heading.
+    # Where leaves begin, by how good a cut there is: between blocks; items or rows; after a heading.
     breaks: tuple[list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], []))
     _starts: list[int] = field(default_factory=list)
 

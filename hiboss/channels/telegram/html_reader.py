@@ -1,4 +1,4 @@
-"""Reads HTML into a document: the tags that Telegram knows, and the usual blocks. Broken HTML is read somehow.
+"""Reads HTML into a document: the tags that Telegram knows, and the usual blocks; broken HTML too.
 
 Unlike in a browser, lines stay lines, as in Telegram's own HTML; other white space is one space.
 """
@@ -23,7 +23,11 @@ _STYLES = {
 }
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _CONTAINERS = ("ul", "ol", "li", "blockquote", "details")
-_BLOCKS = {*"p div section article header footer main figure figcaption body html".split(), *_HEADINGS, "summary"}
+_BLOCKS = {
+    *("p", "div", "section", "article", "header", "footer", "main", "figure", "figcaption", "body", "html"),
+    *_HEADINGS,
+    "summary",
+}
 _DROPPED = ("script", "style")
 _DEEPEST = 16  # of containers; what is deeper has only its words
 _MOST_STYLES = 16
@@ -106,12 +110,7 @@ class _Reader(HTMLParser):
         elif tag == "a" or tag in _STYLES or tag == "span":
             self._end_style(tag)
         elif self._rows is not None:
-            if tag == "table":
-                self._end_table()
-            elif tag in ("td", "th"):
-                self._end_cell()
-            elif tag in _BLOCKS:
-                self._add(" ")
+            self._end_in_table(tag)
         elif tag in _CONTAINERS:
             self._leave(tag)
         elif tag in _BLOCKS:
@@ -176,6 +175,14 @@ class _Reader(HTMLParser):
             rows[-1].append(Cell([], given.get("align", "")))
             self._has_header |= tag == "th" and len(rows) == 1
         elif tag in _BLOCKS or tag in _CONTAINERS or tag == "hr":
+            self._add(" ")
+
+    def _end_in_table(self, tag: str) -> None:
+        if tag == "table":
+            self._end_table()
+        elif tag in ("td", "th"):
+            self._end_cell()
+        elif tag in _BLOCKS:
             self._add(" ")
 
     def _enter(self, tag: str, given: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Addresses in links: which ones can be behind words, and how the others are shown.
 
-Telegram refuses a whole post if the address of one text_link is wrong for it, as http://localhost is, which has no
-dot. It makes mailto:a@b.c a link to a web page; an address in the text it finds by itself.
+Telegram refuses a whole post if the address of one text_link is wrong for it, as http://localhost is, which
+has no dot. It makes mailto:a@b.c a link to a web page; an address in the text it finds by itself.
 """
 
 from __future__ import annotations

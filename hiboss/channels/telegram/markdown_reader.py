@@ -112,12 +112,12 @@ class _Reader:
         marker = "• " if ordinal is None else f"{ordinal}. "
         checked = None
         following = self._tokens[place + 1 : place + 3]
-        if [one.type for one in following] == ["paragraph_open", "inline"]:
-            if task := _TASK.match(_plain(following[1])):
-                checked = task[1] != " "
-                box = "☑ " if checked else "☐ "
-                marker = box if ordinal is None else marker + box
-                self._cut = task.end()
+        is_text = [one.type for one in following] == ["paragraph_open", "inline"]
+        if is_text and (task := _TASK.match(_plain(following[1]))):
+            checked = task[1] != " "
+            box = "☑ " if checked else "☐ "
+            marker = box if ordinal is None else marker + box
+            self._cut = task.end()
         if ordinal is not None:
             self._ordinals[-1] = ordinal + 1
         self._builder.enter("item", marker=marker, ordinal=ordinal, checked=checked)

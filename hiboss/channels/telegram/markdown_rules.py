@@ -1,4 +1,4 @@
-"""Two rules of our own for the Markdown parser: details that fold, and addresses that keep their underscores."""
+"""Two rules of our own for the Markdown parser: details that fold, and addresses with underscores."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _details(state: StateBlock, start_line: int, end_line: int, silent: bool) ->
 
 
 def _find_end(state: StateBlock, start_line: int, end_line: int) -> _Found | None:
-    """Return what belongs to details. Without an end all that follows does: more of a growing text comes later."""
+    """Return what belongs to details; without an end, all that follows: the text may still grow."""
     if state.env.get("details_without_end"):  # looked for before, in all that follows
         end_line = start_line + 1
     lines: list[str] = []

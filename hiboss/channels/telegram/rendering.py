@@ -27,8 +27,8 @@ def render(
 ) -> list[Chunk]:
     """Return the chunks of the text of a letter, without its files; none if there is nothing to see in it.
 
-    Joined they are the text, but for white space where it was cut, and for the header of an aligned table, which
-    stands before its rows in each chunk that they begin.
+    Joined they are the text, but for white space where it was cut, and for the header of an aligned table,
+    which stands before its rows in each chunk that they begin.
     """
     document = _document(letter)
     spans = entity_form.spans(document)
@@ -57,7 +57,7 @@ def _document(letter: Letter) -> Document:
     if reader is not None and len(letter.body) <= _MOST_READ:
         try:
             found = _built(letter, reader)
-        except Exception:  # whatever a parser meets in the text of somebody else: the text is posted
+        except Exception:  # noqa: BLE001 - whatever a parser meets in the text of somebody else: the text is posted
             found = None
         if found is not None:
             return found
@@ -65,7 +65,7 @@ def _document(letter: Letter) -> Document:
 
 
 def _built(letter: Letter, reader: Reader) -> Document | None:
-    """Return a letter as a document; None if nothing of its body can be seen so, like a link that nothing uses."""
+    """Return a letter as a document; None if nothing of its body is seen, like a link that nothing uses."""
     builder = DocumentBuilder()
     if letter.front:
         builder.front(letter.text[: letter.front])

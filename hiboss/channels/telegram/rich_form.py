@@ -1,10 +1,10 @@
 """A part of a document as the HTML of a rich message (Bot API 10.1), if it has a list, a table or details.
 
-What is known of the format, from the documentation of the Bot API and reports of its users: a line break in the
-source is a space, only <br> is a new line, but <pre> is kept as it is; of the named characters only a few are
-known, so just four are used; a checkbox is <input type="checkbox"> at the beginning of an item; 32,768 characters,
-500 blocks, 16 levels and 20 columns at most. Not known: what a server says of a list item without words, or of a
-table with one row; it may refuse them. Then the post goes with entities.
+What is known of the format, from the documentation of the Bot API and reports of its users: a line break in
+the source is a space, only <br> is a new line, but <pre> is kept as it is; of the named characters only a few
+are known, so just four are used; a checkbox is <input type="checkbox"> at the beginning of an item; 32,768
+characters, 500 blocks, 16 levels and 20 columns at most. Links in a table with one row get lost. Not known:
+what a server says of an item or a cell without words. If it refuses, the post goes with entities.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Writer:
         return bool(before.strip()) or part.end < leaf.start + len(marker)
 
     def _path(self, leaf: Leaf, *, whole_row: bool) -> list[Container]:
-        """Return the containers around a leaf that are shown. An item that began in an earlier post is not."""
+        """Return the containers around a leaf that are shown: not items that began in an earlier post."""
         path = []
         for one, inner in zip(leaf.path, (*leaf.path[1:], None), strict=False):
             is_item = inner is not None and inner.kind == "item" and not self._is_elsewhere(inner)
@@ -151,7 +151,8 @@ class _Writer:
         end = start + len(text[start:end].rstrip())
         first, last = bisect_right(leaf.runs, start, key=_end_of), bisect_left(leaf.runs, end, key=_start_of)
         pieces = [
-            Piece(text[max(run.start, start) : min(run.end, end)], run.styles) for run in leaf.runs[first:last]
+            Piece(text[max(run.start, start) : min(run.end, end)], run.styles)
+            for run in leaf.runs[first:last]
         ]
         if leaf.kind in ("heading", "summary"):  # bold anyway
             pieces = [Piece(one.text, tuple(s for s in one.styles if s.kind != "bold")) for one in pieces]
@@ -160,7 +161,9 @@ class _Writer:
             return f"<summary>{words}</summary>"
         if leaf.kind == "heading":
             return f"<h{leaf.level}>{words}</h{leaf.level}>"
-        begins_item = bool(self._open) and self._open[-1][0].kind == "item" and self._html[-1].startswith("<li>")
+        begins_item = (
+            bool(self._open) and self._open[-1][0].kind == "item" and self._html[-1].startswith("<li>")
+        )
         return words if begins_item or not words else f"<p>{words}</p>"
 
     def _words(self, pieces: Iterable[Piece]) -> str:
@@ -184,7 +187,11 @@ def _styled(words: str, style: Style) -> str:
 
 def _pre(code: str, language: str) -> str:
     inner = _escaped(code)
-    return f'<pre><code class="language-{_escaped(language)}">{inner}</code></pre>' if language else f"<pre>{inner}</pre>"
+    return (
+        f'<pre><code class="language-{_escaped(language)}">{inner}</code></pre>'
+        if language
+        else f"<pre>{inner}</pre>"
+    )
 
 
 def _escaped(text: str) -> str:

@@ -14,7 +14,13 @@ _BETWEEN = " | "
 
 def aligned(rows: Sequence[Sequence[Cell]], *, has_header: bool) -> list[str] | None:
     """Return the lines of a table, the first with the line under it; None if it is better not aligned."""
-    if any(style.kind == "text_link" for row in rows for cell in row for one in cell.pieces for style in one.styles):
+    if any(
+        style.kind == "text_link"
+        for row in rows
+        for cell in row
+        for one in cell.pieces
+        for style in one.styles
+    ):
         return None
     columns = max(map(len, rows))
     if columns > MOST_COLUMNS:

@@ -12,6 +12,7 @@ from ..quoting import storable
 KIND_CHARACTERS = 50
 # The kind of an EnvelopeError for a topic that was deleted: what is for the boss then goes to his chat.
 TOPIC_NOT_FOUND = "topic_not_found"
+TOPIC_CLOSED = "topic_closed"  # the account may not post there any more: the same
 ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not get too large
 
 

@@ -45,6 +45,7 @@ class CallHandler:
         self._world = world
         self._faults = faults
         self._delay = 0.0
+        self.upload_pace: float | None = None  # bytes a second of files that bots send; None: as fast as it can
         self._hurry = threading.Event()  # lets those that wait for their answer have it
 
     def call(self, token: str, name: str, params: Params) -> Reply:
@@ -56,7 +57,7 @@ class CallHandler:
         found = find_method(self._world, name)
         call = self._note(bot, found[0] if found else name, params)
         params.method = call.method
-        fault = self._faults.take(call.method)
+        fault = self._faults.take(call.method, bot.id, params.number("chat_id") or None)
         if fault is not None and (reply := self._fail(fault, call, found, params)):
             return reply
         reply = self._carry_out(call, found, params)

@@ -49,6 +49,8 @@ class Fault:
     carry_out: bool = False
     bytes_per_second: float | None = None
     retry_after: int | None = None
+    bot: int | None = None  # only calls of this bot; None: of all
+    chat: int | None = None  # only calls about this chat
     hits: int = 0
     _released: threading.Event = field(default_factory=threading.Event)
 
@@ -62,9 +64,10 @@ class Fault:
     def hang(self) -> None:
         self._released.wait()
 
-    def fits(self, method: str) -> bool:
+    def fits(self, method: str, bot: int | None, chat: int | None) -> bool:
         wanted = self.method.lower()
-        return self.left != 0 and (wanted == method.lower() or (wanted == ALL and method != FILE))
+        named = wanted == method.lower() or (wanted == ALL and method != FILE)
+        return self.left != 0 and named and self.bot in (None, bot) and self.chat in (None, chat)
 
 
 class RandomFaults:
@@ -103,11 +106,11 @@ class FaultBook:
             self._faults.append(fault)
         return fault
 
-    def take(self, method: str) -> Fault | None:
+    def take(self, method: str, bot: int | None = None, chat: int | None = None) -> Fault | None:
         """Return what goes wrong with this call, and count it."""
         with self._changed:
             for fault in self._faults:
-                if fault.fits(method):
+                if fault.fits(method, bot, chat):
                     fault.hits += 1
                     fault.left = None if fault.left is None else fault.left - 1
                     self._changed.notify_all()
@@ -138,6 +141,8 @@ def make_fault(
     times: int | None = 1,
     carry_out: bool = False,
     bytes_per_second: float | None = None,
+    bot: int | None = None,
+    chat: int | None = None,
 ) -> Fault:
     """Return a fault; see BotApi.fault."""
     if bytes_per_second is not None:
@@ -155,6 +160,8 @@ def make_fault(
         carry_out=carry_out or do == "lose_answer",
         bytes_per_second=bytes_per_second,
         retry_after=retry_after,
+        bot=bot,
+        chat=chat,
     )
 
 

@@ -143,10 +143,21 @@ class _Handler(BaseHTTPRequestHandler):
             return self._read_chunks()
         left = int(self.headers.get("Content-Length") or 0)
         if left <= _LARGEST_BODY:
-            return self.rfile.read(left)
+            return self._read_paced(left)
         while left > 0:  # read it all the same, or the caller does not hear the answer
             left -= len(self.rfile.read(min(left, _PIECE))) or left
         raise Refusal(413, "Request Entity Too Large")
+
+    def _read_paced(self, size: int) -> bytes:
+        """Read what is as large as a file no faster than the test wants, until the server stops."""
+        pace = self.server.handler.upload_pace
+        if pace is None or size <= _PIECE:
+            return self.rfile.read(size)
+        pieces: list[bytes] = []
+        while size > 0 and not self.server.closing.wait(min(size, _PIECE) / pace):
+            pieces.append(self.rfile.read(min(size, _PIECE)))
+            size -= len(pieces[-1]) or size
+        return b"".join(pieces)
 
     def _read_chunks(self) -> bytes:
         pieces = []

@@ -75,10 +75,10 @@ class _BlockReader(TextReader):
 
     def _list(self, node: Node) -> Block:
         items = []
-        value = int(node.attributes.get("start") or 1)
+        value = node.number("start", 1)
         for child in self._only(node, "li"):
             box = next((one for one in child.children if isinstance(one, Node) and one.tag == "input"), None)
-            value = int(child.attributes.get("value") or value)
+            value = child.number("value", value)
             item: Block = {"label": f"{value}." if node.tag == "ol" else "•"}
             if node.tag == "ol":
                 item["value"] = value
@@ -116,9 +116,7 @@ class _BlockReader(TextReader):
         cell: Block = {"text": self.text(node.children), "align": node.attributes.get("align", "left")}
         cell["valign"] = node.attributes.get("valign", "top")
         cell |= {"is_header": True} if node.tag == "th" else {}
-        spans = {
-            name: int(node.attributes[name]) for name in ("colspan", "rowspan") if name in node.attributes
-        }
+        spans = {name: node.number(name, 1) for name in ("colspan", "rowspan") if name in node.attributes}
         return cell | spans
 
     def _details(self, node: Node) -> Block:

@@ -69,7 +69,7 @@ class TextReader:
                 self._remark(f"<{tag}> covers no visible text")
             return {"type": STYLES[tag], "text": inside}
         if tag == "tg-time":
-            return {"type": "date_time", "text": inside, "unix_time": int(attributes.get("unix") or 0)}
+            return {"type": "date_time", "text": inside, "unix_time": node.number("unix")}
         if tag == "tg-reference":
             self.anchors.add(attributes.get("name", ""))
             return {"type": "reference", "text": inside, "name": attributes.get("name", "")}

@@ -57,6 +57,11 @@ class Node:
     attributes: dict[str, str] = field(default_factory=dict)
     children: list[Node | str] = field(default_factory=list)
 
+    def number(self, name: str, default: int = 0) -> int:
+        """Return an attribute that is a whole number; what is none counts as the default."""
+        value = self.attributes.get(name, "")
+        return int(value) if re.fullmatch(r"-?\d{1,9}", value) else default
+
 
 def wrong(remark: Remark, problem: str) -> Refusal:
     """Return the refusal of HTML that makes no sense, and tell why: the platform's own word is not known."""

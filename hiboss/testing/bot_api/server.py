@@ -161,6 +161,15 @@ class BotApi(CallWatch):
     def delay(self, seconds: float) -> None:
         self._handler.delay = seconds
 
+    @property
+    def upload_pace(self) -> float | None:
+        """Say how many bytes of a file that a bot sends are read in a second; None: as many as come."""
+        return self._handler.upload_pace
+
+    @upload_pace.setter
+    def upload_pace(self, bytes_per_second: float | None) -> None:
+        self._handler.upload_pace = bytes_per_second
+
     def limit(self, on: bool = True) -> None:
         """Switch the limits of sending on or off."""
         self.world.limits.on = on
@@ -168,7 +177,7 @@ class BotApi(CallWatch):
     def fault(self, method: str = ALL, **what: Any) -> Fault:
         """Let the next calls of a method go wrong; "*" is any method, "file" a download.
 
-        times=N (None: until cleared), and one of:
+        bot=id and chat=id: only calls of this bot, about this chat. times=N (None: until cleared), and one of:
         status=500 (with description=… or body=…), retry_after=N (429), status=502 (HTML),
         do="hang" (until fault.release()), do="drop" (before it is handled),
         do="lose_answer" (it is carried out, then the connection ends), do="garbage" (no JSON),

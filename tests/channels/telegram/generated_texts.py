@@ -25,12 +25,51 @@ ODD = [
     "\t",
     " \u0301",
 ]
-PLAIN = ["a", "word", "sentence.", "Is it? ", "x" * 70, "https://example.org/a_b_c", "<b>", "&amp;", "1.", "-"]
-MARKS = ["*", "**", "_", "`", "~~", "[", "](", ")", "![", ">", "#", "|", "\n", "\n\n", "```", "- ", "    ", "<", "\\"]
+PLAIN = [
+    "a",
+    "word",
+    "sentence.",
+    "Is it? ",
+    "x" * 70,
+    "https://example.org/a_b_c",
+    "<b>",
+    "&amp;",
+    "1.",
+    "-",
+]
+MARKS = [
+    "*",
+    "**",
+    "_",
+    "`",
+    "~~",
+    "[",
+    "](",
+    ")",
+    "![",
+    ">",
+    "#",
+    "|",
+    "\n",
+    "\n\n",
+    "```",
+    "- ",
+    "    ",
+    "<",
+    "\\",
+]
 word = st.sampled_from(PLAIN + ODD)
 words = st.lists(word, min_size=1, max_size=8).map(" ".join)
 url = st.sampled_from(
-    ["https://example.org/a", "http://localhost:80", "tg://user?id=7", "mailto:a@b.org", "src/x.py", "#top", "a b"]
+    [
+        "https://example.org/a",
+        "http://localhost:80",
+        "tg://user?id=7",
+        "mailto:a@b.org",
+        "src/x.py",
+        "#top",
+        "a b",
+    ]
 )
 
 inline = st.recursive(
@@ -66,7 +105,8 @@ def _list(items: list[str], marks: list[str]) -> str:
 
 
 code = st.tuples(
-    st.sampled_from(["", "python", "c++ x", "<bad>"]), st.lists(st.sampled_from(["", "    if x:", "\tpass", "}" * 60]))
+    st.sampled_from(["", "python", "c++ x", "<bad>"]),
+    st.lists(st.sampled_from(["", "    if x:", "\tpass", "}" * 60])),
 )
 leaf = st.one_of(
     inline,
@@ -92,21 +132,42 @@ block = st.recursive(
     max_leaves=8,
 )
 small_table = st.lists(
-    st.sampled_from(["a", "`b`", "**c**", "日本", "e\u0301", "", "d e", "👍🏽", "f|"]), min_size=20, max_size=60
+    st.sampled_from(["a", "`b`", "**c**", "日本", "e\u0301", "", "d e", "👍🏽", "f|"]),
+    min_size=20,
+    max_size=60,
 ).map(_table)
 nested_markdown = st.lists(block, min_size=1, max_size=4).map("\n\n".join)
 noise = st.lists(st.sampled_from(MARKS + PLAIN + ODD), max_size=60).map("".join)
 markdown = st.one_of(nested_markdown, nested_markdown.map(lambda one: one.replace("\n", "\r\n")), noise)
 
-TAGS = (
-    "b i u s code pre a tg-spoiler span blockquote p br h1 h3 ul ol li table tr td th details summary hr script "
-    "div unknown img"
-).split()
+TAGS = [
+    *(
+        "b",
+        "i",
+        "u",
+        "s",
+        "code",
+        "pre",
+        "a",
+        "tg-spoiler",
+        "span",
+        "blockquote",
+        "p",
+        "br",
+        "h1",
+        "h3",
+        "ul",
+        "ol",
+    ),
+    *("li", "table", "tr", "td", "th", "details", "summary", "hr", "script", "div", "unknown", "img"),
+]
 tag = st.one_of(
     st.sampled_from(TAGS).map(lambda one: f"<{one}>"),
     st.sampled_from(TAGS).map(lambda one: f"</{one}>"),
     url.map(lambda one: f'<a href="{one}">'),
-    st.sampled_from(["<blockquote expandable>", '<code class="language-js">', "<![x", "<!--", "&#31;", "<p", "&#13;"]),
+    st.sampled_from(
+        ["<blockquote expandable>", '<code class="language-js">', "<![x", "<!--", "&#31;", "<p", "&#13;"]
+    ),
 )
 html = st.lists(st.one_of(tag, word, st.just("\n")), max_size=60).map("".join)
 

@@ -20,7 +20,9 @@ def places(whole: str, chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
         text = chunk.text
         if start is None:
             first, under, text = chunk.text.split("\n", 2)
-            assert under and not under.strip("-+"), f"not in the text: {chunk.text[:80]!r} after {whole[:place][-80:]!r}"
+            assert under and not under.strip("-+"), (
+                f"not in the text: {chunk.text[:80]!r} after {whole[:place][-80:]!r}"
+            )
             assert f"{first}\n{under}" in whole[:place], f"no header before: {first!r}"
             assert chunk.entities[0]["type"] in ("pre", "blockquote", "expandable_blockquote")
             start = _start(whole, place, text)

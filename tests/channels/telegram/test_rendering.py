@@ -38,9 +38,17 @@ MARKDOWN = {
     "only a definition": ("[a]: https://a.org", "[a]: https://a.org", []),
 }
 LISTS = {
-    "list": ("- a\n- b\n  - c\n    more\n- d", "• a\n• b\n   • c\n     more\n• d", "<ul><li>a</li><li>b<ul><li>c<br>more</li></ul></li><li>d</li></ul>"),
+    "list": (
+        "- a\n- b\n  - c\n    more\n- d",
+        "• a\n• b\n   • c\n     more\n• d",
+        "<ul><li>a</li><li>b<ul><li>c<br>more</li></ul></li><li>d</li></ul>",
+    ),
     "numbers": ("3. a\n4. b", "3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
-    "tasks": ("- [x] a\n- [ ] b", "☑ a\n☐ b", '<ul><li><input type="checkbox" checked>a</li><li><input type="checkbox">b</li></ul>'),
+    "tasks": (
+        "- [x] a\n- [ ] b",
+        "☑ a\n☐ b",
+        '<ul><li><input type="checkbox" checked>a</li><li><input type="checkbox">b</li></ul>',
+    ),
     "two paragraphs": ("- a\n\n  b", "• a\n   b", "<ul><li>a<p>b</p></li></ul>"),
     "code in an item": ("- a\n  ```\n  b\n  ```", "• a\nb", "<ul><li>a<pre>b</pre></li></ul>"),
     "an item that is code": ("- ```\n  b\n  ```", "•\nb", "<ul><li><pre>b</pre></li></ul>"),
@@ -62,9 +70,21 @@ LISTS = {
         "More <of> it\n• a\n\nafter",
         "<details><summary>More &lt;of&gt; <i>it</i></summary><ul><li>a</li></ul></details><p>after</p>",
     ),
-    "details in one line": ("<details><summary>a</summary>b</details> c", "a\nb\n\nc", "<details><summary>a</summary><p>b</p></details><p>c</p>"),
-    "details without a summary": ("<details>\nb\n</details>", "Details\nb", "<details><summary>Details</summary><p>b</p></details>"),
-    "details that are not finished": ("<details><summary>a</summary>\n\nb", "a\nb", "<details><summary>a</summary><p>b</p></details>"),
+    "details in one line": (
+        "<details><summary>a</summary>b</details> c",
+        "a\nb\n\nc",
+        "<details><summary>a</summary><p>b</p></details><p>c</p>",
+    ),
+    "details without a summary": (
+        "<details>\nb\n</details>",
+        "Details\nb",
+        "<details><summary>Details</summary><p>b</p></details>",
+    ),
+    "details that are not finished": (
+        "<details><summary>a</summary>\n\nb",
+        "a\nb",
+        "<details><summary>a</summary><p>b</p></details>",
+    ),
     "details with a fence": (
         "<details>\n<summary>a</summary>\n\n```\n</details>\n```\n</details>",
         "a\n</details>",
@@ -72,8 +92,16 @@ LISTS = {
     ),
 }
 HTML = {
-    "styles": ("<b>b</b> <em>i</em> <u>u</u> <del>s</del> <code>c</code>", "b i u s c", ["bold b", "italic i", "underline u", "strikethrough s", "code c"]),
-    "spoilers": ('<tg-spoiler>a</tg-spoiler> <span class="tg-spoiler">b</span> <span>c</span>', "a b c", ["spoiler a", "spoiler b"]),
+    "styles": (
+        "<b>b</b> <em>i</em> <u>u</u> <del>s</del> <code>c</code>",
+        "b i u s c",
+        ["bold b", "italic i", "underline u", "strikethrough s", "code c"],
+    ),
+    "spoilers": (
+        '<tg-spoiler>a</tg-spoiler> <span class="tg-spoiler">b</span> <span>c</span>',
+        "a b c",
+        ["spoiler a", "spoiler b"],
+    ),
     "lines stay lines": ("<b>a</b>\n  b<br>c<br/>\nd\n\n\ne", "a\nb\nc\nd\n\ne", ["bold a"]),
     "paragraphs": ("<p>a\n</p>\n<p>b</p>c<h2>d</h2>", "a\n\nb\n\nc\n\nd", ["bold d"]),
     "tags that cross": ("<b>a<i>b</b>c</i>", "abc", ["bold ab", "italic b", "italic c"]),
@@ -83,8 +111,16 @@ HTML = {
     "link": ('<a href="https://a.org/?b=1&amp;c=ü">d</a>', "d", ["text_link d https://a.org/?b=1&c=%C3%BC"]),
     "wrong link": ('<a href="javascript:x()">a</a>', "a (javascript:x())", []),
     "code": ('<pre><code class="language-js">\n  a\n</code></pre>', "  a", ["pre   a js"]),
-    "quotations": ("<blockquote>a</blockquote><blockquote expandable>b</blockquote>", "a\n\nb", ["blockquote a", "expandable_blockquote b"]),
-    "never closed": ("<b>a<blockquote>b<pre>c", "a\n\nb\n\nc", ["bold a", "blockquote b\n\nc", "bold b", "pre c"]),
+    "quotations": (
+        "<blockquote>a</blockquote><blockquote expandable>b</blockquote>",
+        "a\n\nb",
+        ["blockquote a", "expandable_blockquote b"],
+    ),
+    "never closed": (
+        "<b>a<blockquote>b<pre>c",
+        "a\n\nb\n\nc",
+        ["bold a", "blockquote b\n\nc", "bold b", "pre c"],
+    ),
 }
 
 
@@ -129,9 +165,7 @@ def test_html_and_markdown_of_the_same_structure_become_the_same() -> None:
         "<h1>a</h1><ul><li>b<ol><li>c</ol><li>d</ul><table><tr><th>e<th>f<tr><td>g<td>h</table>"
         "<details><summary>i</summary>j</details><hr><blockquote><p>k</blockquote>"
     )
-    markdown = (
-        "# a\n- b\n  1. c\n- d\n\n|e|f|\n|-|-|\n|g|h|\n\n<details><summary>i</summary>\n\nj\n\n</details>\n\n---\n> k"
-    )
+    markdown = "# a\n- b\n  1. c\n- d\n\n|e|f|\n|-|-|\n|g|h|\n\n<details><summary>i</summary>\n\nj\n\n</details>\n\n---\n> k"
     assert rendered("html", html) == rendered("markdown", markdown)
 
 
@@ -152,7 +186,9 @@ def test_json_is_a_code_block_in_lines_if_that_is_the_same(source: str, text: st
 
 
 def test_text_stays_as_it_is_but_for_control_characters() -> None:
-    assert rendered("text", "**a** <b> \x1f\x07\tb\r\n\u00a0c\u200b") == Chunk("**a** <b>   \tb\n\u00a0c\u200b")
+    assert rendered("text", "**a** <b> \x1f\x07\tb\r\n\u00a0c\u200b") == Chunk(
+        "**a** <b>   \tb\n\u00a0c\u200b"
+    )
     assert rendered("event", "_a_") == Chunk("_a_")
 
 

@@ -61,7 +61,7 @@ def test_whatever_is_generated_is_accepted() -> None:
     with BotApi() as api:
         chat = Chat(api)
 
-        @settings(max_examples=60)
+        @settings(max_examples=30)
         @given(
             st.one_of(
                 st.tuples(st.just("markdown"), texts.nested_markdown), st.tuples(st.just("html"), texts.html)

@@ -114,7 +114,9 @@ def test_a_table_is_cut_between_rows_and_has_its_header_again() -> None:
     for chunk in found:
         assert chunk.text.startswith(header)
         assert [covered(chunk.text, one) for one in chunk.entities] == [chunk.text]
-        assert chunk.rich is not None and chunk.rich.startswith("<table><tr><th>Name</th><th>Number</th></tr>")
+        assert chunk.rich is not None and chunk.rich.startswith(
+            "<table><tr><th>Name</th><th>Number</th></tr>"
+        )
     assert sum(chunk.text.count("xxx |") for chunk in found) == 20
     assert sum((chunk.rich or "").count("<td>") for chunk in found) == 40
 

@@ -79,13 +79,16 @@ def test_rejoined_chunks_are_the_text_and_no_letter_is_cut(
     start = 0
     for letter_ in iter_graphemes(text):
         if any(start < edge < start + len(letter_) for edge in edges):
-            assert units(letter_) > limit // 2, f"{letter_!r} was cut"
+            assert units(letter_) > limit - limit // 4, f"{letter_!r} was cut"  # a header may need a quarter
         start += len(letter_)
 
 
 @given(texts.small_table, st.sampled_from(["", "> ", "- "]), st.integers(50, 150))
 def test_a_table_that_is_cut_has_its_header_in_each_chunk(table: str, before: str, limit: int) -> None:
-    inside = "\n".join((before if not number else before.replace("-", " ")) + line for number, line in enumerate(table.split("\n")))
+    inside = "\n".join(
+        (before if not number else before.replace("-", " ")) + line
+        for number, line in enumerate(table.split("\n"))
+    )
     one = made("markdown", inside)
     text = whole(one)
     chunks = rendering.render(one, most_units=limit)
@@ -94,8 +97,9 @@ def test_a_table_that_is_cut_has_its_header_in_each_chunk(table: str, before: st
     assert header is not None
     for chunk in chunks:
         check(chunk, limit)
-        if "pre" in [one["type"] for one in chunk.entities] and units(header[0]) < limit // 4:
-            assert header[0] in chunk.text
+        code = [covered(chunk.text, one) for one in chunk.entities if one["type"] == "pre"]
+        if code and units(header[0]) < limit // 4:
+            assert code[0].startswith(header[0])
 
 
 @given(texts.plain, texts.limits)
@@ -134,10 +138,48 @@ def test_a_caption_is_the_only_chunk_of_its_letter_if_it_is_short_and_needs_no_r
 
 
 HOSTILE = [
-    *("[", "](", "![", ">", "> ", "*", "**a ", "_a ", "*_", "`", "`a``", "- ", "1. ", "| | ", "~~a", "<", "&"),
-    *("<details>\n", "<details><summary>a</summary>\n", "|-\n", "a|b\n-|-\n", "- a\n", "[a]: b\n", "[x]\n", "http://_"),
+    *(
+        "[",
+        "](",
+        "![",
+        ">",
+        "> ",
+        "*",
+        "**a ",
+        "_a ",
+        "*_",
+        "`",
+        "`a``",
+        "- ",
+        "1. ",
+        "| | ",
+        "~~a",
+        "<",
+        "&",
+    ),
+    *(
+        "<details>\n",
+        "<details><summary>a</summary>\n",
+        "|-\n",
+        "a|b\n-|-\n",
+        "- a\n",
+        "[a]: b\n",
+        "[x]\n",
+        "http://_",
+    ),
     *("<b>", "<ul><li>", "<table>", "<td>", "</b>", "<!--", "<![CDATA[", "<a href='", "<pre>", "&#", "<p"),
-    *("<a href=\">", "<a b='>", "<!-- -->", "<script>", "</p <p>", "<p/ >", "<i><b></i>", "<a href=x>", "<td><tr>", "<p '"),
+    *(
+        '<a href=">',
+        "<a b='>",
+        "<!-- -->",
+        "<script>",
+        "</p <p>",
+        "<p/ >",
+        "<i><b></i>",
+        "<a href=x>",
+        "<td><tr>",
+        "<p '",
+    ),
     *("[1,", '{"a":', "👩\u200d", "🇩", "\u0301", "word ", "x", "\n", "\u2028", "\x1f", "# a\n", "    a\n"),
 ]
 
@@ -156,7 +198,12 @@ def test_nothing_hostile_raises_or_takes_long(kind: str, size: int) -> None:
 def test_what_is_nested_too_deeply_is_text(depth: int) -> None:
     quotes = ">" * depth + " inner"
     lists = "\n".join("  " * level + "- item" for level in range(depth))
-    for text in (quotes, lists, "<blockquote><ul><li>" * depth + "inner", "**_" * depth + "inner" + "_**" * depth):
+    for text in (
+        quotes,
+        lists,
+        "<blockquote><ul><li>" * depth + "inner",
+        "**_" * depth + "inner" + "_**" * depth,
+    ):
         for kind in ("markdown", "html"):
             chunks = rendering.render(made(kind, text))
             assert "".join(one.text for one in chunks).count("item") == text.count("item")

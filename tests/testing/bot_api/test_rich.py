@@ -27,6 +27,8 @@ def send(raw: Raw, ada: Person, **rich: Any) -> Any:
         ("<ul><li>one</li><li><p>two</p></li></ul>", "• one\n• two", ["list"]),
         ('<ol start="3"><li>c<ul><li>x</li></ul></li><li>d</li></ol>', "3. c\n• x\n4. d", ["list"]),
         ('<ul><li><input type="checkbox" checked>done</li></ul>', "☑ done", ["list"]),
+        ('<ol start="x"><li value="y">a</li></ol>', "1. a", ["list"]),
+        ('<table><tr><td colspan="x">a</td></tr></table>', "a", ["table"]),
         (TABLE, "Name | Size\na | 1", ["table"]),
         ("<details open><summary>More</summary><p>in</p>text</details>", "More\nin\ntext", ["details"]),
         ("<blockquote>q<cite>Ada</cite></blockquote><hr/>x", "q\nAda\nx", ["blockquote", "divider", "paragraph"]),

@@ -1,0 +1,170 @@
+"""kill -9 while posts are changed, taken back or reacted to: the next daemon ends in the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.crashpoint import AFTER_COMMIT, CHANGE_MADE, CHANGE_NOTED, CHANGE_PLANNED, POSTED, REACTED
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import set_up, wait_until
+from tests.support.live_places import LivePlace
+from tests.support.scripted_channels import SCRIPTED
+
+CAPABILITIES = ("edit", "delete", "react", "threads")
+
+
+class Story:
+    """A daemon that dies, and a channel in chunks of five characters."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+        self.daemon = daemon
+        self.place = LivePlace(directory, *CAPABILITIES, chunk=5)
+        self.place.bound(daemon)
+        self._armed = 0
+
+    def dies_at(self, point: str, what: Callable[[], object], passes: int = 1) -> None:
+        """Do something; the daemon dies when it passes this point so often."""
+        self._armed += 1
+        armed = self.place.root / f"armed-{self._armed}"
+        self.daemon.stop()
+        self.daemon.start(**SCRIPTED, HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
+        self.place.wait_for_state("running")
+        armed.touch()
+        with suppress(DaemonUnreachable):
+            what()
+        self.daemon.wait_for_death()
+
+    def goes_on(self) -> None:
+        """Start it, and return when there is nothing left to change."""
+        self.daemon.start(**SCRIPTED)
+        wait_until(lambda: not self.left())
+        self.daemon.check()
+
+    def left(self) -> int:
+        with self.daemon.database() as database:
+            return sum(
+                database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                for table in ("post_change", "post_step", "reaction_change")
+            )
+
+    def posted(self, text: str) -> str:
+        number = self.place.send(text)
+        self.place.wait_for_status(number, "done")
+        return number
+
+    def call(self, method: str, **params: Any) -> Callable[[], object]:
+        return lambda: self.place.owner.call(method, **params)
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    mortal = RunningDaemon(set_up(tmp_path))
+    mortal.start(**SCRIPTED)
+    yield Story(mortal, tmp_path)
+    mortal.stop()
+
+
+@pytest.mark.parametrize(
+    ("point", "passes"),
+    [
+        (AFTER_COMMIT, 1),  # the message has its new text, nothing else is done
+        (CHANGE_PLANNED, 1),
+        *[(CHANGE_MADE, number) for number in (1, 2, 3)],
+        *[(CHANGE_NOTED, number) for number in (1, 2, 3)],
+    ],
+)
+def test_an_edit_is_finished_by_the_next_daemon(story: Story, point: str, passes: int) -> None:
+    number = story.posted("AAAAABBBBBCCCCCDDDDD")
+    edit = story.call("message.edit", id=number, text="VVVVVWWWWWCCCCC")
+    story.dies_at(point, edit, passes)
+    story.goes_on()
+    assert story.place.seen() == ["VVVVV", "WWWWW", "CCCCC"]
+    assert len(story.place.posts()) == 4
+
+
+@pytest.mark.parametrize("point", [CHANGE_PLANNED, CHANGE_MADE, CHANGE_NOTED])
+def test_what_is_added_is_doubled_only_if_its_confirmation_was_not_stored(story: Story, point: str) -> None:
+    number = story.posted("AAAAA")
+    story.dies_at(point, story.call("message.edit", id=number, text="AAAAABBBBBCCCCC"))
+    story.goes_on()
+    double = ["BBBBB"] if point == CHANGE_MADE else []
+    assert sorted(story.place.texts()) == sorted(["AAAAA", "BBBBB", "CCCCC", *double])
+    keys = [one["key"] for one in story.place.posts()]
+    assert len(keys) - len(set(keys)) == len(double)  # a platform that knows keys would not double it
+
+
+@pytest.mark.parametrize(
+    ("point", "passes"), [(CHANGE_PLANNED, 1), (CHANGE_MADE, 1), (CHANGE_MADE, 2), (CHANGE_NOTED, 1)]
+)
+def test_a_deletion_is_finished_by_the_next_daemon(story: Story, point: str, passes: int) -> None:
+    number = story.posted("AAAAABBBBBCCCCC")
+    story.dies_at(point, story.call("message.delete", id=number), passes)
+    story.goes_on()
+    assert story.place.seen() == []
+
+
+@pytest.mark.parametrize("point", [CHANGE_PLANNED, CHANGE_MADE, CHANGE_NOTED])
+def test_another_edit_after_the_crash_counts_and_nothing_old_stays(story: Story, point: str) -> None:
+    number = story.posted("AAAAABBBBB")
+    story.dies_at(point, story.call("message.edit", id=number, text="CCCCCDDDDDEEEEE"))
+    story.place.settings(capabilities=[], chunk=5)  # for this start it can change nothing
+    story.daemon.start(**SCRIPTED, HIBOSS_CRASH_AT="change.never")
+    story.place.wait_for_state("running")
+    story.daemon.kill()
+    with story.daemon.database() as database:  # as an edit that came right before the next crash
+        message = int(story.place.posts()[0]["id"][1:])
+        database.execute(
+            "UPDATE message SET text = 'AAAAABBBBB' WHERE id = (SELECT message FROM envelope WHERE id = ?)",
+            (message,),
+        )
+        database.execute(
+            "INSERT OR REPLACE INTO post_change (envelope, asker, planned) "
+            "SELECT e.id, m.sender, 0 FROM envelope e JOIN message m ON m.id = e.message WHERE e.id = ?",
+            (message,),
+        )
+        database.commit()
+    story.place.settings(capabilities=CAPABILITIES, chunk=5)
+    story.goes_on()
+    assert story.place.seen()[:2] == ["AAAAA", "BBBBB"]
+
+
+def test_what_is_edited_and_deleted_between_two_crashes_is_taken_back(story: Story) -> None:
+    number = story.posted("AAAAABBBBB")
+    story.dies_at(CHANGE_MADE, story.call("message.edit", id=number, text="CCCCCDDDDDEEEEE"))
+    story.daemon.start(**SCRIPTED)
+    story.dies_at(CHANGE_MADE, story.call("message.delete", id=number))
+    story.goes_on()
+    assert story.place.seen() == []
+
+
+def test_a_post_that_was_not_recorded_when_its_message_was_deleted_is_the_only_one_that_can_stay(
+    story: Story,
+) -> None:
+    place = story.place
+    place.script(place.gated())
+
+    def what() -> None:
+        number = place.send("AAAAA")
+        wait_until(lambda: not place.steps_left())
+        place.owner.call("message.delete", id=number)
+        place.open_gate()
+
+    story.dies_at(POSTED, what)
+    story.goes_on()
+    assert place.seen() == ["AAAAA"]  # nobody knows its id: it is counted among the doubles of a crash
+    assert [one["status"] for one in place.owner.list(box="outbox")] == ["cancelled"]
+
+
+def test_a_reaction_is_shown_once_more_after_a_crash_and_ends_as_it_should(story: Story) -> None:
+    place = story.place
+    place.comes_in("1", text="hello", message="p1")
+    [came] = place.owner.list()
+    story.dies_at(REACTED, story.call("reaction.set", id=came["id"], emoji="👍"))
+    story.goes_on()
+    assert [one["emoji"] for one in place.signs("react")] == ["👍", "👍"]

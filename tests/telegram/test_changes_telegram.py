@@ -1,0 +1,272 @@
+"""What was sent to Telegram and is edited, deleted or reacted to: what people see there in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.messages import Message
+from hiboss.testing.running_daemon import Answered
+from tests.support.daemons import wait_until
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 20
+LONG = "word " * 1_500  # two posts
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    with telegram_daemon(tmp_path_factory.mktemp("changes")) as running:
+        yield running
+        assert running.api.complaints == []
+
+
+class Desk:
+    """An agent that sends, its bot, and the chat of somebody who is approved."""
+
+    def __init__(self, office: TelegramDaemon, name: str) -> None:
+        self.office = office
+        self.bot = office.bound_bot(name)
+        self.bob = office.api.add_person("Bob")
+        self.chat: Chat = office.approved(self.bob, self.bot)
+
+    def send(self, text: str, *files: Path, **params: Any) -> str:
+        """Send something, and return its envelope when it is posted."""
+        given = {"to": address(self.chat), "text": text, "attachments": [str(file) for file in files]}
+        (number,) = self.office.nex.call("envelope.send", **{**given, **params})["ids"]
+        wait_until(lambda: self.office.boss.get(number)["status"] == "done")
+        return str(number)
+
+    def edit(self, number: str, text: str) -> None:
+        assert self.office.nex.call("message.edit", id=number, text=text)["changed"]
+        self.settle()
+
+    def delete(self, number: str) -> None:
+        assert self.office.nex.call("message.delete", id=number)["changed"]
+        self.settle()
+
+    def settle(self) -> None:
+        wait_until(lambda: not self.office.rows("SELECT * FROM post_change"))
+
+    def posts(self) -> list[Message]:
+        """Return what the bot posted and is still there, without what hiboss itself said."""
+        rows = self.office.rows(
+            """
+            SELECT p.platform_id FROM post p JOIN envelope e ON e.id = p.envelope
+            JOIN message m ON m.id = e.message JOIN address a ON a.id = m.sender WHERE a.name = 'nex'
+            UNION ALL SELECT platform_id FROM post_part
+            """
+        )
+        ids = {row["platform_id"] for row in rows}
+        return [one for one in self.chat.messages if one.sender is self.bot and str(one.id) in ids]
+
+    def notices(self) -> list[str]:
+        found = self.office.nex.list(page_size=100)
+        return [one["text"] for one in found if one["from"] == "agent:system"]
+
+
+@pytest.fixture
+def desk(office: TelegramDaemon, request: pytest.FixtureRequest) -> Desk:
+    return Desk(office, f"change{abs(hash(request.node.name)) % 10**8}bot")
+
+
+def picture(directory: Path, name: str) -> Path:
+    file = directory / name
+    file.write_bytes(PNG + name.encode())
+    return file
+
+
+# --- edits -----------------------------------------------------------------------------------
+
+
+def test_an_edited_message_edits_its_post_with_its_markup(desk: Desk) -> None:
+    number = desk.send("**one**", type="markdown")
+    [post] = desk.posts()
+    desk.edit(number, "two *and* three")
+    assert (post.text, [one["type"] for one in post.entities]) == ("two and three", ["italic"])
+    assert post.revision == 1 and desk.posts() == [post]
+
+
+def test_an_edit_that_changes_nothing_to_see_is_a_success(desk: Desk) -> None:
+    number = desk.send("**one**", type="markdown")
+    desk.edit(number, "__one__")
+    [post] = desk.posts()
+    assert post.text == "one" and not post.edited
+    assert not [one for one in desk.notices() if number in one]
+
+
+def test_a_longer_text_adds_a_post_and_a_shorter_one_takes_it_back(desk: Desk) -> None:
+    number = desk.send("short")
+    desk.edit(number, LONG)
+    assert len(desk.posts()) == 2
+    assert " ".join(one.text.strip() for one in desk.posts()).split() == LONG.split()
+    desk.edit(number, "short again")
+    assert [one.text for one in desk.posts()] == ["short again"]
+
+
+def test_the_caption_of_a_file_is_edited_and_moves_out_when_it_is_too_long(
+    desk: Desk, tmp_path: Path
+) -> None:
+    number = desk.send("the plan", picture(tmp_path, "plan.png"))
+    [post] = desk.posts()
+    desk.edit(number, "the new plan")
+    assert desk.posts() == [post] and post.text == "the new plan"
+    words = "word " * 300  # too long for a caption
+    desk.edit(number, words)
+    assert [one.text.split() for one in desk.posts()] == [[], words.split()]
+    desk.edit(number, "short")
+    assert desk.posts() == [post] and post.text == "short"
+    assert not [one for one in desk.notices() if number in one]
+
+
+def test_the_caption_of_an_album_is_edited_and_its_pictures_stay(desk: Desk, tmp_path: Path) -> None:
+    number = desk.send("three", *[picture(tmp_path, f"{name}.png") for name in "abc"])
+    before = desk.posts()
+    assert len(before) == 3
+    desk.edit(number, "the same three")
+    assert desk.posts() == before and [one.text for one in before] == ["the same three", "", ""]
+
+
+def test_a_post_that_somebody_deleted_is_not_posted_again_and_the_sender_is_told(desk: Desk) -> None:
+    number = desk.send("one")
+    [post] = desk.posts()
+    desk.bob.deletes(post)
+    desk.edit(number, "two")
+    assert desk.posts() == []
+    [told] = [one for one in desk.notices() if number in one]
+    assert f"{number} was not changed in {address(desk.chat)}" in told and "not found" in told
+
+
+# --- deletions -------------------------------------------------------------------------------
+
+
+def test_a_deleted_message_is_taken_back_with_its_album(desk: Desk, tmp_path: Path) -> None:
+    number = desk.send(LONG, *[picture(tmp_path, f"{name}.png") for name in "abc"])
+    assert len(desk.posts()) == 5
+    desk.delete(number)
+    assert desk.posts() == [] and not [one for one in desk.notices() if number in one]
+
+
+def test_what_is_too_old_stays_and_the_sender_is_told(desk: Desk) -> None:
+    number = desk.send("one")
+    [post] = desk.posts()
+    post.date -= 49 * 3600
+    desk.delete(number)
+    assert desk.posts() == [post]
+    [told] = [one for one in desk.notices() if number in one]
+    assert f"{number} was not taken back from {address(desk.chat)}" in told
+    assert "can't be deleted" in told
+
+
+# --- reactions -------------------------------------------------------------------------------
+
+
+def received(desk: Desk, text: str = "hello") -> tuple[Message, str]:
+    """Let Bob say something; return his message, and the envelope of nex."""
+    said = desk.bob.says(desk.chat, text)
+    stored = desk.office.wait_for_stored(desk.chat, text)
+    [row] = desk.office.rows("SELECT id FROM envelope WHERE message = ?", stored["id"])
+    return said, f"e{row['id']}"
+
+
+def test_the_bot_shows_the_reaction_of_its_agent_and_takes_it_back(desk: Desk) -> None:
+    said, number = received(desk)
+    answer = desk.office.nex.call("reaction.set", id=number, emoji="👍")
+    assert answer["shown_in"] == [address(desk.chat)]
+    wait_until(lambda: said.reactions_of(desk.bot) == ["👍"])
+    desk.office.nex.call("reaction.set", id=number, emoji="❤️")
+    wait_until(lambda: said.reactions_of(desk.bot) == ["❤"])
+    desk.office.nex.call("reaction.remove", id=number)
+    wait_until(lambda: said.reactions_of(desk.bot) == [])
+
+
+def test_an_emoji_that_telegram_does_not_take_is_refused_with_some_that_it_takes(desk: Desk) -> None:
+    _, number = received(desk)
+    with pytest.raises(Answered) as refused:
+        desk.office.nex.call("reaction.set", id=number, emoji="🦜")
+    assert refused.value.stable_code == "emoji_refused"
+    assert "telegram shows no 🦜" in str(refused.value) and "👍" in str(refused.value)
+    assert desk.office.nex.get(number)["reactions"] == []
+
+
+def test_a_reaction_to_what_is_gone_is_told_to_the_agent(desk: Desk) -> None:
+    said, number = received(desk)
+    desk.bob.deletes(said)
+    desk.office.nex.call("reaction.set", id=number, emoji="👍")
+    wait_until(lambda: any("Your 👍 on" in one and address(desk.chat) in one for one in desk.notices()))
+
+
+def test_a_group_shows_it_too_and_what_the_boss_sets_by_command_it_does_not(desk: Desk) -> None:
+    office = desk.office
+    group = office.api.add_group("Team", desk.bob, desk.bot)
+    said = desk.bob.says(group, f"@{desk.bot.username} hello team")
+    office.approve(group)
+    stored = office.wait_for_stored(group, f"@{desk.bot.username} hello team")
+    [row] = office.rows("SELECT id FROM envelope WHERE message = ?", stored["id"])
+    office.boss.call("reaction.set", id=f"e{row['id']}", emoji="🔥")
+    office.nex.call("reaction.set", id=f"e{row['id']}", emoji="👍")
+    wait_until(lambda: said.reactions_of(desk.bot) == ["👍"])
+
+
+# --- trouble ---------------------------------------------------------------------------------
+
+
+def test_while_the_network_is_down_all_waits_and_is_made_when_it_is_back(desk: Desk) -> None:
+    office, said_and_number = desk.office, received(desk, "are you there?")
+    said, received_number = said_and_number
+    edited, deleted = desk.send("one"), desk.send("to be deleted")
+    faults = [
+        office.api.fault(method, do="drop", times=None)
+        for method in ("editMessageText", "deleteMessage", "setMessageReaction")
+    ]
+    office.nex.call("message.edit", id=edited, text="two")
+    office.nex.call("message.delete", id=deleted)
+    office.nex.call("reaction.set", id=received_number, emoji="👍")
+    wait_until(lambda: all(fault.hits for fault in faults))
+    wait_until(lambda: [row["failures"] for row in office.rows("SELECT failures FROM post_change")] == [1, 1])
+    assert [one.text for one in desk.posts()] == ["one", "to be deleted"]
+    for fault in faults:
+        fault.clear()
+    office.boss.call("lane.retry", address=address(desk.chat))
+    desk.settle()
+    assert [one.text for one in desk.posts()] == ["two"]
+    wait_until(lambda: said.reactions_of(desk.bot) == ["👍"])
+
+
+def test_a_wait_that_telegram_names_is_kept_and_the_edit_made_by_itself_then(desk: Desk) -> None:
+    number = desk.send("one")
+    fault = desk.office.api.fault("editMessageText", retry_after=1)
+    desk.edit(number, "two")
+    assert [one.text for one in desk.posts()] == ["two"] and fault.hits == 1
+    early = [one for one in desk.office.api.floods if one.during_wait and one.bot == desk.bot.id]
+    assert early == []
+
+
+def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
+    office, number = desk.office, desk.send("one")
+    fault = office.api.fault("editMessageText", do="lose_answer")
+    office.nex.call("message.edit", id=number, text="two")
+    wait_until(lambda: fault.hits == 1)
+    wait_until(lambda: [row["failures"] for row in office.rows("SELECT failures FROM post_change")] == [1])
+    office.boss.call("lane.retry", address=address(desk.chat))
+    desk.settle()
+    assert [one.text for one in desk.posts()] == ["two"]
+    assert not [one for one in desk.notices() if number in one]
+
+
+def test_in_a_group_that_became_a_supergroup_old_posts_stay_and_the_sender_is_told(desk: Desk) -> None:
+    office = desk.office
+    group = office.api.add_group("Team", desk.bob, desk.bot)
+    desk.bob.says(group, f"@{desk.bot.username} hello")
+    office.approve(group)
+    number = desk.send("one", to=address(group))
+    new = group.migrate()
+    wait_until(lambda: address(new) in [one["address"] for one in office.contacts()])
+    office.nex.call("message.edit", id=number, text="two")
+    desk.settle()
+    wait_until(lambda: any(number in one and "another id now" in one for one in desk.notices()))
+    assert [one.text for one in group.messages if one.sender is desk.bot] == ["one"]

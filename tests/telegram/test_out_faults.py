@@ -1,0 +1,322 @@
+"""What can go wrong with each method of sending: nothing is lost, out of order or replayed, and it is named.
+
+Each test is a row of the table, and meets its fault with all methods at once, each in a booth of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from hiboss.testing.bot_api import BotApi
+from tests.support.daemons import wait_until
+from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, secrets_shown, ways
+from tests.support.telegram_bots import telegram_daemon
+
+Fault = dict[str, Any]
+TEXT = WAYS["sendMessage"]
+
+
+@pytest.fixture(scope="module", params=["10.3", "9.0"])
+def booths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booths]:
+    """Return booths of a new server, then of an old one, which has no drafts and no rich messages."""
+    make = partial(BotApi, version=request.param)
+    with telegram_daemon(tmp_path_factory.mktemp("d"), make) as office:
+        yield Booths(office, tmp_path_factory.mktemp("files"))
+        assert secrets_shown(office) == []
+        assert office.api.complaints == []
+
+
+def others_go_on(found: list[Booth]) -> None:
+    """Send to the other chats of these booths, and wait until that is there."""
+    sent = [booth.send("meanwhile", booth.other, TEXT) for booth in found]
+    for booth, envelope in zip(found, sent, strict=True):
+        wait_until(lambda one=booth, number=envelope: one.envelope(number)["status"] == "done")
+
+
+def are_posted(found: list[Booth], *words: str, twice: str = "") -> None:
+    """See that exactly these letters are posted in the chats of all booths, in this order."""
+    for booth in found:
+        expected = [one for word in words for one in booth.way.becomes(word, 2 if word == twice else 1)]
+        assert booth.posted(*words) == expected, booth.way
+
+
+def told(booths: Booths, *words: str) -> int:
+    """Return how many notices to the boss have all these words."""
+    return sum(all(word in text for word in words) for text in booths.office.boss.told())
+
+
+# --- the chat waits, and keeps its order -----------------------------------------------------------
+
+WAITS: dict[str, tuple[Fault, str]] = {
+    "500": ({"status": 500}, "with 500: Internal Server Error"),
+    "502 with html": ({"status": 502}, "with 502: the server is in trouble"),
+    "garbage": ({"do": "garbage"}, "is not one of the Bot API"),
+    "a cut connection": ({"do": "drop"}, "cannot be reached any more"),
+    "429 for a minute": ({"retry_after": 60}, "with 429: Too Many Requests"),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_trouble_in_a_chat_holds_what_is_for_it_and_nothing_else(booths: Booths, name: str) -> None:
+    what, words = WAITS[name]
+    with booths.borrowed(ways(booths.office)) as found:
+        booths.wait_for_status([booth.send("before") for booth in found], "done")
+        faults = [booth.fault(times=None, **what) for booth in found]
+        waiting = [booth.send("while") for booth in found]
+        booths.wait_for_error(found, words)
+        waiting += [booth.send("after") for booth in found]
+        others_go_on(found)
+        assert {booths.status(one) for one in waiting} == {"pending"}
+        for booth, fault in zip(found, faults, strict=True):
+            fault.clear()
+            booth.retry()
+        booths.wait_for_status(waiting, "done")
+        are_posted(found, "before", "while", "after")
+
+
+UNHEARD: dict[str, Fault] = {
+    "a lost answer": {"do": "lose_answer"},
+    "500 for what was done": {"status": 500, "carry_out": True},
+    "garbage for what was done": {"do": "garbage", "carry_out": True},
+}
+
+
+@pytest.mark.parametrize("name", UNHEARD)
+def test_what_was_done_unheard_is_all_that_is_doubled(booths: Booths, name: str) -> None:
+    with booths.borrowed(ways(booths.office)) as found:
+        for booth in found:
+            booth.fault(**UNHEARD[name])
+        sent = [booth.send("while") for booth in found]
+        booths.wait_for_error(found, "")
+        sent += [booth.send("after") for booth in found]
+        for booth in found:
+            booth.retry()
+        booths.wait_for_status(sent, "done")
+        are_posted(found, "while", "after", twice="while")
+
+
+def test_after_429_a_chat_waits_as_long_as_was_named_and_goes_on_by_itself(booths: Booths) -> None:
+    with booths.borrowed(ways(booths.office)) as found:
+        for booth in found:
+            booth.fault(retry_after=1)
+        sent = [booth.send(word) for word in ("while", "after") for booth in found]
+        booths.wait_for_status(sent, "done")
+        are_posted(found, "while", "after")
+        for booth in found:
+            calls = [one for one in booths.office.api.calls if one.bot is booth.bot]
+            (refused,) = [number for number, one in enumerate(calls) if one.status == 429][-1:]
+            goes_on = next(one for one in calls[refused + 1 :] if one.method == booth.way.method)
+            assert goes_on.at >= calls[refused].at + 1
+
+
+def test_429_in_two_chats_at_once_holds_the_whole_bot_and_no_other(booths: Booths) -> None:
+    office = booths.office
+    with booths.borrowed(ways(office)) as found, booths.borrowed([TEXT]) as untouched:
+        for booth in found:
+            booth.fault("sendMessage", retry_after=30, chat=booth.other.id)
+            booth.send("first", booth.other, TEXT)
+        for booth in found:
+            wait_until(lambda one=booth: "429" in (booths.lane(one, one.other)["error_text"] or ""))
+        faults = [booth.fault(retry_after=30) for booth in found]
+        sent = [booth.send("while") for booth in found]
+        office.api.wait_for(lambda: all(fault.hits for fault in faults))
+        booths.wait_for_error(found, "with 429")
+        assert {booths.lane(booth)["address"] for booth in found} == {None}  # that of the account
+        third = [booth.send("third", booth.third, TEXT) for booth in found]
+        booths.wait_for_status([one.send("untouched") for one in untouched], "done")
+        assert {booths.status(one) for one in third} == {"pending"}
+        for booth in found:
+            booth.retry()
+            booth.retry(booth.other)
+        booths.wait_for_status([*sent, *third], "done")
+        are_posted(found, "while")
+
+
+# --- it fails, and can be retried ------------------------------------------------------------------
+
+REFUSALS: dict[str, Fault] = {
+    "blocked": {"status": 403, "description": "Forbidden: bot was blocked by the user"},
+    "deactivated": {"status": 403, "description": "Forbidden: user is deactivated"},
+    "unknown chat": {"status": 400, "description": "Bad Request: chat not found"},
+    "no topic": {"status": 400, "description": "Bad Request: message thread not found"},
+    "closed topic": {"status": 400, "description": "Bad Request: TOPIC_CLOSED"},
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_for_good_fails_with_its_words_and_can_be_retried(booths: Booths, name: str) -> None:
+    nex, words = booths.office.nex, REFUSALS[name]["description"]
+    with booths.borrowed(ways(booths.office)) as found:
+        faults = [booth.fault(times=None, **REFUSALS[name]) for booth in found]
+        failing = [booth.send("while") for booth in found]
+        booths.wait_for_status(failing, "failed")
+        listed = {one["id"]: one for one in nex.list(status="failed", page_size=100)}
+        for booth, fault, envelope in zip(found, faults, failing, strict=True):
+            assert words in str(listed[envelope]["last_error"])
+            fault.clear()
+        later = [booth.send("after") for booth in found]  # the lane goes on
+        booths.wait_for_status(later, "done")
+        nex.call("envelope.retry", ids=failing)
+        booths.wait_for_status(failing, "done")
+        for booth in found:
+            begun, rest = booth.way.becomes("while", 0), booth.way.becomes("while")
+            expected = [*begun, *booth.way.becomes("after"), *rest[len(begun) :]]
+            assert booth.posted("while", "after") == expected, booth.way
+
+
+# --- another form of it is taken -------------------------------------------------------------------
+
+
+def test_markup_that_is_refused_goes_without_it_and_once(booths: Booths) -> None:
+    with booths.borrowed(ways(booths.office)) as found:
+        for booth in found:
+            words = "Bad Request: can't parse entities: unsupported entity"
+            if booth.way.method == "sendRichMessage":
+                booth.fault(status=400, description="Bad Request: RICH_MESSAGE_TOO_MANY_BLOCKS")
+            elif not booth.way.earlier:
+                booth.fault(status=400, description=words)
+            else:
+                booth.fault("sendMessage", status=400, description=words)
+        booths.wait_for_status([booth.send(word) for word in ("while", "after") for booth in found], "done")
+        are_posted(found, "while", "after")
+        for booth in found:
+            shown = booth.messages()
+            refused, taken = shown[: len(shown) // 2], shown[len(shown) // 2 :]
+            assert [bool(one.rich_source) for one in refused] == [False] * len(refused), booth.way
+            if booth.way.method == "sendRichMessage":
+                assert taken[-1].rich_source and refused[-1].entities[0]["type"] == "pre"
+            else:
+                assert (refused[0].entities, taken[0].entities[0]["type"]) == ([], "bold")
+
+
+def test_rich_text_goes_plain_if_neither_form_of_it_is_taken(booths: Booths) -> None:
+    """On an old server the first form is one that it does not have."""
+    with booths.borrowed([RICH_WAYS["sendRichMessage"]]) as (booth,):
+        if booths.is_new:
+            booth.fault(status=400, description="Bad Request: RICH_MESSAGE_INVALID")
+        booth.fault("sendMessage", status=400, description="Bad Request: can't parse entities: odd")
+        booths.wait_for_status([booth.send("while"), booth.send("after")], "done")
+        are_posted([booth], "while", "after")
+        plain, after = booth.messages()
+        assert plain.entities == [] and plain.rich_source is None
+        assert bool(after.rich_source) is booths.is_new and bool(after.entities) is not booths.is_new
+
+
+def test_a_server_without_rich_messages_is_asked_once_and_shows_tables_all_the_same(booths: Booths) -> None:
+    booth = booths.opened(RICH_WAYS["sendRichMessage after another chunk"])
+    if booths.is_new:
+        booth.fault(status=404)
+    booths.wait_for_status([booth.send(word) for word in ("while", "after")], "done")
+    are_posted([booth], "while", "after")
+    assert [one.rich_source for one in booth.messages()] == [None] * 4
+    assert [one.entities[0]["type"] for one in booth.messages()[1::2]] == ["pre", "pre"]
+    asked = [one for one in booths.office.api.calls_of("sendRichMessage") if one.bot is booth.bot]
+    assert [one.status for one in asked] == [404]
+
+
+# --- files that are not taken ----------------------------------------------------------------------
+
+FILE_WAYS = [one for one in WAYS.values() if one.files]
+
+
+def test_a_file_that_is_not_taken_as_what_it_is_goes_as_a_document(booths: Booths) -> None:
+    with booths.borrowed([one for one in FILE_WAYS if one.method != "sendDocument"]) as found:
+        for booth in found:
+            booth.fault(status=400, description="Bad Request: IMAGE_PROCESS_FAILED")
+        booths.wait_for_status([booth.send(word) for word in ("while", "after") for booth in found], "done")
+        for booth in found:
+            files = [one for one in booth.messages() if one.files]
+            first = files[: len(files) // 2]
+            assert len(files) == 2 * len(booth.way.files)
+            assert {"document" in one.media for one in first} == {True}, booth.way
+            assert len(booth.messages()) == 2 * len(booth.way.becomes(""))
+
+
+TOO_BIG = {
+    "413": {"status": 413, "description": "Request Entity Too Large"},
+    "400": {"status": 400, "description": "Bad Request: file is too big"},
+}
+
+
+@pytest.mark.parametrize("name", TOO_BIG)
+def test_a_file_that_is_not_taken_at_all_is_named_and_its_text_goes(booths: Booths, name: str) -> None:
+    with booths.borrowed(FILE_WAYS) as found:
+        for method in {one.method for one in FILE_WAYS}:
+            for booth in found:
+                booth.fault(method, times=None, **TOO_BIG[name])
+        sent = [booth.send("while") for booth in found]
+        booths.wait_for_status(sent, "done")
+        notices = [one["text"] for one in booths.office.nex.list(page_size=100)]
+        for booth, envelope in zip(found, sent, strict=True):
+            shown = booth.messages()
+            words = "was not posted: Telegram answered"
+            assert "while" in shown[0].text and words in shown[-1].text
+            assert TOO_BIG[name]["description"] in shown[-1].text
+            assert len(shown) == len(booth.way.earlier) + 1 and not any(one.files for one in shown)
+            assert [one for one in notices if f"Not all of {envelope} to" in one and words in one]
+
+
+# --- nothing can be posted with this account -------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_token_that_is_not_accepted_holds_the_whole_account_and_the_boss_is_told_once(
+    booths: Booths, status: int
+) -> None:
+    with booths.borrowed(WAYS.values()) as found, booths.borrowed([TEXT]) as healthy:
+        faults = [booth.fault(status=status, times=None, chat=None) for booth in found]
+        sent = [booth.send("while") for booth in found]
+        booths.wait_for_error(found, "does not accept the token")
+        sent += [booth.send("after") for booth in found]
+        held = [booth.send("meanwhile", booth.other, TEXT) for booth in found]
+        booths.wait_for_status([booth.send("healthy") for booth in healthy], "done")
+        assert {booths.status(one) for one in [*sent, *held]} == {"pending"}
+        for booth, fault in zip(found, faults, strict=True):
+            fault.clear()
+            booth.retry()
+        booths.wait_for_status([*sent, *held], "done")
+        are_posted(found, "while", "after")
+        words = "does not accept the token"
+        assert {told(booths, f"telegram:{booth.bot.id}", words) for booth in found} == {1}
+
+
+def test_what_is_sent_while_the_server_is_gone_is_posted_when_it_is_back(booths: Booths) -> None:
+    api = booths.office.api
+    with booths.borrowed(ways(booths.office)) as found:
+        api.stop_listening()
+        try:
+            sent = [booth.send("while") for booth in found]
+            booths.wait_for_error(found, "cannot be reached")
+            sent += [booth.send("after") for booth in found]
+            held = [booth.send("meanwhile", booth.other, TEXT) for booth in found]
+            assert {booths.status(one) for one in [*sent, *held]} == {"pending"}
+        finally:
+            api.listen_again()
+        for booth in found:
+            booth.retry()
+        booths.wait_for_status([*sent, *held], "done")
+        are_posted(found, "while", "after")
+        notices = {told(booths, f"telegram:{booth.bot.id}", "cannot be reached") for booth in found}
+        assert notices == {1}
+
+
+# --- it takes long ---------------------------------------------------------------------------------
+
+
+def test_a_slow_upload_holds_nobody_else(booths: Booths) -> None:
+    api = booths.office.api
+    with booths.borrowed(FILE_WAYS) as found:
+        api.upload_pace = 100_000
+        try:
+            sent = [booth.send("while", size=200_000) for booth in found]
+            sent += [booth.send("after", size=0) for booth in found]
+            others_go_on(found)
+            assert "pending" in {booths.status(one) for one in sent}
+        finally:
+            api.upload_pace = None
+        booths.wait_for_status(sent, "done")
+        are_posted(found, "while", "after")
