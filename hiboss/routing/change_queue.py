@@ -30,6 +30,7 @@ from .pacing import Pacing
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 15.0  # between looks at what cannot be done now, like in a lane that is paused
+EAGER_SECONDS = 5.0  # new activity tries again what waits, at most this often
 AT_ONCE = 4  # changes of one account
 PERMIT_SECONDS = 2.0  # to wait until an account may do one more; it may take a minute in a group
 T = TypeVar("T")
@@ -49,6 +50,13 @@ class Failing(NamedTuple):
     lane: Lane | None  # where; None: nowhere any more
     since: int | None  # when it failed first; None: now
     given_up: bool  # it failed for a day
+
+
+class Later(NamedTuple):
+    """When a change is tried again."""
+
+    timer: asyncio.TimerHandle
+    tried: float  # when it was tried last, on the loop's clock
 
 
 class Kind(Protocol):
@@ -134,7 +142,7 @@ class ChangeQueue:
         self._supervisor = supervisor
         self._kinds = kinds
         self._queue: WorkQueue[Job] = WorkQueue(lambda: AT_ONCE, self._work, group=lambda job: job.binding)
-        self._later: dict[Job, asyncio.TimerHandle] = {}  # what is tried again at a time
+        self._later: dict[Job, Later] = {}  # what is tried again at a time
         self._some = True  # something may be stored: only then the store is asked
         self.nudge: Callable[[int], None]  # the scheduler's, set in hiboss/daemon/wiring.py
         self.moved: Callable[[int], None]  # a chat of a binding has another id; set there too
@@ -142,13 +150,21 @@ class ChangeQueue:
     def added(self) -> None:
         """Begin with what was stored just now. Never waits."""
         self._some = True
-        self.look()
+        self._look(None, EAGER_SECONDS)
+
+    def settled(self, binding: int | None) -> None:
+        """Begin with what waits for envelopes of an account to be posted. Never waits."""
+        self._look(binding, EAGER_SECONDS)
 
     def look(self, binding: int | None = None, *, again: bool = False) -> None:
         """Begin with what can be done: by one account, or by all. Never waits.
 
         `again`: also with what is to be tried later, since what was in its way may be over.
         """
+        self._look(binding, 0.0 if again else None)
+
+    def _look(self, binding: int | None, again_after: float | None) -> None:
+        """Begin with what can be done; also with what is to be tried later, if it was tried so long ago."""
         if not self._some or self._queue.closed:
             return
         try:
@@ -157,26 +173,30 @@ class ChangeQueue:
             log.error("Changes of posts are looked for later: %s", error, extra={"action": "change"})
             return
         self._some = any(jobs or more for jobs, more in found)
+        now = asyncio.get_running_loop().time()
         for job in [job for jobs, _ in found for job in jobs]:
-            if binding in (None, job.binding) and (again or job not in self._later):
+            later = self._later.get(job)
+            now_too = later is None or (again_after is not None and now - later.tried >= again_after)
+            if binding in (None, job.binding) and now_too:
                 self._begin(job)
 
     def _begin(self, job: Job) -> None:
-        if timer := self._later.pop(job, None):
-            timer.cancel()
+        if later := self._later.pop(job, None):
+            later.timer.cancel()
         if not self._supervisor.is_starting(job.binding):  # when it runs, it is looked at
             self._queue.wake(job)
 
     def _try_later(self, job: Job, seconds: float) -> None:
-        if timer := self._later.pop(job, None):
-            timer.cancel()
+        if later := self._later.pop(job, None):
+            later.timer.cancel()
         if not self._queue.closed:
-            self._later[job] = asyncio.get_running_loop().call_later(seconds, self._begin, job)
+            loop = asyncio.get_running_loop()
+            self._later[job] = Later(loop.call_later(seconds, self._begin, job), loop.time())
 
     async def close(self) -> None:
         """Let changes finish for a limited time. The others are made after the next start."""
-        for timer in self._later.values():
-            timer.cancel()
+        for later in self._later.values():
+            later.timer.cancel()
         self._later.clear()
         tasks = self._queue.close()
         if tasks:

@@ -300,7 +300,7 @@ class Delivery:
 
     async def _post(self, adapter: Any, lane: Lane, letter: Letter, claimed: EnvelopeRow) -> Settle:
         number, planned = int(claimed["id"]), await gone_lines.planned(self._store, adapter, letter, claimed)
-        chunks = [row["content"] for row in planned] or adapter.chunks(letter)
+        chunks = [row["content"] for row in planned] or await letters.chunks(adapter, letter)
         if not chunks:
             raise EnvelopeError("nothing_to_post", "the adapter has nothing to post for it")
         if len(chunks) > LARGEST_PLAN:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ from ..store.envelope_rows import EnvelopeRow
 from ..store.live_posts import Target
 from ..store.run_start import Turn
 
+QUICK_CHARACTERS = 4_096  # of a letter that is made into chunks at once
+GROWN_CHARACTERS = 8_192  # of a growing answer: only its first chunk is shown
 LONGEST_ID = 500  # characters of a platform's message id
 
 
@@ -72,7 +75,7 @@ def of_growing_answer(turn: Turn, target: Target, text: str, epoch: str) -> Lett
         id=f"r{turn.run}",
         key=f"{epoch}-r{turn.run}-{target.lane.binding}-{target.lane.address}",
         place=target.place,
-        text=front + text,
+        text=front + text[:GROWN_CHARACTERS],
         type=Kind.MARKDOWN.word,
         subject=None,
         sender=sender,
@@ -91,6 +94,13 @@ def _name_line(sender: str) -> str:
 def gone_line(topic: str) -> str:
     """Return the line that says why something is posted to the chat itself."""
     return f"(for the topic {topic}, which is gone)\n"
+
+
+async def chunks(adapter: Any, letter: Letter) -> list[str]:
+    """Return the chunks of a letter. Of a long one they are made in another thread: it can take a second."""
+    if len(letter.text) <= QUICK_CHARACTERS:
+        return list(adapter.chunks(letter))
+    return list(await asyncio.to_thread(adapter.chunks, letter))
 
 
 def posted(given: object) -> Posted:

@@ -92,7 +92,7 @@ class PostChanges:
         if not change.deleted:
             if change.barred is not None:
                 return await self._give_up(envelope, change.barred)
-            chunks = adapter.chunks(self._letter(change, self._facts(envelope, change)))
+            chunks = await letters.chunks(adapter, self._letter(change, self._facts(envelope, change)))
             if not 0 < len(chunks) <= MOST_CHUNKS:
                 return await self._give_up(envelope, f"it has {len(chunks)} chunks there")
             wanted = self._wanted(adapter, envelope, chunks)

@@ -9,7 +9,9 @@
 - `turn_selection`, `run_start`, `run_settlement`, `run_history`, `run_limits`: turns and runs of agents
 - `agents`, `agent_pauses`, `users`, `boss`, `tokens`, `policy`, `addresses`: who exists and who may do what
 - `bindings`, `places`, `topics`: platform accounts, their chats and the topics of these
+- `chat_moves`, `gone_topics`, `own_topics`: chats with another id, topics that are gone, topics of agents
 - `intake`, `platform_updates`, `message_edits`: what came in from platforms, and the messages it became
 - `conversations`, `paging`, `poll_positions`: reading conversations and lists
 - `schedules`, `notices`, `counters`: schedules, messages of the system, numbers of the store
+- `chat_notes`: what people are told in their chats when no answer comes
 """

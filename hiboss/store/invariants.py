@@ -95,6 +95,11 @@ INVARIANTS: dict[str, str] = {
         WHERE u.outcome IS NULL AND b.removed_at IS NOT NULL""",
     "a place belongs to a chat of its account": """
         SELECT p.address FROM place p JOIN contact c ON c.id = p.contact WHERE c.binding <> p.binding""",
+    "only a topic is gone, and not the chat that is used in its place": """
+        SELECT p.address FROM place p JOIN contact c ON c.id = p.contact
+        WHERE p.gone_at IS NOT NULL AND p.address IS c.address""",
+    "a run that people are to be told of was interrupted": """
+        SELECT i.run FROM interrupted_run i JOIN run r ON r.id = i.run WHERE r.status <> 'interrupted'""",
     "only an enabled schedule has a next slot": """
         SELECT id FROM schedule WHERE next_at IS NOT NULL AND (NOT enabled OR deleted_at IS NOT NULL)""",
     "a slot has a message exactly if it fired": """

@@ -149,7 +149,7 @@ def deleted(place: LivePlace) -> set[str]:
         ("""print(json.dumps({"hiboss": "final", "text": "NO_REPLY"}))""", []),  # silence
         ("""print(json.dumps({"hiboss": "final", "text": ""}))""", []),
         # A failure: its envelope is tried again later.
-        ("sys.exit(1)", ["⚠️ kai could not answer yet; it will be tried again."]),
+        ("sys.exit(1)", ["⚠️ {} could not answer yet; it will be tried again."]),
     ],
 )
 def test_without_an_answer_a_live_post_goes(
@@ -158,7 +158,7 @@ def test_without_an_answer_a_live_post_goes(
     kai = writer(end, first="""print(json.dumps({"hiboss": "delta", "text": "well…"}))""")
     place = grown(LivePlace(tmp_path), kai)
     kai.goes_on()
-    place.wait_until_seen(*seen)
+    place.wait_until_seen(*[one.format(kai.agent.name) for one in seen])
     wait_until(lambda: is_settled(place))
     assert place.changes("delete") != []
 

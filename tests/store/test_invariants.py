@@ -126,6 +126,8 @@ BREAKS: dict[str, list[str]] = {
         SELECT 1, b.id, c.id FROM binding b JOIN contact c ON c.binding <> b.id LIMIT 1
         """
     ],
+    "only a topic is gone, and not the chat that is used in its place": ["UPDATE place SET gone_at = 5"],
+    "a run that people are to be told of was interrupted": ["INSERT INTO interrupted_run (run) VALUES (1)"],
     "only an enabled schedule has a next slot": [
         "UPDATE schedule SET enabled = 0 WHERE id = 1",
         "UPDATE schedule SET deleted_at = 5 WHERE id = 1",

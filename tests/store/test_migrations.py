@@ -207,6 +207,8 @@ TABLES = [
         "place",
         "platform_update",
         "post",
+        "post_part",
+        "posted_file",
         "post_change",
         "post_step",
         "reaction_change",

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hiboss.core.envelope import Status
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.faults import Fault
+from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import CAPTIONED, Message
 from tests.support.daemons import wait_until
 from tests.support.telegram_bots import Row, TelegramDaemon, address
@@ -31,11 +33,11 @@ class Way(NamedTuple):
     text: str  # with the word in place of {}
     files: tuple[str, ...] = ()  # their names, each begins with {}
     earlier: tuple[str, ...] = ()  # posts of other methods, before
-    posts: tuple[str, ...] = ("{}",)  # those of one call of the method
+    posts: tuple[str, ...] = ("{}",)  # those of the method
 
-    def becomes(self, word: str, times: int = 1) -> list[str]:
-        """Return the posts of a letter, of which the last call was carried out so often."""
-        return [one.format(word) for one in (*self.earlier, *self.posts * times)]
+    def becomes(self, word: str) -> list[str]:
+        """Return the posts of a letter."""
+        return [one.format(word) for one in (*self.earlier, *self.posts)]
 
 
 _BOLD = "**{}** and more"
@@ -76,28 +78,33 @@ class Booth:
         self.way = way
         self.files = files
         self.bot: Bot = office.bound_bot(f"booth{next(_numbers)}bot")
-        self.chat = self.new_chat()
-        self.other = self.new_chat()
-        self.third = self.new_chat()
-        self.look_from_here()
+        people = [office.api.add_person("Bob") for _ in range(3)]
+        self.bob = people[0]
+        self._home, self.other, self.third = [self._approved(one.starts(self.bot)) for one in people]
+        self.go_home()
 
-    def new_chat(self) -> Chat:
-        chat = self.office.api.add_person("Bob").starts(self.bot)
+    def _approved(self, chat: Chat) -> Chat:
         wait_until(lambda: self.office.rows("SELECT 1 FROM contacts WHERE address = ?", address(chat)))
         self.office.boss.call("contact.approve", contact=address(chat))
         return chat
 
-    def look_from_here(self) -> None:
-        """Do not look at what was posted until now."""
-        self._first = max(self.chat.history)
+    def go_home(self) -> None:
+        """Use the private chat, and do not look at what was posted there until now."""
+        self.look_at(self._home)
 
-    @property
-    def address(self) -> str:
-        return address(self.chat)
+    def look_at(self, chat: Chat, *, first: int | None = None) -> None:
+        """Use another chat, and look at what is posted there behind a message; else from now on."""
+        self.chat = chat
+        self._first = max(chat.history) if first is None else first
 
-    def send(
-        self, word: str, chat: Chat | None = None, way: Way | None = None, *, size: int = 0
-    ) -> str:
+    def open_group(self, **how: Any) -> Group:
+        """Use a new group in place of the private chat."""
+        group = self.office.api.add_group("Ops", [self.office.api.add_person("Eve"), self.bot], **how)
+        self._approved(group)
+        self.look_at(group)
+        return group
+
+    def send(self, word: str, *, to: str | None = None, way: Way | None = None, size: int = 0) -> str:
         """Send a letter in the way of this booth, with files of this size; return the id of its envelope."""
         way = way or self.way
         names = [one.format(f"{word}-{next(_numbers)}") for one in way.files]
@@ -106,7 +113,7 @@ class Booth:
             begin = (PNG if name.endswith("png") else b"file ") + name.encode()
             (self.files / name).write_bytes(begin + bytes(size))
         (number,) = self.office.nex.send(
-            address(chat or self.chat),
+            to or address(self.chat),
             text=way.text.format(word),
             type="markdown",
             attachments=[str(self.files / name) for name in names],
@@ -119,16 +126,33 @@ class Booth:
             method or self.way.method, **{"bot": self.bot.id, "chat": self.chat.id, **what}
         )
 
-    def envelope(self, number: str) -> Row:
-        return dict(self.office.nex.get(number))
+    def say(self, word: str) -> str:
+        """Send a text to the other chat; return the id of its envelope."""
+        return self.send(word, to=address(self.other), way=WAYS["sendMessage"])
 
     def messages(self) -> list[Message]:
-        """Return what the bot has posted in the chat, from where this booth looks."""
-        return [one for one in self.chat.messages if one.sender is self.bot and one.id > self._first]
+        """Return what the bot has posted in the chat and heard of, from where this booth looks."""
+        found = [one for one in self.chat.messages if one.sender is self.bot and one.id > self._first]
+        unheard = self.unheard()
+        return [one for one in found if one.id not in unheard and not one.service]
+
+    def unheard(self) -> set[int]:
+        """Return the ids of posts that were made without the daemon hearing of it: it posts them again."""
+        calls = [one for one in self.office.api.carried_out if one.call.bot is self.bot]
+        sends = [one for one in calls if one.call.method.startswith("send")]
+        here = [one for one in sends if str(one.call.params["chat_id"]) == str(self.chat.id)]
+        return {number for one in here for number in one.message_ids if number > self._first}
 
     def posted(self, *words: str) -> list[str]:
         """Return the names of the posts (see Way), given the words of the letters."""
         return [_name(one, (*words, "cell")) for one in self.messages()]
+
+    def notices(self, to: str, *words: str) -> int:
+        """Return how many notices to somebody have all these words."""
+        rows = self.office.rows(
+            'SELECT text FROM envelopes WHERE sender = ? AND "to" = ?', "agent:system", to
+        )
+        return sum(all(word in row["text"] for word in words) for row in rows)
 
     def retry(self, chat: Chat | None = None) -> None:
         """Try the lane of the chat now, and its account."""
@@ -149,7 +173,7 @@ class Booths:
         self._files = files
         self._free: dict[Way, list[Booth]] = {}
 
-    def opened(self, way: Way = WAYS["sendMessage"]) -> Booth:
+    def opened(self, way: Way) -> Booth:
         """Open a booth that nobody had before."""
         return Booth(self.office, way, self._files)
 
@@ -160,13 +184,21 @@ class Booths:
         for way in wanted:
             free = self._free.setdefault(way, [])
             found.append(free.pop() if free else self.opened(way))
-            found[-1].look_from_here()
+            found[-1].go_home()
         try:
             yield found
         finally:
             self.office.api.clear_faults()
         for booth in found:
             self._free[booth.way].append(booth)
+
+    def silence(self, found: Iterable[Booth]) -> Fault:
+        """Let nothing come in any more: return when the polls of these bots have met the fault."""
+        self.office.settle()
+        silence = self.office.api.fault("getUpdates", status=500, times=None)
+        for booth in found:
+            self.office.api.wait_for(lambda one=booth.bot: self.office.polls(one)[-1].status == 500)
+        return silence
 
     def lane(self, booth: Booth, chat: Chat | None = None) -> Row:
         """Return the lane of the chat of a booth; that of its account, without an address, if all of it waits."""
@@ -191,14 +223,23 @@ class Booths:
         return lane["state"] == "waiting" and words in (lane["error_text"] or "")
 
     def status(self, envelope: str) -> str:
-        (row,) = self.office.rows("SELECT status FROM envelopes WHERE id = ?", envelope)
-        return str(row["status"])
+        return status(self.office, envelope)
 
-    def wait_for_status(self, envelopes: Iterable[str], status: str) -> None:
+    def wait_for_status(self, envelopes: Iterable[str], wanted: str) -> None:
         """Wait until all these envelopes are settled, and have this status."""
-        for envelope in envelopes:
-            wait_until(lambda one=envelope: self.status(one) != "pending")
-            assert self.status(envelope) == status, self.office.nex.get(envelope)["last_error"]
+        wait_for_status(self.office, envelopes, wanted)
+
+
+def status(office: TelegramDaemon, envelope: str) -> str:
+    (row,) = office.rows("SELECT status FROM envelope WHERE id = ?", int(envelope[1:]))
+    return Status(row["status"]).name.lower()
+
+
+def wait_for_status(office: TelegramDaemon, envelopes: Iterable[str], wanted: str) -> None:
+    """Wait until all these envelopes are settled, and have this status."""
+    for envelope in envelopes:
+        wait_until(lambda one=envelope: status(office, one) != "pending")
+        assert status(office, envelope) == wanted, office.nex.get(envelope)["last_error"]
 
 
 def secrets_shown(office: TelegramDaemon) -> list[str]:
@@ -208,5 +249,9 @@ def secrets_shown(office: TelegramDaemon) -> list[str]:
     found = []
     for place in places:
         data = place.read_bytes()
-        found += [f"{place.name} has that of {one.name}" for one in office.api.world.bots.values() if one.token.encode() in data]
+        found += [
+            f"{place.name} has that of {one.name}"
+            for one in office.api.world.bots.values()
+            if one.token.encode() in data
+        ]
     return found

@@ -69,10 +69,10 @@ SELECT (SELECT count(*) FROM live_post) + (SELECT count(*) FROM envelope WHERE h
 class Killing:
     """A daemon whose agents post, killed in rounds. Between some of them it is stopped as usual."""
 
-    def __init__(self, office: TelegramDaemon, directory: Path, seed: int) -> None:
+    def __init__(self, office: TelegramDaemon, directory: Path, seed: int, *, hurry: bool = False) -> None:
         self.office = office
         self.chance = random.Random(seed)
-        self.traffic = OutTraffic(office, directory, self.chance)
+        self.traffic = OutTraffic(office, directory, self.chance, hurry=hurry)
         self.causes: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.lives = [Life(begun=0.0)]  # of the daemon
@@ -220,11 +220,13 @@ def _counts(found: Counter[str] | dict[str, int]) -> str:
 
 
 @contextmanager
-def killing(directory: Path, seed: int, version: str | None = None) -> Iterator[Killing]:
-    """Return a daemon to be killed, with an old server or the newest."""
+def killing(
+    directory: Path, seed: int, version: str | None = None, *, hurry: bool = False
+) -> Iterator[Killing]:
+    """Return a daemon to be killed, with an old server or the newest. `hurry`: no run takes long."""
     make = BotApi if version is None else partial(BotApi, version=version)
     with telegram_daemon(directory, make, **SETTINGS) as office:
-        yield Killing(office, directory, seed)
+        yield Killing(office, directory, seed, hurry=hurry)
 
 
 def _soak(sends: int, seed: int, kills: int, version: str | None) -> list[str]:

@@ -80,8 +80,12 @@ class Sending:
 class OutTraffic:
     """Sends and asks. What is asked in a group or a topic is answered by other agents than in private."""
 
-    def __init__(self, office: TelegramDaemon, directory: Path, chance: random.Random) -> None:
+    def __init__(
+        self, office: TelegramDaemon, directory: Path, chance: random.Random, *, hurry: bool = False
+    ) -> None:
+        """Bind agents to a bot, and let people know it. `hurry`: no run takes long, and none is tried again."""
         self.office = office
+        self._hurry = hurry
         self.chance = chance
         self.sendings: list[Sending] = []
         self.asked: dict[str, int] = {}  # how often, by the way in which it is answered
@@ -149,8 +153,9 @@ class OutTraffic:
 
     def ask_something(self) -> None:
         """Let a person ask an agent: the answer grows, or fails once, or never comes."""
-        how = self.chance.choices(("grow", "fail", "silent", "hush"), (6, 1, 1, 2))[0]
-        self.ask(self.chance.choice(self.spots), how, self.chance.choice((0, 1, 4, 5, 9)))
+        how = self.chance.choices(("grow", "silent", "hush", "fail"), (6, 1, 2, 0 if self._hurry else 1))[0]
+        seconds = self.chance.choice((0, 0.5) if self._hurry else (0, 1, 4, 5, 9))
+        self.ask(self.chance.choice(self.spots), how, seconds)
 
     def ask(self, spot: Spot, how: str, seconds: float) -> None:
         """Let somebody ask there. `seconds`: how long the run takes."""

@@ -202,7 +202,7 @@ def test_a_reaction_to_what_is_gone_is_told_to_the_agent(desk: Desk) -> None:
 
 def test_a_group_shows_it_too_and_what_the_boss_sets_by_command_it_does_not(desk: Desk) -> None:
     office = desk.office
-    group = office.api.add_group("Team", desk.bob, desk.bot)
+    group = office.api.add_group("Team", [desk.bob, desk.bot])
     said = desk.bob.says(group, f"@{desk.bot.username} hello team")
     office.approve(group)
     stored = office.wait_for_stored(group, f"@{desk.bot.username} hello team")
@@ -227,7 +227,8 @@ def test_while_the_network_is_down_all_waits_and_is_made_when_it_is_back(desk: D
     office.nex.call("message.delete", id=deleted)
     office.nex.call("reaction.set", id=received_number, emoji="👍")
     wait_until(lambda: all(fault.hits for fault in faults))
-    wait_until(lambda: [row["failures"] for row in office.rows("SELECT failures FROM post_change")] == [1, 1])
+    failed = "SELECT 1 FROM post_change WHERE failures > 0"
+    wait_until(lambda: len(office.rows(failed)) == 2)
     assert [one.text for one in desk.posts()] == ["one", "to be deleted"]
     for fault in faults:
         fault.clear()
@@ -251,7 +252,7 @@ def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
     fault = office.api.fault("editMessageText", do="lose_answer")
     office.nex.call("message.edit", id=number, text="two")
     wait_until(lambda: fault.hits == 1)
-    wait_until(lambda: [row["failures"] for row in office.rows("SELECT failures FROM post_change")] == [1])
+    wait_until(lambda: bool(office.rows("SELECT 1 FROM post_change WHERE failures > 0")))
     office.boss.call("lane.retry", address=address(desk.chat))
     desk.settle()
     assert [one.text for one in desk.posts()] == ["two"]
@@ -260,7 +261,7 @@ def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
 
 def test_in_a_group_that_became_a_supergroup_old_posts_stay_and_the_sender_is_told(desk: Desk) -> None:
     office = desk.office
-    group = office.api.add_group("Team", desk.bob, desk.bot)
+    group = office.api.add_group("Team", [desk.bob, desk.bot], supergroup=False)
     desk.bob.says(group, f"@{desk.bot.username} hello")
     office.approve(group)
     number = desk.send("one", to=address(group))

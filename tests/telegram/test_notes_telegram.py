@@ -13,7 +13,7 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from tests.support.daemons import wait_until
 from tests.support.python_agents import QUIET, PythonAgent, wait_until_idle
-from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
 
 FAILS = 'sys.stderr.write("no disk\\n"); sys.exit(3)'
 OTHER_NOTICES = ("This chat is yours now", "wants to write to", "This account answers only", "Commands of")
@@ -101,7 +101,9 @@ def test_a_message_that_fails_five_times_is_told_of_twice(office: TelegramDaemon
     for _ in range(4):
         scene.later()
     first, last = scene.posts(scene.his)
-    (number,) = office.rows("SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.text = 'hello'")
+    (number,) = office.rows(
+        "SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.text = 'hello'"
+    )
     assert "⚠️ kai failed: " in first.text
     assert "⚠️ kai gave up on this after 5 tries: " in last.text
     assert f"To retry: hiboss envelope retry e{number['id']}" in last.text
@@ -118,7 +120,9 @@ def test_after_a_retry_by_hand_it_is_told_again(office: TelegramDaemon) -> None:
     scene.posts(scene.his)
     for _ in range(4):
         scene.later()
-    (number,) = office.rows("SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.text = 'hello'")
+    (number,) = office.rows(
+        "SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.text = 'hello'"
+    )
     office.boss.call("envelope.retry", ids=[f"e{number['id']}"])
     wait_until(lambda: len(scene.kai.turns()) == 6)
     texts = scene.texts(scene.his)
@@ -242,3 +246,82 @@ def test_after_a_restart_each_chat_with_interrupted_work_gets_one_note(
     posts = [one for one in group.messages if one.sender is scene.bot and not one.service]
     assert [one.text for one in posts] == [RESTARTED.replace("kai", "kai and mia")] * 2
     assert [one.reply_to for one in posts] == [last] * 2
+
+
+def test_the_boss_is_told_which_run_begins_again_and_nothing_about_one_that_has_answered(
+    office: TelegramDaemon,
+) -> None:
+    scene = Scene(office, 'print("well")')
+    scene.ada.says(scene.his, "one")
+    scene.his.wait_for_text("well")
+    scene.kai.program.write(HANGS, office.daemon.home.socket)
+    asked = scene.ada.says(scene.his, "two")
+    wait_until(lambda: scene.kai.program.notes())
+    run = scene.kai.runs()[-1]["id"]
+    office.daemon.kill()
+    scene.kai.program.write('print("well done")', office.daemon.home.socket)
+    office.start()
+    scene.his.wait_for_text("well done")
+    (note,) = [one for one in scene.posts(scene.his) if "restarted" in one.text]
+    assert note.text == f"system:\nhiboss was restarted while kai worked on this ({run}); it begins again."
+    assert note.reply_to is asked
+    office.daemon.kill()
+    office.start()
+    office.settle()
+    assert len([one for one in scene.texts(scene.his) if "restarted" in one]) == 1
+
+
+def test_a_task_in_the_background_that_is_interrupted_is_told_of_where_it_was_asked_for(
+    office: TelegramDaemon,
+) -> None:
+    scene = Scene(
+        office,
+        """
+if "agent:background" in TURN or "dig" in TEXTS[-1] and "please" not in TEXTS[-1]:
+    note("digs"); time.sleep(1000)
+send("agent:background", "dig")
+print("NO_REPLY")
+""",
+    )
+    asked = scene.ada.says(scene.his, "please dig")
+    wait_until(lambda: scene.kai.program.notes())
+    office.daemon.kill()
+    scene.kai.program.write(QUIET, office.daemon.home.socket)
+    office.start()
+    (note,) = scene.his.wait_for(lambda found: any("restarted" in one.text for one in found))[-1:]
+    assert "hiboss was restarted while kai worked on this (r" in note.text
+    assert note.reply_to is asked
+
+
+def test_what_is_given_up_after_three_crashes_has_no_note_that_it_begins_again(
+    office: TelegramDaemon,
+) -> None:
+    scene = Scene(office, HANGS)
+    chat = office.approved(scene.bob, scene.bot)
+    scene.bob.says(chat, "hello")
+    for number in (1, 2, 3):
+        wait_until(lambda number=number: len(scene.kai.program.notes()) == number)
+        office.daemon.kill()
+        office.start()
+    wait_until(lambda: any("crashed 3 times in a row" in one for one in scene.box()))
+    assert scene.texts(chat) == [RESTARTED] * 2
+
+
+@pytest.mark.parametrize(
+    ("point", "notes"),
+    [("runner.answered", ["restarted", "⚠️"]), ("runner.settled", ["⚠️"]), ("delivery.claimed", ["⚠️"])],
+)
+def test_killed_around_a_failure_the_note_comes_once(
+    office: TelegramDaemon, tmp_path: Path, point: str, notes: list[str]
+) -> None:
+    scene = Scene(office, FAILS)
+    office.daemon.stop()
+    armed = tmp_path / "armed"
+    office.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
+    armed.touch()
+    scene.ada.says(scene.his, "hello")
+    office.daemon.wait_for_death()
+    office.start()
+    wait_until(lambda: len(scene.texts(scene.his)) >= len(notes))
+    texts = scene.texts(scene.his)
+    assert [words in text for words, text in zip(notes, texts, strict=True)] == [True] * len(notes)

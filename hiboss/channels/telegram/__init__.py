@@ -7,8 +7,8 @@
 - `decode`, `message_facts`, `message_text`, `message_kinds`: what a raw update means; pure functions
 - `digestion`, `message_files`, `downloads`, `transcription`: the second stage: albums, files, voice messages
 - `letter_chunks`, `rendering`, `chunk_form`: which posts a letter becomes; pure functions
-- `markdown_reader`, `markdown_rules`, `html_reader`, `link_targets`, `document_builder`, `table_layout`: read a text
-  into a `formatted_document`
+- `markdown_reader`, `markdown_rules`, `html_reader`, `link_targets`, `document_builder`, `table_layout`: read
+  a text into a `formatted_document`
 - `document_cuts`, `entity_form`, `rich_form`: cut it into posts, and write each of them
 - `posting`, `file_posting`, `file_kinds`, `flood_watch`: what goes out and stays
 - `signs`, `reactions`: what goes out beside the posts

@@ -37,9 +37,9 @@ def edit(
 def delete(
     id_: MessageId, reason: Reason = None, token: Token = None, as_: As = None, json_: Json = False
 ) -> None:
-    """Delete a message that you wrote, for everybody (the boss: any message).
+    """Delete a message that you wrote, for everybody.
 
-    Its content is not shown any more. Envelopes that nobody had yet are cancelled. Where it was posted, it
+    The boss can delete any message. Its content is not shown any more. Envelopes that nobody had yet are cancelled. Where it was posted, it
     is taken back if the platform can do that.
     """
     output.answer(call("message.delete", {"id": id_, "reason": reason}, token=token, profile=as_))

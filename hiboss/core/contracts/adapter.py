@@ -305,7 +305,8 @@ class Adapter(Protocol):
     def chunks(self, letter: Letter) -> list[str]:
         """Return the parts to post, one platform message each; at least one.
 
-        Do no I/O, and return the same chunks for the same letter every time.
+        Do no I/O, and return the same chunks for the same letter every time. A long one is given to it in
+        another thread.
         """
 
     async def post(self, letter: Letter, number: int, chunk: str) -> str | Posted:

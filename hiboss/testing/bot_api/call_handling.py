@@ -45,7 +45,9 @@ class CallHandler:
         self._world = world
         self._faults = faults
         self._delay = 0.0
-        self.upload_pace: float | None = None  # bytes a second of files that bots send; None: as fast as it can
+        self.upload_pace: float | None = (
+            None  # bytes a second of files that bots send; None: as fast as it can
+        )
         self._hurry = threading.Event()  # lets those that wait for their answer have it
 
     def call(self, token: str, name: str, params: Params) -> Reply:

@@ -177,7 +177,7 @@ class BotApi(CallWatch):
     def fault(self, method: str = ALL, **what: Any) -> Fault:
         """Let the next calls of a method go wrong; "*" is any method, "file" a download.
 
-        bot=id and chat=id: only calls of this bot, about this chat. times=N (None: until cleared), and one of:
+        bot=id, chat=id: only calls of this bot, about this chat. times=N (None: until cleared), and one of:
         status=500 (with description=… or body=…), retry_after=N (429), status=502 (HTML),
         do="hang" (until fault.release()), do="drop" (before it is handled),
         do="lose_answer" (it is carried out, then the connection ends), do="garbage" (no JSON),

@@ -1,0 +1,247 @@
+"""What can go wrong with each method that changes something in a chat: it is made in the end, or said why not.
+
+Each test is a row of the table, and meets its fault with all methods at once, each in a booth of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+
+from hiboss.testing.bot_api import BotApi
+from tests.support.daemons import wait_until
+from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, Way, secrets_shown, wait_for_status
+from tests.support.telegram_bots import telegram_daemon
+
+Fault = dict[str, Any]
+
+
+class Change(NamedTuple):
+    """A method that changes something, and what was sent before."""
+
+    method: str
+    way: Way
+
+
+TEXT = WAYS["sendMessage"]
+EDITS = [Change("editMessageText", TEXT), Change("editMessageCaption", WAYS["sendPhoto"])]
+RICH_EDIT = Change("editMessageText", RICH_WAYS["sendRichMessage"])
+REACTION = Change("setMessageReaction", TEXT)
+CHANGES = [
+    *EDITS,
+    Change("editMessageCaption", WAYS["sendMediaGroup"]),
+    Change("deleteMessage", TEXT),
+    Change("deleteMessage", WAYS["sendMediaGroup"]),
+    REACTION,
+]
+
+
+class Wish:
+    """Something that is to be changed in the chat of a booth."""
+
+    def __init__(self, change: Change, booth: Booth) -> None:
+        self.change = change
+        self.booth = booth
+        self.envelope = booth.send("before")
+        wait_for_status(booth.office, [self.envelope], "done")
+        self.posts = booth.messages()
+        if change is REACTION:
+            said = booth.bob.says(booth.chat, f"do you like it? {self.envelope}")
+            stored = booth.office.wait_for_stored(booth.chat, said.text)
+            self.posts, self.envelope = [said], f"m{stored['id']}"
+
+    def fault(self, **what: Any) -> Any:
+        return self.booth.fault(self.change.method, **what)
+
+    def utter(self) -> None:
+        """Let the agent ask for it."""
+        call = self.booth.office.nex.call
+        if self.change is REACTION:
+            call("reaction.set", id=self.envelope, emoji="👍")
+        elif self.change.method == "deleteMessage":
+            call("message.delete", id=self.envelope)
+        else:
+            call("message.edit", id=self.envelope, text=self.change.way.text.format("changed"))
+
+    def is_granted(self) -> bool:
+        """Tell whether people see all of it."""
+        if self.change is REACTION:
+            return self.posts[0].reactions_of(self.booth.bot) == ["👍"]
+        if self.change.method == "deleteMessage":
+            return all(one.deleted for one in self.posts)
+        return "changed" in self.posts[0].text and not any(one.deleted for one in self.posts)
+
+    def is_untouched(self) -> bool:
+        """Tell whether people see what they saw before."""
+        if self.change is REACTION:
+            return self.posts[0].reactions_of(self.booth.bot) == []
+        return "before" in self.posts[0].text and not any(one.deleted for one in self.posts)
+
+    def is_over(self) -> bool:
+        """Tell whether nothing more is to be done about it."""
+        query = "SELECT envelope FROM post_change WHERE envelope = ?"
+        if self.change is REACTION:
+            query = "SELECT message FROM reaction_change WHERE message = ?"
+        return not self.booth.office.rows(query, int(self.envelope[1:]))
+
+    def complaints(self, *words: str) -> int:
+        """Return how often the agent was told that it cannot be done."""
+        return self.booth.notices("agent:nex", f"telegram:{self.booth.chat.id}", *words)
+
+
+@pytest.fixture(scope="module", params=["10.3", "9.0"])
+def booths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booths]:
+    """Return booths of a new server, then of an old one, which has no drafts and no rich messages."""
+    make = partial(BotApi, version=request.param)
+    with telegram_daemon(tmp_path_factory.mktemp("d"), make) as office:
+        yield Booths(office, tmp_path_factory.mktemp("files"))
+        assert secrets_shown(office) == []
+        assert office.api.complaints == []
+
+
+@contextmanager
+def wishes(booths: Booths, changes: list[Change]) -> Iterator[list[Wish]]:
+    """Lend booths with something to change in each."""
+    with booths.borrowed([one.way for one in changes]) as found:
+        yield [Wish(*both) for both in zip(changes, found, strict=True)]
+
+
+def changes_of(booths: Booths) -> list[Change]:
+    return [*CHANGES, *([RICH_EDIT] if booths.is_new else [])]
+
+
+def wait_until_over(found: list[Wish]) -> None:
+    for one in found:
+        wait_until(one.is_over)
+
+
+TROUBLES: dict[str, Fault] = {
+    "500": {"status": 500},
+    "502 with html": {"status": 502},
+    "garbage": {"do": "garbage"},
+    "a cut connection": {"do": "drop"},
+    "a token that is not accepted": {"status": 401},
+    "no answer": {"do": "hang"},
+}
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_a_change_is_made_after_a_trouble_which_holds_no_post(booths: Booths, name: str) -> None:
+    with wishes(booths, changes_of(booths)) as found:
+        faults = [one.fault(times=None, **TROUBLES[name]) for one in found]
+        for one in found:
+            one.utter()
+        booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
+        booths.wait_for_status([one.booth.send("meanwhile", way=TEXT) for one in found], "done")
+        assert all(one.is_untouched() and not one.is_over() for one in found)
+        for one, fault in zip(found, faults, strict=True):
+            fault.clear()
+            one.booth.retry()
+        wait_until_over(found)
+        assert all(one.is_granted() for one in found)
+        assert sum(one.complaints() for one in found) == 0
+
+
+def test_a_wait_that_is_named_for_a_change_holds_its_chat_and_no_other(booths: Booths) -> None:
+    with wishes(booths, changes_of(booths)) as found:
+        faults = [one.fault(retry_after=60) for one in found]
+        for one in found:
+            one.utter()
+        booths.wait_for_error([one.booth for one in found], "429")
+        held = [one.booth.send("held", way=TEXT) for one in found]
+        booths.wait_for_status([one.booth.say("meanwhile") for one in found], "done")
+        assert {booths.status(one) for one in held} == {"pending"}
+        assert all(one.is_untouched() and not one.is_over() for one in found)
+        for one in found:
+            one.booth.retry()
+        booths.wait_for_status(held, "done")
+        wait_until_over(found)
+        assert all(one.is_granted() for one in found) and {fault.hits for fault in faults} == {1}
+
+
+@pytest.mark.parametrize(
+    "what", [{"do": "lose_answer"}, {"status": 500, "carry_out": True}], ids=["a lost answer", "500"]
+)
+def test_a_change_that_was_made_unheard_is_a_success_the_next_time(booths: Booths, what: Fault) -> None:
+    with wishes(booths, changes_of(booths)) as found:
+        faults = [one.fault(**what) for one in found]
+        for one in found:
+            one.utter()
+        booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
+        for one in found:
+            wait_until(lambda wish=one: wish.is_over() or wish.booth.retry())
+        assert all(one.is_granted() and one.posts[0].revision <= 1 for one in found)
+        assert sum(one.complaints() for one in found) == 0
+
+
+REFUSALS: dict[str, dict[str, str]] = {  # by the method; "": of all
+    "blocked": {"": "403 Forbidden: bot was blocked by the user"},
+    "unknown chat": {"": "400 Bad Request: chat not found"},
+    "not any more": {
+        "editMessageText": "400 Bad Request: message can't be edited",
+        "editMessageCaption": "400 Bad Request: message can't be edited",
+        "deleteMessage": "400 Bad Request: message can't be deleted for everyone",
+        "setMessageReaction": "400 Bad Request: REACTION_INVALID",
+    },
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_change_that_is_refused_is_given_up_and_its_agent_is_told(booths: Booths, name: str) -> None:
+    with wishes(booths, changes_of(booths)) as found:
+        for one in found:
+            given = REFUSALS[name]
+            status, _, words = given.get(one.change.method, given.get("", "")).partition(" ")
+            before = one.complaints(words)
+            one.fault(times=None, status=int(status), description=words)
+            one.utter()
+            wait_until(one.is_over)
+            assert one.is_untouched(), one.change
+            assert one.complaints(words) == before + 1, one.change
+        booths.wait_for_status([one.booth.send("after", way=TEXT) for one in found], "done")
+
+
+def test_what_is_so_already_is_a_success(booths: Booths) -> None:
+    words = {
+        "editMessageText": "message is not modified: specified new message content is the same",
+        "editMessageCaption": "message is not modified: specified new message content is the same",
+        "deleteMessage": "message to delete not found",
+    }
+    with wishes(booths, [one for one in changes_of(booths) if one is not REACTION]) as found:
+        for one in found:
+            one.fault(times=None, status=400, description=f"Bad Request: {words[one.change.method]}")
+            one.utter()
+        wait_until_over(found)
+        assert sum(one.complaints() for one in found) == 0
+
+
+def test_an_edit_whose_markup_is_refused_goes_without_it(booths: Booths) -> None:
+    with wishes(booths, [*EDITS, *([RICH_EDIT] if booths.is_new else [])]) as found:
+        for one in found:
+            words = "RICH_MESSAGE_INVALID" if one.change is RICH_EDIT else "can't parse entities: odd"
+            one.fault(status=400, description=f"Bad Request: {words}")
+            one.utter()
+        wait_until_over(found)
+        assert all(one.is_granted() for one in found)
+        text, caption, *rich = [one.posts[0] for one in found]
+        assert text.entities == caption.entities == []
+        assert [(one.rich_source, one.entities[0]["type"]) for one in rich] == [(None, "pre")] * len(rich)
+
+
+def test_what_is_changed_while_the_server_is_gone_is_changed_when_it_is_back(booths: Booths) -> None:
+    with wishes(booths, changes_of(booths)) as found:
+        booths.office.api.stop_listening()
+        try:
+            for one in found:
+                one.utter()
+            wait_until(lambda: booths.office.rows("SELECT 1 FROM post_change WHERE failures > 0"))
+        finally:
+            booths.office.api.listen_again()
+        for one in found:
+            wait_until(lambda wish=one: wish.is_over() or wish.booth.retry())
+        assert all(one.is_granted() for one in found)
+        assert sum(one.complaints() for one in found) == 0

@@ -1,0 +1,247 @@
+"""kill -9 while agents post in Telegram: nothing is missing, and only what was confirmed and not recorded is doubled."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.crashpoint import (
+    CHANGE_MADE,
+    CHANGE_NOTED,
+    CHANGE_PLANNED,
+    CLAIMED,
+    LIVE_BECAME,
+    LIVE_BEGUN,
+    LIVE_DELETED,
+    LIVE_NOTED,
+    LIVE_POSTED,
+    POSTED,
+    REACTED,
+    SETTLED,
+)
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.messages import Message
+from tests.support.daemons import wait_until
+from tests.support.python_agents import wait_until_idle
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.telegram.out_kill_soak import OLD, SETTINGS, killing
+
+RANDOM_KILLS = 4
+PAGE = "All of this is one post, and not two. " * 80  # of 4,096 characters, so that each paragraph is a chunk
+THREE = f"first {PAGE}\n\nsecond {PAGE}\n\nthird {PAGE}"
+# Words of posts that say something about hiboss, and not what an agent has sent.
+NOTES = ("This account answers only", "hiboss was restarted")
+
+
+@pytest.mark.parametrize("version", [None, OLD], ids=["newest", "old"])
+def test_all_is_posted_once_but_for_what_was_not_recorded(version: str | None, tmp_path: Path) -> None:
+    seed = random.randrange(10**6)
+    sys.stdout.write(f"seed: {seed}\n")  # shown when the test fails
+    with killing(tmp_path, seed, version, hurry=True) as mortal:
+        for _ in range(RANDOM_KILLS):
+            mortal.at_random(burst=6, seconds=mortal.chance.uniform(0.2, 1.5))
+        audit = mortal.finish()
+        sys.stdout.write(f"{mortal}\n{audit}\n")
+        assert mortal.multi_chunk > 0
+        assert audit.wrong == []
+
+
+# --- one death at each point ---------------------------------------------------------------------
+
+
+class Story:
+    """A daemon that dies, and an agent that posts in a private chat with a bot of its own. There are no drafts."""
+
+    def __init__(self, office: TelegramDaemon, name: str) -> None:
+        self.office = office
+        self.go = office.team.place(f"{name}.go")
+        self.agent = office.team.hire(f'exec(open("{self.go}.py").read())', name)
+        self.bot = office.bound_bot(f"{name}bot", name)
+        self.bob = office.api.add_person("Bob")
+        self.chat = office.approved(self.bob, self.bot)
+
+    def dies_at(self, point: str, do: Callable[[], object], *, passes: int = 1) -> None:
+        """Let the daemon die when it passes a point, after something that the test does."""
+        self.office.daemon.stop()
+        armed = self.office.team.place(f"{self.agent.name}.armed")
+        self.office.start(HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
+        armed.touch()
+        with suppress(DaemonUnreachable):  # it may die before it answers
+            do()
+        assert self.office.daemon.wait_for_death() == -9
+
+    def goes_on(self) -> None:
+        """Start it, and return when all is posted and changed."""
+        self.office.start()
+        wait_until_idle(self.office.daemon)
+        left = """
+            SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient WHERE a.kind = 'channel' AND e.status = 0
+            UNION ALL SELECT run FROM live_post UNION ALL SELECT envelope FROM post_change
+            UNION ALL SELECT message FROM reaction_change
+        """
+        wait_until(lambda: not self.office.rows(left))
+        self.office.daemon.check()
+
+    def send(self, text: str = THREE, **params: Any) -> str:
+        (number,) = self.agent.send(address(self.chat), text=text, **params)["ids"]
+        return str(number)
+
+    def posted(self, text: str = THREE) -> str:
+        """Send a text, and return its envelope when it is posted."""
+        number = self.send(text)
+        wait_until(lambda: self.agent.get(number)["status"] == "done")
+        return number
+
+    def posts(self) -> list[Message]:
+        own = [one for one in self.chat.messages if one.sender is self.bot]
+        return [one for one in own if not any(words in one.text for words in NOTES)]
+
+    def seen(self) -> list[str]:
+        """Return the first words of what the agent has posted and people see."""
+        return [one.text.partition(" ")[0].partition("\n")[0] for one in self.posts()]
+
+    def asks(self, end: str = 'print("and the end")') -> None:
+        """Let Bob ask something. The answer begins with a word that is shown, and goes on when the file is there."""
+        Path(f"{self.go}.py").write_text(f'print("well…", flush=True); wait_for("{self.go.name}"); {end}')
+        self.bob.says(self.chat, "how far?")
+
+    def asks_and_sees(self, end: str = 'print("and the end")') -> None:
+        """Let him ask, and let the answer go on when people see its first word."""
+        self.asks(end)
+        self.chat.wait_for_text("well…")
+        wait_until(lambda: self.office.rows("SELECT 1 FROM live_post WHERE platform_id IS NOT NULL"))
+        self.go.touch()
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    """Return one whose server has no drafts: answers grow in posts, in private chats too."""
+    make = partial(BotApi, version=OLD)
+    with telegram_daemon(tmp_path_factory.mktemp("points"), make, **SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def story(office: TelegramDaemon) -> Story:
+    if office.daemon.process is None:
+        office.start()
+    return Story(office, f"mortal{len(office.boss.call('agent.list')['agents'])}")
+
+
+@pytest.mark.parametrize(
+    ("point", "passes", "before", "after"),
+    [
+        (CLAIMED, 1, [], ["first", "second", "third"]),
+        (POSTED, 1, ["first"], ["first", "first", "second", "third"]),
+        (POSTED, 2, ["first", "second"], ["first", "second", "second", "third"]),
+        (POSTED, 3, ["first", "second", "third"], ["first", "second", "third", "third"]),
+        (SETTLED, 1, [], ["first", "second", "third"]),
+        (SETTLED, 2, ["first", "second", "third"], ["first", "second", "third"]),
+    ],
+)
+def test_a_text_in_chunks_goes_on_where_it_was(
+    story: Story, point: str, passes: int, before: list[str], after: list[str]
+) -> None:
+    story.dies_at(point, story.send, passes=passes)
+    assert story.seen() == before
+    story.goes_on()
+    assert story.seen() == after
+
+
+def test_an_album_that_was_not_recorded_comes_again_as_a_whole(story: Story, tmp_path: Path) -> None:
+    for name in ("one.jpg", "two.jpg"):
+        (tmp_path / name).write_bytes(b"\xff\xd8" + name.encode())
+    files = [str(tmp_path / name) for name in ("one.jpg", "two.jpg")]
+    story.dies_at(POSTED, lambda: story.send("look", attachments=files))
+    story.goes_on()
+    first, second, again, last = story.posts()
+    assert first.more["media_group_id"] == second.more["media_group_id"] != again.more["media_group_id"]
+    recorded = story.office.rows(
+        "SELECT platform_id FROM post WHERE platform_id = ?1 UNION SELECT platform_id FROM post_part WHERE platform_id = ?2",
+        str(again.id),
+        str(last.id),
+    )
+    assert [int(row["platform_id"]) for row in recorded] == [again.id, last.id]
+
+
+@pytest.mark.parametrize(
+    ("point", "before", "after"),
+    [
+        (LIVE_BEGUN, [], ["well…"]),
+        (LIVE_POSTED, ["well…"], ["well…", "well…"]),  # nobody knows its id, so it stays
+        (LIVE_NOTED, ["well…"], ["well…"]),
+    ],
+)
+def test_what_grew_when_it_died_is_removed_if_its_id_is_known(
+    story: Story, point: str, before: list[str], after: list[str]
+) -> None:
+    story.dies_at(point, story.asks)
+    assert story.seen() == before
+    story.go.touch()
+    story.goes_on()
+    assert story.seen() == after
+    assert [one.text for one in story.posts()][-1].endswith("and the end")
+
+
+def test_an_answer_that_was_not_recorded_is_the_post_that_grew(story: Story) -> None:
+    story.dies_at(LIVE_BECAME, story.asks_and_sees)
+    (grown,) = story.posts()
+    story.goes_on()
+    assert story.posts() == [grown]
+    assert grown.text.endswith("and the end")
+
+
+def test_what_was_removed_stays_so_and_nothing_is_left(story: Story) -> None:
+    silent = 'print(json.dumps({"hiboss": "final", "text": "NO_REPLY"}))'
+    story.dies_at(LIVE_DELETED, lambda: story.asks_and_sees(silent))
+    assert story.posts() == []
+    story.goes_on()
+    assert story.posts() == []
+
+
+# --- changes of what is posted -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("point", "passes", "doubles"),
+    [
+        (CHANGE_PLANNED, 1, 0),
+        (CHANGE_MADE, 1, 0),
+        (CHANGE_MADE, 2, 1),
+        (CHANGE_NOTED, 1, 0),
+        (CHANGE_NOTED, 2, 0),
+    ],
+)
+def test_a_message_that_was_being_edited_shows_its_new_text(
+    story: Story, point: str, passes: int, doubles: int
+) -> None:
+    """The one post is edited, and another one is added: that can come twice."""
+    number = story.posted("first words")
+    text = f"new {PAGE}\n\nadded {PAGE}"
+    story.dies_at(point, lambda: story.agent.call("message.edit", id=number, text=text), passes=passes)
+    story.goes_on()
+    assert story.seen() == ["new", *["added"] * (1 + doubles)]
+
+
+@pytest.mark.parametrize("point", [CHANGE_PLANNED, CHANGE_MADE, CHANGE_NOTED])
+def test_a_message_that_was_being_deleted_is_gone(story: Story, point: str) -> None:
+    number = story.posted()
+    story.dies_at(point, lambda: story.agent.call("message.delete", id=number))
+    story.goes_on()
+    assert story.posts() == []
+
+
+def test_a_reaction_that_was_not_recorded_is_there(story: Story) -> None:
+    asked = story.bob.says(story.chat, "look")
+    said = story.office.wait_for_stored(story.chat, "look")
+    story.dies_at(REACTED, lambda: story.agent.call("reaction.set", id=f"m{said['id']}", emoji="👍"))
+    story.goes_on()
+    assert asked.reactions_of(story.bot) == ["👍"]
