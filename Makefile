@@ -6,6 +6,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+SOAK ?= tests.acceptance.soak
 
 # `docs` is also a directory, so it must be said here that it is never up to date.
 .PHONY: up test lint bench soak docs
@@ -36,8 +37,9 @@ bench: .venv/developers
 	$(BIN)/python -m compileall -q hiboss
 	$(BIN)/python -m bench $(ARGS)
 
+# Also: make soak SOAK=tests.telegram.kill_soak, or SOAK=tests.telegram.out_kill_soak
 soak: .venv/developers
-	$(BIN)/python -m tests.acceptance.soak $(ARGS)
+	$(BIN)/python -m $(SOAK) $(ARGS)
 
 docs: .venv/developers
 	$(BIN)/python -m docs.record_examples

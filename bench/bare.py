@@ -62,7 +62,8 @@ class Bare:
                 messages._INSERT_MESSAGE,
                 (
                     *(conversation, seq, None, None, agent, agent, False, None, None),
-                    *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now, None, False, None),
+                    *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now),
+                    *(None, False, None),
                 ),
             ).lastrowid
             execute(envelopes._INSERT, (message, agent, None, 0, 2, seq, None, None, None, None, False, None))

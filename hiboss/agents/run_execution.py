@@ -38,7 +38,7 @@ from .run_outcome import NOTE_CHARACTERS, Outcome
 
 log = logging.getLogger(__name__)
 END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
-INTERRUPT_SECONDS = 3.0  # for a provider that can end a turn in an orderly way, before it is cancelled
+INTERRUPT_SECONDS = 2.0  # for a provider that can end a turn in an orderly way, before it is cancelled
 STEER_SECONDS = 10.0
 
 

@@ -72,6 +72,7 @@ class Wiring:
         self.intake.commands.execution = self.runner.begun
         self.intake.commands.bounds = self.runner.bounds
         self.intake.commands.resumed = self._agent_resumed
+        self.intake.commands.stopping = self.delivery.live.signs.acknowledge
         self.chat_setup = ChatSetup(store, self.supervisor, self.delivery.live.signs)
         self.intake.decided = self.chat_setup.remove_buttons
         store.tell_chats(self._chats_open)

@@ -22,6 +22,7 @@ from ..store.connection import Row
 from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.store import Store
+from ..store.turn_origins import Origin
 
 MENU = (
     Command("status", "show what the agents of this chat do"),
@@ -62,6 +63,7 @@ class Commands:
         self.state: Callable[[int], State]  # of an agent
         self.bounds: Callable[[], Bounds]
         self.resumed: Callable[[int], None]  # an agent gets turns again
+        self.stopping: Callable[[Origin], None]  # a /stop was heard: show it there at once
 
     def knows(self, inbound: Inbound) -> bool:
         """Tell whether something is a command that hiboss carries out, if it is the boss's; or nearly one."""
@@ -78,6 +80,8 @@ class Commands:
         if order is None:
             return False
         answer = await self._known.get(order.command.lower(), self._unknown)(order)
+        if order.command.lower() == "stop" and order.given is not None:
+            self.stopping(order.given)  # the answer may have to wait, for the rates of the platform
         crashpoint(COMMANDED)
         await self._store.timed_write_until_done(lambda tx, now: commands.end(tx, order, answer, now))
         return True

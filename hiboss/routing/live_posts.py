@@ -25,7 +25,6 @@ from ..core.settings import Settings
 from ..store import live_posts, turn_origins
 from ..store.live_posts import Key, Target
 from ..store.run_settlement import SILENT
-from ..store.run_start import Turn
 from ..store.store import Store
 from . import letters
 from .live_drafts import LiveDrafts
@@ -119,9 +118,9 @@ class LivePosts:
         """Show what a run writes in one place, until it has ended; if it does not grow, that it works."""
         loop = asyncio.get_running_loop()
         text, position, typing_at = "", 0, 0.0
-        while not over.is_set():
-            if loop.time() >= typing_at and not execution.paused:
-                self.signs.show(target, "typing")
+        while not over.is_set() and execution.ending is None:  # who stopped it wants to see no more of it
+            typing = loop.time() >= typing_at and not execution.paused
+            if typing and self.signs.show(target, "typing") is not None:
                 typing_at = loop.time() + TYPING_SECONDS
             form = self._form(target) if grows else OFF
             if await happens(over, min(form.seconds or TYPING_SECONDS, TYPING_SECONDS)):
@@ -130,20 +129,25 @@ class LivePosts:
             parts, position = execution.live_output.after(position)
             text += "".join([part.text for part in parts if part.kind == "delta"])
             if form.how != "off" and came_before:  # not for an answer that comes at once
-                await self._grow(execution.turn, target, form, text.strip(), over)
+                await self._grow(execution, target, form, text.strip(), over)
 
     def _form(self, target: Target) -> Live:
         """Return how an answer grows in a place now, with the time between two changes."""
-        if self._settings.live_posts != "on" or (adapter := self.signs.adapter(target)) is None:
+        if self._settings.live_posts != "on":
             return OFF
+        if (adapter := self.signs.adapter(target)) is None:  # it may start soon: the daemon has just done so
+            return OFF._replace(seconds=self._settings.live_seconds)
         can: frozenset[str] = getattr(adapter, "capabilities", frozenset())
         form = EDIT if {"edit", "delete"} <= can else DRAFT if "draft" in can else OFF
         if (asked := getattr(adapter, "live", None)) is not None:
             form = asked(target.place)
         return form._replace(seconds=form.seconds or self._settings.live_seconds)
 
-    async def _grow(self, turn: Turn, target: Target, form: Live, text: str, over: asyncio.Event) -> None:
+    async def _grow(
+        self, execution: Execution, target: Target, form: Live, text: str, over: asyncio.Event
+    ) -> None:
         """Let a live post, or a draft, show this text."""
+        turn = execution.turn
         key = Key(turn.run, target.lane)
         if SILENT.startswith(text) or key in self._given_up:  # it may become the word for silence
             return
@@ -151,11 +155,12 @@ class LivePosts:
         adapter = self.signs.adapter(target)
         try:
             if adapter is not None and form.how == "edit":
-                await self._change(adapter, turn, target, form, letter, over)
+                await self._change(adapter, execution, target, form, letter, over)
             elif adapter is not None:
                 chunk = adapter.chunks(letter)[0]
                 due = self._drafts.is_due(key, chunk)
-                if due and await self._may_change(turn, target, form, over) and key not in self._given_up:
+                due = due and await self._may_change(execution, target, form, over)
+                if due and key not in self._given_up:
                     self._drafts.show(key, target, chunk)
         except BaseException as error:  # whatever an adapter raises: the answer is posted when it comes
             if bounded_calls.is_our_cancellation(error):
@@ -170,14 +175,21 @@ class LivePosts:
                 self._give_up(key)
 
     async def _change(
-        self, adapter: Any, turn: Turn, target: Target, form: Live, letter: Letter, over: asyncio.Event
+        self,
+        adapter: Any,
+        execution: Execution,
+        target: Target,
+        form: Live,
+        letter: Letter,
+        over: asyncio.Event,
     ) -> None:
         """Post a live post, or edit it, when its chat may get the next change."""
+        turn = execution.turn
         chunk = adapter.chunks(letter)[0]
         live = self.endings.posts.get(Key(turn.run, target.lane))
         if live is not None and (live.over or live.shown == chunk):
             return
-        if not await self._may_change(turn, target, form, over):
+        if not await self._may_change(execution, target, form, over):
             return
         if live is None:
             await self.post(adapter, letter, chunk, LivePost(turn.run, target))
@@ -194,13 +206,16 @@ class LivePosts:
                 await self.endings.change(target, edit, f"A change of a live post in {target.place}")
             live.shown = chunk
 
-    async def _may_change(self, turn: Turn, target: Target, form: Live, over: asyncio.Event) -> bool:
+    async def _may_change(
+        self, execution: Execution, target: Target, form: Live, over: asyncio.Event
+    ) -> bool:
         """Wait until the chat may get the next change; return False if nothing may be shown there now."""
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_change.get(target.chat, 0.0))
         self._next_change[target.chat] = at + (form.seconds or self._settings.live_seconds)
-        if await happens(over, at - now):
+        if await happens(over, at - now) or execution.ending is not None:
             return False
+        turn = execution.turn
         if target.lane not in [one.lane for one in self._store.read(lambda c: live_posts.targets(c, turn))]:
             self._give_up(Key(turn.run, target.lane))  # the agent may not post there any more
             return False

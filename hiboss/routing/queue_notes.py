@@ -24,6 +24,7 @@ from .live_posts import LivePosts
 
 log = logging.getLogger(__name__)
 SECONDS = 3.0  # that somebody waits before there is a note: most turns begin sooner
+AGAIN_SECONDS = 0.5  # until the next look, if somebody has not waited for so long yet
 CHATS = 20  # with notes about one run, at most
 
 
@@ -40,12 +41,12 @@ class QueueNotes:
         self._waited_for: set[int] = set()  # agents that people waited for when they were looked at
         self._closed = False
 
-    def look(self, agents: Iterable[int]) -> None:
+    def look(self, agents: Iterable[int], seconds: float = SECONDS) -> None:
         """Look in a moment whether people wait for these agents. Never waits."""
         loop = asyncio.get_running_loop()
         for agent in agents:
             if agent not in self._timers and not self._closed:
-                self._timers[agent] = loop.call_later(SECONDS, self._look, agent)
+                self._timers[agent] = loop.call_later(seconds, self._look, agent)
 
     def run_begun(self, agent: int) -> None:
         """Look again: who waits now waits for this run."""
@@ -63,13 +64,16 @@ class QueueNotes:
 
     def _look(self, agent: int) -> None:
         self._timers.pop(agent, None)
-        before = clock.now() - int(SECONDS * 1000) + 200  # the timer may ring a little early
+        now = clock.now()
+        before = now - int(SECONDS * 1000) + 200  # the timer may ring a little early
         try:
             behind = self._store.read(lambda c: turn_origins.behind(c, agent, self._settings.parallel_runs))
             if behind is None or self._closed:
                 self._waited_for.discard(agent)
                 return
             found = self._store.read(lambda c: turn_origins.waiting(c, agent, before))
+            if len(found) < len(self._store.read(lambda c: turn_origins.waiting(c, agent, now))):
+                self.look([agent], AGAIN_SECONDS)  # they came while the timer ran
         except HibossError as error:
             log.warning("No note about a queue: %s", error, extra={"action": "live post"})
             return

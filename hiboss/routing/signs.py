@@ -20,11 +20,13 @@ from ..core.errors import HibossError
 from ..store import lanes
 from ..store.live_posts import Target
 from ..store.store import Store
+from ..store.turn_origins import Origin
 from .pacing import Pacing
 
 log = logging.getLogger(__name__)
 TYPING_SECONDS = 4.0  # platforms show it for about five
 SIGN_SECONDS = 5.0  # for one sign to be sent
+HEARD = "👌"  # on a command
 
 
 class Signs:
@@ -51,6 +53,10 @@ class Signs:
         self._going[key] = task
         task.add_done_callback(lambda task: self._going.pop(key, None))
         return task
+
+    def acknowledge(self, command: Origin) -> None:
+        """Show that a command was heard."""
+        self.show(command.target, "react", command.platform_id, HEARD)
 
     def adapter(self, target: Target, *capabilities: str) -> Any:
         """Return the adapter of a place if it runs and can do all this; else None."""

@@ -17,7 +17,9 @@ from . import agent_routing, conversations, notices, pairing, places
 from .connection import Connection, Row
 from .group_commit import Tx
 from .intake import ACT, as_it_came
+from .live_posts import Target
 from .speakers import speaker
+from .turn_origins import Origin
 from .writer_cache import LiveAddress
 
 
@@ -35,6 +37,7 @@ class Order(NamedTuple):
     conversations: tuple[int, ...]  # of this chat with them, as far as there are any
     boss: int  # his address id
     place: Lane | None  # where he is answered, if it is a chat of his; None: where his notices go
+    given: Origin | None = None  # the message with the command, if it is in a chat of his
 
 
 def begin(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound) -> Order | None:
@@ -55,6 +58,7 @@ def begin(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound) -> 
     where = Address("channel", f"{adapter}:{inbound.place}")
     entry = tx.cache.live_address(where)
     agents = _agents(tx, binding, entry)
+    place = Lane(entry.id, binding) if entry is not None and who.place is not None else None
     return Order(
         number=number,
         binding=binding,
@@ -64,8 +68,19 @@ def begin(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound) -> 
         agents=agents,
         conversations=_conversations(tx, who.sender, agents),
         boss=chief["address"],
-        place=Lane(entry.id, binding) if entry is not None and who.place is not None else None,
+        place=place,
+        given=_given(tx, place, inbound),
     )
+
+
+def _given(tx: Tx, place: Lane | None, inbound: Inbound) -> Origin | None:
+    """Return where a command stands in a chat of the boss."""
+    if place is None or inbound.message is None:
+        return None
+    row = tx.execute("SELECT contact FROM place WHERE address = ? AND binding = ?", place).fetchone()
+    if row is None:
+        return None
+    return Origin(Target(place, inbound.place, row["contact"]), inbound.message)
 
 
 def _agents(tx: Tx, binding: int, place: LiveAddress | None) -> tuple[int, ...]:

@@ -70,6 +70,11 @@ class Story:
     def outcomes(self) -> set[str]:
         return {one["status"] for one in self.writer.agent.list(box="outbox")}
 
+    @property
+    def note(self) -> str:
+        """Return what people are told after a start that interrupted what was done for them."""
+        return f"hiboss was restarted while {self.writer.agent.name} worked on this; it begins again."
+
     def warnings(self) -> list[str]:
         lines = Path(self.daemon.home.log_file).read_text().splitlines()
         return [line for line in lines if "live post" in line]
@@ -102,7 +107,7 @@ def test_what_was_not_posted_yet_leaves_nothing(story: Story) -> None:
     story.dies_at(LIVE_BEGUN)
     assert story.place.seen() == []
     story.goes_on()
-    assert story.place.seen() == [ANSWER]
+    assert story.place.seen() == [story.note, ANSWER]
 
 
 def test_what_was_posted_without_an_id_stays_and_is_counted(story: Story) -> None:
@@ -110,7 +115,7 @@ def test_what_was_posted_without_an_id_stays_and_is_counted(story: Story) -> Non
     [row] = story.place.rows()
     assert story.place.seen() == ["well…"] and row["platform_id"] is None
     story.goes_on()
-    assert story.place.seen() == ["well…", ANSWER]
+    assert story.place.seen() == ["well…", story.note, ANSWER]
     assert any("1 live posts of the last daemon stay" in line for line in story.warnings())
 
 
@@ -118,7 +123,7 @@ def test_what_was_posted_with_an_id_is_removed_and_the_new_run_answers(story: St
     story.dies_at(LIVE_NOTED)
     assert story.place.seen() == ["well…"]
     story.goes_on()
-    assert story.place.seen() == [ANSWER]
+    assert story.place.seen() == [story.note, ANSWER]
     assert [run["status"] for run in story.writer.agent.runs()] == ["interrupted", "completed"]
 
 
@@ -133,7 +138,7 @@ def test_what_was_being_posted_when_its_chat_got_another_id_is_removed_where_it_
     story.dies_at(LIVE_NOTED, renames, when=lambda: place.rows() and not place.steps_left())
     assert place.seen() == ["well…"]
     story.goes_on()
-    assert place.seen() == [ANSWER] and place.posts()[-1]["place"] == f"{place.name}-new"
+    assert place.seen() == [story.note, ANSWER] and place.posts()[-1]["place"] == f"{place.name}-new"
     assert place.changes("delete")[0] == {
         "do": "delete",
         "id": place.posts()[0]["id"] + ".0",
@@ -176,7 +181,7 @@ def test_what_was_deleted_is_not_missed(story: Story) -> None:
         database.commit()
     story.daemon.start(**SETTINGS)
     wait_until(lambda: story.place.rows() == [])
-    assert story.place.seen() == []
+    story.place.wait_until_seen(f"⚠️ {story.writer.agent.name} could not answer this.")
     with story.daemon.database() as database:  # its id is kept, for a week
         kept = database.execute("SELECT platform_id FROM deleted_live_post ORDER BY id DESC").fetchall()
     assert kept[0]["platform_id"] == f"{story.writer.agent.runs()[0]['id']}.0"
@@ -189,4 +194,4 @@ def test_a_stop_removes_what_grows_and_the_next_daemon_answers(story: Story) -> 
     story.daemon.stop()
     assert story.place.seen() == [] and story.place.rows() == []
     story.goes_on()
-    assert story.place.seen() == [ANSWER]
+    assert story.place.seen() == [story.note, ANSWER]

@@ -164,6 +164,17 @@ def test_an_edit_of_a_message_is_shown_on_an_open_screen_and_that_of_another_con
         assert terminal.text.count("(edited)") == 1 and "elsewhere" not in terminal.text
 
 
+def test_a_message_that_is_deleted_is_shown_so_on_an_open_screen(office: Office) -> None:
+    name = office.agent()
+    number = ask(office, name, "forget this")
+    boss = office.token("boss")
+    with talking(office, name, columns=120) as terminal:
+        terminal.see("  forget this")
+        office.daemon.call("message.delete", token=boss, id=number, reason="said twice")
+        terminal.see("you  ", "  (deleted)", '(deleted: "said twice")')
+        assert terminal.text.count("forget this") == 1
+
+
 def test_edits_while_the_connection_is_lost_are_found_each_once(
     office: Office, phone: Place, conversation: Opens
 ) -> None:

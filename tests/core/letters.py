@@ -43,6 +43,8 @@ def letter(number: int = 81, **facts: Any) -> Envelope:
         "late_seconds": None,
         "created_at": "2026-01-28T12:08:45.120Z",
         "edited_at": None,
+        "deleted": False,
+        "deleted_why": None,
         "reactions": [],
         "read_at": None,
         "acked_at": None,

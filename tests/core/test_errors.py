@@ -27,6 +27,8 @@ USAGE = {
     "bad_id",
     "bad_name",
     "bad_text",
+    "bad_emoji",
+    "emoji_refused",
 } | {
     "empty_message",
     "no_recipient",

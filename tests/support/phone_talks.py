@@ -119,7 +119,7 @@ class PhoneTalk:
         own = [one for one in self.chat.messages if one.sender is self.bot and not one.service]
         return [one for one in own if one.id > self._posted]
 
-    def seen_eyes(self, message: Message) -> None:
+    def wait_for_eyes(self, message: Message) -> None:
         """Wait until the agent has begun to work on a message."""
         self.office.api.wait_for(lambda: message.reactions_of(self.bot) == ["👀"])
 
@@ -141,6 +141,11 @@ class PhoneTalk:
         self.chat.wait_for(lambda found: any(text in one.text for one in self.posts()))
         (found,) = [one for one in self.posts() if text in one.text]
         return found
+
+    def wait_for_live_post(self) -> None:
+        """Wait until the daemon knows which post grows; a draft is no post."""
+        if self.chat.draft is None:
+            wait_until(lambda: self.office.rows("SELECT run FROM live_post WHERE platform_id IS NOT NULL"))
 
     def quiet(self) -> None:
         """Wait until no run is under way, and nothing waits to be posted or taken back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,10 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import CAPTIONED, Message
+from hiboss.testing.bot_api.people import Person
 from tests.support.daemons import wait_until
 from tests.support.telegram_bots import Row, TelegramDaemon, address
+from tests.support.telegram_casts import own_topic
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ROOM = "So it goes on and on, for a caption is short. " * 40  # more than a caption has
@@ -80,7 +83,10 @@ class Booth:
         self.bot: Bot = office.bound_bot(f"booth{next(_numbers)}bot")
         people = [office.api.add_person("Bob") for _ in range(3)]
         self.bob = people[0]
-        self._home, self.other, self.third = [self._approved(one.starts(self.bot)) for one in people]
+        chats = [one.starts(self.bot) for one in people]
+        for chat in chats:
+            chat.wait_for_text("Your code is")  # else it could come among the posts
+        self._home, self.other, self.third = [self._approved(one) for one in chats]
         self.go_home()
 
     def _approved(self, chat: Chat) -> Chat:
@@ -138,21 +144,15 @@ class Booth:
 
     def unheard(self) -> set[int]:
         """Return the ids of posts that were made without the daemon hearing of it: it posts them again."""
-        calls = [one for one in self.office.api.carried_out if one.call.bot is self.bot]
-        sends = [one for one in calls if one.call.method.startswith("send")]
-        here = [one for one in sends if str(one.call.params["chat_id"]) == str(self.chat.id)]
-        return {number for one in here for number in one.message_ids if number > self._first}
+        return {one for one in unheard_posts(self.office, self.bot, self.chat) if one > self._first}
 
     def posted(self, *words: str) -> list[str]:
         """Return the names of the posts (see Way), given the words of the letters."""
         return [_name(one, (*words, "cell")) for one in self.messages()]
 
-    def notices(self, to: str, *words: str) -> int:
-        """Return how many notices to somebody have all these words."""
-        rows = self.office.rows(
-            'SELECT text FROM envelopes WHERE sender = ? AND "to" = ?', "agent:system", to
-        )
-        return sum(all(word in row["text"] for word in words) for row in rows)
+    def notices(self, to: str, *words: str) -> list[str]:
+        """Return the notices to somebody that have all these words, in order."""
+        return notices(self.office, to, *words)
 
     def retry(self, chat: Chat | None = None) -> None:
         """Try the lane of the chat now, and its account."""
@@ -162,6 +162,36 @@ class Booth:
 def _name(post: Message, words: Iterable[str]) -> str:
     known = [word for word in words if word in post.text]
     return known[0] if known else next((kind for kind in CAPTIONED if kind in post.media), post.text)
+
+
+class TopicOwner:
+    """An agent with a topic of its own in the chat of the boss with its bot."""
+
+    def __init__(self, office: TelegramDaemon, boss: Person, number: int) -> None:
+        self.office = office
+        self.agent = office.team.hire("", f"owner-{number}")
+        self.label = f"{self.agent.name}:\n"
+        self.bot = office.bound_bot(f"owner{number}bot", self.agent.name, topics=True, topic=True)
+        self.chat = boss.starts(self.bot)
+        self.topic = own_topic(office, self.chat, self.agent)
+
+    def loses_topic(self, **what: Any) -> Fault:
+        """Delete the topic, and let something go wrong when it is made again."""
+        with self.chat.changed:
+            del self.chat.topics[self.topic.id]
+        return self.office.api.fault("createForumTopic", bot=self.bot.id, **what)
+
+    def send(self, text: str) -> str:
+        (number,) = self.agent.send(address(self.chat, self.topic.id), text=text)["ids"]
+        return str(number)
+
+    def newest_topic(self) -> int:
+        return max(self.chat.topics)
+
+    def posted(self) -> list[tuple[int | None, str]]:
+        """Return what the agent has posted, with the topics that it is in."""
+        own = [one for one in self.chat.messages if one.sender is self.bot and not one.service]
+        return [(one.topic, one.text) for one in own if self.label in one.text]
 
 
 class Booths:
@@ -197,8 +227,11 @@ class Booths:
         self.office.settle()
         silence = self.office.api.fault("getUpdates", status=500, times=None)
         for booth in found:
-            self.office.api.wait_for(lambda one=booth.bot: self.office.polls(one)[-1].status == 500)
+            self.office.api.wait_for(partial(self._is_deaf, booth.bot))
         return silence
+
+    def _is_deaf(self, bot: Bot) -> bool:
+        return bool(self.office.polls(bot)[-1].status == 500)
 
     def lane(self, booth: Booth, chat: Chat | None = None) -> Row:
         """Return the lane of the chat of a booth; that of its account, without an address, if all of it waits."""
@@ -216,10 +249,11 @@ class Booths:
     def wait_for_error(self, found: Iterable[Booth], words: str) -> None:
         """Wait until the lanes of all these booths wait, because of an error with these words."""
         for booth in found:
-            wait_until(lambda one=booth: self._waits(one, words))
+            wait_until(partial(self.waits, booth, words))
 
-    def _waits(self, booth: Booth, words: str) -> bool:
-        lane = self.lane(booth)
+    def waits(self, booth: Booth, words: str = "", chat: Chat | None = None) -> bool:
+        """Tell whether the lane of a chat waits, because of an error with these words."""
+        lane = self.lane(booth, chat)
         return lane["state"] == "waiting" and words in (lane["error_text"] or "")
 
     def status(self, envelope: str) -> str:
@@ -235,11 +269,30 @@ def status(office: TelegramDaemon, envelope: str) -> str:
     return Status(row["status"]).name.lower()
 
 
+def _is_settled(office: TelegramDaemon, envelope: str) -> bool:
+    return status(office, envelope) != "pending"
+
+
 def wait_for_status(office: TelegramDaemon, envelopes: Iterable[str], wanted: str) -> None:
     """Wait until all these envelopes are settled, and have this status."""
     for envelope in envelopes:
-        wait_until(lambda one=envelope: status(office, one) != "pending")
+        wait_until(partial(_is_settled, office, envelope))
         assert status(office, envelope) == wanted, office.nex.get(envelope)["last_error"]
+
+
+def notices(office: TelegramDaemon, to: str, *words: str) -> list[str]:
+    """Return the notices of hiboss to somebody that have all these words, in order."""
+    rows = office.rows('SELECT text FROM envelopes WHERE sender = ? AND "to" = ?', "agent:system", to)
+    return [row["text"] for row in rows if all(word in row["text"] for word in words)]
+
+
+def unheard_posts(office: TelegramDaemon, bot: Bot, chat: Chat) -> set[int]:
+    """Return the ids of posts that a bot made in a chat without hearing of it."""
+    sends = [
+        one for one in office.api.carried_out if one.call.bot is bot and one.call.method.startswith("send")
+    ]
+    here = [one for one in sends if str(one.call.params["chat_id"]) == str(chat.id)]
+    return {number for one in here for number in one.message_ids}
 
 
 def secrets_shown(office: TelegramDaemon) -> list[str]:

@@ -49,8 +49,11 @@ HEADER = {
 }
 # An emoji without quotes has neither letters nor digits nor signs of ASCII.
 EMOJI = rf"(?:{STRING}|([^\x00-\x7f]+))"
-REACTION = rf"{EMOJI}(?: {PERSON})?"
+# Of an agent or a user its address, without quotes: no name can look like one.
+REACTION = rf"{EMOJI}(?: (?:(?:agent|user):[A-Za-z0-9-]+|{PERSON}))?"
 DELIVERY = {
+    "deleted": "true",
+    "deleted-why": STRING,
     "status": "pending|done|failed|cancelled",
     "waits": "deferred|retry|lease|snooze",
     "box": "archived|trash",
@@ -255,7 +258,7 @@ KEYS = (
     *("created-at", "deliver-at", "late", "priority", "in-reply-to", "redelivered", "last-delivery-error"),
     *("status", "thread", "metadata", "text", "attachments", "already-sent", "message", "now", "agent"),
     *("pending", "more-due", "edited-at", "note", "forwarded-from", "quotes", "around", "left-out", "cut"),
-    *("reactions", "context"),
+    *("reactions", "context", "deleted", "deleted-why"),
 )
 _LIKE = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0445\u0456\u0455\u0501\u2236\u02d0\u0589\ua789\u05c3⌈⌉⟦⟧【】「」『』❴❵⦗⦘⟬⟭⸢⸣｛｝{}",

@@ -43,7 +43,8 @@ class Life:
     killed: bool = False
 
     def has(self, call: Call) -> bool:
-        return self.begun <= call.at and (self.ended is None or call.at <= self.ended)
+        """Tell whether it has made a call; what it sent may be read when it is dead."""
+        return self.begun <= call.at and (self.ended is None or call.at <= self.ended + LAST_SECONDS)
 
 
 class Audit:
@@ -169,8 +170,8 @@ class Audit:
         """Count what grew."""
         self.figures["drafts"] += len(chat.drafts)
         for message in [one for one in chat.history.values() if one.sender is self._traffic.bot]:
-            self.figures["removed"] += message.deleted
-            self.figures["became"] += message.edited and not message.deleted
+            self.figures["removed"] += message.deleted and not message.text.startswith(NOTE)
+            self.figures["became"] += len(set(message.texts)) > 1 and not message.deleted
 
     def _double(self, chat: Chat, message: Message, explained: dict[Key, str]) -> None:
         """Count a message that no post is recorded for."""

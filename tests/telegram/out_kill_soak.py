@@ -74,6 +74,7 @@ class Killing:
         self.chance = random.Random(seed)
         self.traffic = OutTraffic(office, directory, self.chance, hurry=hurry)
         self.causes: Counter[str] = Counter()
+        self.stops = 0
         self.faults: Counter[str] = Counter()
         self.lives = [Life(begun=0.0)]  # of the daemon
         self._directory = directory
@@ -86,7 +87,9 @@ class Killing:
 
     def at_point(self, point: str) -> None:
         """Let the daemon die at a named point, while texts are sent and answers grow in a private chat."""
-        armed = self._start(point, 1)
+        if self._in_a_row >= IN_A_ROW:
+            self._begin(None)
+        armed = self._begin(point)
         armed.touch()
         for how in ("grow", "hush", "grow", "hush"):
             self.traffic.send(self.traffic.spots[0])
@@ -95,27 +98,31 @@ class Killing:
             if not self._lives():
                 break
         assert not self._lives(), f"it did not pass {point}"
-        self.office.daemon.kill()
         self._died(point)
 
     def at_random(self, burst: int = 12, seconds: float | None = None) -> None:
-        """Kill the daemon at a moment, or let it die at a point, while things are sent and calls fail."""
-        chosen = self.chance.choice((None, *POINTS))
-        armed = self._start(chosen, self.chance.randint(1, 4))
+        """Kill the daemon at a moment, or let it die at a point, while things are sent and calls fail.
+
+        After two of these it is stopped as usual, in the same trouble.
+        """
+        stops = self._in_a_row >= IN_A_ROW
+        chosen = None if stops else self.chance.choice((None, *POINTS))
+        armed = self._begin(chosen, self.chance.randint(1, 4))
         lasts = seconds or self.chance.choice((0.3, 1.0, 2.0, 3.0, 6.0, 12.0))
         with self._failing_calls():
             with self._impatience():
                 armed.touch()
                 self._stream(self.chance.randint(burst // 2, 2 * burst), lasts)
             died = not self._lives()
-            self._kill()
-        self._died(chosen if died and chosen is not None else "at random")
+            (self._stop if stops else self._kill)()
+        if not stops:
+            self._died(chosen if died and chosen is not None else "at random")
         for _ in range(self.chance.randint(0, 2)):
             self.traffic.ask_something()  # while nobody listens
 
     def finish(self) -> Audit:
         """Start it, without faults, wait until all is settled, and look."""
-        self._start(None, 1)
+        self._begin(None)
         with self._impatience():
             wait_until(self.traffic.flush)
             wait_until(self._is_settled, 120)
@@ -130,16 +137,10 @@ class Killing:
 
     # --- one life of the daemon --------------------------------------------------------------
 
-    def _start(self, point: str | None, passes: int) -> Path:
+    def _begin(self, point: str | None, passes: int = 1) -> Path:
         """Start the daemon so that it dies at this point once a file is there; return the file."""
         if self._lives():
             self._stop()
-        elif self._in_a_row >= IN_A_ROW:
-            self._begin(None, 1)
-            self._stop()
-        return self._begin(point, passes)
-
-    def _begin(self, point: str | None, passes: int) -> Path:
         armed = self._directory / f"armed-{len(self.lives)}"
         self.lives.append(Life(begun=time.time()))
         crash = {"HIBOSS_CRASH_AT": f"{point}:{passes}@{armed}"} if point else {}
@@ -149,12 +150,12 @@ class Killing:
     def _stop(self) -> None:
         self.office.daemon.stop()
         self.lives[-1].ended = time.time()
+        self.stops += 1
         self._in_a_row = 0
 
     def _kill(self) -> None:
-        if self._lives():
-            self.lives[-1].ended, self.lives[-1].killed = time.time(), True
         self.office.daemon.kill()
+        self._lives()
 
     def _lives(self) -> bool:
         process, life = self.office.daemon.process, self.lives[-1]
@@ -209,7 +210,7 @@ class Killing:
 
     def __str__(self) -> str:
         return (
-            f"kills: {self.causes.total()} ({_counts(self.causes)})\n"
+            f"kills: {self.causes.total()} ({_counts(self.causes)})\nstops: {self.stops}\n"
             f"faults: {self.faults.total()} ({_counts(self.faults)})\n"
             f"asked: {_counts(self.traffic.asked)}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -30,15 +31,18 @@ from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.messages import Message
 from tests.support.daemons import wait_until
-from tests.support.python_agents import wait_until_idle
+from tests.support.python_agents import QUIET, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
 from tests.telegram.out_kill_soak import OLD, SETTINGS, killing
 
 RANDOM_KILLS = 4
 PAGE = "All of this is one post, and not two. " * 80  # of 4,096 characters, so that each paragraph is a chunk
 THREE = f"first {PAGE}\n\nsecond {PAGE}\n\nthird {PAGE}"
-# Words of posts that say something about hiboss, and not what an agent has sent.
-NOTES = ("This account answers only", "hiboss was restarted")
+_LEFT = """
+SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient WHERE a.kind = 'channel' AND e.status = 0
+UNION ALL SELECT run FROM live_post UNION ALL SELECT envelope FROM post_change
+UNION ALL SELECT message FROM reaction_change
+"""
 
 
 @pytest.mark.parametrize("version", [None, OLD], ids=["newest", "old"])
@@ -58,20 +62,28 @@ def test_all_is_posted_once_but_for_what_was_not_recorded(version: str | None, t
 
 
 class Story:
-    """A daemon that dies, and an agent that posts in a private chat with a bot of its own. There are no drafts."""
+    """A daemon that dies, and an agent that posts in a private chat. There are no drafts."""
 
-    def __init__(self, office: TelegramDaemon, name: str) -> None:
+    def __init__(self, office: TelegramDaemon) -> None:
         self.office = office
-        self.go = office.team.place(f"{name}.go")
-        self.agent = office.team.hire(f'exec(open("{self.go}.py").read())', name)
-        self.bot = office.bound_bot(f"{name}bot", name)
+        self.agent = office.team.hire("", "mortal")
+        self.bot = office.bound_bot("mortalbot", "mortal")
         self.bob = office.api.add_person("Bob")
         self.chat = office.approved(self.bob, self.bot)
+        self._numbers = itertools.count(1)
+
+    def begin(self) -> None:
+        """Forget what other tests did."""
+        if self.office.daemon.process is None:
+            self.office.start()
+        self._number = next(self._numbers)
+        self.go = self.office.team.place(f"go-{self._number}")
+        self._before = {one.id for one in self.chat.messages}
 
     def dies_at(self, point: str, do: Callable[[], object], *, passes: int = 1) -> None:
         """Let the daemon die when it passes a point, after something that the test does."""
         self.office.daemon.stop()
-        armed = self.office.team.place(f"{self.agent.name}.armed")
+        armed = self.office.team.place(f"armed-{self._number}")
         self.office.start(HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
         armed.touch()
         with suppress(DaemonUnreachable):  # it may die before it answers
@@ -82,12 +94,7 @@ class Story:
         """Start it, and return when all is posted and changed."""
         self.office.start()
         wait_until_idle(self.office.daemon)
-        left = """
-            SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient WHERE a.kind = 'channel' AND e.status = 0
-            UNION ALL SELECT run FROM live_post UNION ALL SELECT envelope FROM post_change
-            UNION ALL SELECT message FROM reaction_change
-        """
-        wait_until(lambda: not self.office.rows(left))
+        wait_until(lambda: not self.office.rows(_LEFT))
         self.office.daemon.check()
 
     def send(self, text: str = THREE, **params: Any) -> str:
@@ -101,39 +108,38 @@ class Story:
         return number
 
     def posts(self) -> list[Message]:
-        own = [one for one in self.chat.messages if one.sender is self.bot]
-        return [one for one in own if not any(words in one.text for words in NOTES)]
+        own = [one for one in self.chat.messages if one.sender is self.bot and one.id not in self._before]
+        return [one for one in own if "hiboss was restarted" not in one.text]
 
     def seen(self) -> list[str]:
         """Return the first words of what the agent has posted and people see."""
-        return [one.text.partition(" ")[0].partition("\n")[0] for one in self.posts()]
+        return [one.text.split()[0] for one in self.posts()]
 
     def asks(self, end: str = 'print("and the end")') -> None:
         """Let Bob ask something. The answer begins with a word that is shown, and goes on when the file is there."""
-        Path(f"{self.go}.py").write_text(f'print("well…", flush=True); wait_for("{self.go.name}"); {end}')
+        body = f'print("well…", flush=True); wait_for("{self.go.name}"); {end}'
+        self.agent.program.write(body, self.office.daemon.home.socket)
         self.bob.says(self.chat, "how far?")
 
     def asks_and_sees(self, end: str = 'print("and the end")') -> None:
         """Let him ask, and let the answer go on when people see its first word."""
         self.asks(end)
-        self.chat.wait_for_text("well…")
         wait_until(lambda: self.office.rows("SELECT 1 FROM live_post WHERE platform_id IS NOT NULL"))
         self.go.touch()
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """Return one whose server has no drafts: answers grow in posts, in private chats too."""
     make = partial(BotApi, version=OLD)
-    with telegram_daemon(tmp_path_factory.mktemp("points"), make, **SETTINGS) as running:
-        yield running
+    with telegram_daemon(tmp_path_factory.mktemp("points"), make, **SETTINGS) as office:
+        yield Story(office)
 
 
 @pytest.fixture
-def story(office: TelegramDaemon) -> Story:
-    if office.daemon.process is None:
-        office.start()
-    return Story(office, f"mortal{len(office.boss.call('agent.list')['agents'])}")
+def story(told: Story) -> Story:
+    told.begin()
+    return told
 
 
 @pytest.mark.parametrize(
@@ -240,6 +246,7 @@ def test_a_message_that_was_being_deleted_is_gone(story: Story, point: str) -> N
 
 
 def test_a_reaction_that_was_not_recorded_is_there(story: Story) -> None:
+    story.agent.program.write(QUIET, story.office.daemon.home.socket)
     asked = story.bob.says(story.chat, "look")
     said = story.office.wait_for_stored(story.chat, "look")
     story.dies_at(REACTED, lambda: story.agent.call("reaction.set", id=f"m{said['id']}", emoji="👍"))

@@ -76,6 +76,14 @@ class Scene:
         return [one for one in told if not any(words in one for words in OTHER_NOTICES)]
 
 
+def wait_for_notes(agent: PythonAgent, number: int) -> None:
+    wait_until(lambda: len(agent.program.notes()) == number)
+
+
+def wait_for_turns(number: int, *agents: PythonAgent) -> None:
+    wait_until(lambda: {len(one.turns()) for one in agents} == {number})
+
+
 # --- failures --------------------------------------------------------------------------
 
 
@@ -214,7 +222,7 @@ def test_a_run_that_the_boss_cancels_is_told_of_to_others_and_not_to_him(office:
         runs = len(scene.kai.runs())
         person.says(where, "hello")
         office.wait_for_stored(where, "hello")
-        wait_until(lambda runs=runs: len(scene.kai.program.notes()) > runs)
+        wait_for_notes(scene.kai, runs + 1)
         office.boss.call("run.cancel", id=scene.kai.runs()[-1]["id"])
         wait_until_idle(office.daemon)
     assert scene.texts(scene.his) == []
@@ -241,7 +249,7 @@ def test_after_a_restart_each_chat_with_interrupted_work_gets_one_note(
     for turns in (2, 3):
         end()
         office.start()
-        wait_until(lambda turns=turns: len(scene.kai.turns()) == len(mia.turns()) == turns)
+        wait_for_turns(turns, scene.kai, mia)
         wait_until(scene.is_posted)
     posts = [one for one in group.messages if one.sender is scene.bot and not one.service]
     assert [one.text for one in posts] == [RESTARTED.replace("kai", "kai and mia")] * 2
@@ -300,7 +308,7 @@ def test_what_is_given_up_after_three_crashes_has_no_note_that_it_begins_again(
     chat = office.approved(scene.bob, scene.bot)
     scene.bob.says(chat, "hello")
     for number in (1, 2, 3):
-        wait_until(lambda number=number: len(scene.kai.program.notes()) == number)
+        wait_for_notes(scene.kai, number)
         office.daemon.kill()
         office.start()
     wait_until(lambda: any("crashed 3 times in a row" in one for one in scene.box()))

@@ -14,7 +14,16 @@ import pytest
 
 from hiboss.testing.bot_api import BotApi
 from tests.support.daemons import wait_until
-from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, secrets_shown, ways
+from tests.support.telegram_booths import (
+    RICH_WAYS,
+    WAYS,
+    Booth,
+    Booths,
+    TopicOwner,
+    notices,
+    secrets_shown,
+    ways,
+)
 from tests.support.telegram_bots import address, telegram_daemon
 
 Fault = dict[str, Any]
@@ -43,6 +52,11 @@ def are_posted(found: list[Booth], *words: str) -> None:
     for booth in found:
         expected = [one for word in words for one in booth.way.becomes(word)]
         assert booth.posted(*words) == expected, booth.way
+
+
+def told(booth: Booth, words: str) -> int:
+    """Return how often the boss was told this of the account of a booth."""
+    return len(booth.notices("user:boss", f"telegram:{booth.bot.id} ", words))
 
 
 # --- the chat waits, and keeps its order -----------------------------------------------------------
@@ -117,7 +131,7 @@ def test_429_in_two_chats_at_once_holds_the_whole_bot_and_no_other(booths: Booth
             booth.fault("sendMessage", retry_after=30, chat=booth.other.id)
         sent = [booth.say("first") for booth in found]
         for booth in found:
-            wait_until(lambda one=booth: booths.lane(one, one.other)["state"] == "waiting")
+            wait_until(partial(booths.waits, booth, chat=booth.other))
         faults = [booth.fault(retry_after=30) for booth in found]
         sent += [booth.send("while") for booth in found]
         booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
@@ -152,7 +166,7 @@ def test_a_refusal_for_good_fails_with_its_words_and_can_be_retried(booths: Boot
         listed = {one["id"]: one for one in nex.list(status="failed", page_size=100)}
         for booth, fault, envelope in zip(found, faults, failing, strict=True):
             assert words in listed[envelope]["last_error"]["text"]
-            assert booth.notices("agent:nex", f"Not delivered: {envelope} to", words) == 1
+            assert len(booth.notices("agent:nex", f"Not delivered: {envelope} to", words)) == 1
             fault.clear()
         booths.wait_for_status([booth.send("after") for booth in found], "done")  # the lane goes on
         nex.call("envelope.retry", ids=failing)
@@ -224,7 +238,7 @@ def test_a_file_that_is_not_taken_as_what_it_is_goes_as_a_document(booths: Booth
             assert len(booth.messages()) == 2 * len(booth.way.becomes(""))
 
 
-TOO_BIG = {
+TOO_BIG: dict[str, Fault] = {
     "413": {"status": 413, "description": "Request Entity Too Large"},
     "400": {"status": 400, "description": "Bad Request: file is too big"},
 }
@@ -243,7 +257,7 @@ def test_a_file_that_is_not_taken_at_all_is_named_and_its_text_goes(booths: Boot
             assert "while" in shown[0].text and words in shown[-1].text
             assert TOO_BIG[name]["description"] in shown[-1].text
             assert len(shown) == len(booth.way.earlier) + 1 and not any(one.files for one in shown)
-            assert booth.notices("agent:nex", f"Not all of {envelope} to", words) == 1
+            assert len(booth.notices("agent:nex", f"Not all of {envelope} to", words)) == 1
 
 
 # --- the place is another one ----------------------------------------------------------------------
@@ -284,6 +298,50 @@ def test_what_is_for_a_topic_that_is_gone_goes_to_the_chat_and_says_so(booths: B
             assert labelled == letter * 2, booth.way
 
 
+NO_NEW_TOPIC: dict[str, Fault] = {
+    "500": {"status": 500},
+    "502 with html": {"status": 502},
+    "garbage": {"do": "garbage"},
+    "a cut connection": {"do": "drop"},
+    "a lost answer": {"do": "lose_answer"},  # so there are two of it
+    "no answer": {"do": "hang"},
+    "429": {"retry_after": 60},
+    "401": {"status": 401},
+}
+NEVER_A_TOPIC: dict[str, Fault] = {
+    "no topics": {"status": 400, "description": "Bad Request: the chat is not a forum"},
+    "no rights": {"status": 400, "description": "Bad Request: not enough rights to create a topic"},
+    "a server without topics": {"status": 404},
+}
+
+
+def test_what_is_for_an_own_topic_waits_until_it_is_made_again_or_goes_to_the_chat(booths: Booths) -> None:
+    if not booths.is_new:
+        pytest.skip("this server has no topics in private chats")
+    office, table = booths.office, {**NO_NEW_TOPIC, **NEVER_A_TOPIC}
+    ada = office.api.add_person("Ada")
+    office.boss.call("boss.set", ids={"telegram": str(ada.id)})
+    owners = [TopicOwner(office, ada, number) for number in range(len(table))]
+    faults = [owner.loses_topic(**what) for owner, what in zip(owners, table.values(), strict=True)]
+    sent = [owner.send(word) for word in ("while", "after") for owner in owners]
+    office.api.wait_for(lambda: all(fault.hits for fault in faults))
+    booths.wait_for_status([booths.opened(TEXT).send("meanwhile")], "done")
+    office.api.clear_faults()
+    for owner in owners:
+        office.bind(owner.bot, owner.agent.name)  # so a topic is made again now, and not after a minute
+    booths.wait_for_status(sent, "done")
+    for owner, name in zip(owners, table, strict=True):
+        complaints = notices(office, "user:boss", f"{owner.agent.address} has no topic of its own")
+        if name in NEVER_A_TOPIC:
+            label = f"(for the topic {owner.topic.id}, which is gone)\n"
+            assert owner.posted() == [(None, f"{label}{owner.label}{word}") for word in ("while", "after")]
+            assert len(complaints) == 1
+        else:
+            new = owner.newest_topic()
+            assert owner.posted() == [(new, f"{owner.label}{word}") for word in ("while", "after")], name
+            assert complaints == []
+
+
 # --- nothing can be posted with this account -------------------------------------------------------
 
 
@@ -293,7 +351,7 @@ def test_a_token_that_is_not_accepted_holds_the_whole_account_and_the_boss_is_to
 ) -> None:
     words = "does not accept the token"
     with booths.borrowed(WAYS.values()) as found, booths.borrowed([TEXT]) as healthy:
-        before = [booth.notices("user:boss", f"telegram:{booth.bot.id}", words) for booth in found]
+        before = [told(booth, words) for booth in found]
         faults = [booth.fault(status=status, times=None, chat=None) for booth in found]
         sent = [booth.send("while") for booth in found]
         booths.wait_for_error(found, words)
@@ -306,8 +364,7 @@ def test_a_token_that_is_not_accepted_holds_the_whole_account_and_the_boss_is_to
             booth.retry()
         booths.wait_for_status(sent, "done")
         are_posted(found, "while", "after")
-        after = [booth.notices("user:boss", f"telegram:{booth.bot.id}", words) for booth in found]
-        assert after == [number + 1 for number in before]
+        assert [told(booth, words) for booth in found] == [number + 1 for number in before]
 
 
 def test_what_is_sent_while_the_server_is_gone_is_posted_when_it_is_back(booths: Booths) -> None:
@@ -326,7 +383,7 @@ def test_what_is_sent_while_the_server_is_gone_is_posted_when_it_is_back(booths:
             booth.retry()
         booths.wait_for_status(sent, "done")
         are_posted(found, "while", "after")
-        assert {booth.notices("user:boss", f"telegram:{booth.bot.id}", words) for booth in found} == {1}
+        assert {told(booth, words) for booth in found} == {1}
 
 
 # --- it takes long ---------------------------------------------------------------------------------

@@ -321,9 +321,9 @@ def test_whoever_replies_to_any_picture_of_an_album_replies_to_its_writer(
     desk.wait_until_done(sent)
     album = [one for one in desk.own(group, None) if one.media]
     assert len(album) == 3
-    for picture in album:
-        asked = desk.bob.says(group, f"nice {picture.id}", reply_to=picture)
-        assert answer_to(group, asked).text.endswith(f"heard nice {picture.id}")
+    for post in album:
+        asked = desk.bob.says(group, f"nice {post.id}", reply_to=post)
+        assert answer_to(group, asked).text.endswith(f"heard nice {post.id}")
     assert len(mia.turns()) == 3 and not desk.kai.turns()
     desk.bob.reacts(album[2], "👍")
     wait_until(lambda: office.rows("SELECT emoji FROM reaction"))
