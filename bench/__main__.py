@@ -20,6 +20,7 @@ from . import (
     reads,
     report,
     sends,
+    stops,
     telegram,
     telegram_out,
     turns,
@@ -41,6 +42,7 @@ PARTS = (
     "turns",
     "telegram",
     "telegram_out",
+    "stops",
 )
 
 
@@ -48,7 +50,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot and its posts.",
+        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot, its posts and "
+        "stops.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -87,6 +90,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "turns": lambda: turns.measure(directory, few, 40 if quick else 200),
         "telegram": lambda: telegram.measure(directory, 20 if quick else 60),
         "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
+        "stops": lambda: stops.measure(directory, 1 if quick else 3),
     }
     return [figure for part in given.only or PARTS for figure in parts[part]()]
 

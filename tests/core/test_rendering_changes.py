@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from hiboss.core import rendering
@@ -10,7 +11,7 @@ from tests.core.letters import letter, reaction
 UTC = ZoneInfo("UTC")
 
 
-def lines(**facts: object) -> list[str]:
+def lines(**facts: Any) -> list[str]:
     return rendering.envelope(letter(**facts), UTC).splitlines()
 
 

@@ -44,6 +44,7 @@ BROAD_EXCEPTS = {
     "hiboss/routing/intake.py::Intake._serve": "a defect of ours is logged, and the chat is digested later",
     "hiboss/routing/intake.py::Intake._digest": "whatever an adapter raises is a failed try of this update alone",
     "hiboss/routing/intake.py::Intake._tell": "an adapter that does not clean up is logged, and nothing depends on it",
+    "hiboss/routing/queue_notes.py::QueueNotes._post": "whatever an adapter raises, it is only a note",
     "hiboss/routing/live_posts.py::LivePosts._grow": "whatever an adapter raises, the answer is posted when it comes",
     "hiboss/routing/live_endings.py::LiveEndings._delete": "a live post that cannot be deleted is left, logged",
     "hiboss/routing/live_endings.py::LiveEndings._edit": "a live post that cannot be edited is replaced, logged",

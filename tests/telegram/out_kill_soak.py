@@ -58,7 +58,8 @@ _WAITING = """
 SELECT DISTINCT a.kind || ':' || a.name AS address FROM lane l
 JOIN place p ON p.binding = l.binding AND l.address IS NULL OR p.address = l.address
 JOIN address a ON a.id = p.address
-WHERE l.state = 'waiting' AND ifnull(l.not_before, 0) <= ?
+WHERE l.state = 'waiting' AND ifnull(l.not_before, 0) <= ?1 AND NOT EXISTS (
+    SELECT 1 FROM lane o WHERE o.binding = l.binding AND o.address IS NULL AND ifnull(o.not_before, 0) > ?1)
 """
 _LEFT = """
 SELECT (SELECT count(*) FROM live_post) + (SELECT count(*) FROM envelope WHERE held_by IS NOT NULL) + (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from time import monotonic
+from time import time
 from typing import NamedTuple
 
 import pytest
@@ -141,7 +141,7 @@ def test_a_reply_to_the_photo_and_a_reaction_are_shown_and_the_agent_reacts_and_
     assert len(new.posts()) == 1 and len(new.commands()) >= 2
 
 
-# --- no answer, or not yet -----------------------------------------------------------------
+# --- no answer -----------------------------------------------------------------------------
 
 
 def test_silence_leaves_the_eyes_and_nothing_else(new: PhoneTalk) -> None:
@@ -164,18 +164,43 @@ def test_a_failure_is_told_of_with_its_reason(new: PhoneTalk) -> None:
     assert new.posts() == [told]
 
 
-def test_what_waits_behind_a_run_is_noted_until_its_turn_comes(new: PhoneTalk) -> None:
-    new.works_so('say("You ask:"); step(1); say(TEXTS[-1])')
-    first = new.asks("one")
-    new.growth("You ask:")
-    second = new.ada.says(new.chat, "two")
-    note = new.wait_for_post("Queued behind r")
-    assert second.reactions_of(new.bot) == []
+# --- a restart -----------------------------------------------------------------------------
+
+
+def is_killed_while_it_grows(talk: PhoneTalk) -> Message:
+    """Let the daemon be killed in the middle of an answer, and start again; return the question."""
+    talk.works_so(GROWS)
+    asked = talk.asks("once more?")
+    assert talk.growth("looked") == BEGINNING
+    talk.wait_for_live_post()
+    talk.office.daemon.kill()
+    talk.office.start()
+    return asked
+
+
+def test_after_a_kill_there_is_one_note_and_one_answer(new: PhoneTalk) -> None:
+    asked = is_killed_while_it_grows(new)
     new.steps(1)
-    answers = [new.wait_for_post(f"You ask:\n{one}") for one in ("one", "two")]
+    new.steps(2)
+    new.wait_for_post("Friday")
     new.quiet()
-    assert new.posts() == answers and [one.reply_to for one in answers] == [first, second]
-    assert note.deleted and second.reactions_of(new.bot) == ["👀"]
+    note, answer = new.posts()
+    assert "hiboss was restarted while kai worked on this" in note.text and answer.text == ALL
+    assert note.reply_to is answer.reply_to is asked and new.chat.draft is None
+
+
+def test_on_an_old_server_a_post_grows_again_after_a_kill_and_becomes_the_answer(old: PhoneTalk) -> None:
+    asked = is_killed_while_it_grows(old)
+    old.wait_for_post("hiboss was restarted")
+    old.steps(1)
+    assert old.growth("two steps") == MIDDLE
+    old.steps(2)
+    old.wait_for_post("Friday")
+    old.quiet()
+    _, answer = old.posts()
+    assert len(answer.texts) >= 2 and all(ALL_ALIGNED.startswith(text) for text in answer.texts)
+    assert answer.text == ALL_ALIGNED and answer.reply_to is asked
+    assert [one["type"] for one in answer.entities] == ["italic", "pre"]
 
 
 # --- stopping ------------------------------------------------------------------------------
@@ -183,74 +208,57 @@ def test_what_waits_behind_a_run_is_noted_until_its_turn_comes(new: PhoneTalk) -
 
 def works_long(talk: PhoneTalk) -> list[int]:
     """Let the agent begin a work that INT and TERM do not end; return its processes."""
-    talk.works_so(STUBBORN_TREE)
+    talk.works_so('if TEXTS[-1] == "next": say("I am here."); sys.exit()\n' + STUBBORN_TREE)
     talk.asks("do something long")
     return talk.tree()
 
 
-def stops(talk: PhoneTalk, tree: list[int], press: Callable[[], Message | None]) -> None:
-    """Let Ada stop such a work: she is told before it has ended, and then all processes are gone."""
-    begun = monotonic()
+def stops(talk: PhoneTalk, tree: list[int], press: Callable[[], Message | None]) -> str:
+    """Let Ada stop such a work: she is told before it has ended, and then all processes are gone.
+
+    Return what she is told.
+    """
+    (run,) = talk.agent.runs(status="running")
+    told = f"Stopped {run['id']} of agent:kai."
+    begun = time()
     command = press()
     if command is None:
-        talk.wait_for_post("Stopped r")
+        heard = talk.office.api.wait_for_call("sendMessage", lambda call: told in call.params["text"])
     else:
+        heard = talk.office.api.wait_for_call(
+            "setMessageReaction", lambda call: call.params["message_id"] == str(command.id)
+        )
         talk.office.api.wait_for(lambda: command.reactions_of(talk.bot) == ["👌"])
-    heard = monotonic() - begun
-    assert not any(map(gone, tree))
     wait_until(lambda: all(map(gone, tree)))
-    sys.stdout.write(f"Heard after {heard:.2f} s, all gone after {monotonic() - begun:.2f} s.\n")
+    sys.stdout.write(f"Heard after {heard.at - begun:.2f} s, all gone after {time() - begun:.2f} s.\n")
     talk.quiet()
-    run = talk.agent.runs()[-1]
-    assert run["status"] == "cancelled"
-    assert talk.texts() == [f"system:\nStopped {run['id']} of agent:kai."]
+    (row,) = talk.office.rows("SELECT status, ended_at FROM run WHERE id = ?", int(run["id"][1:]))
+    assert row["status"] == "cancelled" and heard.at * 1000 < row["ended_at"]
     assert talk.chat.draft is None
+    return f"system:\n{told}"
 
 
-def test_the_stop_button_is_acknowledged_and_ends_every_process(new: PhoneTalk) -> None:
+def test_what_waits_is_noted_and_comes_when_the_stop_button_has_ended_every_process(new: PhoneTalk) -> None:
     tree = works_long(new)
-    new.growth("still at it")  # which it goes on writing, and nobody is shown any more
-    stops(new, tree, lambda: new.ada.stops_generation(new.chat))
+    new.growth("still at it")  # which it goes on writing
+    waiting = new.ada.says(new.chat, "next")
+    note = new.wait_for_post("Queued behind r")
+    assert waiting.reactions_of(new.bot) == []
+    new.office.api.wait_for(lambda: new.chat.draft is not None)
+    told = stops(new, tree, lambda: new.ada.stops_generation(new.chat))
+    new.wait_for_post("I am here.")
+    new.quiet()
+    assert new.texts() == [told, "kai:\nI am here."] and note.deleted
+    assert new.posts()[-1].reply_to is waiting and waiting.reactions_of(new.bot) == ["👀"]
 
 
 def test_stop_is_acknowledged_and_ends_every_process(new: PhoneTalk) -> None:
-    stops(new, works_long(new), lambda: new.ada.says(new.chat, "/stop"))
+    told = stops(new, works_long(new), lambda: new.ada.says(new.chat, "/stop"))
+    assert new.texts() == [told]
 
 
-def test_on_an_old_server_stop_takes_the_post_back_that_grew(old: PhoneTalk) -> None:
+def test_on_an_old_server_stop_also_takes_the_post_back_that_grew(old: PhoneTalk) -> None:
     tree = works_long(old)
     old.growth("still at it")
-    stops(old, tree, lambda: old.ada.says(old.chat, "/stop"))
-
-
-# --- a restart -----------------------------------------------------------------------------
-
-
-def is_killed_while_it_grows(talk: PhoneTalk) -> Message:
-    """Let the daemon be killed in the middle of an answer: one note, one answer, and nothing else is left."""
-    talk.works_so(GROWS)
-    asked = talk.asks("once more?")
-    assert talk.growth("looked") == BEGINNING
-    talk.wait_for_live_post()
-    talk.office.daemon.kill()
-    talk.office.start()
-    note = talk.wait_for_post("hiboss was restarted")
-    talk.steps(1)
-    assert talk.growth("two steps") == MIDDLE
-    talk.steps(2)
-    answer = talk.wait_for_post("Friday")
-    talk.quiet()
-    assert talk.posts() == [note, answer] and talk.chat.draft is None
-    assert note.reply_to is answer.reply_to is asked
-    return answer
-
-
-def test_after_a_kill_the_answer_grows_again_and_one_note_says_so(new: PhoneTalk) -> None:
-    assert is_killed_while_it_grows(new).text == ALL
-
-
-def test_on_an_old_server_a_post_grows_again_after_a_kill_and_becomes_the_answer(old: PhoneTalk) -> None:
-    answer = is_killed_while_it_grows(old)
-    assert len(answer.texts) >= 2 and answer.texts[-1] == ALL_ALIGNED
-    assert all(ALL_ALIGNED.startswith(text) for text in answer.texts)
-    assert [one["type"] for one in answer.entities] == ["italic", "pre"]
+    told = stops(old, tree, lambda: old.ada.says(old.chat, "/stop"))
+    assert old.texts() == [told]

@@ -1,0 +1,153 @@
+"""Stops in Telegram: how soon one is acknowledged in the chat, and how soon every process of the run is gone.
+
+The platform is the test server (hiboss/testing/bot_api), in this process: a new one, with drafts and their
+Stop button, and an old one, where answers grow by edits. Each run is three processes that INT and TERM do
+not end, one of them in a session of its own and without an environment; half of the programs also leave
+their order to end unread (`--input open`). Several runs are stopped at the same time. A stop counts as
+acknowledged when the platform was asked to show it: the 👌 on /stop, or the answer to the button.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from time import monotonic, sleep, time
+
+import psutil
+
+from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.people import Person
+from hiboss.testing.bot_api.world import Call
+from hiboss.testing.running_daemon import RunningDaemon
+
+from .figures import Figure
+from .homes import new_home, say
+
+TEAM = 4  # agents at work at the same time, as many as runs go on by default
+VERSIONS = ("10.3", "9.0")
+INPUTS = ("turn", "open")
+HEARD_LIMIT, GONE_LIMIT = 1_000.0, 5_000.0  # milliseconds
+WAIT_SECONDS = 60.0
+PROGRAM = """
+import os, signal, sys, time
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+def note():
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{os.getpid()}\\n")
+if os.fork() == 0 and os.fork() == 0:
+    os.setsid()
+    note()
+    os.execve("/bin/sleep", ["sleep", "1000"], {})
+note()
+while True:
+    print("still at it", flush=True)
+    time.sleep(0.2)
+"""
+
+
+class Desk:
+    """An agent with a bot of its own, and the boss's chat with it."""
+
+    def __init__(self, daemon: RunningDaemon, api: BotApi, ada: Person, name: str, given: str) -> None:
+        directory = Path(daemon.home.path).parent
+        self.api = api
+        self.ada = ada
+        self.pids = directory / f"{name}.pids"
+        program = directory / "stubborn.py"
+        program.write_text(PROGRAM)
+        command = shlex.join([sys.executable, "-I", "-S", str(program), str(self.pids)])
+        boss = daemon.token("boss")
+        settings = {"command": command, "input": given}
+        daemon.call("agent.register", token=boss, name=name, provider="command", settings=settings)
+        self.bot = api.add_bot(f"{name}bot")
+        bound = {"name": name, "adapter_type": "telegram", "settings": {"adapter_token": self.bot.token}}
+        daemon.call("agent.bind", token=boss, **bound)
+        self.chat = ada.starts(self.bot)
+        self.chat.wait_for_text("/help")
+
+    def begin(self) -> list[int]:
+        """Let a run begin; return its processes as soon as its answer grows."""
+        self.pids.unlink(missing_ok=True)
+        drafts, posts = len(self.chat.drafts), len(self.chat.messages)
+        self.ada.says(self.chat, "do something long")
+        self.api.wait_for(lambda: len(self.chat.drafts) > drafts or len(self.chat.messages) > posts + 1)
+        return [int(line) for line in self.pids.read_text().split()]
+
+    def press(self) -> None:
+        self.ada.stops_generation(self.chat)
+
+    def command(self) -> None:
+        self.ada.says(self.chat, "/stop")
+
+    def heard_at(self, begun: float) -> float:
+        """Return when a stop was acknowledged."""
+
+        def tells(call: Call) -> bool:
+            told = call.method == "setMessageReaction" and "\\ud83d\\udc4c" in call.params["reaction"]
+            told = told or "Stopped r" in str(call.params.get("text"))
+            return told and call.bot is self.bot and call.at >= begun
+
+        self.api.wait_for(lambda: any(map(tells, self.api.calls)))
+        return next(call.at for call in self.api.calls if tells(call))
+
+
+def measure(directory: Path, rounds: int) -> list[Figure]:
+    """Stop so many rounds of runs on each server."""
+    say(f"{2 * rounds * TEAM} stops of stubborn programs in Telegram")
+    heard: list[float] = []
+    gone: list[float] = []
+    for version in VERSIONS:
+        with BotApi(version) as api:
+            ada = api.add_person("Ada")
+            daemon = new_home(directory / f"stops-{version}")
+            daemon.start(HIBOSS_TELEGRAM_BASE_URL=api.url)
+            try:
+                daemon.call("boss.set", token=daemon.token("boss"), ids={"telegram": str(ada.id)})
+                desks = [
+                    Desk(daemon, api, ada, f"agent-{number}", INPUTS[number % 2]) for number in range(TEAM)
+                ]
+                for number in range(rounds):
+                    by_button = version == VERSIONS[0] and number % 2 == 0
+                    _round(desks, heard, gone, by_button=by_button)
+                daemon.check()
+            finally:
+                daemon.stop()
+    return [
+        _figure("stop_heard", "Telegram: a stop until it is acknowledged, longest", heard, HEARD_LIMIT),
+        _figure("stop_gone", "Telegram: a stop until every process is gone, longest", gone, GONE_LIMIT),
+    ]
+
+
+def _round(desks: Sequence[Desk], heard: list[float], gone: list[float], *, by_button: bool) -> None:
+    """Let all agents work, stop them all, and note how long it took, in milliseconds."""
+    trees = [desk.begin() for desk in desks]
+    begun = []
+    for desk in desks:
+        begun.append(time())
+        (desk.press if by_button else desk.command)()
+    left = dict(enumerate(trees))
+    end = monotonic() + WAIT_SECONDS
+    while left:
+        if monotonic() > end:
+            raise AssertionError(f"processes that are left: {left}")
+        for number in [number for number, tree in left.items() if not any(map(_is_alive, tree))]:
+            del left[number]
+            gone.append((time() - begun[number]) * 1000)
+        sleep(0.005)
+    heard += [(desk.heard_at(at) - at) * 1000 for desk, at in zip(desks, begun, strict=True)]
+    sleep(0.2)  # the ends of the runs are stored
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _figure(key: str, work: str, times: list[float], limit: float) -> Figure:
+    return Figure(key=key, work=work, value=max(times), unit="ms", p50=median(times), at_most=limit)
