@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support import forked_daemons
 from tests.support.parties import Party, agents, checked_daemon
 from tests.support.python_agents import Boss, Team
 
@@ -18,6 +19,8 @@ settings.load_profile("hiboss")
 
 # A shell gives what it runs in the background no SIGINT, and programs hand that on: tests press Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-STEP_SECONDS = 1.25  # between INT, TERM and KILL: with an interrupt before, all is over within five seconds
+STEP_SECONDS = 1.0  # between INT, TERM and KILL: after an interrupt too, all must end within five seconds
 KILLS = 50  # rounds of KILL: a process may start others meanwhile
 STOPS = 20  # rounds of STOP, for the same reason
 LOOKS = 3  # at most, when processes end while they are looked at: they may have started others

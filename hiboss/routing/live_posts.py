@@ -22,10 +22,11 @@ from ..core.crashpoint import LIVE_BEGUN, LIVE_NOTED, LIVE_POSTED, crashpoint
 from ..core.envelope import Lane
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import live_posts, turn_origins
+from ..store import live_posts, reactions, turn_origins
 from ..store.live_posts import Key, Target
 from ..store.run_settlement import SILENT
 from ..store.store import Store
+from ..store.turn_origins import Origin
 from . import letters
 from .live_drafts import LiveDrafts
 from .live_endings import ChatWaits, LiveEndings, LivePost, happens
@@ -68,10 +69,11 @@ class LivePosts:
         try:
             found = self._store.read(lambda c: live_posts.targets(c, turn))
             origins = self._store.read(lambda c: turn_origins.origins(c, turn.envelopes))
+            unmarked = [one for one in origins if self._has_no_reaction(one)]
         except HibossError as error:
             log.warning("r%d is not shown live: %s", turn.run, error, extra={"action": "live post"})
             return
-        for one in origins:
+        for one in unmarked:
             self.signs.show(one.target, "react", one.platform_id, SEEN)
         taken = {one.target.lane for one in origins}
         for note in [live for key, live in self.endings.posts.items() if key.note and key.lane in taken]:
@@ -86,6 +88,11 @@ class LivePosts:
             task = asyncio.get_running_loop().create_task(self._show(execution, target, over, grows=grows))
             self._shows.add(task)
             task.add_done_callback(self._shows.discard)
+
+    def _has_no_reaction(self, origin: Origin) -> bool:
+        """Tell whether no agent of the account has set a reaction there: it would be replaced."""
+        message, binding = origin.message or 0, origin.target.lane.binding or 0
+        return self._store.read(lambda c: reactions.of_account(c, message, binding)) is None
 
     def run_ended(self, run: int) -> None:
         """Turn the live posts of a run, whose outcome is stored, into its answer, or delete them."""

@@ -260,13 +260,15 @@ def fail(
             continue  # settled meanwhile; its sender was told then
         row = tx.execute(
             """
-            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender,
+            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender, m.deleted_at,
                    a.kind || ':' || a.name AS address
             FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
             LEFT JOIN envelope box ON box.id = e.forwards WHERE e.id = ?
             """,
             (number,),
         ).fetchone()
+        if row["deleted_at"] is not None:
+            continue  # its sender wants it no more
         if row["forwards"] is None:
             senders.setdefault(row["sender"], []).append(row)
         elif row["forwarded_priority"] != Priority.NOTICE:  # a notice causes no other notice

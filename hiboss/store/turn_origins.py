@@ -12,7 +12,8 @@ from .live_posts import Target, place_name
 
 LOOKED_THROUGH = 50  # of what waits for an agent
 _ORIGIN = """
-    SELECT {which}, a.name, a.id AS address, u.binding, p.contact, u.platform_id
+    SELECT {which}, a.name, a.id AS address, u.binding, p.contact, u.platform_id,
+           m.id AS message
     FROM envelope e JOIN message m ON m.id = e.message AND m.context = 0
     JOIN platform_update u INDEXED BY platform_update_message
         ON u.message = m.id AND u.platform_id IS NOT NULL AND u.outcome IN ('accepted', 'edited')
@@ -27,6 +28,7 @@ class Origin(NamedTuple):
 
     target: Target
     platform_id: str  # of the message, there
+    message: int | None = None  # None: a command, which is no message
 
 
 class Behind(NamedTuple):
@@ -71,7 +73,7 @@ def waiting(connection: Connection | Tx, agent: int, before: int) -> list[Origin
 def _origin(row: Row) -> Origin:
     lane = Lane(row["address"], row["binding"])
     target = Target(lane, place_name(row["name"]), row["contact"], row["platform_id"])
-    return Origin(target, row["platform_id"])
+    return Origin(target, row["platform_id"], row["message"])
 
 
 def behind(connection: Connection | Tx, agent: int, most: int) -> Behind | None:

@@ -144,6 +144,8 @@ def test_it_goes_on_after_a_restart_and_wherever_the_daemon_dies(phone: Phone, t
     expected = [text for n in range(len(points)) for text in (f"question {n}", f"You said: question {n}")]
     assert phone.texts()[before:] == expected  # each once, in one history
     new = sorted(text for name, text in phone.posts().items() if name not in posted)
+    told = [new.pop(new.index(text)) for text in [*new] if text.startswith("system:")]
+    assert len(told) == 1 and "hiboss was restarted while nex worked on this" in told[0]  # at RUN_ANSWERED
     assert new == sorted(
         f"nex:\n{text}" for text in expected[1::2]
     )  # each answer is posted, and nothing is left of live posts

@@ -49,7 +49,7 @@ BROAD_EXCEPTS = {
     "hiboss/routing/live_endings.py::LiveEndings._delete": "a live post that cannot be deleted is left, logged",
     "hiboss/routing/live_endings.py::LiveEndings._edit": "a live post that cannot be edited is replaced, logged",
     "hiboss/routing/signs.py::Signs._send": "a sign that fails is dropped, whatever an adapter raises",
-    "hiboss/routing/delivery.py::Delivery._hand_over": "a defect of an adapter makes its own lane wait, logged",
+    "hiboss/routing/handover.py::Handover.hand_over": "a defect of an adapter makes its own lane wait, logged",
     "hiboss/api/permissions.py::set_policy": "whatever kept a policy from being written; then it is raised again",
     "hiboss/api/dispatch.py::Dispatcher.call": "a defect in one operation is logged and answered, and ends nothing else",
     "hiboss/cli/main.py::_status": "who asked for JSON hears of a defect in JSON; for others it is raised again",

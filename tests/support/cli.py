@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
-from hiboss.cli.daemon_process import call_once
 from hiboss.core.paths import Home
-from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon, set_up_home
 from tests.support import command_server
 
 HIBOSS = os.path.join(os.path.dirname(sys.executable), "hiboss")
@@ -144,7 +139,7 @@ class Shell:
 
     def set_up(self) -> None:
         """What `hiboss setup` leaves here (boss Ada, zone UTC, agent nex), without its second of work."""
-        shutil.copytree(_home_set_up(), self.home.path)
+        set_up_home(self.home)
 
     @property
     def pid(self) -> int | None:
@@ -166,15 +161,6 @@ class Shell:
         if (pid := self.pid) is not None:
             psutil.Process(pid).kill()
             wait_until(lambda: gone(pid))
-
-
-@cache
-def _home_set_up() -> str:
-    directory = tempfile.mkdtemp(prefix="hiboss-test-")
-    atexit.register(shutil.rmtree, directory)
-    home = Home(os.path.join(directory, "home"))
-    call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
-    return home.path
 
 
 class Office(Shell):

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hiboss.cli.daemon_process import call_once
 from hiboss.core.paths import Home
 from hiboss.core.settings import TABLE
-from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon, set_up_home
+from tests.support import forked_daemons
+from tests.support.forked_programs import Forked
 
 
 def line(method: str, id_: Any = 1, **params: Any) -> bytes:
@@ -67,28 +64,17 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
         time.sleep(0.005)
 
 
-@cache
-def _template() -> Home:
-    """Set up a home once; a copy of it is cheaper than another process."""
-    directory = tempfile.mkdtemp(prefix="hiboss-template-")
-    atexit.register(shutil.rmtree, directory)
-    home = Home(os.path.join(directory, "home"))
-    call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
-    return home
-
-
 def set_up(directory: Path) -> Home:
     """Make a home that is set up with boss and agent nex, without a daemon."""
     home = Home(os.path.join(directory, "home"))
-    shutil.copytree(_template().path, home.path)
+    set_up_home(home)
     return home
 
 
 @contextmanager
 def started(directory: Path) -> Iterator[RunningDaemon]:
     """Start a daemon in a home that is set up; stop it at the end."""
-    set_up(directory)
-    with running_daemon(directory, set_up=False) as daemon:
+    with running_daemon(directory) as daemon:
         yield daemon
 
 
@@ -97,19 +83,10 @@ def variables(settings: dict[str, Any]) -> dict[str, str]:
     return {one.variable: str(settings[one.name]) for one in TABLE if one.name in settings}
 
 
-def launch(home: Home, **settings: Any) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def launch(home: Home, **settings: Any) -> tuple[Forked, dict[str, Any]]:
     """Start a daemon process with other settings; return it and its report about the start."""
-    reader, writer = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hiboss.daemon", "--ready-fd", str(writer)],
-        env={**os.environ, "HIBOSS_HOME": home.path, **variables(settings)},
-        stdin=subprocess.DEVNULL,
-        cwd="/",
-        pass_fds=[writer],
-    )
-    os.close(writer)
-    with open(reader, "rb") as pipe:
-        return process, json.loads(pipe.readline())
+    process, report, _ = forked_daemons.launch(home, variables(settings))
+    return process, report
 
 
 @contextmanager

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import itertools
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,26 +12,17 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemon
-from tests.support.daemons import answers, line, set_up
+from tests.support.daemons import answers, line
 
 Envelope = dict[str, Any]
 
 _numbers = itertools.count(1)
 
 
-@functools.cache
-def _home_set_up() -> Path:
-    """Set up a home once for all tests of this process: each set-up starts a process."""
-    directory = Path(tempfile.mkdtemp(prefix="hiboss-set-up-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return Path(set_up(directory).path)
-
-
 @contextmanager
 def checked_daemon(directory: Path) -> Iterator[RunningDaemon]:
     """Start a daemon with boss and agent nex; check the invariants of its store at the end."""
-    shutil.copytree(_home_set_up(), directory / "home")
-    with running_daemon(directory, set_up=False) as daemon:
+    with running_daemon(directory) as daemon:
         yield daemon
         daemon.check()
 

@@ -110,12 +110,22 @@ class Booth:
         self.look_at(group)
         return group
 
-    def send(self, word: str, *, to: str | None = None, way: Way | None = None, size: int = 0) -> str:
-        """Send a letter in the way of this booth, with files of this size; return the id of its envelope."""
+    def send(
+        self,
+        word: str,
+        *,
+        to: str | None = None,
+        way: Way | None = None,
+        size: int = 0,
+        files: str | None = None,
+    ) -> str:
+        """Send a letter in the way of this booth; return the id of its envelope.
+
+        Its files have this size and more, and this name; without one they are files that nobody has sent before.
+        """
         way = way or self.way
-        names = [one.format(f"{word}-{next(_numbers)}") for one in way.files]
+        names = [one.format(files or f"{word}-{next(_numbers)}") for one in way.files]
         for name in names:
-            # Each content is another one: a file that Telegram has would go by its id.
             begin = (PNG if name.endswith("png") else b"file ") + name.encode()
             (self.files / name).write_bytes(begin + bytes(size))
         (number,) = self.office.nex.send(
@@ -297,14 +307,8 @@ def unheard_posts(office: TelegramDaemon, bot: Bot, chat: Chat) -> set[int]:
 
 def secrets_shown(office: TelegramDaemon) -> list[str]:
     """Return where the token of a bot can be read: in the log, or in the database."""
-    home = Path(office.daemon.home.database).parent
-    places = [*home.glob("logs/*"), *home.glob(f"{Path(office.daemon.home.database).name}*")]
-    found = []
-    for place in places:
-        data = place.read_bytes()
-        found += [
-            f"{place.name} has that of {one.name}"
-            for one in office.api.world.bots.values()
-            if one.token.encode() in data
-        ]
-    return found
+    database = Path(office.daemon.home.database)
+    tokens = {one.token.partition(":")[2].encode() for one in office.api.world.bots.values()}
+    places = [*database.parent.glob("logs/*"), *database.parent.glob(f"{database.name}*")]
+    contents = {place.name: place.read_bytes() for place in places}
+    return [name for name, content in contents.items() if any(token in content for token in tokens)]

@@ -17,7 +17,7 @@ from tests.support.telegram_bots import TelegramDaemon
 from tests.telegram.out_kill_traffic import MARK, OutTraffic
 
 NOTE = "⏳ Queued behind"
-LAST_SECONDS = 0.3  # before a death: what was confirmed then may not be recorded
+LAST_SECONDS = 1.0  # before a death: what was confirmed then may not be recorded
 _ENVELOPES = """
 SELECT e.id, e.status, e.binding, e.priority, e.arrived, e.error_kind, e.error_text, e.recipient,
        m.text, m.run, a.name AS place, s.fold AS sender

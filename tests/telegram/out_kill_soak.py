@@ -34,7 +34,7 @@ from hiboss.core.crashpoint import (
 )
 from hiboss.core.errors import HibossError
 from hiboss.testing.bot_api import BotApi
-from hiboss.testing.bot_api.faults import RANDOM_KINDS
+from hiboss.testing.bot_api.faults import RANDOM_KINDS, USUAL_KINDS
 from hiboss.testing.bot_api.method_table import SENDING
 from tests.support.daemons import wait_until
 from tests.support.python_agents import is_idle
@@ -51,9 +51,9 @@ OLD = "9.0"  # a server without drafts and rich messages
 SETTINGS = {
     "HIBOSS_RUNS_FINISH_SECONDS": "0",
     "HIBOSS_RUNS_PARALLEL_RUNS": "8",
-    "HIBOSS_DELIVERY_POST_SECONDS": "1",
     "HIBOSS_DELIVERY_DRAIN_SECONDS": "1",
 }
+WITH_HANGS = {"HIBOSS_DELIVERY_POST_SECONDS": "2"}  # for calls that are never answered
 _WAITING = """
 SELECT DISTINCT a.kind || ':' || a.name AS address FROM lane l
 JOIN place p ON p.binding = l.binding AND l.address IS NULL OR p.address = l.address
@@ -74,6 +74,7 @@ class Killing:
         self.office = office
         self.chance = random.Random(seed)
         self.traffic = OutTraffic(office, directory, self.chance, hurry=hurry)
+        self._kinds = USUAL_KINDS if hurry else RANDOM_KINDS
         self.causes: Counter[str] = Counter()
         self.stops = 0
         self.faults: Counter[str] = Counter()
@@ -94,7 +95,7 @@ class Killing:
         armed.touch()
         for how in ("grow", "hush", "grow", "hush"):
             self.traffic.send(self.traffic.spots[0])
-            self.traffic.ask(self.traffic.spots[1], how, 4)
+            self.traffic.ask(self.traffic.quiet[0], how, 4)
             self._stream(0, 8)
             if not self._lives():
                 break
@@ -126,7 +127,7 @@ class Killing:
         self._begin(None)
         with self._impatience():
             wait_until(self.traffic.flush)
-            wait_until(self._is_settled, 120)
+            wait_until(self._is_settled, 300)
         self.office.daemon.check()
         self.office.api.advance(31)  # drafts are shown for 30 seconds
         return Audit(self.office, self.traffic, self.lives)
@@ -183,7 +184,7 @@ class Killing:
     def _failing_calls(self) -> Iterator[None]:
         """Let calls fail. What hangs goes on at the end: long after its caller has given up, or is dead."""
         seed = self.chance.randrange(10**6)
-        source = self.office.api.random_faults(RATE, seed, SENDING, RANDOM_KINDS)
+        source = self.office.api.random_faults(RATE, seed, SENDING, self._kinds)
         yield
         self.office.api.clear_faults()
         self.faults += source.hits
@@ -225,9 +226,10 @@ def _counts(found: Counter[str] | dict[str, int]) -> str:
 def killing(
     directory: Path, seed: int, version: str | None = None, *, hurry: bool = False
 ) -> Iterator[Killing]:
-    """Return a daemon to be killed, with an old server or the newest. `hurry`: no run takes long."""
+    """Return a daemon to be killed, with an old server or the newest. `hurry`: no call and no run takes long."""
     make = BotApi if version is None else partial(BotApi, version=version)
-    with telegram_daemon(directory, make, **SETTINGS) as office:
+    settings = SETTINGS if hurry else {**SETTINGS, **WITH_HANGS}
+    with telegram_daemon(directory, make, **settings) as office:
         yield Killing(office, directory, seed, hurry=hurry)
 
 

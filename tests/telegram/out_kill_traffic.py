@@ -94,39 +94,40 @@ class OutTraffic:
         self._files.mkdir()
         for name, data in FILES.items():
             (self._files / name).write_bytes(data)
-        self.spots = self._spots()
+        self.spots, self.quiet = self._spots()  # in the quiet ones nothing overtakes what grows
         self._steps: list[tuple[Callable[[], object], int]] = [
             (self.send, 6),
             (self.send_files, 2),
             (self.ask_something, 3),
         ]
 
-    def _spots(self) -> list[Spot]:
+    def _spots(self) -> tuple[list[Spot], list[Spot]]:
         office, api = self.office, self.office.api
-        ada, bob = api.add_person("Ada", username="ada"), api.add_person("Bob", username="bob")
-        for name in ("kai", "mia", "lea"):
+        ada, bob, cyd = (api.add_person(name, username=name.lower()) for name in ("Ada", "Bob", "Cyd"))
+        for name in ("kai", "mia", "lea", "noa", "ida"):
             office.team.hire(PROGRAM, name)
         self.bot = office.bound_bot("housebot", "kai", privacy=False)
-        for name in ("mia", "lea", "nex"):
+        for name in ("mia", "lea", "noa", "ida", "nex"):
             office.bind(self.bot, name)
-        desk, private = office.pair(ada, self.bot), office.approved(bob, self.bot)
+        desk, private, other = office.pair(ada, self.bot), bob.starts(self.bot), cyd.starts(self.bot)
         group = api.add_group("Team", [ada, bob, self.bot])
+        hall = api.add_group("Hall", [ada, bob, self.bot])
         forum = api.add_group("Forum", [ada, bob, self.bot], forum=True)
-        topic = forum.create_topic("Deploys")
-        tag = f"@{self.bot.name} "
+        for chat, agent in ((private, "kai"), (group, "mia"), (forum, "lea"), (other, "noa"), (hall, "ida")):
+            office.approve(chat)
+            office.boss.call("contact.route", contact=address(chat), agent=agent)
+        tag, topic = f"@{self.bot.name} ", forum.create_topic("Deploys")
         spots = [
             Spot(chat=desk, person=ada),
             Spot(chat=private, person=bob),
             Spot(chat=group, person=bob, tag=tag),
             Spot(chat=forum, person=ada, topic=topic, tag=tag),
         ]
-        for chat, agent in ((private, "kai"), (group, "mia"), (forum, "lea")):
-            office.approve(chat)
-            office.boss.call("contact.route", contact=address(chat), agent=agent)
+        quiet = [Spot(chat=other, person=cyd), Spot(chat=hall, person=bob, tag=tag)]
         for spot in spots:  # a topic is known when something came from it
             self.ask(spot, "silent", 0)
         office.settle()
-        return spots
+        return spots, quiet
 
     # --- what happens ----------------------------------------------------------------------
 
@@ -154,8 +155,8 @@ class OutTraffic:
     def ask_something(self) -> None:
         """Let a person ask an agent: the answer grows, or fails once, or never comes."""
         how = self.chance.choices(("grow", "silent", "hush", "fail"), (6, 1, 2, 0 if self._hurry else 1))[0]
-        seconds = self.chance.choice((0, 0.5) if self._hurry else (0, 1, 4, 5, 9))
-        self.ask(self.chance.choice(self.spots), how, seconds)
+        seconds = self.chance.choice((0, 0.5) if self._hurry else (0, 1, 4, 5, 10))
+        self.ask(self.chance.choice([*self.spots, *self.quiet]), how, seconds)
 
     def ask(self, spot: Spot, how: str, seconds: float) -> None:
         """Let somebody ask there. `seconds`: how long the run takes."""

@@ -15,7 +15,7 @@ import pytest
 from hiboss.testing.bot_api import BotApi
 from tests.support.daemons import wait_until
 from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, Way, secrets_shown, wait_for_status
-from tests.support.telegram_bots import telegram_daemon
+from tests.support.telegram_bots import address, telegram_daemon
 
 Fault = dict[str, Any]
 
@@ -262,3 +262,22 @@ def test_what_is_changed_while_the_server_is_gone_is_changed_when_it_is_back(boo
             wait_until(one.is_over_or_retried)
         assert all(one.is_granted() for one in found)
         assert not any(one.complaints() for one in found)
+
+
+def test_a_press_acts_whatever_goes_wrong_with_what_is_shown_of_it(booths: Booths) -> None:
+    office, api = booths.office, booths.office.api
+    bot, ada = office.bound_bot("deskbot"), api.add_person("Ada")
+    api.fault("setMyCommands", status=500)
+    desk = office.pair(ada, bot)
+    for number, what in enumerate([*TROUBLES.values(), {"retry_after": 60}, {"status": 400}]):
+        stranger = api.add_person(f"Stranger {number}")
+        chat = stranger.starts(bot)
+        notice = desk.wait_for_text(stranger.first_name)
+        faults = [api.fault(one, **what) for one in ("answerCallbackQuery", "editMessageReplyMarkup")]
+        (approve,) = [one.data for one in notice.buttons if one.text == "Approve"]
+        ada.presses(notice, str(approve))
+        wait_until(lambda one=chat: office.contact(one)["state"] == "allowed")
+        api.wait_for(lambda one=faults: all(fault.hits for fault in one))
+        api.clear_faults()
+    lanes = office.rows("SELECT state, failures FROM lanes WHERE address = ?", address(desk))
+    assert lanes in ([], [{"state": "open", "failures": 0}])

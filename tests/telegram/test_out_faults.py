@@ -238,6 +238,21 @@ def test_a_file_that_is_not_taken_as_what_it_is_goes_as_a_document(booths: Booth
             assert len(booth.messages()) == 2 * len(booth.way.becomes(""))
 
 
+def test_a_file_that_telegram_does_not_know_any_more_is_uploaded_again(booths: Booths) -> None:
+    with booths.borrowed(FILE_WAYS) as found:
+        booths.wait_for_status([booth.send("first", files="kept") for booth in found], "done")
+        for booth in found:
+            words = "Bad Request: wrong file identifier/HTTP URL specified"
+            booth.fault(status=400, description=words)
+        booths.wait_for_status([booth.send("again", files="kept") for booth in found], "done")
+        are_posted(found, "first", "again")
+        for booth in found:
+            calls = [one for one in booths.office.api.calls_of(booth.way.method) if one.bot is booth.bot]
+            by_id, uploaded = calls[-2:]
+            assert not by_id.uploads and len(uploaded.uploads) == len(booth.way.files)
+            assert (by_id.status, uploaded.status) == (400, 200)
+
+
 TOO_BIG: dict[str, Fault] = {
     "413": {"status": 413, "description": "Request Entity Too Large"},
     "400": {"status": 400, "description": "Bad Request: file is too big"},

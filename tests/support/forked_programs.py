@@ -1,0 +1,174 @@
+"""Programs of hiboss, loaded once and forked for each start: processes of their own, without the imports.
+
+The command costs a tenth of a second and the daemon half a second, most of it imports, and the tests start
+thousands of them. A server loads one program; it ends with the process of the tests that started it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from subprocess import PIPE, Popen, TimeoutExpired
+from typing import IO, Any
+
+COMMAND, DAEMON = "command", "daemon"
+PACKAGES = {
+    COMMAND: ["hiboss.cli"],
+    DAEMON: [
+        f"hiboss.{one}" for one in ("core", "store", "rpc", "routing", "agents", "channels", "api", "daemon")
+    ],
+}
+
+
+def main(path: str, program: str) -> None:
+    """Serve until the standard input ends."""
+    for package in PACKAGES[program]:
+        _load(package)
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(64)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for a program
+        os.write(1, b"ready\n")
+        while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
+            connection, _ = server.accept()
+            with connection:
+                child = os.fork() == 0
+                if not child:
+                    continue
+                server.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _serve(connection, program)
+                return
+
+
+def _load(package: str) -> None:
+    found = importlib.import_module(package)
+    for one in pkgutil.walk_packages(found.__path__, f"{package}."):
+        importlib.import_module(one.name)
+
+
+def _serve(connection: socket.socket, program: str) -> None:
+    """Run the program in a process of its own, and tell how it ended."""
+    data, streams, _, _ = socket.recv_fds(connection, 1_000_000, 4)
+    while not data.endswith(b"\n"):
+        data += connection.recv(1_000_000)
+    child = os.fork()
+    if child:
+        for stream in streams:
+            os.close(stream)
+        connection.sendall(f"{child}\n".encode())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        try:
+            connection.sendall(f"{status}\n".encode())
+        except OSError:
+            pass  # the test did not wait for it
+        os._exit(0)
+    connection.close()
+    sys.exit(_run(program, json.loads(data), streams))
+
+
+def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
+    for number, stream in enumerate(streams[:3]):
+        os.dup2(stream, number)
+        os.close(stream)
+    # As Python makes them in this locale. The old ones remember what kind of file they were.
+    sys.stdin = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    if program == COMMAND:
+        sys.argv = asked["words"]
+        run: Callable[[], int | None] = importlib.import_module("hiboss.cli.main").main
+        return run()
+    os.setsid()
+    os.umask(asked["umask"])
+    resource.setrlimit(resource.RLIMIT_NOFILE, asked["files"])
+    time.tzset()
+    given = asked["env"].get("PYTHONPATH")
+    sys.path[:1] = [asked["cwd"], *(given.split(":") if given else [])]  # as `python -m` has it
+    importlib.reload(importlib.import_module("hiboss.core.crashpoint"))  # it reads its variable at the import
+    serve: Callable[[list[str]], int] = importlib.import_module("hiboss.daemon.__main__").main
+    return serve([*asked["words"], str(streams[3])])
+
+
+# --- in the process of the tests -------------------------------------------------------
+
+
+@cache
+def _address(program: str) -> str:
+    """Start the server of this process; return where it listens."""
+    path = os.path.join(tempfile.mkdtemp(prefix="hiboss-test-"), "server")
+    root = str(Path(__file__).parents[2])
+    process = Popen(
+        [sys.executable, "-m", "tests.support.forked_programs", path, program],
+        stdin=PIPE,
+        stdout=PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"LANG": "C.UTF-8"},
+        cwd=root,  # from where it imports `tests`
+    )
+    _keep.append(process)  # its standard input ends with this process
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    return path
+
+
+_keep: list[Any] = []
+
+
+class Forked:
+    """A started program; used like a Popen. It is the child of a process that waits for it and tells how it ended."""
+
+    def __init__(self, program: str, asked: dict[str, Any], streams: list[int]) -> None:
+        """Start it. `streams`: its standard input, output and error, and what else it inherits."""
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(_address(program))
+        data = json.dumps(asked).encode() + b"\n"
+        socket.send_fds(self._connection, [data[:1]], streams)
+        self._connection.sendall(data[1:])
+        self._told: IO[str] = self._connection.makefile("r")
+        self.pid = int(self._told.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return its exit status, minus the number of the signal that ended it; None while it runs."""
+        return self.returncode if self._ended(0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended; return what `poll` returns."""
+        if not self._ended(timeout):
+            raise TimeoutExpired("hiboss", timeout or 0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, seconds: float | None) -> bool:
+        if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
+            self.returncode = int(self._told.readline())
+            self._told.close()
+            self._connection.close()
+        return self.returncode is not None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
