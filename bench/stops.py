@@ -31,20 +31,21 @@ VERSIONS = ("10.3", "9.0")
 INPUTS = ("turn", "open")
 HEARD_LIMIT, GONE_LIMIT = 1_000.0, 5_000.0  # milliseconds
 WAIT_SECONDS = 60.0
-PROGRAM = """
+WORDS = "still at it"
+PROGRAM = f"""
 import os, signal, sys, time
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
 def note():
     with open(sys.argv[1], "a") as file:
-        file.write(f"{os.getpid()}\\n")
+        print(os.getpid(), file=file)
 if os.fork() == 0 and os.fork() == 0:
     os.setsid()
     note()
-    os.execve("/bin/sleep", ["sleep", "1000"], {})
+    os.execve("/bin/sleep", ["sleep", "1000"], {{}})
 note()
 while True:
-    print("still at it", flush=True)
+    print({WORDS!r}, flush=True)
     time.sleep(0.2)
 """
 
@@ -72,9 +73,15 @@ class Desk:
     def begin(self) -> list[int]:
         """Let a run begin; return its processes as soon as its answer grows."""
         self.pids.unlink(missing_ok=True)
-        drafts, posts = len(self.chat.drafts), len(self.chat.messages)
-        self.ada.says(self.chat, "do something long")
-        self.api.wait_for(lambda: len(self.chat.drafts) > drafts or len(self.chat.messages) > posts + 1)
+        drafts = len(self.chat.drafts)
+        asked = self.ada.says(self.chat, "do something long")
+
+        def grows() -> bool:
+            texts = [one.text for one in self.chat.drafts[drafts:]]
+            texts += [one.text for one in self.chat.messages if one.id > asked.id]
+            return any(WORDS in text for text in texts)
+
+        self.api.wait_for(grows)
         return [int(line) for line in self.pids.read_text().split()]
 
     def press(self) -> None:
@@ -139,7 +146,6 @@ def _round(desks: Sequence[Desk], heard: list[float], gone: list[float], *, by_b
             gone.append((time() - begun[number]) * 1000)
         sleep(0.005)
     heard += [(desk.heard_at(at) - at) * 1000 for desk, at in zip(desks, begun, strict=True)]
-    sleep(0.2)  # the ends of the runs are stored
 
 
 def _is_alive(pid: int) -> bool:

@@ -126,7 +126,8 @@ class FolderAdapter:
             for number, (file, name) in enumerate(zip(letter.files, _names(letter), strict=True)):
                 with self._open_attachment(file) as source:
                     write_file(out, f".{letter.id}-{number}.{self._own}.part", name, source)
-            name = letter.id + _ENDINGS[letter.type]
+            named_json = letter.type == "json" and letter.front  # with a name in front it is none any more
+            name = letter.id + _ENDINGS["text" if named_json else letter.type]
             write_file(out, f".{name}.{self._own}.part", name, io.BytesIO(chunk.encode()))
             os.fsync(out)
         return name

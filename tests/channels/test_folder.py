@@ -54,6 +54,16 @@ def test_a_post_becomes_a_file_named_after_its_envelope(
     assert folder.out() == {f"{number}{ending}": text.encode()}
 
 
+def test_json_with_the_name_of_its_sender_in_front_is_a_text(folder: Folder) -> None:
+    chief = boss(folder.daemon)
+    chief.call("boss.set", reach=folder.address)
+    try:
+        number = folder.send('{"a": 1}', type="json")
+        assert folder.out() == {f"{number}.txt": f'{folder.owner.name}:\n{{"a": 1}}'.encode()}
+    finally:
+        chief.call("boss.set", reach="")
+
+
 def test_attachments_lie_beside_the_text_and_keep_their_names(folder: Folder, tmp_path: Path) -> None:
     names = ["a b.pdf", ".hidden", "ü" * 120 + ".png", "x" * 250, "no-ending"]
     for name in names:

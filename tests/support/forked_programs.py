@@ -6,6 +6,7 @@ thousands of them. A server loads one program; it ends with the process of the t
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -17,12 +18,13 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 COMMAND, DAEMON = "command", "daemon"
 PACKAGES = {
@@ -78,7 +80,24 @@ def _serve(connection: socket.socket, program: str) -> None:
             pass  # the test did not wait for it
         os._exit(0)
     connection.close()
-    sys.exit(_run(program, json.loads(data), streams))
+    _end(partial(_run, program, json.loads(data), streams))
+
+
+def _end(run: Callable[[], int | None]) -> NoReturn:
+    """Run it and end as Python ends, but leave the memory to the kernel: to free it takes longest."""
+    status: Any
+    try:
+        status = run() or 0
+    except SystemExit as error:
+        status = error.code or 0
+    threading._shutdown()  # type: ignore[attr-defined] # waits for threads
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = 120
+    os._exit(status)
 
 
 def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:

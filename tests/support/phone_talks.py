@@ -126,12 +126,15 @@ class PhoneTalk:
     def growth(self, text: str) -> str:
         """Wait until so much of an answer is shown, as a draft or as a post; return all that is shown of it."""
 
-        def shown() -> list[str]:
-            draft = self.chat.draft
-            return [one for one in [*self.texts(), draft.text if draft else ""] if text in one]
+        shown: list[str] = []
 
-        self.office.api.wait_for(lambda: bool(shown()))
-        return shown()[0]
+        def look() -> bool:
+            draft = self.chat.draft
+            shown[:] = [one for one in [*self.texts(), draft.text if draft else ""] if text in one]
+            return bool(shown)
+
+        self.office.api.wait_for(look)
+        return shown[0]
 
     def texts(self) -> list[str]:
         return [one.text for one in self.posts()]

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.faults import Fault as FaultOnPurpose
 from tests.support.daemons import wait_until
 from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, Way, secrets_shown, wait_for_status
-from tests.support.telegram_bots import address, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
 
 Fault = dict[str, Any]
 
@@ -152,7 +154,7 @@ def test_a_change_is_made_after_a_trouble_which_holds_no_post(booths: Booths, na
         faults = [one.fault(times=None, **TROUBLES[name]) for one in found]
         for one in found:
             one.utter()
-        booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
+        booths.office.api.wait_for(partial(_were_met, faults))
         booths.wait_for_status([one.booth.send("meanwhile", way=TEXT) for one in found], "done")
         assert all(one.is_untouched() and not one.is_over() for one in found)
         for one, fault in zip(found, faults, strict=True):
@@ -188,7 +190,7 @@ def test_a_change_that_was_made_unheard_is_a_success_the_next_time(booths: Booth
         faults = [one.fault(**what) for one in found]
         for one in found:
             one.utter()
-        booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
+        booths.office.api.wait_for(partial(_were_met, faults))
         for one in found:
             wait_until(one.is_over_or_retried)
         assert all(one.is_granted() and one.posts[0].revision <= 1 for one in found)
@@ -264,20 +266,29 @@ def test_what_is_changed_while_the_server_is_gone_is_changed_when_it_is_back(boo
         assert not any(one.complaints() for one in found)
 
 
+def _is_approved(office: TelegramDaemon, chat: Chat) -> bool:
+    return bool(office.contact(chat)["state"] == "allowed")
+
+
+def _were_met(faults: list[FaultOnPurpose]) -> bool:
+    return all(fault.hits for fault in faults)
+
+
 def test_a_press_acts_whatever_goes_wrong_with_what_is_shown_of_it(booths: Booths) -> None:
     office, api = booths.office, booths.office.api
     bot, ada = office.bound_bot("deskbot"), api.add_person("Ada")
     api.fault("setMyCommands", status=500)
     desk = office.pair(ada, bot)
-    for number, what in enumerate([*TROUBLES.values(), {"retry_after": 60}, {"status": 400}]):
+    for number, what in enumerate([*TROUBLES.values(), {"status": 400}, {"retry_after": 60}]):
         stranger = api.add_person(f"Stranger {number}")
         chat = stranger.starts(bot)
         notice = desk.wait_for_text(stranger.first_name)
+        wait_until(partial(office.rows, "SELECT 1 FROM post WHERE platform_id = ?", str(notice.id)))
         faults = [api.fault(one, **what) for one in ("answerCallbackQuery", "editMessageReplyMarkup")]
         (approve,) = [one.data for one in notice.buttons if one.text == "Approve"]
         ada.presses(notice, str(approve))
-        wait_until(lambda one=chat: office.contact(one)["state"] == "allowed")
-        api.wait_for(lambda one=faults: all(fault.hits for fault in one))
+        wait_until(partial(_is_approved, office, chat))
+        api.wait_for(partial(_were_met, faults))
         api.clear_faults()
     lanes = office.rows("SELECT state, failures FROM lanes WHERE address = ?", address(desk))
     assert lanes in ([], [{"state": "open", "failures": 0}])

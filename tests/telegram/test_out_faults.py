@@ -1,7 +1,7 @@
 """What can go wrong with each method that posts: nothing is lost, out of order or replayed, and it is named.
 
 Each test is a row of the table. It meets its fault with all methods at once, each in a booth of its own. What
-goes wrong with changes and signs is in test_sign_faults.py.
+goes wrong with changes is in test_change_faults.py, with live posts and signs in test_live_faults.py.
 """
 
 from __future__ import annotations

@@ -82,7 +82,6 @@ def plan(new: PhoneTalk) -> Plan:
     assert asked.reactions_of(new.bot) == ["👀"] and "typing" in new.chat.actions
     new.steps(1)
     assert new.growth("two steps") == MIDDLE
-    assert new.chat.draft is not None and new.chat.draft.can_stop
     new.steps(2)
     new.wait_for_post("It is time to dig.")
     new.quiet()
@@ -91,8 +90,8 @@ def plan(new: PhoneTalk) -> Plan:
 
 def test_the_answer_becomes_one_post_with_a_table_and_quotes_the_question(new: PhoneTalk, plan: Plan) -> None:
     assert plan.answer.text == ALL and "<table>" in (plan.answer.rich_source or "")
-    drafts = [one.text for one in new.chat.drafts if "looked" in one.text]
-    assert len(drafts) >= 2 and all(ALL.startswith(text) for text in drafts)
+    drafts = [one for one in new.chat.drafts if "looked" in one.text]
+    assert len(drafts) >= 2 and all(ALL.startswith(one.text) and one.can_stop for one in drafts)
     assert plan.answer.reply_to is plan.asked and not plan.answer.texts[1:]
 
 

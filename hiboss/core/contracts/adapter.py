@@ -34,7 +34,7 @@ class File(NamedTuple):
     name: str  # as the sender named it, without a path
     path: str  # where to read it: absolute; do not change what is there
     mime: str  # its media type, like image/png, guessed from the name
-    size: int = 0  # bytes
+    size: int = 0  # in bytes, as it was stored
     # What `Posted.files` said of it when this account posted it before, or the platform's id of it if it came
     # in there: whoever can posts it again by this. The platform may have forgotten it. None: it has none.
     platform_id: str | None = None

@@ -21,7 +21,7 @@ from .refusals import Refusal, not_found
 HOST = "127.0.0.1"
 _LARGEST_BODY = UPLOAD_LIMIT + MEGABYTE  # a form around a file of the largest size
 _PIECE = 64 * 1024
-_SLOW_PIECE = 16 * 1024
+_SLOW_FROM = 16 * 1024  # what is smaller is no file
 
 Control = Callable[[str, Params], Any]
 
@@ -152,11 +152,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_paced(self, size: int) -> bytes:
         """Read what is as large as a file no faster than the test wants, until the server stops."""
         pieces: list[bytes] = []
-        while size > _SLOW_PIECE and (pace := self.server.handler.upload_pace):
-            if self.server.closing.wait(_SLOW_PIECE / pace):
-                break
-            pieces.append(self.rfile.read(_SLOW_PIECE))
-            size -= len(pieces[-1]) or size
+        if size > _SLOW_FROM:
+            while size > 0 and (pace := self.server.handler.upload_pace):
+                if self.server.closing.wait(0.05):
+                    break
+                pieces.append(self.rfile.read(min(size, max(1, int(pace * 0.05)))))
+                size -= len(pieces[-1]) or size
         return b"".join([*pieces, self.rfile.read(size)])
 
     def _read_chunks(self) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -149,6 +150,36 @@ def test_a_download_is_slow_or_fails(api: BotApi, bot: Bot, ada: Person, chat: C
     sent.files[0].vanish()
     assert httpx.get(url).status_code == 404
     assert httpx.get(f"{api.url}/file/bot1:wrong_token/{path}").status_code == 401
+
+
+def test_a_fault_can_be_of_one_bot_or_one_chat_only(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw
+) -> None:
+    bob, other = api.add_person("Bob"), api.add_bot("otherbot")
+    for person, its_bot in ((bob, bot), (ada, other)):
+        person.starts(its_bot)
+    with closing(Raw(api, other)) as raw_other:
+        api.fault("sendMessage", status=500, times=None, bot=bot.id, chat=ada.id)
+        assert raw("sendMessage", chat_id=bob.id, text="one")
+        assert raw_other("sendMessage", chat_id=ada.id, text="two")
+        assert raw.refused("sendMessage", chat_id=ada.id, text="three")[0] == 500
+        api.clear_faults()
+        api.fault("*", status=500, times=None, bot=other.id)
+        assert raw("getMe") and raw_other.refused("getMe")[0] == 500
+
+
+def test_an_upload_can_be_slow_until_the_test_has_seen_enough(
+    api: BotApi, ada: Person, chat: Chat, raw: Raw
+) -> None:
+    api.upload_pace = 1  # so it would take hours
+    sending = threading.Thread(target=lambda: raw("sendMessage", chat_id=ada.id, text="x", pad="y" * 100_000))
+    sending.start()
+    ada.says(chat, "meanwhile")
+    sending.join(0.1)
+    assert sending.is_alive() and "x" not in chat.texts
+    api.upload_pace = None
+    sending.join(30)
+    assert chat.texts[-1] == "x"
 
 
 def test_what_is_waited_for_in_vain_is_told_with_what_is_there(
