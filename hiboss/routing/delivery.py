@@ -20,7 +20,7 @@ from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, lane_failures, lanes
+from ..store import bindings, chat_pacing, lane_failures, lanes
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.store import Store
@@ -161,7 +161,7 @@ class Delivery:
         """
         self._queue.set_aside(lane)  # permits limit how many lanes deliver at the same time
         while self.pacing.applies(lane):
-            permit = await self.pacing.permit(lane, Rank.FINAL)
+            permit = await self.pacing.permit(lane, self._rank(lane))
             if permit is None:
                 return
             with permit:
@@ -174,6 +174,14 @@ class Delivery:
             await self._settle_and_claim(lane, settle, eager=False, claims=False)
             eager = False
         self._queue.once_more(lane)  # pacing was switched off, or the adapter has stopped
+
+    def _rank(self, lane: Lane) -> Rank:
+        """Return how soon the next envelope of a lane goes, among the lanes of its account: answers first."""
+        try:
+            answers = self._store.read(lambda c: chat_pacing.answer_is_next(c, lane, clock.now()))
+        except HibossError:
+            return Rank.POST
+        return Rank.FINAL if answers else Rank.POST
 
     async def _settle_and_claim(
         self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool

@@ -22,9 +22,15 @@ BUSY = 0.8  # of what an account may do in a second
 class Rank(IntEnum):
     """What goes first if several wait."""
 
-    FINAL = 0  # a post of an envelope, or the edit that makes a live post the answer
-    CHANGE = 1  # the edit of a post whose message was edited
-    LIVE = 2  # a live post, and its growth
+    FINAL = 0  # the answer of a run: as a post, or by the edit that makes a live post the answer
+    POST = 1  # another envelope
+    CHANGE = 2  # the edit of a post whose message was edited
+    LIVE = 3  # a live post, and its growth
+
+    @property
+    def delivers(self) -> bool:
+        """Whether it is for an envelope: the others get half of what there is, at most."""
+        return self <= Rank.POST
 
 
 class Window:
@@ -106,7 +112,7 @@ class Chat:
         self.waiting = 0
 
     def windows(self, rank: Rank) -> tuple[Window, ...]:
-        return self._all if rank is Rank.FINAL else self._all + self._rest
+        return self._all if rank.delivers else self._all + self._rest
 
     def count_parts(self, number: int, now: float) -> None:
         """Count the other parts of an album, which was one call: a group counts each, as people report."""
@@ -137,12 +143,12 @@ class AccountPace:
 
     def __init__(self, pace: Pace, at_once: Callable[[], int], ended: Callable[[Permit], None]) -> None:
         self._pace = pace
-        self._at_once = at_once  # so many final texts may be on their way
+        self._at_once = at_once  # so many envelopes may be on their way
         self._ended = ended  # called when a permit has ended: look again
         self._second = Window(pace.account_each_second, 1.0)
-        # What is no final text gets half, and never keeps one waiting for more than a call.
+        # What is no envelope gets half, and never keeps one waiting for more than a call.
         self._rest = Window(pace.account_each_second // 2, 1.0)
-        self._finals: set[Permit] = set()  # on their way
+        self._deliveries: set[Permit] = set()  # on their way
         self._chats: dict[int, Chat] = {}
         self._waiting: list[Waiter] = []  # in order
         self._came = 0
@@ -219,7 +225,7 @@ class AccountPace:
 
     def end(self, permit: Permit, now: float) -> None:
         """Note that a call has ended, or that there was none."""
-        self._finals.discard(permit)
+        self._deliveries.discard(permit)
         for window in permit.windows:
             if permit.given_back:
                 window.forget(permit)
@@ -231,13 +237,13 @@ class AccountPace:
             chat.waiting -= 1
 
     def _windows(self, rank: Rank) -> Sequence[Window]:
-        return (self._second,) if rank is Rank.FINAL else (self._second, self._rest)
+        return (self._second,) if rank.delivers else (self._second, self._rest)
 
     def _account_free_at(self, rank: Rank, now: float) -> float:
         return max(window.free_at(now) for window in self._windows(rank))
 
     def _free_at(self, chat: Chat | None, rank: Rank, now: float) -> float:
-        if rank is Rank.FINAL and len(self._finals) >= self._at_once():
+        if rank.delivers and len(self._deliveries) >= self._at_once():
             return inf  # until one of them has ended
         own = () if chat is None else chat.windows(rank)
         return max([self._account_free_at(rank, now), *(window.free_at(now) for window in own)])
@@ -247,6 +253,6 @@ class AccountPace:
         permit = Permit((*self._windows(rank), *own), self._ended)
         for window in permit.windows:
             window.begin(permit, now)
-        if rank is Rank.FINAL:
-            self._finals.add(permit)
+        if rank.delivers:
+            self._deliveries.add(permit)
         return permit

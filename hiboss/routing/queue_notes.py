@@ -25,6 +25,7 @@ from .live_posts import LivePosts
 log = logging.getLogger(__name__)
 SECONDS = 3.0  # that somebody waits before there is a note: most turns begin sooner
 AGAIN_SECONDS = 0.5  # until the next look, if somebody has not waited for so long yet
+STOP_SECONDS = 5.0  # for what is being posted when the daemon stops
 CHATS = 20  # with notes about one run, at most
 
 
@@ -36,7 +37,7 @@ class QueueNotes:
         self._settings = settings
         self._live = live
         self._timers: dict[int, asyncio.TimerHandle] = {}  # by agent: when it is looked at
-        self._posting: set[asyncio.Task[None]] = set()
+        self._posting: dict[asyncio.Task[None], Key] = {}
         self._noted: set[Key] = set()  # also those that could not be posted: once is enough
         self._waited_for: set[int] = set()  # agents that people waited for when they were looked at
         self._closed = False
@@ -57,9 +58,13 @@ class QueueNotes:
         self._noted = {key for key in self._noted if key.run != run}
 
     async def close(self) -> None:
+        """Let the notes that are being posted be stored: one whose id nobody knows would stay for ever."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
+        begun = [task for task, key in self._posting.items() if key in self._live.endings.posts]
+        if begun:
+            await asyncio.wait(begun, timeout=STOP_SECONDS)
         await bounded_calls.end(list(self._posting), "A note about a queue")
 
     def _look(self, agent: int) -> None:
@@ -84,8 +89,8 @@ class QueueNotes:
                 continue
             self._noted.add(key)
             task = asyncio.get_running_loop().create_task(self._post(behind, origin.target))
-            self._posting.add(task)
-            task.add_done_callback(self._posting.discard)
+            self._posting[task] = key
+            task.add_done_callback(lambda task: self._posting.pop(task, None))
 
     async def _post(self, behind: Behind, target: Target) -> None:
         adapter = self._live.signs.adapter(target, "delete")

@@ -114,7 +114,11 @@ def given_up(tx: Tx, turn: Turn, failure: Failure, now: int, by: int | None = No
     To be called before they fail.
     """
     by_boss = by is not None and by == tx.cache.reach().boss
-    asked = [one for one in _asked(tx, turn.envelopes) if not (by_boss and (one.is_his or one.from_boss))]
+    asked = [
+        one
+        for one in _asked(tx, turn.envelopes)
+        if not (by_boss and (one.is_his or one.from_boss)) and one.place.address != by
+    ]
     reason = quote(failure.text, REASON_CHARACTERS)
 
     def text(one: Asked) -> str:

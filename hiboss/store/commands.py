@@ -22,6 +22,8 @@ from .speakers import speaker
 from .turn_origins import Origin
 from .writer_cache import LiveAddress
 
+LARGEST_ID = 2**63  # the numbers of runs are below
+
 
 class Order(NamedTuple):
     """A command of the boss, and the chat where he gave it."""
@@ -153,7 +155,7 @@ def begin_stop(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound
     """Return what a press on Stop is about; None if there is nothing to do, which is then stored.
 
     In a private chat the boss stops any answer that is shown to him, and others those to what they wrote.
-    After a restart the run has another number: it is found by its agent and conversation.
+    After a restart the run has another number: it is found by what it works on.
     """
     waits = "SELECT 1 FROM platform_update WHERE id = ? AND outcome IS NULL"
     if tx.execute(waits, (number,)).fetchone() is None:
@@ -164,20 +166,23 @@ def begin_stop(tx: Tx, binding: int, adapter: str, number: int, inbound: Inbound
     entry, sender = tx.cache.live_address(place), tx.cache.live_address(who.sender)
     found: tuple[int, ...] = ()
     if entry is not None and sender is not None and inbound.chat_kind == "private":
-        found = _growing(tx, inbound.draft, None if who.from_boss else entry.id)
+        found = _growing(tx, inbound.draft or 0, None if who.from_boss else entry.id)
     if not found or entry is None or sender is None:
         tx.execute("UPDATE platform_update SET outcome = 'ignored', raw = NULL WHERE id = ?", (number,))
         return None
     return Stop(number, found, sender.id, who.from_boss, str(place), Lane(entry.id, binding))
 
 
-def _growing(tx: Tx, run: int | None, writer: int | None) -> tuple[int, ...]:
+def _growing(tx: Tx, run: int, writer: int | None) -> tuple[int, ...]:
     """Return the runs that work on the same as this one; with `writer`, if it was written in this place."""
+    if not 0 < run < LARGEST_ID:
+        return ()
     rows = tx.execute(
         """
-        SELECT r.id FROM run o JOIN run r INDEXED BY run_running
-            ON r.status = 'running' AND r.agent = o.agent AND r.conversation = o.conversation
-        WHERE o.id = ?1 AND (?2 IS NULL OR EXISTS (
+        SELECT DISTINCT r.id FROM run o JOIN run_envelope y ON y.run = o.id
+        JOIN run_envelope z INDEXED BY run_envelope_envelope ON z.envelope = y.envelope
+        JOIN run r ON r.id = z.run AND r.status = 'running'
+        WHERE o.id = ?1 AND o.status IN ('running', 'interrupted') AND (?2 IS NULL OR EXISTS (
             SELECT 1 FROM run_envelope x JOIN envelope e ON e.id = x.envelope
             JOIN message m ON m.id = e.message WHERE x.run = o.id AND ?2 IN (m.sender, m.place)))
         ORDER BY r.id

@@ -126,8 +126,7 @@ async def frozen_daemon(
     """Open a daemon in `directory`/home, set up with boss and agent nex; its clock stands still at `at`."""
     home = Home(os.path.join(os.fspath(directory), "home"))
     if set_up:
-        facts = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
-        await asyncio.to_thread(call_once, home, "setup.execute", facts)
+        await asyncio.to_thread(set_up_home, home)
     with own_logs(), freeze_time(at, real_asyncio=True) as frozen:
         assert isinstance(frozen, FrozenDateTimeFactory)
         daemon = FrozenDaemon(home, frozen, env)

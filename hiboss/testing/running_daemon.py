@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -157,6 +158,9 @@ def _template() -> str:
 def set_up_home(home: Home) -> None:
     """Set up a new home with boss Ada, zone UTC and agent nex; no daemon runs in it."""
     shutil.copytree(_template(), home.path)
+    # Runs of two homes with one epoch have the same marks: each daemon would end the processes of the other.
+    with closing(sqlite3.connect(home.database)) as database, database:
+        database.execute("UPDATE config SET value = ? WHERE key = 'epoch'", [secrets.token_hex(4)])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial, reduce
-from itertools import cycle, groupby, islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +143,12 @@ class Story:
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
         with ThreadPoolExecutor(3) as pool:
-            nouns = [list(group) for _, group in groupby(steps, key=lambda step: step[0].split()[0])]
-            list(pool.map(self._right_commands, nouns))
+            nouns: dict[
+                str, list[tuple[str, Way]]
+            ] = {}  # those of one noun in their order, one after another
+            for step in steps:
+                nouns.setdefault(step[0].split()[0], []).append(step)
+            list(pool.map(self._right_commands, nouns.values()))
         self._right_commands([last])
 
     def _fail_to_post(self) -> None:

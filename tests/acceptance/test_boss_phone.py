@@ -46,7 +46,9 @@ class Phone:
     def posts(self) -> dict[str, str]:
         """Return what is posted, by the name of the file."""
         out = self.root / "out"
-        names = [name for name in os.listdir(out) if name.endswith((".txt", ".md")) and not name.startswith(".")]
+        names = [
+            name for name in os.listdir(out) if name.endswith((".txt", ".md")) and not name.startswith(".")
+        ]
         return {name: (out / name).read_text().strip() for name in names}
 
     def post_of(self, text: str) -> str:

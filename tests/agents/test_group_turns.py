@@ -92,7 +92,7 @@ def test_reactions_are_listed_and_shown_in_the_next_turn_of_who_wrote_the_messag
     assert len(kai.runs()) == 1
     [answer] = [one for one in kai.list(box="outbox") if one["text"] == "done: first"]
     assert answer["reactions"] == [
-        {"emoji": "👍", "name": "Bob", "username": "bob", "from_boss": False},
+        {"emoji": "👍", "name": "Bob", "username": "bob", "from_boss": False, "address": None},
     ]
     phone.says("second", author=BOB)
     wait_until(lambda: len(kai.turns()) == 2)

@@ -111,8 +111,8 @@ class PhoneTalk:
         return self.ada.says(self.chat, text, reply_to=reply_to)
 
     def look_from_here(self) -> None:
-        """Do not look at what was posted or drafted until now."""
-        self._posted, self._drafted = max(self.chat.history, default=0), len(self.chat.drafts)
+        """Do not look at what was posted until now."""
+        self._posted = max(self.chat.history, default=0)
 
     def posts(self) -> list[Message]:
         """Return what people see of the bot."""
@@ -125,7 +125,6 @@ class PhoneTalk:
 
     def growth(self, text: str) -> str:
         """Wait until so much of an answer is shown, as a draft or as a post; return all that is shown of it."""
-
         shown: list[str] = []
 
         def look() -> bool:

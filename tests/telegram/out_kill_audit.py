@@ -42,6 +42,9 @@ class Life:
     ended: float | None = None
     killed: bool = False
 
+    def __str__(self) -> str:
+        return "kill" if self.killed else "stop"
+
     def has(self, call: Call) -> bool:
         """Tell whether it has made a call; what it sent may be read when it is dead."""
         return self.begun <= call.at and (self.ended is None or call.at <= self.ended + LAST_SECONDS)
@@ -181,7 +184,18 @@ class Audit:
         self.figures[why] += 1
         self.figures[kind] += 1
         if why == "unexplained":
-            self.wrong.append(f"nobody knows {message!r:.200} in {chat}, nor why it is there ({kind})")
+            when = self._when(chat, message)
+            self.wrong.append(
+                f"nobody knows {message!r:.200} in {chat}, nor why it is there ({kind}, {when})"
+            )
+
+    def _when(self, chat: Chat, message: Message) -> str:
+        """Say when a message was posted: how long before which end of the daemon."""
+        for call in self._api.calls:
+            if message.id in _made(call) and int(call.params["chat_id"]) == chat.id:
+                ends = [(life.ended - call.at, life) for life in self._lives if life.ended and life.has(call)]
+                return ", ".join(f"{left:.2f} s before a {life}" for left, life in ends) or "by the last one"
+        return "by a call that nobody knows"
 
     def _explanations(self) -> dict[Key, str]:
         """Return why messages may be there that are not recorded."""

@@ -252,3 +252,25 @@ def test_a_reaction_that_was_not_recorded_is_there(story: Story) -> None:
     story.dies_at(REACTED, lambda: story.agent.call("reaction.set", id=f"m{said['id']}", emoji="👍"))
     story.goes_on()
     assert asked.reactions_of(story.bot) == ["👍"]
+
+
+# --- a stop that is no death -----------------------------------------------------------------------
+
+
+def test_a_note_that_was_being_posted_at_a_stop_is_removed(story: Story) -> None:
+    """If nobody waited for the platform's answer, nobody would know which post it is."""
+    office = story.office
+    cyd = office.api.add_person("Cyd")
+    chat = office.approved(cyd, story.bot)
+    story.asks()
+    wait_until(lambda: story.agent.runs()[-1]["status"] == "running")
+    office.settle()
+    cyd.says(chat, "me too")
+    office.settle()
+    office.api.delay = 1.0
+    chat.wait_for_text("Queued behind r")
+    office.daemon.stop()
+    office.api.delay = 0
+    story.go.touch()
+    story.goes_on()
+    assert not [one for one in chat.messages if "Queued" in one.text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...core.contracts.adapter import File, Letter
 from . import file_kinds, rendering
@@ -15,7 +16,9 @@ def chunks(letter: Letter) -> list[str]:
 
 
 def _planned(letter: Letter) -> list[Chunk]:
-    texts = [one for one in rendering.render(letter) if one.text.strip()]
+    texts = _texts(letter)
+    if not texts and not letter.files:
+        texts = _texts(replace(letter, type="text"))  # markup that shows nothing: its source says something
     files = [Chunk(files=one) for one in _albums(letter.files, last_alone=bool(letter.buttons and not texts))]
     left_out = [_in_place_of(one) for one in letter.files if file_kinds.too_big(one.size)]
     caption = rendering.caption(letter) if texts and files else None
@@ -27,6 +30,10 @@ def _planned(letter: Letter) -> list[Chunk]:
         under = _with_buttons(texts, files, left_out)
         found[under] = found[under]._replace(buttons=True)
     return found
+
+
+def _texts(letter: Letter) -> list[Chunk]:
+    return [one for one in rendering.render(letter) if one.text.strip()]
 
 
 def _with_buttons(texts: list[Chunk], files: list[Chunk], left_out: list[Chunk]) -> int:
