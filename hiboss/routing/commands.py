@@ -6,7 +6,7 @@ before that is noted, and then it is carried out again: each function must bear 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from ..agents.run_execution import Execution
@@ -16,8 +16,8 @@ from ..core.crashpoint import COMMANDED, crashpoint
 from ..core.envelope import Lane
 from ..core.escaping import quote, visible
 from ..core.quoting import near
-from ..store import agent_pauses, agents, commands, lanes, provider_sessions
-from ..store.commands import Order
+from ..store import agent_pauses, agents, commands, lanes, provider_sessions, turn_origins
+from ..store.commands import Order, Stop
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
@@ -102,9 +102,16 @@ class Commands:
             execution.end("cancelled", why, gives_up=True, by=stop.by)
             if execution.ending == "cancelled":
                 stopped.append(f"Stopped r{run} of agent:{execution.turn.name}.")
+                self._show_stop(stop, execution.turn.envelopes)
         crashpoint(COMMANDED)
         answer = "\n".join(stopped)
         await self._store.timed_write_until_done(lambda tx, now: commands.end_stop(tx, stop, answer, now))
+
+    def _show_stop(self, stop: Stop, envelopes: Sequence[int]) -> None:
+        """Show at once that a Stop was heard, on what was asked: the answer may have to wait."""
+        asked = self._store.read(lambda c: turn_origins.origins(c, envelopes))
+        for one in [one for one in asked if one.target.lane == stop.place][-1:]:
+            self.stopping(one)
 
     async def _unknown(self, order: Order) -> str:
         """Answer what is nearly a command."""

@@ -24,12 +24,12 @@ from unittest.mock import patch
 from freezegun import freeze_time
 from freezegun.api import FrozenDateTimeFactory
 
-from ..cli.daemon_process import call_once
 from ..core import clock
 from ..core.paths import Home
 from ..core.settings import Configuration
 from ..daemon.lifecycle import Daemon
 from ..routing.scheduler import Scheduler
+from .running_daemon import set_up_home
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 REAL_SECONDS = 60.0  # a limit for every wait, by the real clock

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -17,7 +16,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -158,9 +157,6 @@ def _template() -> str:
 def set_up_home(home: Home) -> None:
     """Set up a new home with boss Ada, zone UTC and agent nex; no daemon runs in it."""
     shutil.copytree(_template(), home.path)
-    # Runs of two homes with one epoch have the same marks: each daemon would end the processes of the other.
-    with closing(sqlite3.connect(home.database)) as database, database:
-        database.execute("UPDATE config SET value = ? WHERE key = 'epoch'", [secrets.token_hex(4)])
 
 
 @contextmanager

@@ -105,12 +105,31 @@ def test_silence_leaves_nothing_but_the_eyes(server: str, request: pytest.Fixtur
 
 def test_the_stop_of_a_draft_cancels_the_run(new: TelegramDaemon) -> None:
     talk = Talk(new, "stopped")
-    talk.asks()
+    asked = talk.asks()
     new.api.wait_for(lambda: talk.chat.draft is not None)
     talk.ada.stops_generation(talk.chat)
+    new.api.wait_for(lambda: talk.reactions(asked) == ["👌"])
     talk.chat.wait_for_text("Stopped r")
     wait_until(lambda: talk.agent.runs()[-1]["status"] == "cancelled")
     assert len(talk.agent.runs()) == 1 and "stopped it in channel:telegram:" in talk.agent.runs()[-1]["error"]
+
+
+def test_the_stop_of_an_answer_that_is_finished_stops_no_other(new: TelegramDaemon) -> None:
+    talk = Talk(new, "finished")
+    talk.goes_on()
+    talk.asks("first")
+    talk.chat.wait_for_text("and the end")
+    (run,) = talk.agent.runs()
+    talk.go.unlink()
+    talk.asks("second")
+    wait_until(lambda: len(talk.agent.runs()) == 2)
+    for draft in (int(run["id"][1:]), 2**70, -1, 0):
+        stop = {"chat": talk.chat.identity.as_json(), "draft_id": draft}
+        talk.bot.updates.put("stopped_message_generation", stop)
+    new.settle()
+    assert talk.agent.runs()[-1]["status"] == "running"
+    talk.goes_on()
+    wait_until(lambda: talk.agent.runs()[-1]["status"] == "completed")
 
 
 def test_whoever_asked_can_stop_the_answer_and_nobody_else_can(new: TelegramDaemon) -> None:
@@ -127,6 +146,7 @@ def test_whoever_asked_can_stop_the_answer_and_nobody_else_can(new: TelegramDaem
     bob.stops_generation(chat)
     chat.wait_for_text("Stopped.")
     wait_until(lambda: talk.agent.runs()[-1]["status"] == "cancelled")
+    assert not [one for one in chat.messages if "⚠️" in one.text]  # he knows why nothing comes
 
 
 def test_one_429_ends_the_growth_and_the_post_becomes_the_answer(old: TelegramDaemon) -> None:
