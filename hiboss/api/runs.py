@@ -12,7 +12,7 @@ from ..agents.questions import OpenQuestion
 from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
 from ..core.errors import NotFound, NotRunning
-from ..store import agents, run_history, run_start
+from ..store import agents, run_cancels, run_history, run_start
 from ..store.connection import Connection, Row
 from .auth import Caller
 from .context import Context
@@ -221,6 +221,8 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     changed = execution.end("cancelled", why, gives_up=True, by=caller.id)
     if not changed and execution.ending != "cancelled":
         raise _about_to_end(row, "cancelled")
+    if changed:  # its processes still end: a daemon that dies before must not begin it again
+        await context.store.write_until_done(lambda tx: run_cancels.note(tx, row["id"], why, caller.id))
     return {"id": f"r{row['id']}", "changed": changed}
 
 

@@ -16,7 +16,7 @@ from ..core.crashpoint import COMMANDED, crashpoint
 from ..core.envelope import Lane
 from ..core.escaping import quote, visible
 from ..core.quoting import near
-from ..store import agent_pauses, agents, commands, lanes, provider_sessions, turn_origins
+from ..store import agent_pauses, agents, commands, lanes, provider_sessions, run_cancels, turn_origins
 from ..store.commands import Order, Stop
 from ..store.connection import Row
 from ..store.group_commit import Tx
@@ -101,11 +101,16 @@ class Commands:
                 continue
             execution.end("cancelled", why, gives_up=True, by=stop.by)
             if execution.ending == "cancelled":
+                await self._note_cancelled(run, why, stop.by)
                 stopped.append(f"Stopped r{run} of agent:{execution.turn.name}.")
                 self._show_stop(stop, execution.turn.envelopes)
         crashpoint(COMMANDED)
         answer = "\n".join(stopped)
         await self._store.timed_write_until_done(lambda tx, now: commands.end_stop(tx, stop, answer, now))
+
+    async def _note_cancelled(self, run: int, why: str, by: int) -> None:
+        """Store that a run is cancelled, before anybody is told: its processes may take seconds to end."""
+        await self._store.write_until_done(lambda tx: run_cancels.note(tx, run, why, by))
 
     def _show_stop(self, stop: Stop, envelopes: Sequence[int]) -> None:
         """Show at once that a Stop was heard, on what was asked: the answer may have to wait."""
@@ -211,6 +216,7 @@ class Commands:
             why = f"the boss cancelled it: {_given(order)}"
             execution.end("cancelled", why, gives_up=True, by=order.boss)
             if execution.ending == "cancelled":  # also by an earlier one
+                await self._note_cancelled(row["id"], why, order.boss)
                 stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
         return "\n".join(stopped) or "Nothing runs here."
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls, clock
@@ -20,7 +21,7 @@ from ..core.errors import HibossError
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
-from ..store import bindings, chat_pacing, lane_failures, lanes
+from ..store import bindings, due_envelopes, lane_failures, lanes
 from ..store.envelope_rows import EnvelopeRow
 from ..store.group_commit import Tx
 from ..store.store import Store
@@ -165,7 +166,9 @@ class Delivery:
             if permit is None:
                 return
             with permit:
-                claimed = await self._settle_and_claim(lane, None, eager=eager, claims=True)
+                claimed = await self._settle_and_claim(
+                    lane, None, eager=eager, claims=True, answers_first=True
+                )
                 if claimed is None:
                     permit.give_back()
                     return
@@ -178,20 +181,28 @@ class Delivery:
     def _rank(self, lane: Lane) -> Rank:
         """Return how soon the next envelope of a lane goes, among the lanes of its account: answers first."""
         try:
-            answers = self._store.read(lambda c: chat_pacing.answer_is_next(c, lane, clock.now()))
+            answer = self._store.read(lambda c: due_envelopes.first_answer(c, lane, clock.now()))
         except HibossError:
             return Rank.POST
-        return Rank.FINAL if answers else Rank.POST
+        return Rank.POST if answer is None else Rank.FINAL
 
     async def _settle_and_claim(
-        self, lane: Lane, settle: Settle | None, *, eager: bool, claims: bool
+        self,
+        lane: Lane,
+        settle: Settle | None,
+        *,
+        eager: bool,
+        claims: bool,
+        answers_first: bool = False,
     ) -> EnvelopeRow | None:
         """Settle the last envelope and claim the next, in one transaction, repeated until the store works."""
-        boot = self._store.boot
+        claim = partial(
+            lanes.claim, lane=lane, boot=self._store.boot, eager=eager, answers_first=answers_first
+        )
 
         def change(tx: Tx, now: int) -> tuple[Settled | None, EnvelopeRow | None]:
             settled = settle(tx, now) if settle is not None else None
-            return settled, lanes.claim(tx, lane, now, boot, eager=eager) if claims else None
+            return settled, claim(tx, now=now) if claims else None
 
         settled, claimed = await self._store.timed_write_until_done(change)
         crashpoint(SETTLED)

@@ -84,19 +84,30 @@ def lane_waits(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> bo
 
 
 def came_in_vain(tx: Tx, agent: int, message: int, now: int) -> None:
-    """Say where a message came in that its agent gets no turn now, if it was told to wait: nothing is tried.
+    """Say where a message came in that its agent gets no turn now: it is paused, or was told to wait.
 
     Not where somebody waits already.
     """
+    said = _why_in_vain(tx, agent, now)
+    for one in _waiting(tx, agent, now) if said is not None else ():
+        if said is not None and one.message == message and one.is_first:
+            post(tx, one.place, said(one), now, message)
+
+
+def _why_in_vain(tx: Tx, agent: int, now: int) -> Callable[[Asked], str] | None:
+    """Return what says why an agent gets no turn now; None: it does."""
+    paused = tx.execute(
+        "SELECT paused_why FROM agent WHERE address = ? AND paused_at IS NOT NULL AND mode = 'run'", (agent,)
+    ).fetchone()
+    if paused is not None:
+        name, reason = _shown_name(tx, agent), quote(paused["paused_why"] or "", REASON_CHARACTERS)
+        details = f" ({reason}); /resume lets it go on"
+        return lambda one: f"⏸ {name} is paused{details if one.is_his else ''}. It reads this later."
     state = lanes.get(tx, Lane(agent, None))
     if state is None or state["state"] != "waiting" or (state["not_before"] or 0) <= now:
-        return
-    for one in _waiting(tx, agent, now):
-        if one.message == message and one.is_first:
-            again = _when(tx, state["wake_at"], now)
-            reason = quote(state["error_text"] or "", REASON_CHARACTERS)
-            text = _text(tx, agent, one, f"{reason}; tried again {again}.")
-            post(tx, one.place, text, now, message)
+        return None
+    again, why = _when(tx, state["wake_at"], now), quote(state["error_text"] or "", REASON_CHARACTERS)
+    return lambda one: _text(tx, agent, one, f"{why}; tried again {again}.")
 
 
 def _waiting(tx: Tx, agent: int, now: int) -> list[Asked]:
@@ -122,6 +133,8 @@ def given_up(tx: Tx, turn: Turn, failure: Failure, now: int, by: int | None = No
     reason = quote(failure.text, REASON_CHARACTERS)
 
     def text(one: Asked) -> str:
+        if not one.is_his and by is not None:
+            return f"{_shown_name(tx, turn.agent)} was stopped before it could answer this."
         if not one.is_his:
             return f"⚠️ {_shown_name(tx, turn.agent)} could not answer this."
         number, attempts = _envelope_of(tx, turn, one.message)

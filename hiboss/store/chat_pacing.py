@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane
-from . import due_envelopes
 from .connection import Connection
 from .group_commit import Tx
 from .lane_facts import tell_waiting
@@ -54,21 +53,6 @@ def hold(tx: Tx, lane: Lane, failure: Failure, until: int, now: int, *, itself: 
     ).fetchall()
     for row in rows:
         tell_waiting(tx, Lane(row["address"], row["binding"]), row["wake_at"], now)
-
-
-def answer_is_next(connection: Connection | Tx, lane: Lane, now: int) -> bool:
-    """Tell whether the first envelope that is due in a lane is the answer of a run."""
-    due = due_envelopes.due(connection, lane.address, now, 1, binding=lane.binding)
-    if not due:
-        return False
-    row = connection.execute(
-        """
-        SELECT m.auto AND m.run IS NOT NULL FROM envelope e JOIN message m ON m.id = e.message
-        WHERE e.id = ?
-        """,
-        (due[0].id,),
-    ).fetchone()
-    return bool(row[0])
 
 
 def share(tx: Tx, contact: int, now: int) -> None:

@@ -26,13 +26,18 @@ EAGER_MS = 5_000  # new activity retries a waiting lane, at most this often
 # --- claiming ------------------------------------------------------------------------
 
 
-def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> EnvelopeRow | None:
-    """Hold the next envelope of a lane and return it; None if there is nothing to do now."""
+def claim(
+    tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False, answers_first: bool = False
+) -> EnvelopeRow | None:
+    """Hold the next envelope of a lane and return it; None if there is nothing to do now.
+
+    `answers_first`: the answer of a run goes before what came earlier.
+    """
     states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     if not all(may_start(state, now, eager=eager) for state in states):
         return None
     while True:
-        number = _next(tx, lane, states, now)
+        number = _next(tx, lane, states, now, answers_first=answers_first)
         if number is None:
             return None
         facts: EnvelopeRow = dict(tx.execute(_TO_POST, (number,)).fetchone())
@@ -54,7 +59,7 @@ def claim(tx: Tx, lane: Lane, now: int, boot: int, *, eager: bool = False) -> En
 _STATES = f"SELECT * FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?"  # of a lane and of its account
 
 
-def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
+def _next(tx: Tx, lane: Lane, states: list[Row], now: int, *, answers_first: bool) -> int | None:
     """Return the envelope to post next: one that is partly posted, else the first that is due."""
     for state in states:
         if state["partly_posted"] is not None:
@@ -64,6 +69,9 @@ def _next(tx: Tx, lane: Lane, states: list[Row], now: int) -> int | None:
             ).fetchone()
             if row is not None:
                 return int(row["id"])
+    answer = due_envelopes.first_answer(tx, lane, now) if answers_first else None
+    if answer is not None:
+        return answer
     found = due_envelopes.due(tx, lane.address, now, 1, binding=lane.binding)
     return found[0].id if found else None
 

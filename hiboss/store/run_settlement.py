@@ -18,6 +18,7 @@ from . import (
     messages,
     notices,
     reactions,
+    run_cancels,
     run_limits,
     surroundings,
 )
@@ -362,25 +363,36 @@ def _end(
 def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
     """Return the runs of earlier boots that never ended: their processes may still exist."""
     return connection.execute(
-        "SELECT id, pid, pid_started FROM run INDEXED BY run_running WHERE status = 'running' AND boot <> ?",
+        """
+        SELECT id, pid, pid_started, cancelled_why, cancelled_by FROM run INDEXED BY run_running
+        WHERE status = 'running' AND boot <> ?
+        """,
         (boot,),
     ).fetchall()
 
 
 def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
-    """Mark the runs of earlier boots as interrupted; `envelopes.free_after_crash` frees their envelopes."""
+    """Mark the runs of earlier boots as interrupted; `envelopes.free_after_crash` frees their envelopes.
+
+    Those that somebody had cancelled are cancelled.
+    """
     rows = left_over(tx, boot)
     for row in rows:
+        status, why = "interrupted", "the daemon ended during the run; its envelopes are redelivered"
+        if row["cancelled_why"] is not None:
+            status, why = "cancelled", row["cancelled_why"]
         tx.execute(
             """
-            UPDATE run SET status = 'interrupted', ended_at = ?, error_kind = 'interrupted', paused_at = NULL,
-                   last_message = (SELECT ifnull(max(id), 0) FROM message),
-                   error = 'the daemon ended during the run; its envelopes are redelivered'
-            WHERE id = ?
+            UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?1, paused_at = NULL, error = ?3,
+                   last_message = (SELECT ifnull(max(id), 0) FROM message)
+            WHERE id = ?4
             """,
-            (now, row["id"]),
+            (status, now, why, row["id"]),
         )
         run_limits.add_usage(tx, row["id"])
-        chat_notes.interrupted(tx, row["id"])
+        if status == "cancelled":
+            run_cancels.give_up_envelopes(tx, row, now)
+        else:
+            chat_notes.interrupted(tx, row["id"])
         tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, row["id"]))
     return len(rows)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.cli.daemon_process import spawn
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import running_daemon
 from tests.acceptance.soak import House
 from tests.support.daemons import set_up
+from tests.support.forked_daemons import spawn
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_death_while_starting_does_not_hinder_the_next_start(tmp_path: Path) -
         daemon.kill()
         for point in (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT):
             with pytest.raises(DaemonUnreachable):
-                spawn(home, detach=True, extra_env={"HIBOSS_CRASH_AT": f"{point}:1"})
+                spawn(home, {"HIBOSS_CRASH_AT": f"{point}:1"})
         daemon.start()
         got = daemon.call("envelope.get", token=daemon.token("nex"), id=sent["ids"][0])
         assert got["envelope"]["text"] == "before"

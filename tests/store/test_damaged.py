@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.cli.daemon_process import call_once, spawn
+from hiboss.cli.daemon_process import call_once
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import set_up, started
+from tests.support.forked_daemons import spawn
 
 PAGE = 4096
 
@@ -67,7 +68,7 @@ def test_a_damaged_database_is_refused_at_start_with_advice(
     damage(home.database)
     mark = hashlib.sha256(Path(home.database).read_bytes()).digest()
     with pytest.raises(Answered) as refused:
-        spawn(home, detach=True)
+        spawn(home, {})
     assert refused.value.stable_code == "store_damaged"
     assert home.database in refused.value.message and home.backups in refused.value.message
     assert "Traceback" not in refused.value.message
@@ -123,7 +124,7 @@ def test_a_newer_database_is_refused_with_advice_and_left_alone(tmp_path: Path) 
         )
         connection.execute("CREATE VIEW tomorrow AS SELECT 1 AS it")
     with pytest.raises(Answered) as refused:
-        spawn(home, detach=True)
+        spawn(home, {})
     assert refused.value.stable_code == "store_newer"
     assert "m0999_from_tomorrow" in refused.value.message and "upgrade" in refused.value.message.lower()
     with closing(sqlite3.connect(home.database)) as connection:

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from hiboss.cli.daemon_process import spawn
 from hiboss.core.errors import StoreFull
 from hiboss.core.settings import DEFAULTS
 from hiboss.store.connection import connect
 from hiboss.store.group_commit import Tx, Writer
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import can_mount, mount, set_up, started, unmount, wait_until
+from tests.support.forked_daemons import spawn
 
 MIB = 1024 * 1024
 
@@ -214,7 +214,7 @@ def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(kind: Any, tmp_path: P
     try:
         home = set_up(tmp_path)
         with TinyDisk(tmp_path).full(), pytest.raises(Answered) as refused:
-            spawn(home, detach=True)
+            spawn(home, {})
         assert refused.value.stable_code == "store_full"
         assert "Traceback" not in refused.value.message
         daemon = RunningDaemon(home)

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.cli.daemon_process import call_once, spawn
+from hiboss.cli.daemon_process import call_once
 from hiboss.core.errors import DaemonRunning, DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import all_answers, line, mount, set_up, started, unmount, wait_until
+from tests.support.forked_daemons import spawn
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 # --- a home that cannot be used ------------------------------------------------------------
@@ -64,7 +65,7 @@ def test_a_home_that_cannot_be_used_is_refused_with_advice(
     home = Home(str(tmp_path / "above" / "home"))
     spoil(home)
     with pytest.raises(Answered) as refused:
-        spawn(home, detach=True)
+        spawn(home, {})
     assert refused.value.stable_code == "home_unusable"
     assert home.path in refused.value.message and "HIBOSS_HOME" in refused.value.message
     assert "Traceback" not in refused.value.message
@@ -87,7 +88,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_read_only_home_is_refused_with_advice(read_only: Path) -> None:
     with pytest.raises(Answered) as refused:
-        spawn(Home(str(read_only)), detach=True)
+        spawn(Home(str(read_only)), {})
     assert refused.value.stable_code == "home_unusable"
     assert str(read_only) in refused.value.message and "Traceback" not in refused.value.message
 
@@ -133,7 +134,7 @@ def test_a_new_token_of_which_nobody_knows_whether_it_is_stored_is_settled_at_th
 def test_a_second_daemon_is_refused_with_the_firsts_pid_and_the_first_goes_on(tmp_path: Path) -> None:
     with started(tmp_path) as daemon:
         with pytest.raises(DaemonRunning) as refused:
-            spawn(daemon.home, detach=True)
+            spawn(daemon.home, {})
         assert refused.value.facts == {"pid": str(daemon.pid), "home": daemon.home.path}
         with pytest.raises(Answered) as once:
             call_once(daemon.home, "setup.check", {})

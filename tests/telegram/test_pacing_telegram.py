@@ -94,3 +94,23 @@ def test_an_answer_that_grows_and_edits_take_no_more_than_final_texts_leave(tmp_
         answer = chat.wait_for_text("the end")
         assert answer.reply_to is asked and len(answer.text.split("word")) > 2
         assert telegram.api.floods == []
+
+
+def test_an_answer_and_what_its_run_sent_before_go_before_what_waits_in_the_chat(
+    tmp_path: Path,
+) -> None:
+    with telegram_daemon(tmp_path, HIBOSS_DELIVERY_PACING="on", HIBOSS_TELEGRAM_LIVE="off") as telegram:
+        kai = telegram.team.hire("", name="kai")
+        bot = telegram.bound_bot("kaibot", "kai")
+        bob = telegram.api.add_person("Bob")
+        chat = telegram.approved(bob, bot)
+        kai.program.write(
+            f"send('{address(chat)}', 'a step'); print('the answer')", telegram.daemon.home.socket
+        )
+        for number in range(8):
+            kai.call("envelope.send", to=address(chat), text=f"mark {number}")
+        bob.says(chat, "what is it?")
+        chat.wait_for(lambda _: 7 in marks(chat), 60)
+        seen = posts(chat)
+        answer, step = seen.index("the answer"), seen.index("a step")
+        assert step < answer < len(seen) - 1 and marks(chat) == [*range(8)]

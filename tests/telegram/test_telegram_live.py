@@ -213,3 +213,47 @@ def test_live_off_shows_only_the_answer(tmp_path: Path) -> None:
         talk.goes_on()
         talk.chat.wait_for_text("and the end")
         assert office.api.calls_of("sendMessageDraft") == []
+
+
+@pytest.mark.parametrize("way", ["/stop", "Stop", "run.cancel"])
+def test_what_was_stopped_does_not_begin_again_after_a_kill(tmp_path: Path, way: str) -> None:
+    stubborn = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("words"); sys.stdout.flush()
+while True: time.sleep(0.05)
+"""
+    with telegram_daemon(tmp_path) as office:
+        talk = Talk(office, "stubborn", stubborn)
+        talk.asks()
+        office.api.wait_for(lambda: talk.chat.draft is not None)
+        if way == "run.cancel":
+            assert office.boss.call("run.cancel", id=talk.agent.runs()[0]["id"])["changed"]
+        else:
+            _ = talk.ada.says(talk.chat, way) if way == "/stop" else talk.ada.stops_generation(talk.chat)
+            wait_until(lambda: office.rows("SELECT 1 FROM run WHERE cancelled_why IS NOT NULL"))
+        office.daemon.kill()
+        office.start()
+        wait_until(lambda: [run["status"] for run in talk.agent.runs()] == ["cancelled"])
+        (mail,) = office.rows(
+            "SELECT e.status, e.error_kind FROM run_envelope x JOIN envelope e ON e.id = x.envelope"
+        )
+        assert (mail["status"], mail["error_kind"]) == (2, "cancelled")
+        assert not [one for one in talk.texts() if "restarted" in one]
+
+
+def test_who_writes_to_a_paused_agent_is_told_once(new: TelegramDaemon) -> None:
+    talk = Talk(new, "resting")
+    bob = new.api.add_person("Bob")
+    chat = new.approved(bob, talk.bot)
+    new.boss.call("agent.pause", name="resting", reason="lunch")
+    bob.says(chat, "hello")
+    assert chat.wait_for_text("⏸").text == "⏸ resting is paused. It reads this later."
+    bob.says(chat, "hello?")
+    talk.asks()
+    assert "lunch" in talk.chat.wait_for_text("⏸").text
+    new.settle()
+    assert len([one for one in chat.messages if "⏸" in one.text]) == 1
+    talk.goes_on()
+    new.boss.call("agent.resume", name="resting")
+    chat.wait_for_text("and the end")

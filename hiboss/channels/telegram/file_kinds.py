@@ -87,3 +87,8 @@ def too_big(size: int) -> str | None:
 def not_posted(name: str, why: str) -> str:
     """Return the sentence that stands in place of a file."""
     return f"{name[-100:]} was not posted: {why}"[:300]
+
+
+def sent_name(name: str) -> str:
+    """Return the name under which a file is uploaded: people would see the %22 of a quote in a form."""
+    return "".join(one if one.isprintable() else " " for one in name).replace('"', "'").strip() or "file"

@@ -159,7 +159,9 @@ class FileSending:
         method, given = file_kinds.METHODS[one.kind], {**self._where, **caption}
         if isinstance(one.source, str):
             return await self._client.call(method, **{**given, one.kind: one.source})
-        return await self._client.upload(method, {one.kind: (one.source, one.name)}, **given)
+        return await self._client.upload(
+            method, {one.kind: (one.source, file_kinds.sent_name(one.name))}, **given
+        )
 
     async def _call_for_album(self, ready: list[_Ready], caption: dict[str, Any]) -> Any:
         media: list[dict[str, Any]] = []
@@ -169,7 +171,7 @@ class FileSending:
                 media.append({"type": one.kind, "media": one.source})
             else:
                 field = f"file{one.number}"
-                uploads[field] = (one.source, one.name)
+                uploads[field] = (one.source, file_kinds.sent_name(one.name))
                 media.append({"type": one.kind, "media": f"attach://{field}"})
         media[0] |= caption
         return await self._client.upload("sendMediaGroup", uploads, media=media, **self._where)

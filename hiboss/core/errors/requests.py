@@ -124,7 +124,7 @@ class BadText(InvalidParams):
 
 
 class EmptyMessage(InvalidParams):
-    """there is nothing to send; give a text (with envelope send: --text), a file to attach (--attachment), or both"""
+    """there is nothing in it; give a text (with envelope send: --text), a file to attach (--attachment), or both"""
 
     code = "empty_message"
 

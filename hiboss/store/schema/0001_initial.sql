@@ -541,6 +541,9 @@ CREATE TABLE run (
     ended_at           INTEGER,
     paused_at          INTEGER,         -- NULL while it is not paused
     paused_ms          INTEGER NOT NULL DEFAULT 0,  -- how long it was paused, without its current pause
+    -- Somebody was told that it is cancelled: so it ends, also if the daemon dies before its processes have ended.
+    cancelled_by       INTEGER REFERENCES address (id),
+    cancelled_why      TEXT,
     -- Where the answer goes, and what was sent.
     reply_conversation INTEGER REFERENCES conversation (id),
     reply_message      INTEGER REFERENCES message (id),  -- the message it answers there
