@@ -13,7 +13,7 @@ from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Draft, Kind, Lane, Priority
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..store import envelopes
+from ..store import envelopes, post_changes, posts
 from ..store.group_commit import Tx
 from .addresses import resolve
 from .auth import Caller
@@ -223,17 +223,30 @@ class ByIds(Params):
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
 async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
-    """Retry failed envelopes that the caller sent."""
+    """Retry failed envelopes that the caller sent. An account that was bound again posts them."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
 
     def write(tx: Tx) -> tuple[int, set[Lane]]:
-        return envelopes.retry(tx, numbers, caller.sees, now)
+        retried = envelopes.retry(tx, numbers, caller.sees, now)
+        post_changes.follow_retried(tx, numbers)
+        return retried
 
     changed, found = await context.write(caller, write)
+    context.changes.added()
     context.delivery.wake(found, eager=True)
     context.scheduler.nudge(now)
     return {"changed": changed}
+
+
+class CancelledCount(ChangedCount):
+    partly_posted: Annotated[
+        int,
+        Field(
+            description="how many of them are posted in part: that stays in the chat; to take it back, "
+            "delete the message"
+        ),
+    ]
 
 
 @operation(
@@ -241,13 +254,18 @@ async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount
     level=Level.STANDARD,
     effect="destructive",
     params=ByIds,
-    result=ChangedCount,
+    result=CancelledCount,
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
-async def cancel(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
+async def cancel(context: Context, caller: Caller, params: ByIds) -> CancelledCount:
     """Cancel envelopes that the caller sent, while nobody holds them."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
-    return {
-        "changed": await context.write(caller, lambda tx: envelopes.cancel(tx, numbers, caller.sees, now))
-    }
+
+    def write(tx: Tx) -> CancelledCount:
+        changed = envelopes.cancel(tx, numbers, caller.sees, now)
+        return {"changed": changed, "partly_posted": posts.begun(tx, numbers)}
+
+    result = await context.write(caller, write)
+    context.changes.added()
+    return result

@@ -65,7 +65,7 @@ class Wiring:
             reaction_changes.KIND: reaction_changes.ReactionChanges(store, calls),
         }
         self.changes = ChangeQueue(store, settings, self.supervisor, kinds)
-        self.delivery.settled = self.changes.settled
+        self.delivery.settled = self.delivery.endings.ended = self.changes.settled
         self.queue_notes = QueueNotes(store, settings, self.delivery.live)
         self.runner = Runner(store, home, settings, self.facts.tell)
         self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)

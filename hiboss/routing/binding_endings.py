@@ -7,6 +7,7 @@ A binding that was removed in the store has its account paused there until this 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from ..channels.supervisor import Supervisor
 from ..core import clock
@@ -23,6 +24,7 @@ class BindingEndings:
         self._supervisor = supervisor
         self._live = live
         self.tasks: set[asyncio.Task[int]] = set()
+        self.ended: Callable[[int], None] = lambda binding: None  # set in hiboss/daemon/wiring.py
 
     async def finish(self) -> None:
         """Fail what waits for bindings that an earlier daemon did not finish."""
@@ -62,4 +64,5 @@ class BindingEndings:
         now, failed = clock.now(), 0
         while some := await self._store.write_until_done(lambda tx: bindings.fail_waiting(tx, binding, now)):
             failed += some
+        self.ended(binding)
         return failed

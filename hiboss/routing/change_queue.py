@@ -177,7 +177,7 @@ class ChangeQueue:
         for job in [job for jobs, _ in found for job in jobs]:
             later = self._later.get(job)
             now_too = later is None or (again_after is not None and now - later.tried >= again_after)
-            if binding in (None, job.binding) and now_too:
+            if (binding in (None, job.binding) or not job.binding) and now_too:
                 self._begin(job)
 
     def _begin(self, job: Job) -> None:

@@ -33,6 +33,7 @@ CALL_SECONDS = 10.0  # for an edit or a deletion
 MOST_CHUNKS = 10_000  # of a message: they are stored in one transaction, for which others wait
 WHY_CHARACTERS = 500
 _UNBOUND = "this account is not bound any more"
+_CANCELLED = "it was cancelled, and needs other posts than those that are there"
 _OTHER_CHAT = "the chat has another id now, and what was posted before cannot be changed"
 
 
@@ -95,15 +96,18 @@ class PostChanges:
             chunks = await letters.chunks(adapter, self._letter(change, self._facts(envelope, change)))
             if not 0 < len(chunks) <= MOST_CHUNKS:
                 return await self._give_up(envelope, f"it has {len(chunks)} chunks there")
-            wanted = self._wanted(adapter, envelope, chunks)
+            wanted = self._wanted(adapter, envelope, change, chunks)
+            if change.cancelled and wanted.added:
+                return await self._give_up(envelope, _CANCELLED)
         await self._store.timed_write_until_done(
             lambda tx, now: post_changes.plan(tx, envelope, change, wanted, now)
         )
         crashpoint(CHANGE_PLANNED)
 
-    def _wanted(self, adapter: Any, envelope: int, chunks: list[str]) -> post_changes.Plan:
-        """Say which chunk each post is to show."""
+    def _wanted(self, adapter: Any, envelope: int, change: Change, chunks: list[str]) -> post_changes.Plan:
+        """Say which chunk each post is to show. Of what was cancelled only as many as there are posts."""
         rows = self._store.read(lambda c: post_changes.there(c, envelope))
+        chunks = chunks[: len(rows)] if change.cancelled else chunks
         can_become = getattr(adapter, "can_become", lambda shown, chunk: True)
         found = align([row["content"] for row in rows], chunks, can_become)
         shows = {rows[post]["chunk"]: chunks[number] for post, number in found.kept.items()}

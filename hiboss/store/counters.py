@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from .connection import Connection
@@ -12,6 +13,11 @@ def epoch(connection: Connection) -> str:
     """Return the epoch: a restore renews it, so that cursors of the earlier store are recognized."""
     row = connection.execute("SELECT value FROM config WHERE key = 'epoch'").fetchone()
     return str(row["value"])
+
+
+def renew_epoch(connection: Connection) -> None:
+    """Make this the store of another home: a copy would else have the marks and cursors of the first."""
+    connection.execute("UPDATE config SET value = ? WHERE key = 'epoch'", [secrets.token_hex(4)])
 
 
 def next_boot(tx: Tx) -> int:

@@ -13,10 +13,10 @@ from ..core import events
 from ..core.contracts.failures import Failure
 from ..core.envelope import Box, Lane, Priority, Status, Waits
 from ..core.errors import NotFound, TooLate
+from . import retry_rules
 from .connection import Row
 from .envelope_rows import EnvelopeRow, sent
 from .group_commit import Tx
-from .stray_forwards import STRAYS
 from .writer_cache import LiveAddress
 
 NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them
@@ -137,7 +137,11 @@ def free_all(tx: Tx) -> int:
     """
     tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'stop'")
     return tx.execute(
-        f"UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0 WHERE {_IS_HELD}"
+        f"""
+        UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0,
+               unconfirmed = binding IS NOT NULL
+        WHERE {_IS_HELD}
+        """
     ).rowcount
 
 
@@ -150,7 +154,7 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
     rows = tx.execute(
         f"""
         UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, after_stop = ?1,
-               crashes = 1 + iif(after_stop IS ?1, crashes, 0)
+               unconfirmed = binding IS NOT NULL, crashes = 1 + iif(after_stop IS ?1, crashes, 0)
         WHERE {_IS_HELD} RETURNING id, crashes
         """,
         (stops,),
@@ -235,6 +239,11 @@ def failed_once(tx: Tx, number: int, failure: Failure, now: int, *, retry_at: in
     if changed:
         tx.facts.append(events.EnvelopeWaits(now, number, retry_at))
     return bool(changed)
+
+
+def note_unconfirmed(tx: Tx, number: int) -> None:
+    """Store that a post of an envelope got no answer: it may have been made all the same."""
+    tx.execute("UPDATE envelope SET unconfirmed = 1 WHERE id = ?", (number,))
 
 
 def retry_at(tx: Tx, number: int, until: int) -> None:
@@ -443,16 +452,17 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
         row = sent(tx, number, sender)
         if row["status"] != Status.FAILED:
             raise TooLate(id=f"e{number}", action="retried", state=Status(row["status"]).word)
-        _check_recipient(tx, row)
+        binding = retry_rules.account(tx, row)
         deferred = row["arrived"] is None
         tx.execute(
             """
             UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, crashes = 0, box = 0,
-                   waits = ?, wait_until = ?, due_again = ? WHERE id = ?
+                   binding = ?, waits = ?, wait_until = ?, due_again = ? WHERE id = ?
             """,
             # The 24 hours until it is given up begin again. Back in the inbox: what is pending is there.
             (
                 now,
+                binding,
                 int(Waits.DEFERRED) if deferred else None,
                 row["deliver_at"] if deferred else None,
                 None if deferred else tx.cache.next_arrived(),
@@ -463,25 +473,9 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
         changed += 1
         if not deferred:
             tx.arrived_for.append(row["recipient"])
-        if row["binding"] is not None and not deferred:
-            lanes.add(Lane(row["recipient"], row["binding"]))
+        if binding is not None and not deferred:
+            lanes.add(Lane(row["recipient"], binding))
     return changed, lanes
-
-
-def _check_recipient(tx: Tx, row: EnvelopeRow) -> None:
-    """Raise TooLate if it or its recipient was deleted, its account is not bound, or it is a stray."""
-    if row["deleted_at"] is not None:
-        raise TooLate(id=f"e{row['id']}", action="retried", state="deleted")
-    gone, strays = tx.execute(
-        f"""
-        SELECT a.retired_at IS NOT NULL OR ifnull(b.removed_at, 0) <> 0, {STRAYS} FROM envelope e
-        JOIN address a ON a.id = e.recipient LEFT JOIN binding b ON b.id = e.binding WHERE e.id = ?
-        """,
-        (row["id"],),
-    ).fetchone()
-    if gone or strays:
-        why = "no longer exists" if gone else "is not the boss's any more"
-        raise TooLate(id=f"e{row['id']}", action="retried", state=f"for {row['to_address']}, which {why}")
 
 
 def forward_again(tx: Tx, number: int, place: Lane, now: int) -> None:

@@ -10,7 +10,7 @@ from itertools import product
 from typing import NamedTuple
 
 from ..core import backoff
-from ..core.contracts.failures import Failure
+from ..core.contracts.failures import UNSURE, Failure
 from ..core.envelope import Lane, Priority
 from . import chat_pacing, envelopes, forwarding, lanes, notices
 from .connection import Connection, Row
@@ -51,6 +51,8 @@ def retry_later(
     retry_after: object = None,
 ) -> Later:
     """Release a held envelope after a failure: its lane or its account waits and keeps the order."""
+    if scope is Scope.UNKNOWN or failure.kind in UNSURE:
+        envelopes.note_unconfirmed(tx, envelope)
     removed = _removed(tx, lane)
     if removed is not None:
         lanes.fail(tx, [envelope], removed, now, tried=True)

@@ -27,7 +27,8 @@ def add(tx: Tx, message: int, asker: int) -> int:
     """Note that a message was edited or deleted: what is posted of it must follow. Return of how many.
 
     What is being posted now, or is posted in part, is finished as it is, and changed then. What was planned
-    and not begun is planned anew.
+    and not begun is planned anew. Of a deleted message also what may be there: nobody can take it back, but
+    `finish` tells of it.
     """
     tx.execute(
         """
@@ -43,12 +44,33 @@ def add(tx: Tx, message: int, asker: int) -> int:
         SELECT e.id, ?2 FROM envelope e INDEXED BY envelope_message
         WHERE e.message = ?1 AND e.binding IS NOT NULL
           AND (e.held_by IS NOT NULL
+               OR (e.unconfirmed AND e.status <> 1
+                   AND (SELECT m.deleted_at FROM message m WHERE m.id = ?1) IS NOT NULL)
                OR EXISTS (SELECT 1 FROM post p
                           WHERE p.envelope = e.id AND p.posted_at IS NOT NULL AND p.deleted_at IS NULL))
         ON CONFLICT (envelope) DO UPDATE SET asker = ?2, planned = 0, failures = 0, first_failed_at = NULL
         """,
         (message, asker),
     ).rowcount
+
+
+def follow_retried(tx: Tx, envelopes: Sequence[int]) -> None:
+    """Note that envelopes which are posted in part, and retried now, get the wording of an edit in the end.
+
+    While their account was not bound, their changes were given up.
+    """
+    marks = ",".join("?" * len(envelopes))
+    tx.execute(
+        f"""
+        INSERT INTO post_change (envelope, asker)
+        SELECT e.id, ifnull(m.caller, m.sender) FROM envelope e JOIN message m ON m.id = e.message
+        WHERE e.id IN ({marks}) AND e.binding IS NOT NULL AND m.edited_at IS NOT NULL
+          AND EXISTS (SELECT 1 FROM post p
+                      WHERE p.envelope = e.id AND p.posted_at IS NOT NULL AND p.deleted_at IS NULL)
+        ON CONFLICT (envelope) DO UPDATE SET planned = 0, problems = 0, problem = NULL
+        """,
+        envelopes,
+    )
 
 
 # --- reading -------------------------------------------------------------------------
@@ -65,8 +87,11 @@ _LIVE = f"""
     ifnull((SELECT live.id FROM binding live
             WHERE live.removed_at IS NULL AND live.id IN {SAME_ACCOUNT.format("e.binding")}), 0)
 """
-# Of an edit: when it is posted. Of a deletion: when it is not being posted any more, whatever came of it.
-_READY = f"(e.status = {Status.DONE:d} OR (e.status <> {Status.PENDING:d} AND m.deleted_at IS NOT NULL))"
+# When nothing more is posted of it. What failed may be retried, unless it was deleted or its account is gone.
+_READY = f"""
+    (e.status IN ({Status.DONE:d}, {Status.CANCELLED:d})
+     OR (e.status = {Status.FAILED:d} AND (m.deleted_at IS NOT NULL OR {_LIVE} = 0)))
+"""
 
 
 class Found(NamedTuple):
@@ -95,6 +120,7 @@ class Change(NamedTuple):
     place: str  # the chat and topic, as the platform calls it now
     planned: bool
     deleted: bool  # its message is
+    cancelled: bool  # its envelope is: nothing is posted in addition
     revisions: int  # of its message
     failing_since: int | None
     private: bool  # ids of posts stay the same when its chat gets another id
@@ -105,7 +131,7 @@ def get(connection: Connection | Tx, envelope: int) -> Change | None:
     """Return the change of an envelope; None if there is none, or if it cannot be made yet."""
     row = connection.execute(
         f"""
-        SELECT c.planned, c.first_failed_at, e.recipient, a.name, m.deleted_at, {_LIVE} AS binding,
+        SELECT c.planned, c.first_failed_at, e.recipient, e.status, a.name, m.deleted_at, {_LIVE} AS binding,
                {STRAYS} AS strays, k.kind, k.state,
                (SELECT count(*) FROM revision r WHERE r.message = m.id) AS revisions
         FROM post_change c JOIN envelope e ON e.id = c.envelope JOIN message m ON m.id = e.message
@@ -124,6 +150,7 @@ def get(connection: Connection | Tx, envelope: int) -> Change | None:
         place=row["name"].split(":", 1)[1],
         planned=bool(row["planned"]),
         deleted=row["deleted_at"] is not None,
+        cancelled=row["status"] == Status.CANCELLED,
         revisions=row["revisions"],
         failing_since=row["first_failed_at"],
         private=row["kind"] == "private",
@@ -277,10 +304,11 @@ def give_up(tx: Tx, envelope: int, why: str, now: int) -> None:
 
 
 def _drop_additions(tx: Tx, envelope: int, now: int) -> None:
-    """Post nothing in addition: those chunks are never posted."""
+    """Post nothing in addition: those chunks are never posted. Those of what failed are, if it is retried."""
     rows = tx.execute(
-        """
-        UPDATE post SET deleted_at = ? WHERE envelope = ? AND posted_at IS NULL AND deleted_at IS NULL
+        f"""
+        UPDATE post SET deleted_at = ?1 WHERE envelope = ?2 AND posted_at IS NULL AND deleted_at IS NULL
+          AND (SELECT status FROM envelope WHERE id = ?2) <> {Status.FAILED:d}
         RETURNING chunk
         """,
         (now, envelope),
@@ -316,6 +344,7 @@ def finish(tx: Tx, envelope: int, now: int) -> bool:
     row = tx.execute(
         """
         SELECT c.asker, c.problems, c.problem, e.id, e.message, e.forwards, e.addressed, m.deleted_at,
+               e.unconfirmed AND e.status <> 1 AND m.deleted_at IS NOT NULL AS unconfirmed,
                a.kind || ':' || a.name AS address
         FROM post_change c JOIN envelope e ON e.id = c.envelope JOIN message m ON m.id = e.message
         JOIN address a ON a.id = e.recipient
@@ -327,19 +356,29 @@ def finish(tx: Tx, envelope: int, now: int) -> bool:
     if row is None:
         return False
     tx.execute("DELETE FROM post_change WHERE envelope = ?", (envelope,))
-    if row["problems"]:
+    if row["problems"] or row["unconfirmed"]:
         _tell(tx, row, now)
     return True
 
 
 def _tell(tx: Tx, row: Row, now: int) -> None:
-    """Tell who edited or deleted a message that some posts stay. Of a forward only the boss may know."""
+    """Tell who edited or deleted a message that posts stay, or may. Of a forward only the boss may know."""
     asker = tx.execute("SELECT kind, name, retired_at FROM address WHERE id = ?", (row["asker"],)).fetchone()
     address = Address(asker["kind"], asker["name"])
     if row["forwards"] is not None and not row["addressed"]:
         address = BOSS
     elif asker["retired_at"] is not None or address in (SYSTEM, BACKGROUND):
         return
+    told = [_of_problems(row)] if row["problems"] else []
+    if row["unconfirmed"]:
+        told.append(
+            f"e{row['id']} may still be in {visible(row['address'])}: the confirmation of a post never came, "
+            "and without it the post cannot be taken back."
+        )
+    notices.notify(tx, address, "\n".join(told), now, about=row["message"])
+
+
+def _of_problems(row: Row) -> str:
     where, number = visible(row["address"]), row["problems"]
     posted = "1 post" if number == 1 else f"{number} posts"
     if row["deleted_at"] is None:
@@ -347,4 +386,4 @@ def _tell(tx: Tx, row: Row, now: int) -> None:
     else:
         text = f"e{row['id']} was not taken back from {where}: {posted} of it are still there."
         text = text.replace("1 post of it are", "1 post of it is")
-    notices.notify(tx, address, f"{text} Reason: {quote(row['problem'])}", now, about=row["message"])
+    return f"{text} Reason: {quote(row['problem'])}"

@@ -21,6 +21,19 @@ def posted(tx: Tx | Connection, envelope: int) -> list[Row]:
     ).fetchall()
 
 
+def begun(tx: Tx | Connection, envelopes: Sequence[int]) -> int:
+    """Return of how many of these envelopes something is posted and was not taken back."""
+    marks = ",".join("?" * len(envelopes))
+    row = tx.execute(
+        f"""
+        SELECT count(DISTINCT envelope) FROM post
+        WHERE envelope IN ({marks}) AND posted_at IS NOT NULL AND deleted_at IS NULL
+        """,
+        envelopes,
+    ).fetchone()
+    return int(row[0])
+
+
 def plan(tx: Tx, envelope: int, chunks: list[str]) -> None:
     """Store the chunks before the first is posted, so that a retry continues with the first unposted one."""
     for number, content in enumerate(chunks):

@@ -16,7 +16,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from ..cli import client
 from ..cli.client import Answered
 from ..cli.daemon_process import call_once, spawn
 from ..core.paths import Home
-from ..store import media_files
+from ..store import counters, media_files
 from ..store.invariants import violations
 
 __all__ = ["Answered", "RunningDaemon", "running_daemon", "set_up_home"]
@@ -157,6 +157,8 @@ def _template() -> str:
 def set_up_home(home: Home) -> None:
     """Set up a new home with boss Ada, zone UTC and agent nex; no daemon runs in it."""
     shutil.copytree(_template(), home.path)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        counters.renew_epoch(connection)
 
 
 @contextmanager

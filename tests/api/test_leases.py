@@ -262,7 +262,7 @@ def test_what_is_claimed_cannot_be_cancelled_and_what_is_released_can(two: Two) 
     claim(bob)
     assert ada.refusal("envelope.cancel", ids=[number]) == "too_late"
     bob.call("envelope.release", ids=[number])
-    assert ada.call("envelope.cancel", ids=[number]) == {"changed": 1}
+    assert ada.call("envelope.cancel", ids=[number])["changed"] == 1
     assert claim(bob) == []
 
 
@@ -272,7 +272,7 @@ def test_what_is_being_posted_cannot_be_cancelled(daemon: RunningDaemon, tmp_pat
     held, behind = place.send("in hand"), place.send("behind")
     wait_until(lambda: row(daemon, held)["held_by"] is not None)
     assert place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
-    assert place.owner.call("envelope.cancel", ids=[behind]) == {"changed": 1}
+    assert place.owner.call("envelope.cancel", ids=[behind])["changed"] == 1
     place.wait_for_status(held, "done")
     assert place.texts() == ["in hand"]
     assert place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
@@ -326,17 +326,42 @@ def test_a_retry_keeps_its_place_before_what_came_later(daemon: RunningDaemon, t
     place.wait_for("first", "second")
 
 
-def test_what_failed_with_an_unbinding_is_not_tried_again_and_says_why(
+def test_what_failed_with_an_unbinding_is_tried_again_when_the_account_is_bound_again(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path).bound(daemon)
     place.steer("pause")
     number = place.send("too late")
-    assert place.unbind()["failed_envelopes"] == 1
+    later = place.send("much later", deliver_at="+2h")
+    assert place.unbind()["failed_envelopes"] == 2
     assert place.owner.get(number)["last_error"]["kind"] == "unbound"
-    with pytest.raises(Answered, match="no longer exists"):
+    with pytest.raises(Answered, match="the account that was to post it is not bound any more"):
         place.owner.call("envelope.retry", ids=[number])
     assert place.owner.refusal("envelope.retry", ids=[number]) == "too_late"
+    place.bound(daemon, place.owner)
+    assert place.owner.call("envelope.retry", ids=[number, later]) == {"changed": 2}
+    place.wait_for("too late")
+    assert place.wait_for_status(number, "done")
+    assert place.owner.get(later)["status"] == "pending"
+    assert {row(daemon, one)["binding"] for one in (number, later)} == {place.binding}
+
+
+def test_an_account_that_was_bound_again_posts_nothing_that_a_new_message_may_not(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.steer("pause")
+    first, number = place.owner, place.send("mine")
+    (of_boss,) = boss(daemon).send(place.address, text="his")["ids"]
+    place.unbind()
+    place.bound(daemon)  # to another agent
+    with pytest.raises(Answered, match=f"where {first.address} may not post by scripted:{place.name}"):
+        first.call("envelope.retry", ids=[number])
+    boss(daemon).call("envelope.retry", ids=[of_boss])
+    place.wait_for("his")
+    place.bind(first)
+    boss(daemon).call("contact.block", contact=place.address)
+    assert first.refusal("envelope.retry", ids=[number]) == "too_late"
 
 
 def test_what_waited_for_a_deleted_agent_is_not_tried_again(daemon: RunningDaemon, two: Two) -> None:

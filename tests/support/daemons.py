@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
-import sqlite3
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +68,6 @@ def set_up(directory: Path) -> Home:
     """Make a home that is set up with boss and agent nex, without a daemon."""
     home = Home(os.path.join(directory, "home"))
     set_up_home(home)
-    # Runs of two homes with one epoch have the same marks: each daemon would end the processes of the other.
-    with closing(sqlite3.connect(home.database)) as database, database:
-        database.execute("UPDATE config SET value = ? WHERE key = 'epoch'", [secrets.token_hex(4)])
     return home
 
 

@@ -259,6 +259,40 @@ def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
     assert not [one for one in desk.notices() if number in one]
 
 
+def test_who_deletes_what_was_posted_without_an_answer_is_told_that_it_may_be_there(desk: Desk) -> None:
+    office = desk.office
+    fault = office.api.fault("sendMessage", do="lose_answer", chat=desk.chat.id)
+    (number,) = office.nex.send(address(desk.chat), text="the secret plan")["ids"]
+    wait_until(lambda: fault.hits == 1 and office.boss.get(number)["attempts"] == 1)
+    assert office.nex.call("message.delete", id=number)["posts"] == 1
+    desk.settle()
+    assert office.boss.get(number)["status"] == "cancelled"
+    assert "the secret plan" in [one.text for one in desk.chat.messages]
+    told = [one for one in desk.notices() if one.startswith(f"{number} may still be in {address(desk.chat)}")]
+    assert len(told) == 1
+
+
+def test_a_retry_by_an_account_that_was_bound_again_posts_what_it_could_not_before(desk: Desk) -> None:
+    office = desk.office
+    fault = office.api.fault("sendMessage", status=500, times=None, chat=desk.chat.id)
+    (number,) = office.nex.send(address(desk.chat), text="one")["ids"]
+    wait_until(lambda: office.boss.get(number)["attempts"] == 1)
+    office.boss.call("agent.unbind", name="nex", adapter_type="telegram", account=str(desk.bot.id))
+    fault.clear()
+    assert "not bound any more" in refusal(office, number)
+    office.bind(desk.bot)
+    office.nex.call("message.edit", id=number, text="two")
+    assert office.nex.call("envelope.retry", ids=[number]) == {"changed": 1}
+    wait_until(lambda: office.boss.get(number)["status"] == "done")
+    assert [one.text for one in desk.posts()] == ["two"]
+
+
+def refusal(office: TelegramDaemon, number: str) -> str:
+    with pytest.raises(Answered) as refused:
+        office.nex.call("envelope.retry", ids=[number])
+    return str(refused.value)
+
+
 def test_in_a_group_that_became_a_supergroup_old_posts_stay_and_the_sender_is_told(desk: Desk) -> None:
     office = desk.office
     group = office.api.add_group("Team", [desk.bob, desk.bot], supergroup=False)

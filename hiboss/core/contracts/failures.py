@@ -13,6 +13,8 @@ KIND_CHARACTERS = 50
 # The kind of an EnvelopeError for a topic that was deleted: what is for the boss then goes to his chat.
 TOPIC_NOT_FOUND = "topic_not_found"
 TOPIC_CLOSED = "topic_closed"  # the account may not post there any more: the same
+# The kinds of a LaneError after which nobody knows whether the post was made: no answer, or one like a 502.
+UNSURE = frozenset(("no_answer", "not_understood", "server_error"))
 ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not get too large
 
 

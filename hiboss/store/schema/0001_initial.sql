@@ -177,6 +177,7 @@ CREATE TABLE envelope (
     handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
     attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
     crashes         INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was being delivered
+    unconfirmed     INTEGER NOT NULL DEFAULT 0,  -- 1: a post of it got no answer, and may be there all the same
     after_stop      INTEGER,            -- how often the daemon had stopped normally before these crashes
     first_failed_at INTEGER,
     error_kind      TEXT,               -- of the last failure
