@@ -208,16 +208,17 @@ class Commands:
     async def _stop(self, order: Order) -> str:
         """/stop: cancel the runs that work for the conversations of this chat, as `run.cancel` does."""
         stopped = []
-        name = _name(order)
+        name, why = _name(order), f"the boss cancelled it: {_given(order)}"
         for row in self._runs(order):
             execution = await self.execution(row["id"])
             if execution is None or name not in ("", row["name"].lower()):
                 continue  # it ended meanwhile, or another one is meant
-            why = f"the boss cancelled it: {_given(order)}"
             execution.end("cancelled", why, gives_up=True, by=order.boss)
             if execution.ending == "cancelled":  # also by an earlier one
                 await self._note_cancelled(row["id"], why, order.boss)
                 stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
+        for row in [] if stopped else self._store.read(lambda c: commands.stopped_before(c, order, why)):
+            stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")  # the daemon died of it
         return "\n".join(stopped) or "Nothing runs here."
 
 

@@ -119,6 +119,18 @@ def runs(connection: Connection, order: Order) -> list[Row]:
     ]
 
 
+def stopped_before(connection: Connection, order: Order, why: str) -> list[Row]:
+    """Return the runs that a command has cancelled already: the daemon died before that was noted."""
+    return connection.execute(
+        """
+        SELECT r.id, a.name FROM platform_update u JOIN run r ON r.ended_at >= u.received_at
+        JOIN address a ON a.id = r.agent
+        WHERE u.id = ? AND r.cancelled_by = ? AND r.cancelled_why = ? AND r.status = 'cancelled' ORDER BY r.id
+        """,
+        (order.number, order.boss, why),
+    ).fetchall()
+
+
 def end(tx: Tx, order: Order, answer: str, now: int) -> None:
     """Store that a command was carried out, and answer the boss; nothing if that was done already."""
     kept = json.dumps({"command": order.command, "arguments": order.arguments})

@@ -181,7 +181,7 @@ def test_what_was_deleted_is_not_missed(story: Story) -> None:
         database.commit()
     story.daemon.start(**SETTINGS)
     wait_until(lambda: story.place.rows() == [])
-    story.place.wait_until_seen(f"⚠️ {story.writer.agent.name} could not answer this.")
+    story.place.wait_until_seen(f"{story.writer.agent.name} was stopped before it could answer this.")
     with story.daemon.database() as database:  # its id is kept, for a week
         kept = database.execute("SELECT platform_id FROM deleted_live_post ORDER BY id DESC").fetchall()
     assert kept[0]["platform_id"] == f"{story.writer.agent.runs()[0]['id']}.0"

@@ -30,9 +30,7 @@ def _edits() -> Iterator[Row]:
     name = "message.edit"
     for text in ("", " \n\t\u2003"):
         yield row(name, {"id": "%sent", "text": text}, "empty_message", "--text")
-    yield row(
-        name, {"id": "%sent", "text": " "}, "empty_message", "nothing to send", "message edit %sent ' '"
-    )
+    yield row(name, {"id": "%sent", "text": " "}, "empty_message", "nothing in it", "message edit %sent ' '")
     yield row(name, {"id": "%sent", "text": NUL}, "bad_text", "text|NUL")
     foreign = "agent:ada|only its author can edit"
     yield row(name, {"id": "%pending", "text": "x"}, "not_author", foreign, "message edit %pending x")

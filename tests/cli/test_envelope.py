@@ -260,7 +260,7 @@ def test_cancelling_takes_back_what_nobody_has_dealt_with(office: Office) -> Non
     writer, reader = pair(office)
     first, second = office.send(writer, reader), office.send(writer, reader)
     done = office("envelope", "cancel", "--as", writer, "--id", first)
-    assert (done.rc, done.stdout, done.stderr) == (0, "changed: 1\n", "")
+    assert (done.rc, done.stdout, done.stderr) == (0, "changed: 1\npartly-posted: 0\n", "")
     assert office.envelope(first)["status"] == "cancelled"
     office("envelope", "ack", "--as", reader, "--id", second)
     late = office("envelope", "cancel", "--as", writer, "--id", second)

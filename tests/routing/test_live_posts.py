@@ -180,7 +180,7 @@ def test_a_live_post_goes_with_a_cancelled_run(
     kai = writer()
     place = grown(LivePlace(tmp_path), kai)
     ada.call("run.cancel", id=kai.agent.runs()[0]["id"])
-    place.wait_until_seen(f"⚠️ {kai.agent.name} could not answer this.")
+    place.wait_until_seen(f"{kai.agent.name} was stopped before it could answer this.")
     wait_until(lambda: is_settled(place))
     assert kai.status() == "cancelled"
 

@@ -163,12 +163,13 @@ def test_a_turn_with_several_messages_of_a_group_is_told_of_once(office: Telegra
     office.wait_for_stored(group, "@kai two")
     office.boss.call("agent.resume", name="kai")
     wait_until(lambda: scene.kai.turns())
-    (post,) = scene.posts(group)
+    assert [one.text for one in scene.posts(group)][:1] == ["⏸ kai is paused. It reads this later."]
+    (post,) = scene.posts(group)[1:]
     assert post.text == "⚠️ kai could not answer yet; it will be tried again."  # also the boss reads it there
     assert post.reply_to is last
     scene.later()  # each alone now, and each fails again
     assert len(scene.kai.turns()) == 3
-    assert len(scene.posts(group)) == 1
+    assert len(scene.posts(group)) == 2
 
 
 def test_when_no_turn_can_work_each_chat_is_told_once_and_the_boss_once_in_his(
@@ -226,7 +227,7 @@ def test_a_run_that_the_boss_cancels_is_told_of_to_others_and_not_to_him(office:
         office.boss.call("run.cancel", id=scene.kai.runs()[-1]["id"])
         wait_until_idle(office.daemon)
     assert scene.texts(scene.his) == []
-    assert scene.texts(chat) == ["⚠️ kai could not answer this."]
+    assert scene.texts(chat) == ["kai was stopped before it could answer this."]
 
 
 # --- restarts --------------------------------------------------------------------------

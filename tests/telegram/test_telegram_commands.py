@@ -130,6 +130,7 @@ def test_pause_and_resume_are_for_the_agent_that_is_named_or_leads(theatre: Stag
     assert cast.answers(chat, f"/pause {cast.mia.name}") == f"system:\n{cast.mia.name} is paused."
     assert cast.answers(chat, f"/pause @{cast.mia.name.upper()}").endswith("was paused already.")
     assert cast.got(cast.ada.says(chat, f"@{cast.mia.name} later")) is cast.mia
+    chat.wait_for_text(f"⏸ {cast.mia.name} is paused")
     assert cast.answers(chat, "/pause") == f"system:\n{cast.kai.name} is paused."
     assert f"{cast.mia.name}: paused, " in cast.answers(chat, "/status")
     assert cast.mia.turns() == []
