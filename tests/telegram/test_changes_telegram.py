@@ -261,6 +261,8 @@ def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
 
 def test_who_deletes_what_was_posted_without_an_answer_is_told_that_it_may_be_there(desk: Desk) -> None:
     office = desk.office
+    on_its_way = "SELECT 1 FROM envelope WHERE status = 0 AND binding IS NOT NULL"
+    wait_until(lambda: not office.rows(on_its_way))  # like the code that the chat was approved with
     fault = office.api.fault("sendMessage", do="lose_answer", chat=desk.chat.id)
     (number,) = office.nex.send(address(desk.chat), text="the secret plan")["ids"]
     wait_until(lambda: fault.hits == 1 and office.boss.get(number)["attempts"] == 1)
