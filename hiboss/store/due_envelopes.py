@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..core.address import SYSTEM
 from ..core.envelope import Lane, Priority
 from .connection import Connection
 from .group_commit import Tx
@@ -108,7 +109,8 @@ def oldest(connection: Connection) -> int | None:
 def first_answer(connection: Connection | Tx, lane: Lane, now: int) -> int | None:
     """Return the answer of a run that goes before what came earlier in its lane; None: there is none.
 
-    If the same run sent something there before its answer, that goes first. What is urgent goes before both.
+    If the same run sent something there before its answer, that goes first, and so does what hiboss itself
+    says, like that the work begins again. What is urgent goes before all of them.
     It looks through all that is due in the lane, so it is for those that post once a second.
     """
     first = due(connection, lane.address, now, 1, binding=lane.binding)
@@ -117,15 +119,16 @@ def first_answer(connection: Connection | Tx, lane: Lane, now: int) -> int | Non
     row = connection.execute(
         """
         WITH due AS (
-            SELECT e.id, e.arrived, m.run, m.auto FROM envelope e INDEXED BY envelope_due
+            SELECT e.id, e.arrived, m.run, m.auto, m.sender FROM envelope e INDEXED BY envelope_due
             JOIN message m ON m.id = e.message
             WHERE e.recipient = ?1 AND e.binding = ?2 AND e.status = 0 AND e.arrived IS NOT NULL
               AND e.waits IS NULL AND e.held_by IS NULL)
         SELECT d.id FROM due d
-        WHERE d.run = (SELECT run FROM due WHERE auto AND run IS NOT NULL ORDER BY arrived LIMIT 1)
-          AND (SELECT priority FROM envelope WHERE id = ?3) >= ?4
+        JOIN (SELECT run FROM due WHERE auto AND run IS NOT NULL ORDER BY arrived LIMIT 1) a
+            ON d.run = a.run OR d.sender = (SELECT id FROM address WHERE fold = ?5 AND retired_at IS NULL)
+        WHERE (SELECT priority FROM envelope WHERE id = ?3) >= ?4
         ORDER BY d.arrived LIMIT 1
         """,
-        (lane.address, lane.binding, first[0].id, int(Priority.NORMAL)),
+        (lane.address, lane.binding, first[0].id, int(Priority.NORMAL), SYSTEM.fold),
     ).fetchone()
     return None if row is None else int(row["id"])
