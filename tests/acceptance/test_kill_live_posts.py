@@ -173,7 +173,8 @@ def test_if_something_was_posted_after_it_the_answer_is_posted_anew_also_after_a
 
 def test_what_was_deleted_is_not_missed(story: Story) -> None:
     story.dies_at(LIVE_DELETED, story.cancels)
-    assert story.place.seen() == [] and len(story.place.rows()) == 1
+    # The note that it was stopped may have been posted before the daemon died.
+    assert "well…" not in story.place.seen() and len(story.place.rows()) == 1
     old = "SELECT run, address, binding, 'long ago', NULL, 1 FROM live_post"
     columns = "(run, address, binding, platform_id, place, deleted_at)"
     with story.daemon.database() as database:
@@ -181,7 +182,8 @@ def test_what_was_deleted_is_not_missed(story: Story) -> None:
         database.commit()
     story.daemon.start(**SETTINGS)
     wait_until(lambda: story.place.rows() == [])
-    story.place.wait_until_seen(f"{story.writer.agent.name} was stopped before it could answer this.")
+    note = f"{story.writer.agent.name} was stopped before it could answer this."
+    wait_until(lambda: {*story.place.seen()} == {note})
     with story.daemon.database() as database:  # its id is kept, for a week
         kept = database.execute("SELECT platform_id FROM deleted_live_post ORDER BY id DESC").fetchall()
     assert kept[0]["platform_id"] == f"{story.writer.agent.runs()[0]['id']}.0"
