@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hiboss.channels.telegram import file_kinds
 from hiboss.channels.telegram.chunk_form import Chunk, decode, encode
 from hiboss.channels.telegram.letter_chunks import chunks
 from hiboss.core.contracts.adapter import Button, File
@@ -139,3 +140,15 @@ def test_what_is_stored_is_read_as_it_was() -> None:
     ):
         assert decode(encode(one)) == one
     assert encode(Chunk("plain")) == "plain"
+
+
+def test_markup_that_shows_nothing_is_posted_as_it_was_written() -> None:
+    assert [decode(one).text for one in chunks(letter("7", "<b></b>", type="html"))] == ["<b></b>"]
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("plan.pdf", "plan.pdf"), ('the "plan".pdf', "the 'plan'.pdf"), ("a\nb.txt", "a b.txt"), ("\n", "file")],
+)
+def test_a_file_is_uploaded_under_a_name_that_a_form_need_not_escape(name: str, sent: str) -> None:
+    assert file_kinds.sent_name(name) == sent
