@@ -23,8 +23,8 @@ def set_(
 ) -> None:
     """Put an emoji on a message that you sent or received.
 
-    The agent that wrote the message sees it in its next turn. If the message is in a chat of the account of
-    the agent that reacts, its account shows the emoji there.
+    The agent that wrote the message sees it in its next turn. If an agent reacts to what somebody else wrote
+    in a chat of its account, the account shows the emoji there.
 
     Example: hiboss reaction set e81 👍
     """
