@@ -46,7 +46,7 @@ CREATE TABLE agent (
     provider_secrets TEXT,              -- the name of the file in secrets/ that has them; NULL: it has none
     workspace       TEXT,               -- the directory its runs start in
     reply           TEXT NOT NULL DEFAULT 'auto' CHECK (reply IN ('auto', 'explicit')),  -- auto: send its final text
-    busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each
+    busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each, interrupt: as collect, and a person's new message ends the run
     -- How others see it.
     display         TEXT,               -- the name shown to people
     role            TEXT,
@@ -192,6 +192,7 @@ CREATE TABLE envelope (
     preempted_by    INTEGER REFERENCES message (id),  -- the message that interrupted its run
     forwards        INTEGER REFERENCES envelope (id),  -- the one in the boss's box that this one posts to a chat of his
     addressed       INTEGER NOT NULL DEFAULT 0,  -- of a forward: 1 when the sender named this chat; else only the boss knows of it
+    routed_from     INTEGER REFERENCES address (id),  -- who it was for, before somebody routed it to this recipient
     -- When the daemon must look at this row again; NULL: never. 2**62: the next start of a daemon looks at it.
     -- Computed here and nowhere else, so it cannot contradict the row.
     wake_at         INTEGER GENERATED ALWAYS AS (iif(held_by IS NULL, wait_until, 4611686018427387904)) VIRTUAL,
@@ -258,7 +259,7 @@ CREATE TABLE button (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     message    INTEGER NOT NULL REFERENCES message (id),
     label      TEXT NOT NULL,           -- what people see
-    action     TEXT NOT NULL CHECK (action IN ('contact.approve', 'contact.block')),
+    action     TEXT NOT NULL CHECK (action IN ('contact.approve', 'contact.block', 'ask.answer')),
     argument   TEXT NOT NULL,           -- what the action is about
     pressed_at INTEGER                  -- NULL: nobody has pressed it
 ) STRICT;
@@ -470,6 +471,7 @@ CREATE TABLE lane (
     error_at        INTEGER,
     boss_told_at    INTEGER,            -- the boss is told once per outage
     partly_posted   INTEGER REFERENCES envelope (id),  -- some of its chunks are posted: it goes first
+    paused_run      INTEGER REFERENCES run (id),  -- of an agent: it is paused because this run was paused
     CHECK (address IS NOT NULL OR binding IS NOT NULL)
 ) STRICT;
 CREATE UNIQUE INDEX lane_place ON lane (ifnull(address, 0), ifnull(binding, 0));
@@ -545,6 +547,9 @@ CREATE TABLE run (
     -- Somebody was told that it is cancelled: so it ends, also if the daemon dies before its processes have ended.
     cancelled_by       INTEGER REFERENCES address (id),
     cancelled_why      TEXT,
+    -- What that means for its envelopes. cancelled: they are cancelled. The others: they are due again.
+    ends_as            TEXT CHECK (ends_as IN ('cancelled', 'requeued', 'preempted', 'stopped', 'paused')),
+    preempted_by       INTEGER REFERENCES message (id),  -- the message that it was ended for
     -- Where the answer goes, and what was sent.
     reply_conversation INTEGER REFERENCES conversation (id),
     reply_message      INTEGER REFERENCES message (id),  -- the message it answers there
@@ -611,19 +616,115 @@ CREATE TABLE provider_session (
 
 -- === Asks =============================================================================================
 
--- A question with options that waits for an answer.
+-- A question with options that waits for an answer. The first of answer, time-out and cancel settles it.
 CREATE TABLE ask (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    message     INTEGER NOT NULL REFERENCES message (id),
-    options     TEXT NOT NULL,          -- a JSON array
-    fallback    TEXT,                   -- the answer when the time is over
-    expires_at  INTEGER,
+    -- question: somebody asked. permission: a provider asks whether a tool may be used. limit: an agent
+    -- has reached a limit, and asks to go on.
+    kind        TEXT NOT NULL DEFAULT 'question' CHECK (kind IN ('question', 'permission', 'limit')),
+    asker       INTEGER NOT NULL REFERENCES address (id),
+    asked       INTEGER NOT NULL REFERENCES address (id),  -- who is to answer
+    run         INTEGER REFERENCES run (id),  -- the run that asked
+    message     INTEGER NOT NULL REFERENCES message (id),  -- the question, in the box of who is asked
+    digest      BLOB NOT NULL,          -- of the question, its options and who is asked: a repeated turn finds it by this
+    state       TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'answered', 'expired', 'cancelled')),
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER,                -- NULL: it waits until somebody answers
+    reminders   INTEGER NOT NULL DEFAULT 0,  -- how many were sent
     wake_at     INTEGER,                -- when the daemon must look at this row again: a reminder, or the end
-    answer      TEXT,
-    answered_by INTEGER REFERENCES address (id),
-    answered_at INTEGER
+    -- How it was settled.
+    answer      TEXT,                   -- one of the options; of an expired one the default, if there is one
+    scope       TEXT CHECK (scope IN ('once', 'session', 'rule')),  -- of the answer to a permission
+    answered_by INTEGER REFERENCES address (id),  -- who settled it; NULL: the time was over
+    answered_at INTEGER,                -- when it was settled
+    reply       INTEGER REFERENCES message (id),  -- the message that told the asker
+    comment     TEXT,                   -- what was said with the answer, or why it was cancelled
+    tool        TEXT,                   -- of a permission: the tool that would be used
+    fallback    TEXT,                   -- the answer when the time is over
+    options     TEXT NOT NULL,          -- a JSON array
+    subject     TEXT,                   -- of a permission: exactly what a rule would be about, like a command line
+    question    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX ask_wake ON ask (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX ask_asker ON ask (asker, state);
+CREATE INDEX ask_asked ON ask (asked, state);
+CREATE INDEX ask_message ON ask (message);
+CREATE INDEX ask_reply ON ask (reply) WHERE reply IS NOT NULL;
+CREATE INDEX ask_run ON ask (run) WHERE run IS NOT NULL;
+
+-- Answers to permissions that hold for more than once: for exactly this agent, tool and subject.
+CREATE TABLE ask_rule (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent      INTEGER NOT NULL REFERENCES agent (address),
+    tool       TEXT NOT NULL,
+    session    TEXT,                    -- the provider's session that it holds for; NULL: for all
+    answer     TEXT NOT NULL,
+    ask        INTEGER NOT NULL REFERENCES ask (id),  -- whose answer it is
+    created_by INTEGER NOT NULL REFERENCES address (id),
+    created_at INTEGER NOT NULL,
+    removed_at INTEGER,                 -- when the boss took it back, or its session ended
+    subject    TEXT NOT NULL
+) STRICT;
+CREATE INDEX ask_rule_agent ON ask_rule (agent, tool) WHERE removed_at IS NULL;
+
+
+-- === Controls =========================================================================================
+
+-- Orders about something that runs or waits, each with its outcome. The message is in the log.
+CREATE TABLE control (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    message      INTEGER NOT NULL REFERENCES message (id),  -- of type event
+    event        TEXT NOT NULL CHECK (event IN ('pause', 'resume', 'cancel', 'preempt', 'priority', 'route', 'handoff')),
+    actor        INTEGER NOT NULL REFERENCES address (id),
+    agent        INTEGER REFERENCES address (id),  -- whom it is about
+    run          INTEGER REFERENCES run (id),
+    conversation INTEGER REFERENCES conversation (id),
+    envelope     INTEGER REFERENCES envelope (id),
+    destination  INTEGER REFERENCES address (id),  -- of route and handoff
+    outcome      TEXT NOT NULL CHECK (outcome IN ('applied', 'too-late', 'refused')),
+    why          TEXT,                  -- of what was not applied
+    reason       TEXT,                  -- that the actor gave
+    at           INTEGER NOT NULL
+) STRICT;
+CREATE INDEX control_agent ON control (agent, id);
+CREATE INDEX control_conversation ON control (conversation, id);
+CREATE INDEX control_actor ON control (actor, id);
+
+-- Who gets what is sent to an agent in a conversation, in its place, until that is undone.
+CREATE TABLE conversation_route (
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    agent        INTEGER NOT NULL REFERENCES address (id),  -- in whose place
+    destination  INTEGER NOT NULL REFERENCES address (id),
+    kind         TEXT NOT NULL CHECK (kind IN ('route', 'handoff')),  -- handoff: the agent reads along
+    control      INTEGER NOT NULL REFERENCES control (id),
+    PRIMARY KEY (conversation, agent)
+) STRICT, WITHOUT ROWID;
+
+-- The breaker. While there is a row nobody gets a turn, schedules hold, and what agents post to channels
+-- holds, except to the boss.
+CREATE TABLE breaker (
+    id        INTEGER PRIMARY KEY CHECK (id = 1),
+    pulled_at INTEGER NOT NULL,
+    pulled_by INTEGER REFERENCES address (id),  -- NULL: by the command line, while the daemon did not answer
+    reason    TEXT
+) STRICT;
+
+-- Who is told once when an agent is in a state.
+CREATE TABLE state_watch (
+    watcher    INTEGER NOT NULL REFERENCES address (id),
+    agent      INTEGER NOT NULL REFERENCES agent (address),
+    state      TEXT NOT NULL CHECK (state IN ('idle', 'waiting', 'finished', 'failed')),
+    after_run  INTEGER NOT NULL DEFAULT 0,  -- the last run of the agent then: only later ends count
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (agent, state, watcher)
+) STRICT, WITHOUT ROWID;
+
+-- Notices in the boss's box that came in his quiet hours: one message about all of them follows.
+CREATE TABLE quiet_notice (
+    envelope INTEGER PRIMARY KEY REFERENCES envelope (id),
+    until    INTEGER NOT NULL           -- when the quiet hours end
+) STRICT;
+CREATE INDEX quiet_notice_until ON quiet_notice (until);
 
 
 -- === The store's own ==================================================================================
