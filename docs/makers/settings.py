@@ -6,7 +6,8 @@ import json
 from textwrap import fill
 from typing import Any
 
-from hiboss.core.settings import KIB, MIB, SECTIONS, TABLE, Setting
+from hiboss.core.setting_values import KIB, MIB, Setting
+from hiboss.core.settings import SECTIONS, TABLE
 
 from .markdown import NOTICE, code, page, table
 

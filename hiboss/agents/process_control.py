@@ -16,16 +16,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from . import process_table
+from .process_table import MARK as MARK
+from .process_table import Table
 
 STEP_SECONDS = 1.0  # between INT, TERM and KILL: after an interrupt too, all must end within five seconds
 KILLS = 50  # rounds of KILL: a process may start others meanwhile
 STOPS = 20  # rounds of STOP, for the same reason
 LOOKS = 3  # at most, when processes end while they are looked at: they may have started others
 POLL_SECONDS = 0.02
-PROC = "/proc"  # Linux only; elsewhere the processes that a crashed daemon left are not found
-MARK = "HIBOSS_RUN"  # in the environment of every process of a run; empty: it may stay after the run
 LOCKS = 10  # RLIMIT_LOCKS, which the module `resource` does not name
 
 
@@ -45,7 +46,7 @@ async def end(run: RunProcesses, leader_gone: Callable[[], bool] = lambda: True)
     # KILL more than once: a process started meanwhile got none of the signals before.
     steps = [signal.SIGINT, signal.SIGTERM, *[signal.SIGKILL] * KILLS]
     for number in steps:
-        if not (left := await asyncio.to_thread(find, run)):
+        if not (left := await look(run)):
             return
         signal_all(left, number)
         signal_all(left, signal.SIGCONT)  # a stopped process does not see a signal before
@@ -54,18 +55,19 @@ async def end(run: RunProcesses, leader_gone: Callable[[], bool] = lambda: True)
         until = asyncio.get_running_loop().time() + seconds  # looking takes time too, on a busy machine
         while asyncio.get_running_loop().time() < until:
             await asyncio.sleep(POLL_SECONDS)
-            left = await asyncio.to_thread(find, run)
+            left = await look(run)
             if not left or number == signal.SIGKILL:
                 break
 
 
 def stop(run: RunProcesses) -> None:
     """Send STOP to every process of a run, also to those that start meanwhile. Call it in a thread."""
-    if not os.path.isdir(PROC):
+    if not process_table.is_there():
         signal_all(find(run), signal.SIGSTOP)
         return
     for _ in range(STOPS):
-        running = [pid for pid in find(run) if (stat := _stat(pid)) is not None and stat.state not in "Tt"]
+        found = [(pid, process_table.stat_of(pid)) for pid in find(run)]
+        running = [pid for pid, stat in found if stat is not None and stat.state not in "Tt"]
         if not running:
             return
         signal_all(running, signal.SIGSTOP)
@@ -92,12 +94,26 @@ def find(run: RunProcesses) -> list[int]:
 
     It reads files of every process of the machine that is younger than the run: call it in a thread.
     """
-    if not os.path.isdir(PROC):
-        return [group for session in run.sessions for group in _group(session)]
+    if not process_table.is_there():
+        return _groups(run)
     found: list[int] = []
     for _ in range(LOOKS):
-        found, missed = _look(run)
-        if found or not missed:
+        table = process_table.read(run.since, with_marks=bool(run.marks))
+        found = _chosen(table, run)
+        if found or not table.missed:
+            break
+    return found
+
+
+async def look(run: RunProcesses) -> list[int]:
+    """Do the same on the event loop; all who look at the same time share one look at the processes."""
+    if not process_table.is_there():
+        return _groups(run)
+    found: list[int] = []
+    for _ in range(LOOKS):
+        table = await process_table.look(run.since)
+        found = _chosen(table, run)
+        if found or not table.missed:
             break
     return found
 
@@ -112,35 +128,13 @@ def marked(marks: frozenset[str]) -> list[int]:
     return find(RunProcesses(marks=marks))
 
 
-def _look(run: RunProcesses) -> tuple[list[int], bool]:
-    """Return the processes of a run, and whether a process ended before it could be looked at."""
-    environment = frozenset(f"{MARK}={mark}".encode() for mark in run.marks)
-    limits = frozenset(_limit(mark) for mark in run.marks)
-    found, missed = [], False
-    for pid in _processes():
-        stat = _stat(pid)
-        if stat is None:
-            missed = True
-        elif stat.state == "Z" or int(stat.started) < run.since or pid == os.getpid():
-            continue
-        elif (
-            stat.session in run.sessions or (limits and _is_marked(pid, environment, limits))
-        ) and _may_signal(pid):
-            found.append(pid)
-    return found, missed
-
-
-def _is_marked(pid: int, environment: frozenset[bytes], limits: frozenset[int]) -> bool:
-    variables = _read(pid, "environ").split(
-        b"\0"
-    )  # a process may hide it, like ssh-agent, but not its limits
-    if not environment.isdisjoint(variables):
-        return True
-    if f"{MARK}=".encode() in variables:
-        return False
-    lines = _read(pid, "limits").splitlines()
-    words = next((line.split()[3:4] for line in lines if line.startswith(b"Max file locks")), [])
-    return bool(words) and words[0].isdigit() and int(words[0]) in limits
+def _chosen(table: Table, run: RunProcesses) -> list[int]:
+    """Return those of a run."""
+    found = {pid for session in run.sessions for pid in table.sessions.get(session, ())}
+    for mark in run.marks:
+        found.update(table.marks.get(mark, ()))
+        found.update(table.limits.get(_limit(mark), ()))
+    return [pid for pid in sorted(found) if table.started[pid] >= run.since and _may_signal(pid)]
 
 
 def _may_signal(pid: int) -> bool:
@@ -153,13 +147,16 @@ def _may_signal(pid: int) -> bool:
     return True
 
 
-def _group(leader: int) -> list[int]:
-    """Return the process group of a leader in the form that kill() takes: a negative number."""
-    try:
-        os.kill(-leader, 0)
-    except (ProcessLookupError, PermissionError):  # PermissionError: macOS, for a group of zombies
-        return []
-    return [-leader]
+def _groups(run: RunProcesses) -> list[int]:
+    """Return the process groups of a run, in the form that kill() takes: negative numbers."""
+    found = []
+    for leader in run.sessions:
+        try:
+            os.kill(-leader, 0)
+            found.append(-leader)
+        except (ProcessLookupError, PermissionError):  # PermissionError: macOS, for a group of zombies
+            pass
+    return found
 
 
 # --- marking -----------------------------------------------------------------------------
@@ -209,38 +206,10 @@ def _set_limit(pid: int, number: int) -> bool:
     return True
 
 
-# --- /proc -------------------------------------------------------------------------------
+# --- one process -------------------------------------------------------------------------
 
 
 def started_at(pid: int) -> str | None:
     """Return when a process was started. With the pid it identifies a process: pids are used again."""
-    stat = _stat(pid)
+    stat = process_table.stat_of(pid)
     return stat.started if stat else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Stat:
-    """What is used of /proc/PID/stat."""
-
-    state: str
-    session: int
-    started: str  # clock ticks since the boot of the machine
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir(PROC) if name.isdigit()] if os.path.isdir(PROC) else []
-
-
-def _stat(pid: int) -> _Stat | None:
-    # The name, in brackets, may be any bytes; only what follows it is text and can be split.
-    fields = _read(pid, "stat").rpartition(b")")[2].decode("ascii").split()
-    return _Stat(fields[0], int(fields[3]), fields[19]) if fields else None
-
-
-def _read(pid: int, name: str) -> bytes:
-    """Return a file of a process; nothing if the process has ended, or hides the file from us."""
-    try:
-        with open(f"{PROC}/{pid}/{name}", "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

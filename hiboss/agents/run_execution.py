@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ from ..store.run_start import Turn
 from . import process_control, run_outcome
 from .live_output import LiveOutput
 from .provider_reports import check_pid, check_progress, check_session
-from .questions import Questions
+from .questions import AskStore, Questions
 from .run_outcome import NOTE_CHARACTERS, Outcome
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Reports:
     session_lost: Callable[[str], Awaitable[None]]
     on_output: Callable[[Progress, int], None]  # something to show, and its position
     on_standstill: Callable[[bool], None]  # True: it works no more for now; False: it works again
+    asks: AskStore  # where its questions are stored
     on_question: Callable[[], None]  # it asks one more, or one has its answer
 
 
@@ -76,10 +78,19 @@ class Execution:
     ) -> None:
         self.turn = turn
         self.live_output = LiveOutput(reports.on_output)
-        self.questions = Questions(limits.question_seconds, self.show, self._asked, self._answered)
+        self.questions = Questions(
+            limits.question_seconds,
+            limits.text_bytes,
+            reports.asks,
+            self.show,
+            note=self._remark,
+            asked=self._stand_still,
+            answered=self._go_on,
+            changed=reports.on_question,
+        )
         self.pid: int | None = None
         self.paused = False
-        self.control = asyncio.Lock()  # one pause or resume at a time
+        self.control = asyncio.Lock()  # its processes are stopped, or go on, one after the other
         self.usage: Usage | None = None  # as reported so far
         self._notes: dict[str, None] = {}  # of reports that could not be used as they were, each once
         self._limits = limits
@@ -91,6 +102,7 @@ class Execution:
         self._ended: Outcome | None = None
         self._stopped = asyncio.Event()  # it was told to end
         self._over = False  # its outcome is decided and is being written
+        self._released = asyncio.Event()  # an outcome that waits for the end of a pause may be written
         self._processes = process_control.RunProcesses()
         loop = asyncio.get_running_loop()
         self._clock = loop.time
@@ -129,18 +141,39 @@ class Execution:
             return self._ended.ended
         return "over" if self._over or self._ended is not None else None
 
-    def end(self, status: str, why: str, *, gives_up: bool = False, by: int | None = None) -> bool:
-        """End the run for a reason. Return False, and do nothing, if it is about to end already."""
+    def end(self, status: str, why: str) -> bool:
+        """End the run for a reason. Return False, and do nothing, if it is about to end already.
+
+        What is stored about its end comes before this status (run_cancels.py).
+        """
+        self._released.set()
         if self.ending is not None:
             return False
-        failure = Failure(status, why)
+        # A stopped program cannot do anything that it is asked for.
         orderly = self.can(INTERRUPT) and not self.paused
-        self._stop(Outcome(ended=status, failure=failure, gives_up=gives_up, ended_by=by), orderly=orderly)
+        self._stop(Outcome(ended=status, failure=Failure(status, why)), orderly=orderly)
         return True
 
+    def release(self) -> None:
+        """Let an outcome be written that waits for the end of a pause."""
+        self._released.set()
+
+    async def until_released(self) -> None:
+        """Wait until it is not paused any more, or is told to end."""
+        await self._released.wait()
+        self._released.clear()
+
+    @property
+    def silent_seconds(self) -> float | None:
+        """For how long the provider gave no sign of life; None while that does not count: paused, or asking."""
+        return None if self._standing_still else self._clock() - self._alive_at
+
     async def pause(self) -> bool:
-        """Stop its processes and the clock of its limits. Return whether it was running before."""
-        if self.paused or self.pid is None or self.ending is not None:
+        """Stop its processes and the clock of its limits. Return whether it was running before.
+
+        A program that starts later is stopped as soon as it is reported.
+        """
+        if self.paused or self.ending is not None:
             return False
         self.paused = True
         self._stand_still()
@@ -158,8 +191,11 @@ class Execution:
         self._go_on()
         return True
 
-    async def steer(self, text: str) -> bool:
-        """Give the running turn words of a person. Return False if it is too late for that."""
+    async def steer(self, text: str, shown: str | None = None) -> bool:
+        """Give the running turn words of a person. Return False if it is too late for that.
+
+        `shown`: what those who follow the run see of it.
+        """
         if not self.can(STEER) or self.ending is not None:
             return False
         assert self._provider is not None
@@ -171,7 +207,7 @@ class Execution:
             log.exception("r%d could not be steered.", self.turn.run, extra={"action": "run"})
             return False
         if taken:
-            self.show(Progress("steer", text))
+            self.show(Progress("steer", text if shown is None else shown))
         return taken
 
     def can(self, capability: str) -> bool:
@@ -195,13 +231,18 @@ class Execution:
             self._resumed.set()
             self._reports.on_standstill(False)
 
-    def _asked(self) -> None:
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Stop the clock of the limits and free the place while a call of the run waits for a person."""
         self._stand_still()
-        self._reports.on_question()
+        try:
+            yield
+        finally:
+            self._go_on()
 
-    def _answered(self) -> None:
-        self._go_on()
-        self._reports.on_question()
+    def _remark(self, note: str) -> None:
+        """Keep a remark with the run."""
+        self._notes[note] = None
 
     # --- while it runs ---------------------------------------------------------------
 
@@ -271,6 +312,10 @@ class Execution:
         self._processes = process_control.RunProcesses(frozenset({pid}), frozenset({mark}))
         self.pid = pid
         await self._reports.store_pid(pid)
+        if self.paused and self.ending is None:
+            await asyncio.to_thread(process_control.stop, self._processes)
+            if not self.paused or self.ending is not None:  # meanwhile
+                await asyncio.to_thread(process_control.resume, self._processes)
 
     async def _watch_limits(self) -> None:
         """End the run when it takes too long or gives no output for too long; not while it is paused."""

@@ -29,7 +29,6 @@ class Outcome:
     retry_after: float | None = None
     ended: str | None = None  # cancelled, interrupted
     gives_up: bool = False  # its envelopes fail; else they are due again
-    ended_by: int | None = None  # the address id of who ended it: no notice is sent there
 
 
 def of_error(error: BaseException, run: int) -> Outcome:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -31,9 +30,10 @@ from ..core.work_queue import WorkQueue
 from ..store import (
     agents,
     lane_failures,
-    notices,
     provider_sessions,
+    run_cancels,
     run_history,
+    run_pauses,
     run_settlement,
     run_start,
     tokens,
@@ -44,9 +44,9 @@ from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import process_control, run_execution, turn_input
+from . import left_processes, process_control, run_execution, turn_input
 from .providers.registry import Providers
-from .questions import OpenQuestion
+from .questions import OpenQuestion, stored_asks
 from .run_execution import Execution, Limits, Reports
 from .run_outcome import Outcome
 
@@ -54,6 +54,7 @@ log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
 TASKS_LOOKED_THROUGH = 200  # on the event loop's thread
 START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
+STOPPED = "the daemon stopped during the run; its envelopes are redelivered"
 RETRY_SECONDS = 1.0  # after the store could not be read
 
 
@@ -80,13 +81,14 @@ class Runner:
         self._looking: asyncio.Task[None] | None = None  # looks for tasks behind those of paused agents
         self._look_behind = False
         self._executions: dict[int, Execution] = {}  # by run id
-        self._telling: set[asyncio.Task[None]] = set()  # the boss, of questions
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None  # the scheduler's
         self.on_token_ended: Callable[[], None] = lambda: None
         self.on_begun: Callable[[Execution], None] = lambda execution: None
+        self.obey_flag: Callable[[], Awaitable[None]] = _nothing  # of the breaker, left by the command line
         self.on_ended: Callable[[int], None] = lambda run: None  # its outcome is stored
+        self.on_busy: Callable[[int], None] = lambda agent: None  # it may have news while it has a turn
 
     # --- start and stop --------------------------------------------------------------
 
@@ -95,9 +97,7 @@ class Runner:
         self._home.forget_run_tokens()
         left = self._store.read(lambda c: run_settlement.left_over(c, self._store.boot))
         if left:
-            marks = frozenset(self._mark(row["id"]) for row in left)
-            pids = [(row["pid"], row["pid_started"]) for row in left if row["pid"] is not None]
-            await _end_survivors(marks, pids)
+            await left_processes.end_recorded(self._store.epoch, left)
             number = await self._store.write(
                 lambda tx: run_settlement.interrupt_left_over(tx, self._store.boot, clock.now())
             )
@@ -127,24 +127,29 @@ class Runner:
         jobs = self._queue.close()
         if self._looking is not None:
             await asyncio.wait([self._looking])
+        for execution in list(self._executions.values()):
+            if execution.paused:  # it would not finish
+                execution.end("interrupted", STOPPED)
+            execution.release()
         if jobs:
             await asyncio.wait(jobs, timeout=self._settings.finish_seconds)
         for execution in list(self._executions.values()):
-            execution.end("interrupted", "the daemon stopped during the run; its envelopes are redelivered")
+            execution.end("interrupted", STOPPED)
         if jobs:
             await asyncio.wait(jobs, timeout=30.0)
         await bounded_calls.end(jobs, "A run", run_execution.END_SECONDS)
-        if self._telling:
-            await asyncio.wait(self._telling)
 
     # --- which job is next -----------------------------------------------------------
 
     def wake(self, recipients: Iterable[int], *, eager: bool = False) -> None:
         """Look what is due for these addresses. `eager`: it is new, so try a waiting lane at once."""
         found = [number for number in recipients if number in self._agents or number == self._background]
-        for number in found:
-            if number != self._background:
-                self._queue.wake(Job("turn", number), eager=eager)
+        for number in dict.fromkeys(found):
+            if number == self._background:
+                continue
+            if self._queue.is_working(Job("turn", number)):
+                self.on_busy(number)
+            self._queue.wake(Job("turn", number), eager=eager)
         if found:  # tasks of an agent that was paused wait until it is resumed
             self.look_for_tasks()
 
@@ -188,6 +193,7 @@ class Runner:
 
     async def _run_job(self, job: Job, eager: bool) -> None:
         """Start the run of a job, execute it, and write its outcome."""
+        await self.obey_flag()
         token = tokens.new("run")
         start = Start(token, clock.now(), self._store.boot, self.bounds())
 
@@ -250,10 +256,12 @@ class Runner:
                 session_lost=partial(self._session_lost, turn),
                 on_output=partial(self._on_output, turn),
                 on_standstill=partial(self._stand_still, turn),
+                asks=stored_asks(self._store, turn.run),
                 on_question=partial(self._on_question, turn),
             ),
         )
         self._call_hook(turn, partial(self.on_begun, execution))
+        self._end_if_told(execution)  # since it was stored, and before anybody could end it
         if self._queue.closed:
             execution.end(
                 "interrupted", "the daemon stopped before the run began; its envelopes are redelivered"
@@ -268,29 +276,13 @@ class Runner:
         self._tell(RunProgress(clock.now(), *whose, position, part.kind, part.text))
 
     def _on_question(self, turn: Turn) -> None:
-        """A run asks, or has an answer: the state of its agent is another one, and the boss must know."""
+        """A run asks, or has an answer: the state of its agent is another one."""
         self._tell(AgentChanged(clock.now(), turn.agent))
-        execution = self._executions.get(turn.run)
-        if execution is None or execution.ending is not None:
-            return
-        for one in execution.questions.to_tell():
-            task = asyncio.create_task(self._tell_of_question(turn, one))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
 
-    async def _tell_of_question(self, turn: Turn, asked: OpenQuestion) -> None:
-        """Send the boss a notice. The question waits for its answer whether this succeeds or not."""
-        now, until = clock.now(), asked.asked_at + int(self._settings.question_seconds * 1000)
-
-        def write(tx: Tx) -> None:
-            if asked.answer.done():  # meanwhile: all that a run asked at once can end at once
-                return
-            notices.tell_boss_of_question(tx, turn.run, asked.number, asked.question, until, now)
-
-        try:
-            await self._store.write(write)
-        except HibossError as error:
-            log.error("The boss was not told what r%d asks: %s", turn.run, error, extra={"action": "run"})
+    def asks_settled(self, asks: Sequence[int]) -> None:
+        """Give the runs that wait for these asks their answers. That they are settled is committed."""
+        for execution in self._executions.values():
+            execution.questions.settled(asks)
 
     async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
         try:
@@ -341,8 +333,7 @@ class Runner:
         )
 
     def _mark(self, run: int) -> str:
-        """Return the mark of a run: unique over all runs of all homes, for it identifies processes."""
-        return f"{self._store.epoch}-r{run}"
+        return left_processes.mark(self._store.epoch, run)
 
     async def _store_pid(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
@@ -365,24 +356,35 @@ class Runner:
     # --- the outcome -----------------------------------------------------------------
 
     async def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        """Write the outcome in one transaction, then tell those who wait for it."""
+        """Write the outcome; if somebody has paused the run meanwhile, when it goes on or is told to end."""
+        await self.obey_flag()  # it may have ended its processes
         execution = self._executions.get(turn.run)
+        while not await self._write_outcome(turn, outcome, execution):
+            assert execution is not None
+            await execution.until_released()
+            if self._queue.closed:
+                outcome = Outcome(ended="interrupted", failure=Failure("interrupted", STOPPED))
+
+    async def _write_outcome(self, turn: Turn, outcome: Outcome, execution: Execution | None) -> bool:
+        """Write the outcome in one transaction, then tell those who wait for it. False: the run is paused."""
         usage = execution.usage if execution is not None else None
         sent: list[Accepted] = []
         wake_at: int | None = None
 
-        def write(tx: Tx, now: int) -> None:
+        def write(tx: Tx, now: int) -> bool:
             nonlocal sent, wake_at
             sent, wake_at = [], None  # the writer may call this again
+            if execution is not None and outcome.ended is None and run_pauses.stands_still(tx, turn.run):
+                return False
             if usage is not None:
                 run_settlement.note_usage(tx, turn, usage)
             if outcome.answer is not None:
                 sent = run_settlement.complete(tx, turn, outcome.answer, now)
-                return
+                return True
             assert outcome.failure is not None
             if outcome.ended is not None:
-                why, ending = outcome.failure.text, (outcome.gives_up, outcome.ended_by)
-                run_settlement.cancel(tx, turn, outcome.ended, why, now, ending)
+                why, gives_up = outcome.failure.text, outcome.gives_up
+                run_settlement.cancel(tx, turn, outcome.ended, why, now, gives_up=gives_up)
             elif outcome.of_lane and turn.kind == "turn":
                 failing = lane_failures.failing_seconds(tx, turn.lane, now)
                 delay, told = backoff.next_wait(failing, outcome.retry_after)
@@ -390,8 +392,10 @@ class Runner:
                 run_settlement.wait(tx, turn, outcome.failure, wake_at, now, told=told)
             else:
                 wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.delays_ms(), now)
+            return True
 
-        await self._store.timed_write_until_done(write)
+        if not await self._store.timed_write_until_done(write):
+            return False
         self._executions.pop(turn.run, None)
         self._forget_token(turn.run)
         self._log_end(turn, outcome)
@@ -400,6 +404,7 @@ class Runner:
             self._call_hook(turn, partial(self.accepted, one))
         if wake_at is not None:
             self._call_hook(turn, partial(self.nudge, wake_at))
+        return True
 
     def _forget_token(self, run: int) -> None:
         """Delete the token file of a run. The token is invalid already, so this may fail."""
@@ -438,14 +443,6 @@ class Runner:
         opened = ((run, execution.questions.open()) for run, execution in self._executions.items())
         return {run: questions[0] for run, questions in opened if questions}
 
-    async def pause(self, execution: Execution) -> bool:
-        """Pause a run; its place is free for another one. Return whether it was running before."""
-        return await execution.pause()
-
-    async def resume(self, execution: Execution) -> bool:
-        """Resume a paused run, also if all places are taken. Return whether it was paused."""
-        return await execution.resume()
-
     def _stand_still(self, turn: Turn, still: bool) -> None:
         """A run is paused or waits for a person, or works again: another run may have its place."""
         (self._queue.set_aside if still else self._queue.take_back)(_job(turn))
@@ -459,6 +456,22 @@ class Runner:
             except HibossError as error:  # only those who follow its output there miss it
                 log.error("r%d: %s", turn.run, error, extra={"action": "run"})
 
+    def end_told(self) -> None:
+        """End the runs that were told to end, and are going on: it is stored already, as what."""
+        for execution in list(self._executions.values()):
+            self._end_if_told(execution)
+
+    def _end_if_told(self, execution: Execution) -> None:
+        try:
+            told = self._store.read(lambda c: run_cancels.noted(c, execution.turn.run))
+        except HibossError as error:
+            log.error("r%d goes on for now: %s", execution.turn.run, error, extra={"action": "run"})
+            return
+        if told is not None:
+            if told.ends_as == run_cancels.PREEMPTED:  # the turn that it was ended for follows at once
+                self._queue.keep_place(_job(execution.turn))
+            execution.end(told.status, told.why)
+
     def end_runs(self, agent: int, why: str) -> None:
         """End all runs of an agent. Their envelopes are due again."""
         for execution in list(self._executions.values()):
@@ -466,20 +479,9 @@ class Runner:
                 execution.end("cancelled", why)
 
 
+async def _nothing() -> None:
+    pass
+
+
 def _job(turn: Turn) -> Job:
     return Job("turn", turn.agent) if turn.kind == "turn" else Job("background", turn.envelopes[0])
-
-
-async def _end_survivors(marks: frozenset[str], pids: list[tuple[int, str | None]]) -> None:
-    """End the processes of runs whose daemon died. They are found by pid and start time, and by mark."""
-    sessions = {
-        pid for pid, started in pids if started is not None and process_control.started_at(pid) == started
-    }
-    for pid in await asyncio.to_thread(process_control.marked, marks):
-        try:
-            sessions.add(os.getsid(pid))
-        except ProcessLookupError:
-            pass
-    sessions.discard(os.getsid(0))
-    run = process_control.RunProcesses(frozenset(sessions), marks)
-    await process_control.end(run, leader_gone=lambda: False)

@@ -52,18 +52,39 @@ def content(
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
     around = _around(connection, home, agent[0], beside)
     new = rendering.Reactions(reactions.fetch(connection, beside.reactions.shown), beside.reactions.more)
-    text = rendering.turn(clock.iso(now), agent[1], number, shown, zone, around, new)
+    meanwhile = _meanwhile(connection, home, agent[0], beside)
+    text = rendering.turn(clock.iso(now), agent[1], number, shown, zone, around, new, meanwhile)
     redelivered = [one for one, row in zip(numbers, rows, strict=True) if row["handovers"]]
     if sent := run_history.already_sent(connection, redelivered):
         text += "\n\n" + rendering.already_sent(sent)
     return Content(shown, number, text)
 
 
+def words(
+    connection: Connection, home: Home, agent: int, numbers: Sequence[int], zone: tzinfo
+) -> tuple[str, str]:
+    """Render envelopes for an agent in the middle of its turn; return that, and their texts."""
+    rows = envelope_rows.fetch(connection, list(numbers))
+    quotes = envelope_rows.quotes(connection, rows, agent)
+    shown = [envelope_json.envelope(row, home, quotes, {}) for row in rows]
+    return rendering.mail(shown, zone), "\n".join(one["text"] for one in shown)
+
+
 def _around(connection: Connection, home: Home, agent: int, beside: Beside) -> rendering.Around | None:
     """Return what was said around the envelopes in their group chat."""
     if beside.around is None:
         return None
-    said = surroundings.read(connection, agent, beside.around)
+    return _rendered(connection, home, agent, surroundings.read(connection, agent, beside.around))
+
+
+def _meanwhile(connection: Connection, home: Home, agent: int, beside: Beside) -> rendering.Around | None:
+    """Return what was said in the conversation while somebody else had it."""
+    if beside.meanwhile is None:
+        return None
+    return _rendered(connection, home, agent, surroundings.read_copies(connection, agent, beside.meanwhile))
+
+
+def _rendered(connection: Connection, home: Home, agent: int, said: surroundings.Said) -> rendering.Around:
     quotes = envelope_rows.quotes(connection, said.rows, agent)
     return rendering.Around([envelope_json.said(row, home, quotes) for row in said.rows], said.left_out)
 

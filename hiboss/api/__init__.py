@@ -18,7 +18,8 @@ The operations, one file per noun:
 - `providers`: provider.list; `option_fields` shows the options of adapters and providers.
 - `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.
 - `tokens`: agent.token.*.  `permissions`: agent.permission.*, permission.policy.*.
+- `breaker`: breaker.pull, release, status.
 - `users`: user.*.  `boss`: boss.*.  `schedules`: cron.*.  `runs`: run.*.  `lanes`: lane.*.
-- `run_steering`: run.steer, answer.
+- `run_steering`: run.steer.  `asks`: ask.*.  `ask_rules`: ask.rules, ask.rule.remove.
 - `setup`: setup.*.  `settings`: config.*.  `daemon`: daemon.*, auth.login.  `discovery`: rpc.discover.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -13,7 +13,7 @@ from ..core import clock, errors
 from ..core.address import BACKGROUND, BOSS
 from ..core.envelope import Lane
 from ..core.escaping import quote
-from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
+from ..store import agent_pauses, agents, asks, breaker, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from . import runs
@@ -26,6 +26,31 @@ from .sending import Send, Sent, send
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
 QUESTION_TEXT = 200  # characters of a question in the reason of a state
 Asking = Mapping[int, OpenQuestion]  # what runs ask now, by run id (Runner.asking)
+# The presence of an agent in each state. While it runs it may also be `typing`; one that fetches its mail
+# is `offline` when it has gone; and so is one that has no provider.
+PRESENCE = {
+    "running": "running",
+    "asks": "waiting",
+    "stuck": "stuck",
+    "idle": "idle",
+    "retrying": "idle",
+    "fetches": "idle",
+    "waiting": "offline",
+    "paused": "offline",
+}
+
+
+def _no(number: int) -> bool:
+    return False
+
+
+class Live(NamedTuple):
+    """What is known of agents in memory only."""
+
+    asking: Asking = {}
+    is_stuck: Callable[[int], bool] = _no  # a run
+    writes: Callable[[int], bool] = _no  # a run
+    is_here: Callable[[int], bool] = _no  # an agent: it is connected, or called lately
 
 
 class Pause(ByName):
@@ -42,8 +67,15 @@ class AgentStatus(TypedDict):
     state: Annotated[
         str,
         Field(
-            description="running, asks (a run waits for the answer of a person), idle, retrying, waiting, "
-            "paused; fetches: it has no turns and pulls mail"
+            description="running, stuck (its run gave no sign of life for long), asks (a run waits for the "
+            "answer of a person), idle, retrying, waiting, paused; fetches: it has no turns and pulls mail"
+        ),
+    ]
+    presence: Annotated[
+        str,
+        Field(
+            description="in short: typing, running, waiting (for an answer), stuck, idle, or offline (it gets "
+            "no turn now, or has gone)"
         ),
     ]
     why: Annotated[
@@ -109,11 +141,11 @@ class Background(Params):
 )
 async def status(context: Context, caller: Caller, params: ByName) -> OneAgentStatus:
     """Show the state of one agent: what waits for it, its runs, and what it used today."""
-    now, asking = clock.now(), context.runner.asking()
+    now, live = clock.now(), live_of(context)
 
     def read(connection: Connection) -> OneAgentStatus:
         row, day = agents.get(connection, params.name), clock.day(now, context.zone)[0]
-        return {"agent": _status(context, connection, row, day, caller, asking), "timezone": context.timezone}
+        return {"agent": _status(context, connection, row, day, caller, live), "timezone": context.timezone}
 
     return await context.store.read_in_thread(read)
 
@@ -121,11 +153,11 @@ async def status(context: Context, caller: Caller, params: ByName) -> OneAgentSt
 @operation("agent.team", level=Level.RESTRICTED, effect="read", result=Team)
 async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     """Show the state of every agent."""
-    now, asking = clock.now(), context.runner.asking()
+    now, live = clock.now(), live_of(context)
 
     def read(connection: Connection) -> Team:
         rows, day = agents.list_all(connection), clock.day(now, context.zone)[0]
-        found = [_in_short(_status(context, connection, row, day, caller, asking)) for row in rows]
+        found = [_in_short(_status(context, connection, row, day, caller, live)) for row in rows]
         return {"team": found, "timezone": context.timezone}
 
     return await context.store.read_in_thread(read)
@@ -211,16 +243,20 @@ async def background(context: Context, caller: Caller, params: Background) -> Se
     return sent
 
 
+def live_of(context: Context) -> Live:
+    """Return what is known of agents in memory now."""
+    present = context.presence
+    return Live(context.runner.asking(), present.is_stuck, present.writes, present.is_here)
+
+
 def _status(
-    context: Context, connection: Connection, row: Row, day: int, caller: Caller, asking: Asking
+    context: Context, connection: Connection, row: Row, day: int, caller: Caller, live: Live
 ) -> AgentStatus:
-    lane = lanes.get(connection, Lane(row["id"], None))
     running = run_history.running(connection, row["id"])
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
     oldest = run_history.oldest_unanswered(connection, row["id"])
-    retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
-    state, why, until = _state(row, lane, running, retried, asking)
+    state, why, until = _state_of_row(connection, row, running, live)
     sees = caller.is_boss or caller.id == row["id"]
     return {
         "name": row["name"],
@@ -228,6 +264,7 @@ def _status(
         "mode": row["mode"],
         "provider": row["provider"],
         "state": state,
+        "presence": _presence(row, state, running, live),
         "why": why if sees else None,
         "until": clock.iso_or_none(until),
         "due": due_envelopes.count(connection, row["id"], context.settings.count_exact_to),
@@ -251,41 +288,68 @@ def _in_short(status: AgentStatus) -> AgentStatus:
     return {**status, "last_run": {**run, "text": (run["text"] or "")[:TEAM_TEXT] + "…"}}
 
 
-def state_of(connection: Connection, address: int, asking: Asking) -> tuple[str | None, str | None]:
+def state_of(connection: Connection, address: int, live: Live) -> tuple[str | None, str | None]:
     """Return the state of an agent and its reason, by address id; None, None if it has no provider."""
     row = agents.with_provider(connection, address)
-    return (None, None) if row is None else _state_and_reason(connection, row, asking)
+    return (None, None) if row is None else _state_and_reason(connection, row, live)
 
 
-def presence(connection: Connection, address: int, asking: Asking) -> str | None:
-    """Return the state of any agent in one word, as agent.status shows it; None if it is not there."""
+def state_and_presence(connection: Connection, address: int, live: Live) -> tuple[str | None, str]:
+    """Return the state of any agent and its presence, each in one word; the state None if it is not there."""
     row = agents.by_id(connection, address)
-    return None if row is None else _state_and_reason(connection, row, asking)[0]
+    if row is None:
+        return None, "offline"
+    running = run_history.running(connection, address)
+    state = _state_of_row(connection, row, running, live)[0]
+    return state, _presence(row, state, running, live)
 
 
-def state_and_reason(connection: Connection, address: int, asking: Asking) -> tuple[str, str | None]:
+def state_and_reason(connection: Connection, address: int, live: Live) -> tuple[str, str | None]:
     """Return the state of an agent in one word, and the reason, which is for the boss."""
     row = agents.by_id(connection, address)
-    return ("deleted", None) if row is None else _state_and_reason(connection, row, asking)
+    return ("deleted", None) if row is None else _state_and_reason(connection, row, live)
 
 
-def _state_and_reason(connection: Connection, row: Row, asking: Asking) -> tuple[str, str | None]:
-    address = row["id"]
-    lane = lanes.get(connection, Lane(address, None))
-    retried = run_history.next_retry(connection, address) if row["mode"] == "run" else None
-    state, why, _ = _state(row, lane, run_history.running(connection, address), retried, asking)
+def _state_and_reason(connection: Connection, row: Row, live: Live) -> tuple[str, str | None]:
+    state, why, _ = _state_of_row(connection, row, run_history.running(connection, row["id"]), live)
     return state, why
 
 
+def _presence(row: Row, state: str, running: list[Row], live: Live) -> str:
+    """Return in one word whether an agent is here: the only place that decides it."""
+    turns = [one for one in running if one["kind"] == "turn"]
+    if state == "running" and all(one["paused_at"] is not None for one in turns):
+        return PRESENCE["paused"]
+    if state == "running" and any(live.writes(one["id"]) for one in turns):
+        return "typing"
+    gone = state == "fetches" and not live.is_here(row["id"])
+    no_turns = state in ("idle", "retrying") and row["provider"] is None
+    return "offline" if gone or no_turns else PRESENCE[state]
+
+
+def _state_of_row(
+    connection: Connection, row: Row, running: list[Row], live: Live
+) -> tuple[str, str | None, int | None]:
+    for one in running:
+        for ask in asks.open_of_run(connection, one["id"])[:1] if one["id"] not in live.asking else ():
+            text = quote(ask["question"], QUESTION_TEXT)
+            return "asks", f"r{one['id']} asks q{ask['id']}: {text} (hiboss ask list)", None
+    lane = lanes.get(connection, Lane(row["id"], None))
+    retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
+    return _state(row, lane, running, retried, live, breaker.get(connection))
+
+
 def _state(
-    row: Row, lane: Row | None, running: list[Row], retried: Row | None, asking: Asking
+    row: Row, lane: Row | None, running: list[Row], retried: Row | None, live: Live, pulled: Row | None
 ) -> tuple[str, str | None, int | None]:
     """Return the state in one word, its reason, and when it ends."""
     for one in running:
-        if (asked := asking.get(one["id"])) is not None:
+        if (asked := live.asking.get(one["id"])) is not None:
             text = quote(asked.question.text, QUESTION_TEXT)
             return "asks", f"r{one['id']} asks: {text} (hiboss run get r{one['id']})", None
     turns = [one for one in running if one["kind"] == "turn"]
+    if (stuck := next((one["id"] for one in turns if live.is_stuck(one["id"])), None)) is not None:
+        return "stuck", f"r{stuck} gives no sign of life (hiboss run tail r{stuck})", None
     if turns:
         paused = [
             f"r{one['id']} is paused (hiboss run resume r{one['id']})"
@@ -293,6 +357,8 @@ def _state(
             if one["paused_at"] is not None
         ]
         return "running", paused[0] if paused else row["paused_why"], None
+    if pulled is not None:
+        return "paused", breaker.why(pulled), None
     if row["paused_at"] is not None:
         return "paused", row["paused_why"], row["paused_until"]
     if lane is not None and lane["state"] == "waiting":

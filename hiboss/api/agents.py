@@ -24,7 +24,7 @@ from ..core.errors import (
     UnknownAgent,
 )
 from ..core.events import AgentChanged
-from ..store import agent_pauses, agents, lanes, provider_sessions, tokens
+from ..store import agent_pauses, agents, ask_answers, lanes, provider_sessions, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import provider_settings
@@ -57,8 +57,10 @@ class AgentFields(ByName):
     reply: Literal["auto", "explicit"] | None = Field(
         None, description="auto: its final text is sent; explicit: it sends its answers itself"
     )
-    busy: Literal["collect", "followup"] | None = Field(
-        None, description="mail that came during a turn: all in one turn (collect), or one by one (followup)"
+    busy: Literal["collect", "followup", "interrupt"] | None = Field(
+        None,
+        description="mail that came during a turn: all in one turn (collect), or one by one (followup); "
+        "interrupt: as collect, and what a person writes in the conversation of the run ends it",
     )
     daily_tokens: int | None = Field(None, ge=0, le=10**12, description="tokens per day; 0: no limit")
     daily_cost: float | None = Field(None, ge=0, le=10**9, description="dollars per day; 0: no limit")
@@ -85,7 +87,7 @@ class Agent(TypedDict):
         Field(description="of its provider, without secrets; null for callers who may not see them"),
     ]
     reply: Annotated[str, Field(description="auto: its final text is sent; explicit: it sends its answers")]
-    busy: Annotated[str, Field(description="mail that came during a turn: collect or followup")]
+    busy: Annotated[str, Field(description="mail that came during a turn: collect, followup or interrupt")]
     daily_tokens: Annotated[int | None, Field(description="its limit per day; null: none")]
     daily_cost: Annotated[float | None, Field(description="its limit per day, in dollars; null: none")]
     paused: Annotated[str | None, Field(description="why it gets no turns; null: it is not paused")]
@@ -251,7 +253,9 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
     def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
         context.auth.recheck_holder(row["id"])
-        return row, agents.delete(tx, row["name"], now)
+        waiting = agents.delete(tx, row["name"], now)
+        ask_answers.end_of_party(tx, row["id"], f"agent:{row['name']} was deleted", now)
+        return row, waiting
 
     row, failed = await context.write(caller, write)
     name = row["name"]

@@ -41,6 +41,10 @@ class Caller:
         return "the boss" if self.is_boss else str(self.address or "a caller without a token")
 
     @property
+    def is_person(self) -> bool:
+        return self.kind in ("boss", "user")
+
+    @property
     def sees(self) -> int | None:
         """The address id whose envelopes this caller sees; None: everybody's."""
         return None if self.is_boss else self.id
@@ -79,7 +83,7 @@ class Authenticator:
         caller = self.authenticate(token, right, door)
         check_level(caller, self._policy.needs(right))
         if self._presence is not None and caller.id:
-            self._presence.seen(caller.id)
+            self._presence.seen(caller.id, agent=caller.kind == "agent", run=caller.run)
         return caller
 
     def forget(self) -> None:

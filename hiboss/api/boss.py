@@ -134,6 +134,7 @@ async def change(context: Context, caller: Caller, params: SetBoss) -> Boss:
     nearest = context.store.read(overdue.next_wake)
     if nearest is not None:
         context.scheduler.nudge(nearest)
+    context.scheduler.look()  # in another zone, the quiet hours end at another moment
     return _boss(context, caller)
 
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import TypeVar
 
+from ..agents.breaker import Breaker
+from ..agents.controls import Controls
 from ..agents.runner import Runner
 from ..channels.supervisor import Supervisor
 from ..core import clock
 from ..core.paths import Home
-from ..core.settings import Configuration, Setting, Settings
+from ..core.setting_values import Setting
+from ..core.settings import Configuration, Settings
 from ..routing.change_queue import ChangeQueue
 from ..routing.chat_setup import ChatSetup
 from ..routing.delivery import Delivery
@@ -20,6 +23,8 @@ from ..routing.facts import Facts
 from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
+from ..routing.typing_signs import TypingSigns
+from ..routing.user_presence import UserPresence
 from ..routing.waiters import Waiters
 from ..store.boss import boss_timezone
 from ..store.group_commit import Tx
@@ -41,10 +46,14 @@ class Context:
     changes: ChangeQueue
     chat_setup: ChatSetup
     runner: Runner
+    breaker: Breaker
+    controls: Controls
     scheduler: Scheduler
     facts: Facts
     waiters: Waiters
     presence: Presence
+    user_presence: UserPresence
+    typing: TypingSigns
     auth: Authenticator
     policy: Policy
     started_at: int

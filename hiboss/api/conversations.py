@@ -70,7 +70,7 @@ class ConversationNews(TypedDict):
         Field(description="the run of the other party for this conversation; null: none is under way"),
     ]
     state: Annotated[
-        str | None, Field(description="of an agent: running, asks, idle, retrying, paused, waiting")
+        str | None, Field(description="of an agent: running, stuck, asks, idle, retrying, paused, waiting")
     ]
     why: Annotated[
         str | None,
@@ -129,7 +129,7 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
         limit = context.settings.page_size_limit
         arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
         live = _live_run(context, caller, other, found["id"], params.parts, seen)
-    state, why = context.store.read(lambda c: agent_status.state_of(c, other, context.runner.asking()))
+    state, why = context.store.read(lambda c: agent_status.state_of(c, other, agent_status.live_of(context)))
     shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
     return {
         "conversation": None if found is None else f"c{found['id']}",

@@ -10,11 +10,12 @@ from typing_extensions import TypedDict
 
 from .. import __version__
 from ..core import clock, errors
-from ..store import counters, due_envelopes, lanes
+from ..store import breaker, counters, due_envelopes, lanes
 from ..store.boss import find_boss
 from ..store.connection import Connection
 from .auth import Caller
 from .bindings import BindingJson, bindings_json
+from .breaker import BreakerState, state_json
 from .context import Context
 from .lanes import LaneJson, may_see
 from .lanes import to_json as lane_json
@@ -56,6 +57,10 @@ class DaemonStatus(TypedDict):
     agents: Annotated[
         int | str,
         Field(description="a count over the limit of exact counts is a text, like 1000+"),
+    ]
+    breaker: Annotated[
+        BreakerState | None,
+        Field(description="null: it is not pulled; the reason is null for callers without a token"),
     ]
     next_wake_at: Annotated[str | None, Field(description="when the scheduler looks into the store next")]
     oldest_due_at: Annotated[str | None, Field(description="when the oldest envelope that is due arrived")]
@@ -113,12 +118,18 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
         "connections": context.connections(),
         "writes_waiting": context.store.waiting,
         "database_bytes": os.path.getsize(context.home.database),
+        "breaker": _breaker(connection, caller),
         "next_wake_at": clock.iso_or_none(context.scheduler.next_wake),
         "oldest_due_at": clock.iso_or_none(due_envelopes.oldest(connection)),
         "lanes": [lane_json(row, tells_error=may_see(caller, row)) for row in rows],
         "adapters": bindings_json(context, caller),
         **counters.counts(connection, context.settings.count_exact_to),  # type: ignore[typeddict-item]
     }
+
+
+def _breaker(connection: Connection, caller: Caller) -> BreakerState | None:
+    found = state_json(breaker.get(connection))
+    return found if found is None or caller.id else {**found, "reason": None}
 
 
 @operation("daemon.stop", level=Level.OPEN, effect="destructive", result=StopResult)

@@ -27,10 +27,15 @@ from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
 from . import (  # noqa: F401 - importing them declares the operations
     agent_status,
+    agent_watches,
     agents,
+    ask_rules,
+    asks,
     bindings,
     boss,
+    breaker,
     contacts,
+    controls,
     conversations,
     daemon,
     discovery,
@@ -41,8 +46,10 @@ from . import (  # noqa: F401 - importing them declares the operations
     long_poll,
     messages,
     permissions,
+    presence,
     providers,
     reactions,
+    run_controls,
     run_steering,
     runs,
     schedules,
@@ -61,6 +68,8 @@ from .param_sizes import check_sizes
 
 log = logging.getLogger(__name__)
 UNKNOWN_SHOWN = 20  # parameters
+# What programs do for a person who may be away: follow, fetch, and mark what was shown.
+BY_ITSELF = frozenset({"event.subscribe", "event.unsubscribe", "envelope.read", "envelope.poll"})
 
 
 class Dispatcher:
@@ -68,11 +77,12 @@ class Dispatcher:
         self._context = context
 
     async def call_offline(self, method: str, params: Any) -> Any:
-        """Run one operation for the owner of the home while no daemon runs."""
+        """Run one operation for the owner of the home while no daemon runs; or for the holder of a token."""
         operation = REGISTRY.get(method)
         if operation is not None and not operation.offline:
             raise DaemonUnreachable(socket=self._context.home.socket, why=f"{method} needs a daemon")
-        return await self.call(method, params, caller=OWNER)
+        has_token = isinstance(params, dict) and params.get("token") is not None
+        return await self.call(method, params, caller=None if has_token else OWNER)
 
     async def call(
         self,
@@ -96,6 +106,8 @@ class Dispatcher:
             if door != "socket":
                 _check_door(operation, given, door)
             caller = caller or self._authorize(operation, proof, door)
+            if caller.is_person and operation.effect != "read" and operation.name not in BY_ITSELF:
+                self._context.user_presence.acts(caller.id)
             checked = _check(operation, given, self._context.settings)
             if operation.changes is not None:
                 name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009

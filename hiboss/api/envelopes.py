@@ -13,7 +13,7 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.address import BOSS
 from ..core.envelope import Box, Status
 from ..core.errors import InvalidParams
-from ..store import counters, envelope_rows, envelopes, paging, reactions
+from ..store import acknowledgements, counters, envelope_rows, envelopes, paging, reactions
 from ..store.connection import Connection
 from ..store.group_commit import Tx
 from .addresses import acting_for, every_id
@@ -285,7 +285,7 @@ async def ack(context: Context, caller: Caller, params: Ack) -> ChangedCount:
         raise InvalidParams(detail="claim (--claim) goes only with ids: all leaves out what is claimed")
     if not params.all:
         claim = None if params.claim is None else ids.number(params.claim, "claim")
-        marking = partial(envelopes.acknowledge, claim=claim)
+        marking = partial(acknowledgements.acknowledge, claim=claim)
         return {"changed": await _mark(context, caller, params, marking)}
     return {"changed": await _ack_all(context, caller, params)}
 
@@ -305,7 +305,7 @@ async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
         now = clock.now()
         done = await context.write(
             caller,
-            lambda tx: envelopes.acknowledge_due(tx, owner, upto, ACK_CHUNK, now),  # noqa: B023 - awaited here
+            lambda tx: acknowledgements.acknowledge_due(tx, owner, upto, ACK_CHUNK, now),  # noqa: B023 - awaited here
         )
         changed += done
         if done < ACK_CHUNK:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from typing_extensions import TypedDict
 from ..core import errors, ids
 from ..core.events import TOPICS
 from ..core.ids import LARGEST
-from ..routing.subscriptions import Interest, Reader, Subscription
+from ..routing.subscriptions import Holder, Interest, Reader, Subscription
 from ..store import counters, fact_parties
 from ..store.connection import Connection
 from .addresses import address_id, resolve
@@ -90,7 +91,8 @@ async def subscribe(context: Context, caller: Caller, params: Subscribe, reader:
     def begin(connection: Connection) -> Subscribed:
         interest = _interest(context, connection, caller, params)
         number = max(used, default=0) + 1
-        one = Subscription(context.facts, number, interest, reader, lambda: context.auth.recheck(caller))
+        check, holder = partial(context.auth.recheck, caller), Holder(caller.id, caller.is_person)
+        one = Subscription(context.facts, number, interest, reader, check, holder)
         # The last arrival number is read before it begins: what arrives after that is published later.
         arrived = counters.last_arrived(connection)
         gap = context.facts.subscribe(one, params.boot, params.after)
@@ -126,13 +128,13 @@ async def unsubscribe(context: Context, caller: Caller, params: Unsubscribe, rea
 def _interest(context: Context, connection: Connection, caller: Caller, params: Subscribe) -> Interest:
     addresses = [_address(context, caller, given) for given in params.addresses]
     conversations = [ids.number(given, "conversation") for given in params.conversations]
-    agents: list[int] = []
+    present: list[int] = []
     for number, given in zip(conversations, params.conversations, strict=True):
         members = fact_parties.members(connection, number)
         if not members or (caller.sees is not None and caller.sees not in members):
             raise errors.NotFound(what="conversation", value=given)
-        agents += members
-    return Interest(caller.sees, params.topics, addresses, conversations, agents)
+        present += members
+    return Interest(caller.sees, params.topics, addresses, conversations, present)
 
 
 def _address(context: Context, caller: Caller, given: str) -> int:

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.envelope import Lane
 from ..core.errors import BadAddress, BossOnly, NotFound, UnknownAddress
-from ..store import bindings, lanes
+from ..store import bindings, lanes, run_pauses
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from .addresses import address_id, resolve
@@ -108,17 +108,21 @@ async def pause(context: Context, caller: Caller, params: ByAddress) -> ChangedC
     errors=_ERRORS,
 )
 async def resume(context: Context, caller: Caller, params: ByAddress) -> ChangedCount:
-    """Resume a paused lane, not before a time its platform named."""
+    """Resume a paused lane, not before a time its platform named. A run that was paused with it goes on."""
     found = _lanes(context, caller, params.address)
     now = clock.now()
 
-    def write(tx: Tx) -> list[Row]:
-        return [row for lane in found if (row := lanes.resume(tx, lane, now)) is not None]
+    def write(tx: Tx) -> tuple[list[Row], list[int]]:
+        # First: it knows the run that a lane was paused with.
+        runs = [run for lane in found if (run := run_pauses.resume_with_lane(tx, lane, now)) is not None]
+        return [row for lane in found if (row := lanes.resume(tx, lane, now)) is not None], runs
 
-    resumed = await context.write(caller, write)
+    resumed, runs = await context.write(caller, write)
     for row in resumed:
         if row["wake_at"] is not None:
             context.scheduler.nudge(row["wake_at"])
+    for run in runs:
+        await context.controls.apply_pause(run)
     _wake(context, found)
     return {"changed": len(resumed)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from typing import Annotated, NamedTuple, NotRequired
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, rendering
 from ..core.envelope import Status
-from ..store import paging, poll_positions
+from ..store import breaker_holds, paging, poll_positions
 from ..store.connection import Connection
 from ..store.paging import Position
 from .addresses import acting_for
@@ -140,7 +141,10 @@ class _Found(NamedTuple):
 
 
 async def _wait(context: Context, caller: Caller, owner: int, after: Position | None, end: float) -> _Found:
-    """Return unread due envelopes as soon as there are some, at most a page; none at the end."""
+    """Return unread due envelopes as soon as there are some, at most a page; none at the end.
+
+    While the breaker is pulled an agent gets none.
+    """
     loop = asyncio.get_running_loop()
     query = paging.Query(
         owner=owner,
@@ -153,12 +157,15 @@ async def _wait(context: Context, caller: Caller, owner: int, after: Position | 
     )
 
     def look(connection: Connection) -> _Found:
+        if breaker_holds.holds_mail(connection, caller.id):
+            return _Found([], 0, context.timezone)
         page = paging.page(connection, query)
         shown = envelopes_json(context, page.ids, caller.sees)
         last = page.found[len(shown) - 1][1].number if shown else 0
         return _Found(shown, last, context.timezone)
 
-    with context.waiters.waiting(owner) as bell:
+    here = context.presence.waiting(caller.id) if caller.kind == "agent" else nullcontext()
+    with context.waiters.waiting(owner) as bell, here:
         while True:
             found = context.store.read(look)
             if found.envelopes or loop.time() >= end:

@@ -1,18 +1,18 @@
-"""Operations about runs: list them, follow their output, cancel, pause and resume."""
+"""Operations about runs: list them, show one, follow its output."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Literal
 
+import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..agents.questions import OpenQuestion
 from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
 from ..core.errors import NotFound, NotRunning
-from ..store import agents, run_cancels, run_history, run_start
+from ..store import agents, ask_messages, ask_rules, asks, run_asks, run_history
 from ..store.connection import Connection, Row
 from .auth import Caller
 from .context import Context
@@ -71,16 +71,26 @@ class ById(Params):
 
 
 class RunQuestion(TypedDict):
-    number: Annotated[int, Field(description="within the run; to be given as `question` of run.answer")]
-    text: Annotated[str, Field(description="what is asked")]
+    id: Annotated[str, Field(description="the ask, like q2")]
+    text: Annotated[
+        str,
+        Field(
+            description="what is asked, and what a tool would do; shortened only if it is too long for one "
+            "answer: ask.get has all of it"
+        ),
+    ]
+    tool: Annotated[str | None, Field(description="that would be used; null: it is no permission")]
     options: Annotated[list[str], Field(description="one of them is the answer")]
+    scopes: Annotated[
+        list[str], Field(description="for how long an answer can hold: once, session, rule (ask.answer)")
+    ]
     default: Annotated[str, Field(description="the option that counts when nobody answers in time")]
     asked_at: Annotated[str, Field(description="when it was asked")]
 
 
 class RunDetail(TypedDict):
     run: Annotated[Run, Field(description="with its whole final text")]
-    questions: Annotated[list[RunQuestion], Field(description="what it asks people now; run.answer answers")]
+    questions: Annotated[list[RunQuestion], Field(description="what it asks people now; ask.answer answers")]
     timezone: Timezone
 
 
@@ -104,15 +114,6 @@ class RunOutput(TypedDict):
     parts: Annotated[list[OutputPart], Field(description="its output after the position given")]
     next: Annotated[int, Field(description="to be given as `after` in the next call")]
     timezone: Timezone
-
-
-class Cancel(ById):
-    reason: Word | None = Field(None, description="shown with the run")
-
-
-class RunChange(TypedDict):
-    id: Annotated[str, Field(description="like r9")]
-    changed: Annotated[bool, Field(description="false: it was in this state already")]
 
 
 @operation(
@@ -177,20 +178,29 @@ def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
 @operation("run.get", level=Level.RESTRICTED, params=ById, result=RunDetail, errors=(NotFound, errors.BadId))
 def get(context: Context, caller: Caller, params: ById) -> RunDetail:
     """Show one run in full, and what it asks people now."""
-    row = _visible(context, caller, params.id)
-    execution = context.runner.execution(row["id"])
-    asked = execution.questions.open() if execution is not None else []
-    return {"run": to_json(row), "questions": [_question(one) for one in asked], "timezone": context.timezone}
+
+    def read(connection: Connection) -> RunDetail:
+        row = _visible(context, caller, params.id)
+        asked = run_asks.open_of_run(connection, row["id"]) if row["status"] == "running" else []
+        left = context.settings.page_bytes - len(orjson.dumps(row["final_text"]))
+        shown: list[RunQuestion] = []
+        for one in asked:
+            left -= len(orjson.dumps(one["question"]))
+            shown.append(_question(connection, one, in_full=left >= 0))
+        return {"run": to_json(row), "questions": shown, "timezone": context.timezone}
+
+    return context.store.read(read)
 
 
-def _question(one: OpenQuestion) -> RunQuestion:
-    asked = one.question
+def _question(connection: Connection, ask: Row, *, in_full: bool) -> RunQuestion:
     return {
-        "number": one.number,
-        "text": asked.text,
-        "options": list(asked.options),
-        "default": asked.default or asked.options[-1],
-        "asked_at": clock.iso(one.asked_at),
+        "id": f"q{ask['id']}",
+        "text": ask["question"] if in_full else ask_messages.in_short(ask["id"], ask["question"]),
+        "tool": ask["tool"],
+        "options": list(asks.options_of(ask)),
+        "scopes": ask_rules.possible(connection, ask["run"], ask["tool"], ask["subject"]),
+        "default": ask["fallback"],
+        "asked_at": clock.iso(ask["created_at"]),
     }
 
 
@@ -202,78 +212,6 @@ def tail(context: Context, caller: Caller, params: Tail) -> RunOutput:
     parts, position = ([], params.after) if execution is None else execution.live_output.after(params.after)
     shown: list[OutputPart] = [{"kind": part.kind, "text": part.text} for part in parts]
     return {"run": to_json(row), "parts": shown, "next": position, "timezone": context.timezone}
-
-
-@operation(
-    "run.cancel",
-    level=Level.BOSS,
-    effect="destructive",
-    params=Cancel,
-    result=RunChange,
-    errors=(NotFound, errors.BadId, NotRunning, errors.TooLarge, errors.BadText),
-)
-async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
-    """Cancel a run: its program is ended, and its envelopes fail and can be retried."""
-    reason = context.settings.check_word("reason", params.reason or "").strip()
-    execution, row = await running(context, caller, params.id, "cancelled")
-    context.auth.recheck(caller)
-    why = f"{caller.name} cancelled it" + (f": {reason}" if reason else "")
-    changed = execution.end("cancelled", why, gives_up=True, by=caller.id)
-    if not changed and execution.ending != "cancelled":
-        raise _about_to_end(row, "cancelled")
-    if changed:  # its processes still end: a daemon that dies before must not begin it again
-        await context.store.write_until_done(lambda tx: run_cancels.note(tx, row["id"], why, caller.id))
-    return {"id": f"r{row['id']}", "changed": changed}
-
-
-@operation(
-    "run.pause",
-    level=Level.BOSS,
-    effect="idempotent",
-    params=ById,
-    result=RunChange,
-    errors=(NotFound, errors.BadId, NotRunning),
-)
-async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
-    """Pause a run: its processes stop where they are, and its time limits do not count."""
-    execution, row = await running(context, caller, params.id, "paused")
-    if execution.pid is None:
-        state = "a run without a program of its own, which cannot be paused"
-        raise NotRunning(id=f"r{row['id']}", state=state, what="paused, and only if it has one")
-    async with execution.control:
-        if execution.paused:
-            return {"id": f"r{row['id']}", "changed": False}
-        # Recorded first: the caller's right is checked there, and nothing stands still without a reason.
-        now = clock.now()
-        noted = await context.write(caller, lambda tx: run_start.note_pause(tx, execution.turn, now))
-        if not noted or not await context.runner.pause(execution):
-            raise _about_to_end(row, "paused")
-    return {"id": f"r{row['id']}", "changed": True}
-
-
-@operation(
-    "run.resume",
-    level=Level.BOSS,
-    effect="idempotent",
-    params=ById,
-    result=RunChange,
-    errors=(NotFound, errors.BadId, NotRunning),
-)
-async def resume(context: Context, caller: Caller, params: ById) -> RunChange:
-    """Resume a paused run."""
-    execution, row = await running(context, caller, params.id, "resumed")
-    async with execution.control:
-        if not execution.paused:
-            return {"id": f"r{row['id']}", "changed": False}
-        now = clock.now()
-        await context.write(caller, lambda tx: run_start.note_resume(tx, execution.turn, now))
-        if not await context.runner.resume(execution):
-            raise _about_to_end(row, "resumed")
-    return {"id": f"r{row['id']}", "changed": True}
-
-
-def _about_to_end(row: Row, what: str) -> NotRunning:
-    return NotRunning(id=f"r{row['id']}", state="about to end", what=what)
 
 
 async def running(context: Context, caller: Caller, given: Id, what: str) -> tuple[Execution, Row]:

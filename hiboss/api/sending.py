@@ -27,7 +27,7 @@ _PARSE_MODES = {None: None, "plain": Kind.TEXT, "markdown": Kind.MARKDOWN, "html
 METADATA_DEPTH = 32
 
 
-def _not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
+def not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
     """Refuse deep nesting: orjson writes 254 levels, so deeper metadata could be stored and never shown."""
     level: list[Any] = [metadata]
     for _ in range(METADATA_DEPTH):
@@ -65,7 +65,7 @@ class Send(Params):
     interruptible: bool = Field(True, description="false: do not interrupt the run that works on it")
     trace_id: Word | None = Field(None, description="your own name for its trace, to find its runs by")
     metadata: Annotated[
-        dict[str, Any], AfterValidator(_not_too_deep), Size(text="metadata_bytes", values="metadata_bytes")
+        dict[str, Any], AfterValidator(not_too_deep), Size(text="metadata_bytes", values="metadata_bytes")
     ] = Field(default_factory=dict, description="your own JSON object; hiboss only keeps it")
     key: Word | None = Field(
         None, min_length=1, description="a repeated request with the same key sends nothing"

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from ..core import clock
 from ..core.address import check_agent_name
 from ..core.errors import BadName, BadText, NameTaken, TooLarge, UnknownUser
-from ..store import tokens, users
+from ..store import ask_answers, tokens, users
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from .auth import Caller
@@ -32,6 +32,7 @@ class User(TypedDict):
     display: Annotated[str, Field(description="the name people see")]
     boss: Annotated[bool, Field(description="true: this is the boss")]
     created_at: Annotated[str, Field(description="when they were registered")]
+    presence: Annotated[str, Field(description="online, away or offline")]
     last_seen_at: Annotated[str | None, Field(description="when they last called an operation; null: never")]
 
 
@@ -119,6 +120,7 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedUse
         row = users.get(tx, params.name, but_boss=True)
         context.auth.recheck_holder(row["id"])
         users.delete(tx, row, now)
+        ask_answers.end_of_party(tx, row["id"], f"user:{row['login']} was deleted", now)
         return str(row["login"])
 
     name = await context.write(caller, write)
@@ -134,5 +136,6 @@ def _user(context: Context, row: Row) -> User:
         "display": row["name"],
         "boss": bool(row["boss"]),
         "created_at": clock.iso(row["created_at"]),
+        "presence": context.user_presence.state(row["id"]),
         "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
     }

@@ -163,6 +163,14 @@ def _runs(context: Any) -> Found:
         yield one["id"], f"{one['agent']} {one['status']} {flat(one['text'] or one['error'] or '')}"
 
 
+def _asks(context: Any) -> Found:
+    """The asks that the verb can be used on."""
+    verb = context.command_path.split()[-1]
+    state = "all" if verb == "get" else "open"
+    for one in _call(context, "ask.list", {"state": state, "page_size": NUMBER})["asks"]:
+        yield one["id"], f"{one['asker']} {flat(one['question'])}"
+
+
 def _providers(context: Any) -> Found:
     for one in _call(context, "provider.list", {})["providers"]:
         yield one["name"], one["summary"]
@@ -224,6 +232,8 @@ _COMPLETERS: dict[str, Callable[[Any], Found]] = {
 # What is different for one noun.
 _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("agent", "name"): _names,
+    ("ask", "--agent"): _names,
+    ("ask", "id_"): _asks,
     ("chat", "agent"): _correspondents,
     ("contact", "contact"): _contacts,
     ("contact", "--agent"): _names,

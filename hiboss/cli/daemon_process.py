@@ -96,6 +96,13 @@ def call_once(home: Home, method: str, params: dict[str, Any], doing: str = "set
     return _ask(home, "--once", request.encode(), doing, math.inf)
 
 
+def end_runs(home: Home, token: str | None, reason: str | None) -> Any:
+    """Pull the breaker while no daemon answers: a process ends all recorded runs, and leaves a flag for it."""
+    params = {"token": token, "reason": reason}
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "breaker.pull", "params": params}) + "\n"
+    return _ask(home, "--end-runs", request.encode(), "ending all runs", START_SECONDS)
+
+
 def check_settings(home: Home) -> Configuration:
     """Return the settings that a start would use; raise what it would refuse.
 

@@ -143,6 +143,10 @@ EnvelopeJson = TypedDict(
         "redelivered": Annotated[
             bool, Field(description="true: it was handed over before, and may have been dealt with")
         ],
+        "preempted_by": Annotated[
+            str | None,
+            Field(description="the message for which the run that worked on it was set aside; null: none"),
+        ],
         "last_error": Annotated[
             ErrorJson | None, Field(description="of the last failed try; null: there was none")
         ],
@@ -208,6 +212,7 @@ def envelope(
         "done_at": iso_or_none(row["done_at"]),
         "attempts": row["attempts"],
         "redelivered": row["handovers"] > (1 if _last_handover_counts(row) else 0),
+        "preempted_by": None if row["preempted_by"] is None else f"m{row['preempted_by']}",
         "last_error": _error(row),
         "run": None if run is None else f"r{run}",
         "trace": row["trace"] or f"m{row['message']}",

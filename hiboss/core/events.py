@@ -128,6 +128,14 @@ class EnvelopeRetried(NamedTuple):
     envelope: int
 
 
+class EnvelopeRouted(NamedTuple):
+    """Somebody gave it to another recipient, in whose box it is now."""
+
+    at: int
+    envelope: int
+    routed_from: int  # the address id of who had it
+
+
 class EnvelopeMoved(NamedTuple):
     """Its recipient put it into another box. A pending one that leaves the inbox is settled with that."""
 
@@ -218,6 +226,73 @@ class AgentChanged(NamedTuple):
     agent: int
 
 
+class UserChanged(NamedTuple):
+    """A person came, went, or does nothing for some time."""
+
+    at: int
+    user: int
+    presence: str  # online, away, offline
+
+
+class TypingChanged(NamedTuple):
+    """Somebody types in a conversation, or not any more. It is for the others there."""
+
+    at: int
+    who: int  # address id
+    conversation: int
+    on: bool
+
+
+# --- asks ------------------------------------------------------------------------------
+
+
+class AskCreated(NamedTuple):
+    """Somebody was asked, and an answer is awaited."""
+
+    at: int
+    ask: int
+
+
+class AskSettled(NamedTuple):
+    """An ask was answered, or cancelled, or its time is over."""
+
+    at: int
+    ask: int
+    state: str  # answered, expired, cancelled
+
+
+# --- controls --------------------------------------------------------------------------
+
+
+class ControlSent(NamedTuple):
+    """Somebody ordered something about what runs or waits. Its text and its reason are in the message."""
+
+    at: int
+    control: int
+    event: str  # stream.pause, …
+    outcome: str  # applied, too-late, refused
+    actor: int  # address id
+    agent: int | None  # whom it is about
+    run: int | None
+    envelope: int | None
+    message: int  # of the type event
+
+
+# --- the breaker -----------------------------------------------------------------------
+
+
+class BreakerPulled(NamedTuple):
+    """Nobody gets a turn from now on, and what agents post holds."""
+
+    at: int
+    by: int | None  # address id; None: the command line, while the daemon did not answer
+
+
+class BreakerReleased(NamedTuple):
+    at: int
+    by: int | None
+
+
 # --- channels --------------------------------------------------------------------------
 
 
@@ -272,10 +347,13 @@ OfEnvelope = (
     | EnvelopeSettled
     | EnvelopeCancelled
     | EnvelopeRetried
+    | EnvelopeRouted
     | EnvelopeMoved
 )
 OfMessage = MessageEdited | MessageDeleted | MessageReacted
 OfRun = RunStarted | RunProgress | RunPaused | RunEnded
+OfAsk = AskCreated | AskSettled
+OfBreaker = BreakerPulled | BreakerReleased
 OfLane = LaneWaits | LaneOpen
 OfAdapter = AdapterRunning | AdapterFailed
 Fact = (
@@ -286,6 +364,11 @@ Fact = (
     | ChatRenamed  # it has no topic of its own: it is a gap
     | OfRun
     | AgentChanged
+    | UserChanged
+    | TypingChanged
+    | OfAsk
+    | ControlSent
+    | OfBreaker
     | OfLane
     | OfAdapter
     | BindingRemoved
@@ -303,6 +386,7 @@ TOPICS: dict[type[Fact], str] = {
     EnvelopeSettled: "envelope.settled",
     EnvelopeCancelled: "envelope.cancelled",
     EnvelopeRetried: "envelope.retried",
+    EnvelopeRouted: "envelope.routed",
     EnvelopeMoved: "envelope.moved",
     MessageEdited: "message.edited",
     MessageDeleted: "message.deleted",
@@ -312,6 +396,13 @@ TOPICS: dict[type[Fact], str] = {
     RunPaused: "run.paused",
     RunEnded: "run.ended",
     AgentChanged: "presence",
+    UserChanged: "presence",
+    TypingChanged: "presence.typing",
+    AskCreated: "ask.created",
+    AskSettled: "ask.settled",
+    ControlSent: "control",
+    BreakerPulled: "breaker.pulled",
+    BreakerReleased: "breaker.released",
     LaneWaits: "lane.waiting",
     LaneOpen: "lane.open",
     AdapterRunning: "adapter.running",

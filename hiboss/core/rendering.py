@@ -65,14 +65,26 @@ def turn(
     zone: tzinfo,
     around: Around | None = None,
     reactions: Reactions | None = None,
+    meanwhile: Around | None = None,
 ) -> str:
-    """Render the input of an agent's turn: the context, what was said around, reactions, the envelopes."""
+    """Render the input of an agent's turn: the context, what was said around, reactions, the envelopes.
+
+    `meanwhile`: what was said while somebody else had the conversation.
+    """
     blocks = [context(now, agent, pending, zone)]
+    if meanwhile is not None and meanwhile.messages:
+        blocks += _meanwhile(meanwhile, zone)
     if around is not None and around.messages:
         blocks += _around(around, zone)
     if reactions is not None and reactions.shown:
         blocks.append(_new_reactions(reactions))
+    return "\n\n".join([*blocks, mail(envelopes, zone)])
+
+
+def mail(envelopes: Sequence[Envelope], zone: tzinfo) -> str:
+    """Render envelopes as a turn shows them."""
     # Consecutive messages of one group chat share a header, if it is the same for all of them.
+    blocks: list[str] = []
     for _, run in groupby(envelopes, key=lambda one: _group_key(one, zone)):
         blocks += _under_one_header(list(run), zone)
     return "\n\n".join(blocks)
@@ -91,9 +103,19 @@ def _around(around: Around, zone: tzinfo) -> list[str]:
     return ["\n".join(_lines(_given(known))), *(_said(one, zone) for one in around.messages)]
 
 
-def _said(one: Mapping[str, Any], zone: tzinfo) -> str:
+def _meanwhile(said: Around, zone: tzinfo) -> list[str]:
+    """Return the blocks of what an agent read along: a header, then one for each message, with its sender."""
+    known: list[tuple[str, str | None]] = [
+        ("meanwhile", str(len(said.messages))),
+        ("left-out", str(said.left_out) if said.left_out else None),
+    ]
+    return ["\n".join(_lines(_given(known))), *(_said(one, zone, one["from"]) for one in said.messages)]
+
+
+def _said(one: Mapping[str, Any], zone: tzinfo, sender: str | None = None) -> str:
     known: list[tuple[str, str | None]] = [
         ("message", one["id"]),
+        ("from", None if sender is None else visible(sender)),
         *_author(one, None),
         *_times(one, zone, None),
         *_answered(one, None),
@@ -184,6 +206,7 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("priority", None if one["priority"] == "normal" else one["priority"]),
         *_answered(one, limit),
         ("redelivered", "true" if one["redelivered"] else None),
+        ("set-aside-for", one["preempted_by"]),
         ("last-delivery-error", _quoted(_last_error(one), limit)),
     ]
     return _given(known)

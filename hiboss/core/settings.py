@@ -7,7 +7,6 @@ Limits are settings too: a request over a limit gets an error, and nothing is st
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,12 +15,8 @@ from typing import Any
 from .envelope import measure
 from .errors import BadConfig, BadSetting, UnknownSetting
 from .quoting import nearest
+from .setting_values import KIB, MIB, Setting
 
-KIB, MIB = 1024, 1024 * 1024
-_SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB)?")
-_DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
-_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
-_UNITS = {None: 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 1024 * MIB}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST = 2**31 - 1
 
@@ -152,6 +147,13 @@ class Settings:
     idle_seconds: float = _setting(
         "runs", 600.0, "A run without any output for this long is ended.", least=0.1, most=86_400
     )
+    stuck_seconds: float = _setting(
+        "runs",
+        300.0,
+        "A run without any sign of life for this long counts as stuck: the boss is told once. It goes on.",
+        least=0.1,
+        most=86_400,
+    )
     total_seconds: float = _setting(
         "runs", 3_600.0, "A run that takes longer than this is ended.", least=0.1, most=604_800
     )
@@ -166,6 +168,13 @@ class Settings:
         "runs",
         3_600.0,
         "How long a question of a run waits for a person; then its default is the answer.",
+        least=0.1,
+        most=604_800,
+    )
+    paused_seconds: float = _setting(
+        "runs",
+        600.0,
+        "A run that is paused for longer is ended; it comes again when it is resumed.",
         least=0.1,
         most=604_800,
     )
@@ -238,6 +247,12 @@ class Settings:
         "A program that writes down voice messages: it gets the path of the file as its last argument, and "
         "what it prints is the text. Empty: none.",
     )
+    quiet_hours: str = _setting(
+        "boss",
+        "",
+        "When notices are not posted to a chat of the boss, by his time zone: one message about all of them "
+        "follows at the end. Mail, asks and answers to his commands come as always. Empty: never.",
+    )
     log_level: str = _setting(
         "log", "info", "The lowest level that is written to the log.", key="level", choices=LOG_LEVELS
     )
@@ -255,104 +270,6 @@ class Settings:
         for setting in TABLE:
             if setting.live:
                 object.__setattr__(self, setting.name, getattr(other, setting.name))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
-    """One row of the table."""
-
-    name: str  # of the attribute of Settings
-    section: str
-    key: str
-    default: Any
-    help: str
-    least: float
-    most: float
-    choices: tuple[str, ...]
-    live: bool  # a reload is enough; else it takes effect at the next start
-
-    def __str__(self) -> str:
-        return f"{self.section}.{self.key}"
-
-    @property
-    def variable(self) -> str:
-        """The environment variable of this setting."""
-        return f"HIBOSS_{self.section}_{self.key}".upper()
-
-    @property
-    def wants(self) -> str:
-        """A description of the valid values."""
-        if self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if isinstance(self.default, tuple):
-            what = 'paths that begin with / or ~, like ["~/.ssh"]'
-            if self.name.endswith("_modules"):
-                what = 'Python modules, like ["hiboss.testing.scripted_adapter"]'
-            elif self.name == "environment_deny":
-                what = 'names of variables or patterns, like ["AWS_*"]'
-            return f"a list of {what} (in the environment: separated by commas)"
-        if isinstance(self.default, str):
-            return (
-                "a URL, like http://127.0.0.1:8081" if self.name.endswith("_url") else "a command, or nothing"
-            )
-        number = "a number" if isinstance(self.default, float) else "a whole number"
-        size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""
-        most = f" to {self.most:.15g}"
-        return f"{number} from {self.least:.15g}{most}{size}"
-
-    def check(self, value: Any, where: str) -> Any:
-        """Return the value as the program uses it; raise BadSetting if it is wrong."""
-        if where == self.variable and isinstance(self.default, tuple):
-            value = [part.strip() for part in value.split(",") if part.strip()]
-        found = self._read(value)
-        if found is None:
-            raise BadSetting(where=where, value=_quoted(value), wants=self.wants)
-        return found
-
-    def _read(self, value: Any) -> Any:
-        if self.choices:
-            return value if value in self.choices else None
-        if isinstance(self.default, tuple):
-            found = _texts(value)
-            rooted = found is not None and all(one.startswith(("/", "~")) for one in found)
-            return found if rooted or self.name != "forbidden_paths" else None
-        if isinstance(self.default, str):
-            return _line(value, url=self.name.endswith("_url"))
-        number = _number(value, whole=isinstance(self.default, int), sizes=self.name.endswith("bytes"))
-        fits = number is not None and self.least <= number <= self.most
-        return type(self.default)(number) if fits else None
-
-
-def _line(value: Any, *, url: bool) -> str | None:
-    if not isinstance(value, str) or (value and not value.isprintable()):
-        return None
-    return None if url and not _URL.fullmatch(value) else value
-
-
-def _texts(value: Any) -> tuple[str, ...] | None:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        return None
-    return tuple(value) if all(one and one.isprintable() for one in value) else None
-
-
-def _number(value: Any, *, whole: bool, sizes: bool) -> int | float | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        match = _SIZE.fullmatch(value.strip()) if whole else None
-        if match and (sizes or not match[2]):
-            return int(match[1]) * _UNITS[match[2]]
-        value = float(value) if not whole and _DECIMAL.fullmatch(value.strip()) else None
-    if whole:
-        return value if isinstance(value, int) else None
-    return value if isinstance(value, (int, float)) else None
-
-
-def _quoted(value: Any) -> str:
-    try:
-        return repr(value)[:80] if isinstance(value, (str, list, dict)) else str(value).lower()[:80]
-    except ValueError:  # Python refuses to print a number with thousands of digits
-        return "a number with thousands of digits"
 
 
 def _table() -> Iterator[Setting]:

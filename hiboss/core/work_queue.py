@@ -34,6 +34,7 @@ class WorkQueue(Generic[K]):
         self._places: Counter[Hashable] = Counter()  # by group: how many of its keys work
         self._aside: set[K] = set()  # they work, and take no place
         self._again: dict[K, bool] = {}  # woken while it worked; the value is `eager`
+        self._first: set[K] = set()  # of these: they go before those that wait for a place
         self._lines: defaultdict[Hashable, dict[K, bool]] = defaultdict(dict)  # by group: no place was free
         self._closed = False
         self.left: Callable[[K], None] = lambda key: None  # called when the work for a key has ended
@@ -62,6 +63,15 @@ class WorkQueue(Generic[K]):
         """Put a working key at the end of the queue: it may have more to do."""
         self._again.setdefault(key, False)
 
+    def is_working(self, key: K) -> bool:
+        """Tell whether a key is worked on now."""
+        return key in self._working
+
+    def keep_place(self, key: K) -> None:
+        """Let a working key that is worked on once more have its place again before any other gets it."""
+        if key in self._working:
+            self._first.add(key)
+
     def set_aside(self, key: K) -> None:
         """Give the place of a working key to another one: it stands still for now."""
         if key in self._working and key not in self._aside:
@@ -87,8 +97,11 @@ class WorkQueue(Generic[K]):
         if not task.cancelled() and task.exception() is not None:
             log.error("Work was not finished.", exc_info=task.exception(), extra={"action": "work"})
         eager = self._again.pop(key, None)
-        if eager is not None:
+        if eager is not None and key in self._first:
+            self._lines[group] = {key: eager, **self._lines[group]}
+        elif eager is not None:
             self._lines[group][key] = eager
+        self._first.discard(key)
         try:
             if not self._closed:
                 self.left(key)

@@ -13,7 +13,7 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
@@ -29,7 +29,8 @@ from ..channels.registry import Registry
 from ..core import bounded_calls, clock
 from ..core.errors import BadConfig, HibossError
 from ..core.paths import Home, unusable
-from ..core.settings import Configuration, Setting
+from ..core.setting_values import Setting
+from ..core.settings import Configuration
 from ..routing.commands import State
 from ..routing.router import Router
 from ..rpc import codec
@@ -55,6 +56,7 @@ class Daemon:
         self.server: Server
         self.wiring: Wiring
         self._cleanup = AsyncExitStack()  # what to do when it stops, last first
+        self._reloaded: Callable[[], None] = lambda: None  # after the settings were read again
         self._served = False  # False for `--once`, which logs no start and no stop
 
     async def build(self) -> None:
@@ -76,14 +78,19 @@ class Daemon:
             auth = Authenticator(store, policy, self.wiring.presence)
             self.wiring.runner.on_token_ended = auth.forget
             auth.on_change = self.wiring.facts.recheck
-            asking = self.wiring.runner.asking
+            asking, present = self.wiring.runner.asking, self.wiring.presence
+
+            def live() -> agent_status.Live:
+                return agent_status.Live(asking(), present.is_stuck, present.writes, present.is_here)
+
             self.wiring.facts.state = lambda agent: store.read(
-                lambda c: agent_status.presence(c, agent, asking())
+                lambda c: agent_status.state_and_presence(c, agent, live())
             )
             self.wiring.intake.commands.state = lambda agent: State(
-                *store.read(lambda c: agent_status.state_and_reason(c, agent, asking()))
+                *store.read(lambda c: agent_status.state_and_reason(c, agent, live()))
             )
             self.wiring.scheduler.may_send = auth.check_may_send
+            self._reloaded = self.wiring.scheduler.look  # the quiet hours may have another end
             context = Context(
                 home=self.home,
                 configuration=self.configuration,
@@ -94,10 +101,14 @@ class Daemon:
                 changes=self.wiring.changes,
                 chat_setup=self.wiring.chat_setup,
                 runner=self.wiring.runner,
+                breaker=self.wiring.breaker,
+                controls=self.wiring.controls,
                 scheduler=self.wiring.scheduler,
                 facts=self.wiring.facts,
                 waiters=self.wiring.waiters,
                 presence=self.wiring.presence,
+                user_presence=self.wiring.user_presence,
+                typing=self.wiring.typing,
                 auth=auth,
                 policy=policy,
                 started_at=clock.now(),
@@ -138,6 +149,7 @@ class Daemon:
         """Read the settings again and return the changed ones. Wrong settings raise; the old ones stay."""
         changed = self.configuration.reload()
         logs.adjust(self.settings)
+        self._reloaded()
         names = ", ".join(str(setting) for setting in changed) or "nothing"
         log.info("Settings read again; changed: %s.", names, extra={"action": "reload"})
         for setting in self.configuration.waiting:

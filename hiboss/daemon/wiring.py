@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import logging
 
+from ..agents.breaker import Breaker
+from ..agents.controls import Controls
+from ..agents.preemption import Preemption
 from ..agents.run_execution import Execution
 from ..agents.runner import Runner
 from ..channels.registry import Registry
@@ -15,12 +18,15 @@ from ..core import clock
 from ..core.contracts.failures import Failure
 from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
+from ..core.events import AskCreated, AskSettled, Fact, RunProgress
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..routing import post_changes, reaction_changes
+from ..routing.breaker_orders import BreakerOrders
 from ..routing.change_queue import ChangeQueue, ChatCalls
 from ..routing.change_queue import Kind as ChangeKind
 from ..routing.chat_setup import ChatSetup
+from ..routing.deadlines import Deadlines
 from ..routing.delivery import Delivery
 from ..routing.facts import Facts
 from ..routing.intake import Intake
@@ -28,8 +34,13 @@ from ..routing.presence import Presence
 from ..routing.queue_notes import QueueNotes
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
+from ..routing.stuck_runs import StuckRuns
+from ..routing.subscriptions import Subscription
+from ..routing.typing_signs import TypingSigns
+from ..routing.user_presence import UserPresence
 from ..routing.waiters import Waiters
-from ..store import bindings, chat_notes, intake
+from ..store import bindings, buttons, chat_notes, envelope_orders, intake
+from ..store.boss import find_boss
 from ..store.overdue import Woken
 from ..store.store import Store
 
@@ -42,10 +53,13 @@ class Wiring:
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
         self._store = store
         self.facts = Facts(store, settings)
-        store.tell_facts(self.facts.publish)
+        store.tell_facts(self._publish)
         self.waiters = Waiters()
         store.tell_arrivals(self._arrived)
-        self.presence = Presence(store)
+        self.deadlines = Deadlines()
+        self.presence = Presence(store, self.deadlines, self.facts.tell)
+        self.user_presence = UserPresence(self.deadlines, self.facts.tell)
+        self.facts.opened, self.facts.closed = self._follower_came, self._follower_left
         registry = Registry(settings.adapter_modules)
         self.intake = Intake(store, home, settings, router)
         self.supervisor = Supervisor(
@@ -67,9 +81,17 @@ class Wiring:
         self.changes = ChangeQueue(store, settings, self.supervisor, kinds)
         self.delivery.settled = self.delivery.endings.ended = self.changes.settled
         self.queue_notes = QueueNotes(store, settings, self.delivery.live)
-        self.runner = Runner(store, home, settings, self.facts.tell)
+        self.typing = TypingSigns(store, self.deadlines, self.facts.tell, self.delivery.live.signs)
+        self.stuck_runs = StuckRuns(store, settings, self.deadlines, self.presence)
+        self.intake.boss_spoke = self._boss_spoke
+        self.runner = Runner(store, home, settings, self._tell_of_run)
+        self.breaker = Breaker(store, home, self.runner.end_told)
+        self.runner.obey_flag = self.breaker.obey_flag
+        self.controls = Controls(store, settings, self.runner)
+        self.intake.commands.breaker = BreakerOrders(store, self.breaker)
         self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)
-        self.intake.commands.execution = self.runner.begun
+        self.controls.nudge = self.scheduler.nudge
+        self.intake.commands.controls = self.controls
         self.intake.commands.bounds = self.runner.bounds
         self.intake.commands.resumed = self._agent_resumed
         self.intake.commands.stopping = self.delivery.live.signs.acknowledge
@@ -82,11 +104,17 @@ class Wiring:
         self.runner.nudge = self.scheduler.nudge
         self.runner.on_begun = self._run_begun
         self.runner.on_ended = self._run_ended
+        self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
+        self.controls.add("preempt", envelope_orders.preempt)
+        self.controls.add("priority", envelope_orders.prioritize)
+        self.runner.on_busy = self.preemption.look
         router.accepted = self.runner.accepted = self._accepted
 
     async def start(self) -> None:
         """Free what was held, start the adapters, wake what is overdue, give turns to agents."""
         await self.scheduler.look_at_clock()  # before anything is decided by the time
+        await self.breaker.obey_flag()  # before runs of an earlier daemon are settled
+        self.breaker.released = self._breaker_released
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
         # Now that it is known what was given up after a crash.
@@ -96,14 +124,19 @@ class Wiring:
         await self._store.write(lambda tx: bindings.note_kinds(tx, *kinds))
         for row in self._store.read(bindings.list_all):
             self.supervisor.add(row)
+        self.presence.start()
         self.scheduler.start()
         self.runner.begin()
 
     async def close(self) -> None:
+        self.deadlines.close()
         self.facts.close()
         await (
             self.runner.close()
         )  # first (if the doors have not done it): its answers must still be delivered
+        await self.preemption.close()
+        await self.controls.close()
+        await self.stuck_runs.close()
         await self.scheduler.close()
         await self.chat_setup.close()
         await self.queue_notes.close()
@@ -119,17 +152,57 @@ class Wiring:
 
     # --- who wakes whom --------------------------------------------------------------
 
+    def _publish(self, facts: list[Fact]) -> None:
+        """After each COMMIT: tell those who follow, then see to the asks among it."""
+        self.facts.publish(facts)
+        if asked := [fact for fact in facts if isinstance(fact, AskCreated | AskSettled)]:
+            self._asks_changed(asked)
+
+    def _asks_changed(self, facts: list[AskCreated | AskSettled]) -> None:
+        """Set the timer for new asks. Take the buttons of settled ones away, whatever settled them."""
+        self.scheduler.look()
+        settled = [fact.ask for fact in facts if isinstance(fact, AskSettled)]
+        self.runner.asks_settled(settled)
+        for ask in settled:
+            try:
+                messages = self._store.read(lambda c: buttons.about_ask(c, ask))  # noqa: B023 - called here
+                for message in messages:
+                    self.chat_setup.remove_buttons(message)
+            except HibossError as error:  # then a press says that it is settled, and takes them away
+                log.error("The buttons of q%d stay: %s", ask, error, extra={"action": "ask"})
+
     def _arrived(self, recipients: list[int]) -> None:
         """After each COMMIT: something arrived for these address ids, or may be due again."""
         self.waiters.wake(recipients)
         self.runner.wake(recipients, eager=True)
         self.queue_notes.look(filter(self.runner.gives_turns, recipients))
 
+    def _tell_of_run(self, fact: Fact) -> None:
+        self.facts.tell(fact)
+        if type(fact) is RunProgress and fact.kind == "delta":
+            self.presence.wrote(fact.run, fact.agent)
+
+    def _follower_came(self, one: Subscription) -> None:
+        if one.holder is not None:
+            (self.user_presence if one.holder.is_person else self.presence).opened(one.holder.address)
+
+    def _follower_left(self, one: Subscription) -> None:
+        if one.holder is not None:
+            (self.user_presence if one.holder.is_person else self.presence).closed(one.holder.address)
+
+    def _boss_spoke(self) -> None:
+        """The boss did something in a channel."""
+        if (row := self._store.read(find_boss)) is not None:
+            self.user_presence.wrote_in_channel(row["address"])
+
     def _run_begun(self, execution: Execution) -> None:
+        self.stuck_runs.run_begun(execution)
         self.delivery.live.follow(execution)
         self.queue_notes.run_begun(execution.turn.agent)
 
     def _run_ended(self, run: int) -> None:
+        self.stuck_runs.run_ended(run)
+        self.presence.run_ended(run)
         self.delivery.live.run_ended(run)
         self.queue_notes.run_ended(run)
 
@@ -175,7 +248,14 @@ class Wiring:
         """Let the lanes of an adapter that does not run wait, and tell the boss."""
         await self.delivery.account_failed(slot.binding, Failure("adapter_down", slot.error or "it crashed"))
 
+    def _breaker_released(self) -> None:
+        """Schedules catch up, and what agents post goes on. Agents are woken after the COMMIT."""
+        self.scheduler.wakeup()
+        self.delivery.wake([Lane(0, slot) for slot in self.supervisor.slots])
+        self.changes.look(again=True)
+
     async def _heartbeat(self) -> None:
+        await self.breaker.obey_flag()
         await self.presence.flush()
         await self.delivery.endings.follow()
         self.changes.look()

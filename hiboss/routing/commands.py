@@ -9,26 +9,42 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from ..agents.run_execution import Execution
+from ..agents.controls import Controls
+from ..core import ids
 from ..core.contracts.adapter import Command
 from ..core.contracts.inbound import Inbound
 from ..core.crashpoint import COMMANDED, crashpoint
 from ..core.envelope import Lane
 from ..core.escaping import quote, visible
 from ..core.quoting import near
-from ..store import agent_pauses, agents, commands, lanes, provider_sessions, run_cancels, turn_origins
+from ..store import (
+    agent_pauses,
+    agents,
+    ask_commands,
+    commands,
+    controls,
+    lanes,
+    provider_sessions,
+    run_cancels,
+    run_history,
+    turn_origins,
+)
 from ..store.commands import Order, Stop
 from ..store.connection import Row
+from ..store.controls import Order as Control
 from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.store import Store
 from ..store.turn_origins import Origin
+from .breaker_orders import BreakerOrders, is_stop_all
 
 MENU = (
     Command("status", "show what the agents of this chat do"),
     Command("agents", "list all agents"),
     Command("new", "begin a new session: the agent forgets what was said here"),
-    Command("stop", "stop what works for this chat"),
+    Command("stop", "stop what works for this chat; /stop all stops everything"),
+    Command("go", "let everybody work again after /stop all"),
+    Command("answer", "answer a question, like /answer q2 yes"),
     Command("pause", "give an agent no more turns"),
     Command("resume", "give it turns again"),
     Command("help", "show these commands"),
@@ -53,16 +69,19 @@ class Commands:
             "agents": self._agents,
             "new": self._new,
             "stop": self._stop,
+            "answer": self._answer,
             "pause": self._pause,
             "resume": self._resume,
+            "go": lambda order: self.breaker.go(order),
             "help": self._help,
             "start": self._help,  # what a client of Telegram sends when a chat is opened
         }
         # Set in hiboss/daemon/wiring.py and lifecycle.py.
-        self.execution: Callable[[int], Awaitable[Execution | None]]  # of a run that is stored as running
+        self.controls: Controls
         self.state: Callable[[int], State]  # of an agent
         self.bounds: Callable[[], Bounds]
         self.resumed: Callable[[int], None]  # an agent gets turns again
+        self.breaker: BreakerOrders
         self.stopping: Callable[[Origin], None]  # a /stop was heard: show it there at once
 
     def knows(self, inbound: Inbound) -> bool:
@@ -94,23 +113,25 @@ class Commands:
         if stop is None:
             return
         why = f"{'the boss' if stop.boss else 'who asked'} stopped it in {visible(stop.where)}"
+        by = ("the boss" if stop.boss else "who asked", stop.by)
         stopped = []
         for run in stop.runs:
-            execution = await self.execution(run)
-            if execution is None:
-                continue
-            execution.end("cancelled", why, gives_up=True, by=stop.by)
-            if execution.ending == "cancelled":
-                await self._note_cancelled(run, why, stop.by)
-                stopped.append(f"Stopped r{run} of agent:{execution.turn.name}.")
-                self._show_stop(stop, execution.turn.envelopes)
+            row = self._store.read(lambda c: run_history.get(c, run))  # noqa: B023 - called here
+            if row is not None and await self._cancel(run, by, why):
+                stopped.append(f"Stopped r{run} of agent:{row['agent_name']}.")
+                self._show_stop(stop, [ids.number(one, "envelope") for one in row["envelopes"].split(",")])
         crashpoint(COMMANDED)
         answer = "\n".join(stopped)
         await self._store.timed_write_until_done(lambda tx, now: commands.end_stop(tx, stop, answer, now))
 
-    async def _note_cancelled(self, run: int, why: str, by: int) -> None:
-        """Store that a run is cancelled, before anybody is told: its processes may take seconds to end."""
-        await self._store.write_until_done(lambda tx: run_cancels.note(tx, run, why, by))
+    async def _cancel(self, run: int, by: tuple[str, int], why: str) -> bool:
+        """Cancel a run, as `control.send` does; return whether it is cancelled, also by an earlier order."""
+        name, actor = by
+        order = Control("cancel", actor, name, run=run, why=why, is_boss=True, until_done=True)
+        if (await self.controls.send(order)).outcome == controls.APPLIED:
+            return True
+        ending = self._store.read(lambda c: run_cancels.of_running(c, run))
+        return ending is not None and ending.cancels
 
     def _show_stop(self, stop: Stop, envelopes: Sequence[int]) -> None:
         """Show at once that a Stop was heard, on what was asked: the answer may have to wait."""
@@ -164,6 +185,10 @@ class Commands:
 
         return await self._store.timed_write_until_done(write)
 
+    async def _answer(self, order: Order) -> str:
+        """/answer: answer an ask, as `ask.answer` does."""
+        return await self._store.timed_write_until_done(lambda tx, now: ask_commands.answer(tx, order, now))
+
     async def _pause(self, order: Order) -> str:
         """/pause: pause the agent of this chat, or the one that is named, as `agent.pause` does."""
 
@@ -207,15 +232,13 @@ class Commands:
 
     async def _stop(self, order: Order) -> str:
         """/stop: cancel the runs that work for the conversations of this chat, as `run.cancel` does."""
+        if is_stop_all(order):
+            return await self.breaker.stop_all(order)
         stopped = []
         name, why = _name(order), f"the boss cancelled it: {_given(order)}"
         for row in self._runs(order):
-            execution = await self.execution(row["id"])
-            if execution is None or name not in ("", row["name"].lower()):
-                continue  # it ended meanwhile, or another one is meant
-            execution.end("cancelled", why, gives_up=True, by=order.boss)
-            if execution.ending == "cancelled":  # also by an earlier one
-                await self._note_cancelled(row["id"], why, order.boss)
+            meant = name in ("", row["name"].lower())
+            if meant and await self._cancel(row["id"], ("the boss", order.boss), why):
                 stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
         for row in [] if stopped else self._store.read(lambda c: commands.stopped_before(c, order, why)):
             stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")  # the daemon died of it

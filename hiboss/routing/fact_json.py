@@ -10,11 +10,12 @@ from ..core.events import TOPICS, AgentChanged, Arrival, EnvelopesArrived, Envel
 from ..store.fact_parties import Concerned
 
 Name = Callable[[int], str]  # an address by its id
-_LETTERS = {"envelope": "e", "forwards": "e", "message": "m", "conversation": "c", "run": "r", "binding": "b"}
+State = Callable[[int], tuple[str | None, str]]  # of an agent: `state` and `presence` of agent.status
+_LETTERS = {"envelope": "e", "forwards": "e", "message": "m", "conversation": "c", "run": "r", "binding": "b", "ask": "q"}
 
 
-def shown(fact: Fact, concerned: Concerned, name: Name, state: Callable[[int], str | None]) -> dict[str, Any]:
-    """Return a fact as JSON. `state`: of an agent, as agent.status shows it."""
+def shown(fact: Fact, concerned: Concerned, name: Name, state: State) -> dict[str, Any]:
+    """Return a fact as JSON."""
     if isinstance(fact, EnvelopesArrived):
         return arrived(fact, name, fact.envelopes)
     found: dict[str, Any] = {"topic": TOPICS[type(fact)]}
@@ -23,7 +24,7 @@ def shown(fact: Fact, concerned: Concerned, name: Name, state: Callable[[int], s
     if isinstance(fact, EnvelopesDeferred):
         found["envelopes"] = [{"id": f"e{one}"} for one in found.pop("numbers")]
     elif isinstance(fact, AgentChanged):
-        found["state"] = state(fact.agent)
+        found["state"], found["presence"] = state(fact.agent)
     if concerned.sender is not None:
         found.pop("sender", None)
         found["from"] = name(concerned.sender)
@@ -56,6 +57,6 @@ def _value(field: str, value: Any, name: Name) -> Any:
         return f"{letter}{value}"
     if field in ("at", "until"):
         return clock.iso(value)
-    if field in ("agent", "address", "sender"):
+    if field in ("agent", "address", "sender", "actor", "by", "user", "who", "routed_from"):
         return name(value)
     return value

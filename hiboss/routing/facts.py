@@ -18,12 +18,12 @@ from typing import Any
 import orjson
 
 from ..core.errors import Busy, HibossError
-from ..core.events import AgentChanged, ChatRenamed, EnvelopesArrived, Fact, RunProgress
+from ..core.events import AgentChanged, ChatRenamed, EnvelopesArrived, Fact, RunProgress, UserChanged
 from ..core.settings import Settings
 from ..store import fact_parties
 from ..store.fact_parties import Concerned
 from ..store.store import Store
-from .fact_json import arrived, shown
+from .fact_json import State, arrived, shown
 from .subscriptions import Entry, Subscription
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,10 @@ class Facts:
         self._timer: asyncio.TimerHandle | None = None
         self._rests_until = 0.0  # nothing is written to readers before
         self._closed = False
-        self.state: Callable[[int], str | None] = lambda agent: None  # set in daemon/lifecycle.py
+        # Set in hiboss/daemon.
+        self.state: State = lambda agent: (None, "offline")
+        self.opened: Callable[[Subscription], None] = lambda one: None  # somebody follows
+        self.closed: Callable[[Subscription], None] = lambda one: None
 
     # --- publishing ------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class Facts:
 
     def _interested(self, fact: Fact, concerned: Concerned) -> Iterator[Iterable[Subscription]]:
         """Find the subscriptions that a fact may be for, without a look at the others."""
-        if type(fact) in (AgentChanged, ChatRenamed):  # everybody may see that; and this is rare
+        if type(fact) in (AgentChanged, UserChanged, ChatRenamed):  # everybody may see that; and this is rare
             yield self._subscriptions
             return
         yield self._everything
@@ -165,6 +168,7 @@ class Facts:
         A gap: not everything after that fact is kept any more, so it follows from now on.
         """
         self._check_limits(one.interest.sees)
+        self.opened(one)  # before it follows: that it came is told to others
         gap = False
         if after is not None or boot is not None:
             given = self.number if after is None else after
@@ -219,6 +223,7 @@ class Facts:
                 del index[key]
         if one in one.reader.subscriptions:
             one.reader.subscriptions.remove(one)
+        self.closed(one)
 
     def recheck(self) -> None:
         """End the subscriptions whose caller has lost the right: tokens, levels or the policy changed."""

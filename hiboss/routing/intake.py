@@ -105,6 +105,7 @@ class Intake:
         # Set in hiboss/daemon/wiring.py.
         self.adapter: Callable[[int], Any]  # the running one of a binding; raises LaneError
         self.renamed: Callable[[int], None] = lambda binding: None
+        self.boss_spoke: Callable[[], None] = lambda: None
         self.decided: Callable[[int], None] = lambda message: None  # its buttons are not needed any more
 
     def start(self) -> None:
@@ -194,7 +195,10 @@ class Intake:
             check_place(adapter, inbound)
             checked = self._router.check_inbound(inbound)
             if checked.kind == "command":
-                return "" if await self.commands.act(binding, adapter, number, checked) else None
+                if not await self.commands.act(binding, adapter, number, checked):
+                    return None
+                self.boss_spoke()
+                return ""
             if checked.kind == "stop":
                 await self.commands.stop(binding, adapter, number, checked)
                 return ""
@@ -456,6 +460,8 @@ class Intake:
 
     async def _follow(self, binding: int, meaning: Meaning) -> None:
         """Do what follows from what was stored."""
+        if meaning.by_boss:
+            self.boss_spoke()
         if meaning.accepted is not None:
             self._router.accepted(meaning.accepted)
         if meaning.left is not None:

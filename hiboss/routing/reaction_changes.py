@@ -9,12 +9,12 @@ from ..core import emojis
 from ..core.contracts.failures import EnvelopeError
 from ..core.crashpoint import REACTED, crashpoint
 from ..core.quoting import storable
-from ..store import reaction_changes
+from ..store import breaker_holds, reaction_changes
 from ..store.connection import Connection
 from ..store.group_commit import Tx
 from ..store.reaction_changes import Change
 from ..store.store import Store
-from .change_queue import ChatCalls, Failing, Job
+from .change_queue import ChatCalls, Failing, Job, NotNow
 
 log = logging.getLogger(__name__)
 KIND = "reaction"
@@ -67,6 +67,9 @@ class ReactionChanges:
         """Show a reaction, if the account can do that."""
         if change.shown is None:
             return
+        lane = change.shown.lane
+        if self._store.read(lambda c: breaker_holds.are_in(c, lane)):
+            raise NotNow
         adapter: Any = self._calls.adapter(change.shown.lane)
         if "react" not in getattr(adapter, "capabilities", ()):
             return

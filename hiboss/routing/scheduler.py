@@ -17,10 +17,10 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.date import DateTrigger
 
 from ..core import clock
-from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
+from ..core.crashpoint import ARRIVED, ARRIVING, ASK_WOKEN, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import overdue
+from ..store import ask_times, overdue, quiet_hours
 from ..store.group_commit import Tx
 from ..store.overdue import Woken
 from ..store.schedule_firing import MaySend
@@ -97,6 +97,10 @@ class Scheduler:
         self._jobs.wakeup()
         self._look.set()
 
+    def look(self) -> None:
+        """Look at the store now: a setting or the boss's zone may have changed."""
+        self._look.set()
+
     async def _heartbeat(self) -> None:
         # By the event loop's clock and not as a job. A job runs by the wall clock: set back by a day, no
         # job would run for a day; set forward, every missed heartbeat would be counted.
@@ -126,8 +130,12 @@ class Scheduler:
             await asyncio.sleep(0.001)
 
     def _overdue(self) -> bool:
-        nearest = self._store.read(overdue.next_wake)
-        return nearest is not None and nearest <= clock.now()
+        nearest, now = self._store.read(overdue.next_wake), clock.now()
+        digest = self._digest_at(now)
+        return any(at is not None and at <= now for at in (nearest, digest))
+
+    def _digest_at(self, now: int) -> int | None:
+        return self._store.read(lambda c: quiet_hours.digest_at(c, self._settings, now))
 
     async def _timer(self) -> None:
         self._look.set()
@@ -160,14 +168,31 @@ class Scheduler:
             now, following = clock.now(), self._store.read(overdue.next_times)
             if following.row is not None and following.row <= now:
                 await self._wake(lambda tx: overdue.wake(tx, now))  # noqa: B023 - awaited here
+            elif following.ask is not None and following.ask <= now:
+                await self._wake_asks(now)
             # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same. One
             # slice at a time: nor do they wait for schedules that make up for a long downtime.
             elif following.slot is not None and following.slot <= now:
                 await self._wake(lambda tx: overdue.fire(tx, now, self.may_send))  # noqa: B023 - awaited here
+            elif (digest := self._digest_at(now)) is not None and digest <= now:
+                await self._wake(lambda tx: overdue.send_digest(tx, now))  # noqa: B023 - awaited here
             else:
                 break
-        if following.nearest is not None:
-            self.nudge(following.nearest)  # unless an earlier row came in meanwhile
+        for at in (following.nearest, digest):
+            if at is not None:
+                self.nudge(at)  # unless an earlier row came in meanwhile
+
+    async def _wake_asks(self, now: int) -> None:
+        """Remind of asks and end those whose time is over: each at its own risk."""
+        for number in self._store.read(lambda c: ask_times.due(c, now)):
+            try:
+                await self._store.write(lambda tx: ask_times.wake(tx, number, now))  # noqa: B023 - awaited here
+                crashpoint(ASK_WOKEN)
+            except HibossError:  # the store cannot be used now
+                raise
+            except Exception:  # a defect: the others go on
+                log.exception("q%d is looked at later.", number, extra={"action": "wake"})
+                await self._store.write(lambda tx: ask_times.postpone(tx, number, now))  # noqa: B023
 
     async def _wake(self, wake: Callable[[Tx], Woken]) -> None:
         """Wake a chunk of what is overdue, in one transaction."""

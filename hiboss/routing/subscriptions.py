@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from ..core.events import TOPICS, AgentChanged, ChatRenamed, Fact
+from ..core.events import TOPICS, AgentChanged, ChatRenamed, Fact, UserChanged
 from ..store.fact_parties import Concerned
 
 
@@ -49,7 +49,7 @@ class Entry:
 class Interest:
     """Which facts a subscription is about. Nothing named: everything that its caller may see."""
 
-    __slots__ = ("addresses", "agents", "conversations", "sees", "topics")
+    __slots__ = ("addresses", "conversations", "present", "sees", "topics")
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class Interest:
         topics: Iterable[str] = (),
         addresses: Iterable[int] = (),
         conversations: Iterable[int] = (),
-        agents: Iterable[int] = (),
+        present: Iterable[int] = (),
     ) -> None:
         self.sees = sees  # the address id that must be a party; None: the caller is the boss
         self.topics = frozenset(topics)
         self.addresses = frozenset(addresses)
         self.conversations = frozenset(conversations)
-        self.agents = frozenset(agents)  # whose presence belongs to those conversations
+        self.present = frozenset(present)  # whose presence belongs to those conversations
 
     @property
     def everything(self) -> bool:
@@ -75,12 +75,17 @@ class Interest:
         if self.topics and TOPICS[type(fact)] not in self.topics:
             return False
         if isinstance(fact, AgentChanged):  # whoever may call agent.status sees the state of any agent
-            return self.everything or fact.agent in self.addresses or fact.agent in self.agents
+            return self._includes_presence(fact.agent)
+        if isinstance(fact, UserChanged):  # and user.list that of any person
+            return self._includes_presence(fact.user)
         if self.sees is not None and self.sees not in concerned.parties:
             return False
         if self.everything or concerned.conversation in self.conversations:
             return True
         return not self.addresses.isdisjoint(concerned.parties)
+
+    def _includes_presence(self, address: int) -> bool:
+        return self.everything or address in self.addresses or address in self.present
 
     def follow(self, fact: ChatRenamed) -> None:
         """Go on with what addresses and conversations became. The old ones stay: of them are older facts."""
@@ -96,19 +101,46 @@ class Interest:
         return self.everything or bool(concerns)
 
 
+class Holder(NamedTuple):
+    """Who follows."""
+
+    address: int
+    is_person: bool
+
+
 class Subscription:
     """One follower: its interest, and how far it has read."""
 
-    __slots__ = ("_source", "before", "behind", "check", "fresh", "interest", "number", "offered", "reader")
+    __slots__ = (
+        *(
+            "_source",
+            "before",
+            "behind",
+            "check",
+            "fresh",
+            "holder",
+            "interest",
+            "number",
+            "offered",
+            "reader",
+        ),
+    )
 
     def __init__(
-        self, source: Source, number: int, interest: Interest, reader: Reader, check: Callable[[], None]
+        self,
+        source: Source,
+        number: int,
+        interest: Interest,
+        reader: Reader,
+        check: Callable[[], None],
+        holder: Holder | None = None,
     ) -> None:
         self._source = source
         self.number = number  # within its connection
         self.interest = interest
         self.reader = reader
         self.check = check  # raises when its caller has lost the right
+        self.holder = holder  # whose presence it shows; None: nobody's
         self.fresh: list[Entry] = []  # what concerns it and was published since it was last written to
         self.offered = 0  # the number of the last fact that it was asked about
         self.behind: int | None = None  # the number of the next fact to look at; None: it has seen all

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ..core.address import BOSS
+from ..core.address import BACKGROUND
 from ..core.events import AgentChanged
-from . import notices, run_limits
+from . import ask_closing, run_limits
 from .connection import Row
 from .group_commit import Tx
 from .run_limits import Bounds
+
+LIMITS = ("guard", "budget")  # the kinds of pauses that an agent asks the boss to end
+GO_ON = "go on"  # the answer that ends one
 
 
 def pause(
@@ -40,6 +43,8 @@ def pause(
     ).rowcount
     if changed:
         tx.facts.append(AgentChanged(now, agent))
+        if kind not in LIMITS:
+            ask_closing.cancel_limits(tx, agent, f"it was paused: {why}", now)
     return bool(changed)
 
 
@@ -80,6 +85,7 @@ def resume_due(tx: Tx, now: int) -> list[int]:
 
 def _clear(tx: Tx, agent: int, now: int) -> None:
     tx.facts.append(AgentChanged(now, agent))
+    ask_closing.cancel_limits(tx, agent, "it is not paused any more", now)
     tx.execute(
         """
         UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_why = NULL, paused_until = NULL,
@@ -90,24 +96,18 @@ def _clear(tx: Tx, agent: int, now: int) -> None:
     )
 
 
-def pause_over_limit(tx: Tx, agent: Row, mail: Row, bounds: Bounds, now: int) -> bool:
-    """Pause the agent and tell the boss, if a run for this mail would exceed a limit; return whether so."""
-    trace = str(mail["trace"])
-    too_far = run_limits.over_trace_limit(tx, trace, int(mail["hops"]), bounds)
-    if too_far is not None:
-        pause(tx, agent["id"], "guard", too_far, now, reached=(trace, int(mail["hops"])))
-        ending = f"\nTo end this trace instead, first run: hiboss envelope cancel e{mail['id']}"
-        _tell(tx, agent["name"], too_far, "to resume it", now, ending)
-        return True
-    too_much = run_limits.over_budget(tx, agent, bounds)
-    if too_much is not None:
-        pause(tx, agent["id"], "budget", too_much, now, until=bounds.day_ends)
-        _tell(tx, agent["name"], f"{too_much}; it resumes tomorrow", "to resume it today", now)
-        return True
-    return False
-
-
-def _tell(tx: Tx, name: str, why: str, what: str, now: int, ending: str = "") -> None:
-    command = f"hiboss agent resume {name}"
-    text = f"agent:{name} is paused: {why}.\nIts mail waits. {what.capitalize()}: {command}{ending}"
-    notices.notify(tx, BOSS, text, now)
+def answered(tx: Tx, ask: Row, now: int) -> None:
+    """Resume an agent that reached a limit, if the boss answered its ask so (limit_asks.py)."""
+    if ask["state"] != "answered" or ask["answer"] != GO_ON:
+        return
+    agent = tx.execute(
+        """
+        SELECT address AS id, paused_at, paused_kind, paused_trace, paused_hops FROM agent
+        WHERE address = ? AND deleted_at IS NULL AND paused_kind IN ('guard', 'budget')
+        """,
+        (ask["asker"],),
+    ).fetchone()
+    if agent is not None:
+        resume(tx, agent, Bounds(tx.settings.hops, tx.settings.runs_per_trace, now, now), now)
+        background = tx.cache.live_address(BACKGROUND)
+        tx.arrived_for += [] if background is None else [background.id]  # its tasks waited too

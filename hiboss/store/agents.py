@@ -9,7 +9,16 @@ from ..core.contracts.failures import Failure
 from ..core.errors import NameTaken, UnknownAgent
 from ..core.events import AgentChanged
 from ..core.quoting import nearest
-from . import bindings, envelopes, provider_sessions, schedules, tokens
+from . import (
+    ask_rules,
+    bindings,
+    envelopes,
+    handoffs,
+    provider_sessions,
+    schedules,
+    state_watches,
+    tokens,
+)
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -69,6 +78,8 @@ def delete(tx: Tx, name: str, now: int) -> int:
     tokens.revoke(tx, row["id"], now)
     tx.facts.append(AgentChanged(now, row["id"]))
     provider_sessions.forget(tx, row["id"])
+    ask_rules.end_of_agent(tx, row["id"], now)
+    handoffs.end_of(tx, row["id"], now)  # before its mail fails: what was routed to it goes back
     waiting = envelopes.fail_for_deleted(
         tx, row["id"], Failure("recipient_deleted", "the agent was deleted"), now
     )
@@ -77,6 +88,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     assert entry is not None
     tx.cache.retire_address(entry, now)
     schedules.end_of_owner(tx, row["id"], now)
+    state_watches.end_of(tx, row["id"], now)
     bindings.end_of_agent(tx, row["id"], now)  # last: no notice goes to a deleted agent
     return waiting
 

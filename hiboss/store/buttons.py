@@ -91,6 +91,21 @@ def decide(tx: Tx, actions: str, argument: str, now: int) -> None:
     )
 
 
+# The arguments of the buttons of ask 2 are 2:0, 2:1 …; the sign after the colon ends that range.
+_OF_ASK = "action = 'ask.answer' AND argument >= ?1 || ':' AND argument < ?1 || ';'"
+
+
+def decide_ask(tx: Tx, ask: int, now: int) -> None:
+    """Let no button about an ask do anything any more: it was settled."""
+    tx.execute(f"UPDATE button SET pressed_at = ?2 WHERE {_OF_ASK} AND pressed_at IS NULL", (ask, now))
+
+
+def about_ask(connection: Connection | Tx, ask: int) -> list[int]:
+    """Return the messages with buttons about an ask: the question and its reminders."""
+    rows = connection.execute(f"SELECT DISTINCT message FROM button WHERE {_OF_ASK}", (ask,))
+    return [int(row["message"]) for row in rows]
+
+
 def about(connection: Connection | Tx, actions: str, argument: str) -> list[int]:
     """Return the messages with buttons about this."""
     rows = connection.execute(

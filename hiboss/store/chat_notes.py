@@ -27,6 +27,15 @@ NAME_CHARACTERS = 60
 LOOKED_THROUGH = 50  # envelopes that wait for an agent which fails
 
 
+class Worker(NamedTuple):
+    """A run that ended with its daemon, as far as notes are about it."""
+
+    kind: str  # turn, background
+    agent: int
+    name: str
+    envelopes: tuple[int, ...]
+
+
 class Asked(NamedTuple):
     """A place where people wait for an answer."""
 
@@ -118,7 +127,7 @@ def _waiting(tx: Tx, agent: int, now: int) -> list[Asked]:
     return _asked_in(tx, [row["message"] for row in rows])
 
 
-def given_up(tx: Tx, turn: Turn, failure: Failure, now: int, by: int | None = None) -> bool:
+def given_up(tx: Tx, turn: Turn | Worker, failure: Failure, now: int, by: int | None = None) -> bool:
     """Say where the envelopes of a turn were written that they are given up.
 
     `by`: the address id of who did that, and is not told. Return whether the boss was told in a chat of his.
@@ -144,7 +153,7 @@ def given_up(tx: Tx, turn: Turn, failure: Failure, now: int, by: int | None = No
     return any(one.is_his for one in _tell(tx, turn, asked, text, now))
 
 
-def _envelope_of(tx: Tx, turn: Turn, message: int) -> tuple[int, int]:
+def _envelope_of(tx: Tx, turn: Turn | Worker, message: int) -> tuple[int, int]:
     """Return the envelope by which the agent of a turn got a message, and how often it has failed."""
     marks = ",".join("?" * len(turn.envelopes))
     row = tx.execute(
@@ -174,7 +183,9 @@ def _when(tx: Tx, at: int, now: int) -> str:
     return f"in {seconds / 60:.0f} min" if seconds < 7200 else f"at {local(at, zone(boss_timezone(tx)))}"
 
 
-def _tell(tx: Tx, turn: Turn, asked: list[Asked], text: Callable[[Asked], str], now: int) -> list[Asked]:
+def _tell(
+    tx: Tx, turn: Turn | Worker, asked: list[Asked], text: Callable[[Asked], str], now: int
+) -> list[Asked]:
     """Post a note in each of these places. A task in the background was given by an agent: none is posted."""
     if turn.kind != "turn":
         return []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..core.errors import HibossError, HomeUnusable, StoreDamaged, StoreError, StoreFull, StoreLocked
 from ..core.paths import Home, unusable
@@ -38,6 +40,18 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
         connection.close()
         raise translate(error, home) from error
     return connection
+
+
+@contextmanager
+def reading(home: Home, *, wait_seconds: float) -> Iterator[Connection]:
+    """Open a connection that only reads, beside a daemon or without one; close it at the end."""
+    connection = connect(home, wait_seconds=wait_seconds, read_only=True)
+    try:
+        yield connection
+    except sqlite3.Error as error:
+        raise translate(error, home) from error
+    finally:
+        connection.close()
 
 
 def _create_private(home: Home) -> None:

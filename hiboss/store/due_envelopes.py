@@ -19,6 +19,7 @@ LOOKED_THROUGH = 1_000  # rows of each priority when one conversation is asked f
 class Due(NamedTuple):
     id: int
     conversation: int
+    leads: bool = False  # it leads the next turn of its agent, whatever else is due
 
 
 def due(

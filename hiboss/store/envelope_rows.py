@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.errors import NotFound
-from .connection import Connection
+from .connection import Connection, Row
 from .group_commit import Tx
 
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
        e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at, e.forwards, e.addressed,
+       e.done_at, e.forwards, e.addressed, e.preempted_by,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.context, m.deliver_at, m.run, m.trace, m.hops,
        m.metadata, m.created_at, m.edited_at, m.deleted_at, m.deleted_why, m.arrived_at,
@@ -64,6 +64,23 @@ def sent(connection: Connection | Tx, number: int, sender: int | None) -> Envelo
     if sender is not None and not _sent(row, sender):
         raise NotFound(what="envelope", value=f"e{number}")
     return row
+
+
+def received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
+    """Return these envelopes; raise NotFound if one did not arrive at this recipient: then none changes."""
+    rows = []
+    for number in ids:
+        row = tx.execute(
+            """
+            SELECT id, status, held_by, claim FROM envelope
+            WHERE id = ? AND recipient = ? AND arrived IS NOT NULL
+            """,
+            (number, recipient),
+        ).fetchone()
+        if row is None:
+            raise NotFound(what="envelope", value=f"e{number}")
+        rows.append(row)
+    return rows
 
 
 def _sent(row: EnvelopeRow, viewer: int) -> bool:

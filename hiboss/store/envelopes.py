@@ -12,15 +12,13 @@ from collections.abc import Iterable
 from ..core import events
 from ..core.contracts.failures import Failure
 from ..core.envelope import Box, Lane, Priority, Status, Waits
-from ..core.errors import NotFound, TooLate
+from ..core.errors import TooLate
 from . import retry_rules
-from .connection import Row
-from .envelope_rows import EnvelopeRow, sent
+from .envelope_rows import EnvelopeRow, received, sent
 from .group_commit import Tx
 from .writer_cache import LiveAddress
 
 NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemon looks at them
-CLAIMED_AGAIN = "claimed again by another session: your claim has ended"
 LONGEST_MS = 25 * 3_600_000  # no lease and no wait for a retry is longer
 CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
@@ -28,8 +26,8 @@ CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it i
 _IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at,
-                      forwards, addressed, read_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      forwards, addressed, read_at, routed_from)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -48,11 +46,13 @@ def insert(
     forwards: int | None = None,
     addressed: bool = False,
     context: bool = False,
+    routed_from: int | None = None,
 ) -> int:
     """Insert the envelope of a message for one recipient; without a delivery time it has arrived.
 
     `forwards`: the envelope in the boss's box that this one posts to a chat of his. `addressed`: its
-    sender named that chat. `context`: nobody need do anything with it, nor read it.
+    sender named that chat. `context`: nobody need do anything with it, nor read it. `routed_from`: for
+    whom it was; the recipient itself: it is a copy.
     """
     deferred = deliver_at is not None
     done = not deferred and (context or _done_on_arrival(recipient.address.kind))
@@ -71,6 +71,7 @@ def insert(
             forwards,
             addressed,
             now if context else None,
+            routed_from,
         ),
     )
     number = int(cursor.lastrowid or 0)
@@ -95,17 +96,44 @@ def insert_failed(tx: Tx, message: int, recipient: int, now: int) -> int:
 def arrive(tx: Tx, number: int, recipient_kind: str, now: int) -> None:
     """Let a deferred envelope arrive."""
     done = _done_on_arrival(recipient_kind)
+    status, done_at = (Status.DONE, now) if done else (Status.PENDING, None)
     tx.execute(
         """
         UPDATE envelope SET arrived = ?, waits = NULL, wait_until = NULL, status = ?, done_at = ?
         WHERE id = ?
         """,
-        (
-            tx.cache.next_arrived(),
-            int(Status.DONE if done else Status.PENDING),
-            now if done else None,
-            number,
-        ),
+        (tx.cache.next_arrived(), int(status), done_at, number),
+    )
+
+
+def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> None:
+    """Give a pending envelope that nobody holds to another recipient, who has not tried it yet.
+
+    It arrives there now, unless it is deferred. `was`: for whom it was; None: for this recipient.
+    """
+    done = _done_on_arrival(to.address.kind)
+    tx.execute(
+        """
+        UPDATE envelope SET recipient = ?1, routed_from = ?2, handovers = 0, attempts = 0, crashes = 0,
+               error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, read_at = NULL,
+               preempted_by = NULL, due_again = NULL, snoozed_until = NULL,
+               waits = iif(arrived IS NULL, waits, NULL), wait_until = iif(arrived IS NULL, wait_until, NULL),
+               status = iif(arrived IS NOT NULL AND ?3, 1, 0), done_at = iif(arrived IS NOT NULL AND ?3, ?4, NULL),
+               arrived = iif(arrived IS NULL, NULL, ?5)
+        WHERE id = ?6 AND status = 0
+        """,
+        (to.id, was, done, now, tx.cache.next_arrived(), number),
+    )
+
+
+def make_real(tx: Tx, number: int) -> None:
+    """Make a copy for reading the mail of its recipient: pending, as if it arrived now."""
+    tx.execute(
+        """
+        UPDATE envelope SET routed_from = NULL, status = 0, done_at = NULL, read_at = NULL, acked_at = NULL,
+               box = 0, arrived = ? WHERE id = ? AND routed_from = recipient
+        """,
+        (tx.cache.next_arrived(), number),
     )
 
 
@@ -241,6 +269,25 @@ def failed_once(tx: Tx, number: int, failure: Failure, now: int, *, retry_at: in
     return bool(changed)
 
 
+def set_aside(tx: Tx, ids: Iterable[int], by: int) -> None:
+    """Mark envelopes in hand: their run ends for another message. Freed, they are due again and untried."""
+    for number in ids:
+        tx.execute("UPDATE envelope SET preempted_by = ? WHERE id = ? AND status = 0", (by, number))
+
+
+def put_first(tx: Tx, number: int) -> None:
+    """Make a pending envelope due for which a run was set aside. So it is set aside for nothing itself."""
+    due = (
+        "UPDATE envelope SET preempted_by = NULL, waits = NULL, wait_until = NULL WHERE id = ? AND status = 0"
+    )
+    tx.execute(due, (number,))
+
+
+def set_priority(tx: Tx, number: int, priority: Priority) -> None:
+    """Give one pending delivery another place in the order of its lane."""
+    tx.execute("UPDATE envelope SET priority = ? WHERE id = ? AND status = 0", (int(priority), number))
+
+
 def note_unconfirmed(tx: Tx, number: int) -> None:
     """Store that a post of an envelope got no answer: it may have been made all the same."""
     tx.execute("UPDATE envelope SET unconfirmed = 1 WHERE id = ?", (number,))
@@ -295,7 +342,7 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
 def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
     """Mark envelopes as read; return how many were unread before."""
     changed = 0
-    for row in _received(tx, ids, recipient):
+    for row in received(tx, ids, recipient):
         if tx.execute(
             "UPDATE envelope SET read_at = ? WHERE id = ? AND read_at IS NULL", (now, row["id"])
         ).rowcount:
@@ -304,37 +351,8 @@ def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
     return changed
 
 
-def acknowledge(tx: Tx, ids: Iterable[int], recipient: int, now: int, claim: int | None = None) -> int:
-    """Acknowledge envelopes; return how many were not acknowledged before. A pending one is then done.
-
-    `claim`: the claim that the caller works on them with. Raise TooLate if another claim has one of them.
-    """
-    changed = 0
-    for row in _received(tx, ids, recipient):
-        if claim is not None and row["claim"] not in (None, claim):
-            raise TooLate(id=f"e{row['id']}", action="acknowledged with this claim", state=CLAIMED_AGAIN)
-        if row["status"] in (Status.FAILED, Status.CANCELLED):
-            raise TooLate(id=f"e{row['id']}", action="acknowledged", state=Status(row["status"]).word)
-        if row["held_by"] is not None:
-            raise TooLate(id=f"e{row['id']}", action="acknowledged", state="being delivered")
-        changed += _acknowledge(tx, row["id"], now)
-    return changed
-
-
-def acknowledge_due(tx: Tx, recipient: int, upto: int, limit: int, now: int) -> int:
-    """Acknowledge due envelopes up to an arrival number, at most `limit`, oldest first; return how many."""
-    rows = tx.execute(
-        """
-        SELECT id FROM envelope INDEXED BY envelope_box
-        WHERE recipient = ? AND box = 0 AND status = 0 AND arrived <= ? AND held_by IS NULL AND waits IS NULL
-        ORDER BY arrived LIMIT ?
-        """,
-        (recipient, upto, limit),
-    ).fetchall()
-    return sum(_acknowledge(tx, row["id"], now) for row in rows)
-
-
-def _acknowledge(tx: Tx, number: int, now: int) -> int:
+def acknowledge(tx: Tx, number: int, now: int) -> int:
+    """Acknowledge an envelope; a pending one is then done. Return 0 if it was acknowledged before."""
     changed = tx.execute(
         """
         UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
@@ -354,7 +372,7 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
     A pending one that leaves the inbox is done: it must not wait where nobody looks.
     """
     changed = 0
-    for row in _received(tx, ids, recipient):
+    for row in received(tx, ids, recipient):
         if row["held_by"] is not None:
             raise TooLate(id=f"e{row['id']}", action="moved", state="being delivered")
         settles = row["status"] == Status.PENDING and box is not Box.INBOX
@@ -381,23 +399,6 @@ def readdress(tx: Tx, old: int, new: int, which: str, *values: object) -> None:
     )
 
 
-def _received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
-    """Return these envelopes; raise NotFound if one did not arrive at this recipient: then none changes."""
-    rows = []
-    for number in ids:
-        row = tx.execute(
-            """
-            SELECT id, status, held_by, claim FROM envelope
-            WHERE id = ? AND recipient = ? AND arrived IS NOT NULL
-            """,
-            (number, recipient),
-        ).fetchone()
-        if row is None:
-            raise NotFound(what="envelope", value=f"e{number}")
-        rows.append(row)
-    return rows
-
-
 # --- changes by the sender -----------------------------------------------------------
 
 
@@ -421,55 +422,47 @@ def cancel(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> int:
     return changed
 
 
-def end(tx: Tx, number: int, now: int) -> None:
-    """Cancel a pending envelope that nobody holds."""
-    tx.execute(
-        "UPDATE envelope SET status = 3, done_at = ?, waits = NULL, wait_until = NULL WHERE id = ?",
-        (now, number),
-    )
-    tx.facts.append(events.EnvelopeCancelled(now, number))
+def end(tx: Tx, number: int, now: int, why: Failure | None = None) -> bool:
+    """Cancel a pending envelope that nobody holds, or only a run that ends; False if it was settled."""
+    changed = tx.execute(
+        """
+        UPDATE envelope SET status = 3, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL,
+               claim = NULL, error_kind = ifnull(?2, error_kind), error_text = ifnull(?3, error_text),
+               error_at = iif(?2 IS NULL, error_at, ?1)
+        WHERE id = ?4 AND status = 0
+        """,
+        (now, *(why or (None, None)), number),
+    ).rowcount
+    if changed:
+        tx.facts.append(events.EnvelopeCancelled(now, number))
+    return bool(changed)
 
 
 def _cancel_counterpart(tx: Tx, row: EnvelopeRow, now: int) -> None:
     """Cancel a deferred forward with what it forwards, or the other way round: they are one mail."""
     rows = tx.execute(
         """
-        UPDATE envelope INDEXED BY envelope_message
-        SET status = 3, done_at = ?1, waits = NULL, wait_until = NULL
-        WHERE message = ?2 AND status = 0 AND waits = 0 AND (
-            forwards = ?3 OR id = (SELECT o.forwards FROM envelope o WHERE o.id = ?3))
-        RETURNING id
+        SELECT id FROM envelope INDEXED BY envelope_message WHERE message = ?1 AND status = 0 AND waits = 0
+          AND (forwards = ?2 OR id = (SELECT o.forwards FROM envelope o WHERE o.id = ?2))
         """,
-        (now, row["message"], row["id"]),
+        (row["message"], row["id"]),
     ).fetchall()
-    tx.facts += [events.EnvelopeCancelled(now, one["id"]) for one in rows]
+    for one in rows:
+        end(tx, one["id"], now)
 
 
 def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int, set[Lane]]:
-    """Make failed envelopes pending again; return how many, and the lanes to wake. None may retry any."""
+    """Make failed or cancelled envelopes pending again; return how many, and the lanes to wake.
+
+    The sender None may retry any.
+    """
     changed, lanes = 0, set()
     for number in dict.fromkeys(ids):
         row = sent(tx, number, sender)
-        if row["status"] != Status.FAILED:
-            raise TooLate(id=f"e{number}", action="retried", state=Status(row["status"]).word)
         binding = retry_rules.account(tx, row)
         deferred = row["arrived"] is None
-        tx.execute(
-            """
-            UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, crashes = 0, box = 0,
-                   binding = ?, waits = ?, wait_until = ?, due_again = ? WHERE id = ?
-            """,
-            # The 24 hours until it is given up begin again. Back in the inbox: what is pending is there.
-            (
-                now,
-                binding,
-                int(Waits.DEFERRED) if deferred else None,
-                row["deliver_at"] if deferred else None,
-                None if deferred else tx.cache.next_arrived(),
-                number,
-            ),
-        )
-        tx.facts.append(events.EnvelopeRetried(now, number))
+        # The 24 hours until it is given up begin again.
+        _pending_again(tx, number, binding, now, now, row["deliver_at"] if deferred else None)
         changed += 1
         if not deferred:
             tx.arrived_for.append(row["recipient"])
@@ -480,11 +473,26 @@ def retry(tx: Tx, ids: Iterable[int], sender: int | None, now: int) -> tuple[int
 
 def forward_again(tx: Tx, number: int, place: Lane, now: int) -> None:
     """Make a cancelled forward pending: its chat is the boss's again, maybe by another account."""
+    _pending_again(tx, number, place.binding, None, now)
+
+
+def _pending_again(
+    tx: Tx, number: int, binding: int | None, failed_at: int | None, now: int, deferred: int | None = None
+) -> None:
+    """Make a settled envelope pending: due, or `deferred` until a time."""
+    # Back in the inbox: what is pending is there.
     tx.execute(
         """
-        UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = NULL, crashes = 0, box = 0,
-               binding = ?, due_again = ? WHERE id = ?
+        UPDATE envelope SET status = 0, done_at = NULL, first_failed_at = ?, crashes = 0, box = 0,
+               binding = ?, waits = ?, wait_until = ?, due_again = ? WHERE id = ?
         """,
-        (place.binding, tx.cache.next_arrived(), number),
+        (
+            failed_at,
+            binding,
+            None if deferred is None else int(Waits.DEFERRED),
+            deferred,
+            None if deferred is not None else tx.cache.next_arrived(),
+            number,
+        ),
     )
     tx.facts.append(events.EnvelopeRetried(now, number))

@@ -30,6 +30,9 @@ def concerned(connection: Connection, fact: Fact) -> Concerned:
         return of_arrival(fact)
     if isinstance(fact, events.EnvelopesDeferred):
         return Concerned((fact.sender,), fact.conversation, fact.message, fact.sender)
+    if isinstance(fact, events.EnvelopeRouted):
+        found = _of_envelope(connection, fact.envelope)
+        return found._replace(parties=(*found.parties, fact.routed_from))
     if isinstance(fact, events.OfEnvelope):
         return _of_envelope(connection, fact.envelope)
     if isinstance(fact, events.OfMessage):
@@ -38,6 +41,19 @@ def concerned(connection: Connection, fact: Fact) -> Concerned:
         return _of_run(connection, fact.agent, fact.conversation)
     if isinstance(fact, events.AgentChanged | events.BindingRemoved):
         return Concerned((fact.agent,))
+    if isinstance(fact, events.UserChanged):
+        return Concerned((fact.user,))
+    if isinstance(fact, events.TypingChanged):
+        others = [one for one in members(connection, fact.conversation) if one != fact.who]
+        return Concerned(tuple(others), fact.conversation)
+    return _of_others(connection, fact)
+
+
+def _of_others(connection: Connection, fact: Fact) -> Concerned:
+    if isinstance(fact, events.OfAsk):
+        return _of_ask(connection, fact.ask)
+    if isinstance(fact, events.ControlSent):
+        return _of_control(connection, fact)
     if isinstance(fact, events.ChatRenamed):
         return Concerned(tuple(fact.parties))
     if isinstance(fact, events.OfLane):
@@ -90,10 +106,35 @@ def _of_run(connection: Connection, agent: int, conversation: int | None) -> Con
     return Concerned((agent, *members(connection, conversation)), conversation)
 
 
+def _of_ask(connection: Connection, ask: int) -> Concerned:
+    """Return who asked and who was asked."""
+    row = connection.execute(
+        """
+        SELECT k.asker, k.asked, m.conversation, m.id FROM ask k JOIN message m ON m.id = k.message
+        WHERE k.id = ?
+        """,
+        (ask,),
+    ).fetchone()
+    if row is None:
+        return Concerned()
+    return Concerned((row["asker"], row["asked"]), row["conversation"], row["id"], row["asker"], row["asked"])
+
+
+def _of_control(connection: Connection, fact: events.ControlSent) -> Concerned:
+    """Return who may know of a control: who sent it, whom it is about, and who is in the conversation."""
+    of = _of_message(connection, fact.message)
+    there = members(connection, of.conversation) if of.conversation is not None else []
+    return Concerned(tuple(dict.fromkeys((*of.parties, *there))), of.conversation, fact.message, of.sender)
+
+
 def members(connection: Connection, conversation: int) -> list[int]:
-    """Return the address ids of those who are in a conversation now."""
+    """Return the address ids of those who are in a conversation now; not of whom its mail is routed away from."""
     rows = connection.execute(
-        "SELECT DISTINCT address FROM participant WHERE conversation = ? AND left_seq IS NULL",
+        """
+        SELECT DISTINCT p.address FROM participant p WHERE p.conversation = ? AND p.left_seq IS NULL
+          AND NOT EXISTS (SELECT 1 FROM conversation_route r WHERE r.conversation = p.conversation
+                          AND r.agent = p.address AND r.kind = 'route')
+        """,
         (conversation,),
     )
     return [row["address"] for row in rows]

@@ -23,18 +23,25 @@ def arrived(tx: Tx, box: int, now: int) -> None:
 
     It is not posted where it was written, nor twice.
     """
+    row = tx.execute("SELECT message, priority FROM envelope WHERE id = ?", (box,)).fetchone()
+    place = place_of(tx, box)
+    if place is not None:
+        to_place(tx, box, row["message"], Priority(row["priority"]), place, now)
+
+
+def place_of(tx: Tx, box: int) -> Lane | None:
+    """Return to which chat of the boss something in his box is to be posted; None: to none."""
     row = tx.execute(
         """
-        SELECT e.message, e.priority, m.sender, m.reply_to, asked.place AS asked_at, m.place AS written_at
+        SELECT e.priority, m.sender, m.reply_to, asked.place AS asked_at, m.place AS written_at
         FROM envelope e JOIN message m ON m.id = e.message LEFT JOIN message asked ON asked.id = m.reply_to
         WHERE e.id = ?
         """,
         (box,),
     ).fetchone()
     asked_at = _asked_at(tx, row["reply_to"], row["asked_at"], row["sender"])
-    place = asked_at or _reached(tx, row["priority"], row["sender"])
-    if place is not None and place.address != row["written_at"]:
-        to_place(tx, box, row["message"], Priority(row["priority"]), place, now)
+    place = asked_at or reached(tx, row["priority"], row["sender"])
+    return place if place is not None and place.address != row["written_at"] else None
 
 
 def to_place(tx: Tx, box: int, message: int, priority: Priority, place: Lane, now: int) -> None:
@@ -54,7 +61,7 @@ def to_place(tx: Tx, box: int, message: int, priority: Priority, place: Lane, no
     envelopes.insert(tx, message, chat, place.binding, shown, None, now, forwards=box)
 
 
-def _reached(tx: Tx, priority: int, sender: int) -> Lane | None:
+def reached(tx: Tx, priority: int, sender: int) -> Lane | None:
     """Return the place of `boss.reach`, or the sender's topic there, if mail of this priority is posted."""
     reach = tx.cache.reach()
     important = priority in (Priority.CRITICAL, Priority.HIGH, Priority.NOTICE)

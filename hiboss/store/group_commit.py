@@ -19,7 +19,7 @@ from ..core.envelope import Lane
 from ..core.errors import Busy
 from ..core.events import Fact
 from ..core.paths import Home
-from ..core.settings import Settings
+from ..core.settings import DEFAULTS, Settings
 from .connection import Connection, about_a_statement, translate
 from .writer_cache import WriterCache
 
@@ -32,10 +32,11 @@ LINGER_SECONDS = 0.001
 class Tx:
     """What an operation works with: the connection in the group's transaction, and the writer's cache."""
 
-    __slots__ = ("arrived_for", "cache", "chats_for", "execute", "facts", "posts_for")
+    __slots__ = ("arrived_for", "cache", "chats_for", "execute", "facts", "posts_for", "settings")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, settings: Settings = DEFAULTS) -> None:
         self.execute = connection.execute
+        self.settings = settings  # those in effect: a reload changes them in place
         self.cache = WriterCache(connection)
         self.arrived_for: list[int] = []  # recipients with news in this group; woken after its COMMIT
         self.facts: list[Fact] = []  # what changed in this group; published after its COMMIT
@@ -67,11 +68,12 @@ class Writer:
         self._begun = 0  # of those; only the writer's thread counts it
         self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._taken: list[_Waiting] = []  # from the queue, by the writer's thread
-        self._tx = Tx(connection)
+        self._tx = Tx(connection, settings)
         self.arrived: Callable[[list[int]], None] = lambda recipients: None  # set by daemon/wiring
         self.publish: Callable[[list[Fact]], None] = lambda facts: None  # set by daemon/wiring
         self.to_post: Callable[[list[Lane]], None] = lambda lanes: None  # set by daemon/wiring
         self.to_read: Callable[[list[tuple[int, str]]], None] = lambda chats: None  # set by daemon/wiring
+        self.before_commit: Callable[[Tx], None] = lambda tx: None  # set by store.py
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="hiboss-writer", daemon=True)
         self._thread.start()
@@ -194,6 +196,8 @@ class Writer:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         outcomes = [run(operation, future) for operation, future in group]
+        if self._tx.facts and self._tx.cache.watched():
+            self._follow()
         self._tx.cache.flush()
         crashpoint(IN_GROUP)
         execute("COMMIT")
@@ -230,6 +234,21 @@ class Writer:
             return future, None, error
         execute("RELEASE op")
         return future, result, None
+
+    def _follow(self) -> None:
+        """Write what follows from the facts of the group. What fails there costs nobody his change."""
+        execute, told = self._connection.execute, len(self._tx.facts)
+        execute("SAVEPOINT follows")
+        self._tx.cache.mark()
+        try:
+            self.before_commit(self._tx)
+        except Exception as error:
+            _raise_if_about_the_file(error, self._connection)
+            log.exception("Those who watch an agent were not told.", extra={"action": "write"})
+            execute("ROLLBACK TO follows")
+            self._tx.cache.back_to_mark(wrote=True)
+            del self._tx.facts[told:]
+        execute("RELEASE follows")
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

@@ -20,6 +20,7 @@ from ..core.escaping import quote, visible
 from . import (
     admission,
     buttons,
+    chat_answers,
     chat_notes,
     contacts,
     live_posts,
@@ -68,6 +69,7 @@ class Meaning(NamedTuple):
     answer: str | None = None  # what to tell whoever pressed a button
     decided: int | None = None  # the message whose buttons are not needed any more
     renamed: bool = False  # lanes of the binding may have something new to do
+    by_boss: bool = False  # the boss did this
     stored_files: bool = False
 
 
@@ -239,7 +241,8 @@ def settle(
     if meaning.accepted is not None:
         for recipient in meaning.accepted.recipients:
             chat_notes.came_in_vain(tx, recipient, meaning.accepted.message, now)
-    return meaning
+    by_boss = inbound.kind != "membership" and speakers.is_boss(tx, binding, adapter, inbound.author.id)
+    return meaning._replace(by_boss=by_boss)
 
 
 def _note_id(tx: Tx, number: int, outcome: str, inbound: Inbound) -> None:
@@ -270,6 +273,8 @@ def _message(tx: Tx, came: _Came) -> _Result:
     if not files and not inbound.says_something:
         return "ignored", None, Meaning()
     place = places.meet(tx, binding, adapter, inbound, now)
+    if not files and (answer := chat_answers.answer(tx, binding, adapter, inbound, chat, now)) is not None:
+        return "accepted", answer, Meaning()
     accepted = platform_updates.receive(tx, binding, adapter, inbound, files, now, chat)
     live_posts.overtake(tx, Lane(place.id, binding))
     return "accepted", accepted.message, Meaning(accepted, stored_files=True)
@@ -299,7 +304,8 @@ def _press(tx: Tx, came: _Came) -> _Result:
     if buttons.looks_ours(inbound.button):
         pressed = presses.press(tx, binding, adapter, inbound, chat, now)
         outcome = "pressed" if pressed.did else "ignored"
-        return outcome, pressed.message, Meaning(answer=pressed.answer, decided=pressed.message)
+        made = pressed.became or pressed.message
+        return outcome, made, Meaning(answer=pressed.answer, decided=pressed.message)
     answer = replace(inbound, text=inbound.button or "", reply_to=inbound.message, message=None)
     if not answer.text.strip() or not platform_updates.is_post(tx, binding, adapter, answer, chat):
         return "ignored", None, Meaning(unknown=inbound.message or "")

@@ -122,15 +122,41 @@ INVARIANTS: dict[str, str] = {
         WHERE m.thread IS NOT ifnull(p.thread, p.id)""",
     "a private conversation has at most two participants": """
         SELECT c.id FROM conversation c JOIN participant p ON p.conversation = c.id
-        WHERE c.kind = 'private' GROUP BY c.id HAVING count(DISTINCT p.address) > 2""",
+        WHERE c.kind = 'private' AND p.role <> 'guest' GROUP BY c.id HAVING count(DISTINCT p.address) > 2""",
+    "mail is routed only from an agent that takes part in the conversation, and a copy is done on arrival": """
+        SELECT e.id FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
+        WHERE e.routed_from IS NOT NULL AND (e.forwards IS NOT NULL
+           OR (e.routed_from <> e.recipient AND NOT EXISTS (SELECT 1 FROM participant p JOIN agent g
+               ON g.address = p.address WHERE p.conversation = m.conversation AND p.address = e.routed_from))
+           OR (e.routed_from = e.recipient AND (e.status = 0 OR e.handovers > 0)))""",
+    "a route goes from a live agent that takes part in the conversation to somebody else who lives": """
+        SELECT r.conversation FROM conversation_route r JOIN address a ON a.id = r.agent
+        JOIN address d ON d.id = r.destination
+        WHERE a.kind <> 'agent' OR a.retired_at IS NOT NULL OR d.retired_at IS NOT NULL
+           OR d.kind NOT IN ('agent', 'user') OR (d.kind = 'user' AND r.kind = 'route') OR NOT EXISTS (
+               SELECT 1 FROM participant p WHERE p.conversation = r.conversation AND p.address = r.agent
+                 AND p.role <> 'guest' AND p.left_seq IS NULL)""",
+    "the destination of a route is a guest of the conversation": """
+        SELECT r.conversation FROM conversation_route r WHERE NOT EXISTS (
+            SELECT 1 FROM participant p WHERE p.conversation = r.conversation AND p.address = r.destination
+              AND p.role = 'guest' AND p.left_seq IS NULL)
+        UNION ALL
+        SELECT p.conversation FROM participant p WHERE p.role = 'guest' AND p.left_seq IS NULL
+          AND NOT EXISTS (SELECT 1 FROM conversation_route r
+                          WHERE r.conversation = p.conversation AND r.destination = p.address)""",
+    "nobody is both a party and a guest of a conversation": """
+        SELECT p.conversation FROM participant p JOIN participant g
+            ON g.conversation = p.conversation AND g.address = p.address AND g.role = 'guest'
+        WHERE p.role <> 'guest'""",
     "the stays of a participant do not overlap, and only the last one is not over": """
         SELECT a.conversation FROM participant a JOIN participant b
             ON b.conversation = a.conversation AND b.address = a.address AND b.joined_seq > a.joined_seq
         WHERE a.left_seq IS NULL OR a.left_seq >= b.joined_seq
         UNION ALL
         SELECT conversation FROM participant WHERE left_seq < joined_seq - 1""",
+    # A control (event) is recorded where it acts, whoever sends it.
     "sender and recipients are participants of the conversation": """
-        SELECT m.id FROM message m WHERE NOT EXISTS (
+        SELECT m.id FROM message m WHERE m.type <> 4 AND NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = m.sender)
         UNION ALL
         SELECT e.message FROM envelope e JOIN message m ON m.id = e.message

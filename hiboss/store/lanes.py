@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from ..core.address import BOSS
 from ..core.contracts.failures import Failure
-from ..core.envelope import Lane, Priority
-from . import deleted_envelopes, due_envelopes, envelopes, forwarding, notices, posts
+from ..core.envelope import Lane
+from . import breaker_holds, deleted_envelopes, due_envelopes, envelopes, forwarding, notices, posts
 from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
+from .giving_up import fail as fail
 from .group_commit import Tx
 from .lane_facts import tell_open, tell_waiting
 from .lane_index import BINDING as BINDING
@@ -61,6 +62,8 @@ _STATES = f"SELECT * FROM lane WHERE {PLACE} IN (?, 0) AND {BINDING} = ?"  # of 
 
 def _next(tx: Tx, lane: Lane, states: list[Row], now: int, *, answers_first: bool) -> int | None:
     """Return the envelope to post next: one that is partly posted, else the first that is due."""
+    if breaker_holds.are_in(tx, lane):
+        return breaker_holds.next_passing(tx, lane)
     for state in states:
         if state["partly_posted"] is not None:
             row = tx.execute(
@@ -130,11 +133,13 @@ def may_go_on(tx: Tx, lane: Lane, envelope: int, now: int) -> bool:
     """Tell whether the next chunk of a message may be posted.
 
     Not if its lane was paused meanwhile, or its account: that was told to wait, or is not bound any more.
-    Nor if it is a forward, and the chat is not the boss's any more, nor if its message was deleted.
+    Nor if it is a forward, and the chat is not the boss's any more, nor if its message was deleted, nor if
+    the breaker was pulled and it holds.
     """
     states = tx.execute(_STATES, (lane.address, lane.binding or 0)).fetchall()
     is_open = all(state["state"] != "paused" and (state["not_before"] or 0) <= now for state in states)
-    return is_open and not strays(tx, envelope) and not deleted_envelopes.is_deleted(tx, envelope)
+    ends = strays(tx, envelope) or deleted_envelopes.is_deleted(tx, envelope)
+    return is_open and not ends and not breaker_holds.holds_post(tx, envelope)
 
 
 def told_until(connection: Tx | Connection, lane: Lane) -> int:
@@ -244,49 +249,6 @@ def note_partly_posted(tx: Tx, lane: Lane, envelope: int) -> None:
         """,
         (lane.address, lane.binding, envelope),
     )
-
-
-def fail(
-    tx: Tx,
-    numbers: list[int],
-    failure: Failure,
-    now: int,
-    *,
-    tried: bool = False,
-    not_told: int | None = None,
-    forward: bool = True,
-) -> None:
-    """Give up envelopes: they stay stored, and each sender except `not_told` gets one notice.
-
-    Of a forward the boss is told instead: the sender's mail is in his box. `tried`: count one more attempt.
-    `forward`: a notice to the boss may be posted to a chat of his too.
-    """
-    senders: dict[int, list[Row]] = {}
-    forwards: list[Row] = []
-    for number in numbers:
-        if not envelopes.fail(tx, number, failure, now, tried=tried):
-            continue  # settled meanwhile; its sender was told then
-        row = tx.execute(
-            """
-            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender, m.deleted_at,
-                   a.kind || ':' || a.name AS address
-            FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
-            LEFT JOIN envelope box ON box.id = e.forwards WHERE e.id = ?
-            """,
-            (number,),
-        ).fetchone()
-        if row["deleted_at"] is not None:
-            continue  # its sender wants it no more
-        if row["forwards"] is None:
-            senders.setdefault(row["sender"], []).append(row)
-        elif row["forwarded_priority"] != Priority.NOTICE:  # a notice causes no other notice
-            forwards.append(row)
-    if forwards:
-        notices.tell_boss_of_forwards(tx, forwards, failure.text, now)
-    senders.pop(not_told or 0, None)
-    for sender, rows in senders.items():
-        again = failure.kind != "unbound"
-        notices.tell_sender(tx, sender, rows, failure.text, now, again=again, forward=forward)
 
 
 # --- holds ---------------------------------------------------------------------------
@@ -450,12 +412,12 @@ def pause(tx: Tx, lane: Lane, now: int) -> bool:
 def resume(tx: Tx, lane: Lane, now: int) -> Row | None:
     """End the pause of a lane: it is open, or waits until a time that the platform named (`wake_at`).
 
-    None if it was not paused.
+    None if it was not paused. A run that was paused with it is for the caller (run_pauses.py).
     """
     row: Row | None = tx.execute(
         f"""
         UPDATE lane SET state = iif(not_before > ?3, 'waiting', 'open'),
-               wake_at = iif(not_before > ?3, not_before, NULL), tried_at = NULL
+               wake_at = iif(not_before > ?3, not_before, NULL), tried_at = NULL, paused_run = NULL
         WHERE {PLACE} = ?1 AND {BINDING} = ?2 AND state = 'paused' RETURNING wake_at
         """,
         (lane.address, lane.binding or 0, now),

@@ -1,6 +1,6 @@
 """Leases of agents in pull mode: claim due envelopes until a time, or release them before.
 
-To acknowledge one, see `envelopes`.
+To acknowledge one, see `acknowledgements`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
 from ..core.events import EnvelopeClaimed, EnvelopeDue
-from . import counters, deleted_envelopes, due_envelopes, envelopes, paging
+from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, paging
+from .acknowledgements import CLAIMED_AGAIN
 from .connection import Row
 from .group_commit import Tx
 
@@ -22,8 +23,10 @@ def claim(
     """Lease the next due envelopes until a time; nobody else gets them until then.
 
     Return their ids and the number of this claim; None if there was nothing to claim. `most_bytes`: no
-    more than fit into one answer, but at least one.
+    more than fit into one answer, but at least one. An agent gets nothing while the breaker is pulled.
     """
+    if breaker_holds.holds_mail(tx, recipient):
+        return [], None
     found: list[int] = []
     while due := [one.id for one in due_envelopes.due(tx, recipient, now, limit)]:
         found = deleted_envelopes.without_deleted(tx, due, now)
@@ -77,7 +80,7 @@ def release(tx: Tx, what: Releasing) -> int:
 def _check_claim(number: int, row: Row, what: Releasing) -> None:
     """Raise TooLate unless the caller surely has the envelope: two sessions of one agent share its name."""
     if what.claim is not None and row["claim"] != what.claim:
-        raise TooLate(id=f"e{number}", action="released with this claim", state=envelopes.CLAIMED_AGAIN)
+        raise TooLate(id=f"e{number}", action="released with this claim", state=CLAIMED_AGAIN)
     if what.claim is None and not what.any_claim and row["handovers"] > 1:
         state = "claimed more than once, perhaps by another session"
         raise TooLate(id=f"e{number}", action="released without the id of your claim", state=state)

@@ -49,7 +49,7 @@ def targets(connection: Connection | Tx, turn: Turn) -> list[Target]:
         """
         SELECT a.id, a.kind, a.fold FROM participant p JOIN address a ON a.id = p.address
         WHERE p.conversation = (SELECT reply_conversation FROM run WHERE id = ?)  -- its chat may be merged
-          AND p.left_seq IS NULL AND a.retired_at IS NULL ORDER BY a.id
+          AND p.left_seq IS NULL AND p.role <> 'guest' AND a.retired_at IS NULL ORDER BY a.id
         """,
         (turn.run,),
     ).fetchall()
@@ -104,7 +104,7 @@ def begin(tx: Tx, key: Key, now: int) -> bool:
             """
             INSERT OR IGNORE INTO live_post (run, address, binding, note, created_at)
             SELECT r.id, ?2, b.id, ?4, ?5 FROM run r JOIN binding b ON b.id = ?3
-            WHERE r.id = ?1 AND r.status = 'running' AND b.removed_at IS NULL
+            WHERE r.id = ?1 AND r.status = 'running' AND r.ends_as IS NULL AND b.removed_at IS NULL
             """,
             (*_columns(key), now),
         ).rowcount

@@ -9,10 +9,11 @@ from ..core.address import BOSS, Address
 from ..core.envelope import Accepted, Draft
 from ..core.errors import KeyReused
 from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
-from . import envelopes, forwarding
+from . import conversation_routes, envelopes, forwarding
 from .connection import Row
 from .group_commit import Tx
-from .recipients import Addressed, addressed, parent_of, sender_of
+from .conversation_routes import Addressed
+from .recipients import addressed, parent_of, sender_of
 from .writer_cache import LiveAddress
 
 _INSERT_MESSAGE = """
@@ -37,9 +38,12 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     recipients = _instead_of_chats(tx, found) if chats else found
     parties = [one.recipient.id for one in recipients]
     parties += draft.gone
-    conversation = draft.conversation
-    if conversation is None or chats:
-        conversation = tx.cache.conversation((sender.id, *parties), now)
+    conversation = _conversation(tx, draft, sender, parties, parent, now, chats=bool(chats))
+    readers: Sequence[int] = ()  # who gets a copy, which nobody waits for
+    if (routes := tx.cache.routes().of.get(conversation)) and draft.deliver_at is None:
+        recipients = found = conversation_routes.redirect(routes, sender.id, recipients)
+        parties = [*(one.recipient.id for one in recipients), *draft.gone]
+        readers = [one.recipient.id for one in recipients if one.is_context]
     # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
@@ -57,9 +61,10 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     boss = tx.cache.reach().boss
     if boss in parties:
         posted = _forward(tx, draft, message, inserted[parties.index(boss)], chats, parent, now)
-    named = tuple(inserted) if not chats else _named_envelopes(tx, draft, message)
+    named = tuple(inserted) if not (chats or routes) else _named_envelopes(tx, draft, message)
     if seq is not None:
-        tx.arrived_for += parties if not draft.context else ()  # then nobody has anything to do
+        # What was said to nobody of us gives nobody anything to do.
+        tx.arrived_for += () if draft.context else [one for one in parties if one not in readers]
     else:
         assert draft.deliver_at is not None
         of = (message, conversation, sender.id, (*inserted, *posted))
@@ -75,7 +80,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         thread=(parent["thread"] or parent["id"]) if parent else message,
         envelopes=named,
         deliver_at=draft.deliver_at,
-        recipients=() if draft.context else tuple([one.recipient.id for one in found]),
+        recipients=() if draft.context else tuple([one.recipient.id for one in found if not one.is_copy]),
         lanes=_lanes(draft, found),
         failed=failed,
     )
@@ -84,10 +89,42 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
 def _insert_envelopes(
     tx: Tx, draft: Draft, message: int, recipients: Sequence[Addressed], now: int
 ) -> list[int]:
-    how, context = (draft.priority, draft.deliver_at, now), draft.context
+    how = draft.priority, draft.deliver_at, now
     return [
-        envelopes.insert(tx, message, one.recipient, one.binding, *how, context=context) for one in recipients
+        envelopes.insert(
+            tx,
+            message,
+            one.recipient,
+            one.binding,
+            *how,
+            context=draft.context or one.is_context,
+            routed_from=one.routed_from,
+        )
+        for one in recipients
     ]
+
+
+def _conversation(
+    tx: Tx,
+    draft: Draft,
+    sender: LiveAddress,
+    parties: Sequence[int],
+    parent: Row | None,
+    now: int,
+    *,
+    chats: bool,
+) -> int:
+    """Return the conversation of a draft. `chats`: it is for the boss, and its sender named a chat of his."""
+    replaces = sender.id in tx.cache.routes().destinations or (
+        parent is not None and parent["routed_from"] is not None
+    )
+    if draft.conversation is None and replaces:
+        spoken_in = conversation_routes.spoken_in(tx, sender.id, parties, parent)
+        if spoken_in is not None:
+            return spoken_in
+    if draft.conversation is None or chats:
+        return tx.cache.conversation((sender.id, *parties), now)
+    return draft.conversation
 
 
 def _forward(
@@ -182,8 +219,8 @@ def _named_envelopes(tx: Tx, draft: Draft, message: int) -> tuple[int, ...]:
     rows = tx.execute(
         """
         SELECT e.id, e.forwards, e.addressed, a.kind, a.name
-        FROM envelope e JOIN address a ON a.id = e.recipient
-        WHERE e.message = ? ORDER BY e.id
+        FROM envelope e JOIN address a ON a.id = ifnull(e.routed_from, e.recipient)
+        WHERE e.message = ? AND e.routed_from IS NOT e.recipient ORDER BY e.id
         """,
         (message,),
     ).fetchall()

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address, parse_address
 from ..core.clock import local, zone
-from ..core.contracts.provider import Question
 from ..core.envelope import Accepted, Draft, Lane, Priority
-from ..core.escaping import name, quote, shell_word, visible
+from ..core.escaping import quote, visible
 from ..core.quoting import storable
-from . import forwarding, messages
+from . import forwarding, messages, quiet_hours
 from .boss import boss_timezone
 from .connection import Row
 from .envelope_rows import EnvelopeRow
 from .group_commit import Tx
+from .quiet_hours import quiet_until
 
 CHATS_NAMED = 5  # in one notice
 MISSING_NAMED, MISSING_CHARACTERS = 20, 300  # what of an envelope was not posted
@@ -101,7 +101,8 @@ def tell_boss_of_reply(tx: Tx, accepted: Accepted, now: int) -> None:
     told = "".join(
         f"{one['address']} was deleted: your reply e{one['id']} was not delivered.\n" for one in rows
     )
-    notify(tx, BOSS, f"{told}You wrote: {quote(text, 200)}", now, about=accepted.message)
+    # Urgent: he wrote it just now.
+    notify(tx, BOSS, f"{told}You wrote: {quote(text, 200)}", now, about=accepted.message, urgent=True)
 
 
 def tell_boss_of_dropped(tx: Tx, account: str, chats: list[str], now: int) -> None:
@@ -148,31 +149,9 @@ def end_reach(
 
 def answer_command(tx: Tx, place: Lane | None, text: str, now: int) -> None:
     """Answer a command of the boss: in the chat of his where he gave it; None: where his notices go."""
-    accepted = notify(tx, BOSS, text, now, forward=place is None)
+    accepted = notify(tx, BOSS, text, now, forward=place is None, urgent=True)
     if accepted is not None and place is not None:
         forwarding.to_place(tx, accepted.envelopes[0], accepted.message, Priority.NOTICE, place, now)
-
-
-def tell_boss_of_question(tx: Tx, run: int, number: int, question: Question, until: int, now: int) -> None:
-    """Tell the boss what a run asks, and how to answer; also in the chat where he wrote what it works on."""
-    row = tx.execute(
-        """
-        SELECT a.name, r.reply_message FROM run r JOIN address a ON a.id = r.agent
-        WHERE r.id = ? AND r.status = 'running'
-        """,
-        (run,),
-    ).fetchone()
-    if row is None:  # it has ended meanwhile
-        return
-    options = ", ".join(name(one, 60) for one in question.options)
-    default = name(question.default or question.options[-1], 60)
-    answer = shell_word(question.options[0], "OPTION")
-    text = (
-        f"agent:{row['name']} asks: {quote(question.text, 1_000)}\nOptions: {options}. "
-        f"Without an answer by {local(until, zone(boss_timezone(tx)))} it is {default}.\n"
-        f"To answer: hiboss run answer r{run} {answer} --question {number}"
-    )
-    notify(tx, BOSS, text, now, about=row["reply_message"])
 
 
 def tell_boss_of_crashes(tx: Tx, numbers: list[int], why: str, now: int) -> None:
@@ -187,14 +166,24 @@ def tell_boss_of_crashes(tx: Tx, numbers: list[int], why: str, now: int) -> None
 
 
 def notify(
-    tx: Tx, to: Address, text: str, now: int, about: int | None = None, *, forward: bool = True
+    tx: Tx,
+    to: Address,
+    text: str,
+    now: int,
+    about: int | None = None,
+    *,
+    forward: bool = True,
+    urgent: bool = False,
 ) -> Accepted | None:
     """Send a notice from agent:system; None: nothing happens, since the recipient does not exist.
 
-    `forward`: one to the boss may be posted to a chat of his too.
+    `forward`: one to the boss may be posted to a chat of his too. `urgent`: also in his quiet hours.
     """
-    if tx.cache.live_address(to) is None:
+    recipient = tx.cache.live_address(to)
+    if recipient is None:
         return None
+    to_boss = recipient.id == tx.cache.reach().boss
+    waits = forward and to_boss and not urgent and quiet_until(tx, tx.settings, now) is not None
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(
         sender=SYSTEM,
@@ -205,6 +194,9 @@ def notify(
         priority=Priority.NOTICE,
         auto=True,
         reply_to=None if about is None else ("message", about),
-        forward=forward,
+        forward=forward and not waits,
     )
-    return messages.insert(tx, draft, now)
+    accepted = messages.insert(tx, draft, now)
+    if waits:
+        quiet_hours.hold(tx, accepted.envelopes[0])
+    return accepted

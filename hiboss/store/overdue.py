@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..core.envelope import Lane, Waits
+from ..core.envelope import Lane, Priority, Waits
 from ..core.events import EnvelopeDue, EnvelopeForwarded, EnvelopesArrived
-from . import agent_pauses, envelopes, forwarding, schedule_firing
+from . import (
+    agent_pauses,
+    breaker_holds,
+    conversation_routes,
+    envelopes,
+    forwarding,
+    quiet_digest,
+    schedule_firing,
+)
 from .connection import Connection, Row
+from .conversation_routes import Addressed
 from .envelopes import NEXT_START
 from .group_commit import Tx
 from .lane_facts import tell_open
@@ -31,13 +40,12 @@ class NextTimes(NamedTuple):
     """When something must be processed next; None if nothing waits for a time."""
 
     row: int | None  # an envelope, a lane or a pause
-    slot: int | None  # a schedule
+    ask: int | None
+    slot: int | None  # a schedule; None also while the breaker is pulled: they hold
 
     @property
     def nearest(self) -> int | None:
-        if self.row is None or self.slot is None:
-            return self.row if self.slot is None else self.slot
-        return min(self.row, self.slot)
+        return min((at for at in self if at is not None), default=None)
 
 
 def next_times(connection: Connection | Tx) -> NextTimes:
@@ -50,13 +58,16 @@ def next_times(connection: Connection | Tx) -> NextTimes:
                 WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
                (SELECT paused_until FROM agent INDEXED BY agent_paused
                 WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1),
+               (SELECT wake_at FROM ask INDEXED BY ask_wake
+                WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
                (SELECT next_at FROM schedule INDEXED BY schedule_next
-                WHERE next_at IS NOT NULL ORDER BY next_at LIMIT 1)
+                WHERE next_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM breaker)
+                ORDER BY next_at LIMIT 1)
         """,
         (NEXT_START,),
     ).fetchone()
-    envelope, lane, pause, slot = row
-    return NextTimes(min((at for at in (envelope, lane, pause) if at is not None), default=None), slot)
+    *rows, ask, slot = row
+    return NextTimes(min((at for at in rows if at is not None), default=None), ask, slot)
 
 
 def next_wake(connection: Connection | Tx) -> int | None:
@@ -88,7 +99,8 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
 
 
 def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
-    row = tx.execute("SELECT conversation, sender FROM message WHERE id = ?", (message,)).fetchone()
+    row = tx.execute("SELECT id, conversation, sender FROM message WHERE id = ?", (message,)).fetchone()
+    copies = conversation_routes.redirect_deferred(tx, row, now)
     seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
     rows = tx.execute(
@@ -103,7 +115,9 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
     for envelope in mail:
         envelopes.arrive(tx, envelope["id"], envelope["kind"], now)
         _note(tx, envelope, woken)
-    numbers, recipients = [one["id"] for one in mail], [one["recipient"] for one in mail]
+    read = [(_copy(tx, message, one, now), one.recipient.id) for one in copies]
+    numbers = [*(one["id"] for one in mail), *(number for number, _ in read)]
+    recipients = [*(one["recipient"] for one in mail), *(who for _, who in read)]
     of = (row["conversation"], seq, row["sender"])
     tx.facts.append(EnvelopesArrived(now, message, *of, numbers, recipients, tx.cache.last_arrived))
     for forward in rows[len(mail) :]:
@@ -111,9 +125,18 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
         _note(tx, forward, woken)
         of_forward = (forward["id"], forward["forwards"], tx.cache.last_arrived)
         tx.facts.append(EnvelopeForwarded(now, *of_forward))
-    for envelope in rows:  # now that all have arrived: a forward that was deferred too is there
-        if envelope["kind"] == "user" and envelope["recipient"] == tx.cache.reach().boss:
-            forwarding.arrived(tx, envelope["id"], now)
+    # Now that all have arrived: a forward that was deferred too is there.
+    for number, recipient in [*((one["id"], one["recipient"]) for one in rows), *read]:
+        if recipient == tx.cache.reach().boss:
+            forwarding.arrived(tx, number, now)
+
+
+def _copy(tx: Tx, message: int, to: Addressed, now: int) -> int:
+    """Insert a copy of a message that arrives, for one who reads along."""
+    how = (None, Priority.NORMAL, None, now)
+    return envelopes.insert(
+        tx, message, to.recipient, *how, context=to.is_context, routed_from=to.routed_from
+    )
 
 
 def _free(tx: Tx, row: Row, now: int, woken: Woken) -> None:
@@ -132,13 +155,24 @@ def _note(tx: Tx, envelope: Row, woken: Woken) -> None:
 
 
 def fire(tx: Tx, now: int, may_send: MaySend) -> Woken:
-    """Fire the schedules that are due. `may_send` raises if the owner of one may not send now."""
+    """Fire the schedules that are due. `may_send` raises if the owner of one may not send now.
+
+    While the breaker is pulled they hold, and catch up when it is released.
+    """
     woken = Woken()
+    if breaker_holds.is_pulled(tx):
+        return woken
     for accepted in schedule_firing.fire_due(tx, now, may_send):
         woken.envelopes += accepted.envelopes
         woken.recipients += accepted.recipients
         woken.lanes.update(Lane(*lane) for lane in accepted.lanes)
     return woken
+
+
+def send_digest(tx: Tx, now: int) -> Woken:
+    """Tell the boss what came in his quiet hours."""
+    quiet_digest.send(tx, now)
+    return Woken()
 
 
 def _open_lanes(tx: Tx, now: int, woken: Woken) -> None:

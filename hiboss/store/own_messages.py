@@ -11,7 +11,7 @@ from ..core.address import Address
 from ..core.envelope import Status, Waits
 from ..core.errors import EmptyMessage, NotAuthor, NotFound, TooLate
 from ..core.events import MessageDeleted
-from . import deleted_envelopes, envelope_rows, message_edits, post_changes
+from . import ask_answers, deleted_envelopes, envelope_rows, message_edits, post_changes
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -103,6 +103,7 @@ def delete(tx: Tx, row: Row, why: str | None, caller: int, now: int, *, boss: bo
         (now, caller, why or None, row["id"]),
     )
     tx.facts.append(MessageDeleted(now, row["id"]))
+    ask_answers.end_of_message(tx, row["id"], caller, why, now)
     pending = tx.execute(
         """
         SELECT id, binding, held_by IS NOT NULL OR waits IS ? AS in_hand FROM envelope

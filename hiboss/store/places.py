@@ -11,7 +11,7 @@ from ..core.contracts.failures import Failure
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
 from ..core.events import ChatRenamed
-from . import chat_pacing, envelopes, gone_topics, lanes, live_posts, notices, posts, schedules
+from . import chat_pacing, conversation_routes, envelopes, gone_topics, lanes, live_posts, notices, posts, schedules
 from .accounts import SAME_ACCOUNT
 from .connection import Row
 from .group_commit import Tx
@@ -244,7 +244,9 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
 
     Return that one; None if there is nothing to move: both take part in it.
     """
-    rows = tx.execute("SELECT DISTINCT address FROM participant WHERE conversation = ?", (number,))
+    rows = tx.execute(
+        "SELECT DISTINCT address FROM participant WHERE conversation = ? AND role <> 'guest'", (number,)
+    )
     parties = [row["address"] for row in rows]
     if kept in parties:
         return None
@@ -259,6 +261,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
     for column in ("conversation", "reply_conversation"):
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
     tx.execute("DELETE FROM provider_session WHERE conversation = ?", (number,))
+    conversation_routes.merge(tx, number, target)
     tx.execute("DELETE FROM participant WHERE conversation = ?", (number,))
     tx.execute("UPDATE conversation SET first_seq = last_seq + 1 WHERE id = ?", (number,))
     return target

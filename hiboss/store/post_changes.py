@@ -15,6 +15,7 @@ from ..core.envelope import Lane, Status
 from ..core.escaping import quote, visible
 from . import notices, posts
 from .accounts import SAME_ACCOUNT
+from .breaker_holds import CHANGE_HOLDS
 from .connection import Connection, Row
 from .group_commit import Tx
 from .lane_failures import GIVE_UP_FAILURES, GIVE_UP_MS
@@ -88,9 +89,11 @@ _LIVE = f"""
             WHERE live.removed_at IS NULL AND live.id IN {SAME_ACCOUNT.format("e.binding")}), 0)
 """
 # When nothing more is posted of it. What failed may be retried, unless it was deleted or its account is gone.
+# What an agent has changed waits while the breaker is pulled.
 _READY = f"""
-    (e.status IN ({Status.DONE:d}, {Status.CANCELLED:d})
-     OR (e.status = {Status.FAILED:d} AND (m.deleted_at IS NOT NULL OR {_LIVE} = 0)))
+    ((e.status IN ({Status.DONE:d}, {Status.CANCELLED:d})
+      OR (e.status = {Status.FAILED:d} AND (m.deleted_at IS NOT NULL OR {_LIVE} = 0)))
+     AND NOT {CHANGE_HOLDS.format("c.asker")})
 """
 
 

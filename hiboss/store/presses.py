@@ -1,4 +1,4 @@
-"""What the press of a button of ours does: decide about a contact.
+"""What the press of a button of ours does: decide about a contact, or answer an ask.
 
 It counts if the boss pressed it, under the post that has it, and if nobody did before. What takes a Tx runs
 inside the writer.
@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ..core.address import Address
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
-from . import buttons, contacts, platform_updates, speakers
+from ..core.errors import AskSettled, HibossError
+from . import ask_answers, asks, buttons, contacts, platform_updates, speakers
 from .connection import Row
 from .group_commit import Tx
 from .speakers import Answered
@@ -24,6 +25,7 @@ class Pressed(NamedTuple):
     answer: str  # for the person who pressed
     message: int | None = None  # whose buttons are not needed any more
     did: bool = False  # it did what the button says
+    became: int | None = None  # the message that it became: an answer
 
 
 def press(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str, now: int) -> Pressed:
@@ -35,6 +37,8 @@ def press(tx: Tx, binding: int, adapter: str, inbound: Inbound, chat: str, now: 
         return Pressed("This button does not belong to this message.")
     if not speakers.is_boss(tx, binding, adapter, inbound.author.id):
         return Pressed("Only the boss can decide this.")
+    if button["action"] == "ask.answer":
+        return _answer(tx, button, _place(tx, adapter, inbound), now)
     if button["decided"]:
         return Pressed("This was decided before.", button["message"])
     buttons.mark_pressed(tx, button["id"], now)
@@ -53,6 +57,29 @@ def _is_under(
         return bool(post.message == button["message"])
     place = tx.cache.live_address(Address("channel", f"{adapter}:{inbound.place}"))
     return place is not None and buttons.is_being_posted(tx, button["message"], Lane(place.id, binding))
+
+
+def _place(tx: Tx, adapter: str, inbound: Inbound) -> Address | None:
+    """Return the chat where the boss pressed, if that is his own: what comes of it is shown there."""
+    return Address("channel", f"{adapter}:{inbound.place}") if inbound.chat_kind == "private" else None
+
+
+def _answer(tx: Tx, button: Row, place: Address | None, now: int) -> Pressed:
+    """Answer an ask with the option of a button, whose argument is like 2:0 or 2:0:session."""
+    ask, at, *scope = button["argument"].split(":")
+    boss, row = tx.cache.reach().boss, asks.get(tx, int(ask))
+    if boss is None or row is None:
+        return Pressed("That question is not known any more.", button["message"])
+    option = asks.options_of(row)[int(at)]
+    try:
+        settled = ask_answers.answer(
+            tx, int(ask), option, boss, now, scope=scope[0] if scope else None, place=place
+        )
+    except AskSettled as late:
+        return Pressed(f"Settled before: {late.first}.", button["message"])
+    except HibossError as error:  # nothing was changed: it cannot be answered so
+        return Pressed(error.message, None)
+    return Pressed(f"q{ask}: {option}", button["message"], did=True, became=settled["reply"])
 
 
 def _decide(tx: Tx, button: Row, now: int) -> str:

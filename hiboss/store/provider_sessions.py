@@ -6,6 +6,7 @@ beside them, and two runs in one session would lose what one of them said.
 
 from __future__ import annotations
 
+from . import ask_rules
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -40,6 +41,7 @@ def note(tx: Tx, run: int, settings: str | None, session: str, now: int) -> None
         """,
         (session, now, run, settings),
     )
+    _end_rules(tx, run, now)  # of the session that this one replaces
 
 
 def mark_used(tx: Tx, agent: int, conversation: int, provider: str, now: int) -> None:
@@ -60,6 +62,12 @@ def lost(tx: Tx, run: int, session: str, now: int) -> None:
         """,
         (now, session, run),
     )
+    _end_rules(tx, run, now)
+
+
+def _end_rules(tx: Tx, run: int, now: int) -> None:
+    row = tx.execute("SELECT agent FROM run WHERE id = ?", (run,)).fetchone()
+    ask_rules.end_of_sessions(tx, row["agent"], now)
 
 
 def end_all(tx: Tx, agent: int, now: int, provider: str | None = None) -> None:
@@ -71,6 +79,7 @@ def end_all(tx: Tx, agent: int, now: int, provider: str | None = None) -> None:
         """,
         (now, agent, provider),
     )
+    ask_rules.end_of_sessions(tx, agent, now)
 
 
 def forget(tx: Tx, agent: int) -> None:
@@ -86,3 +95,4 @@ def end_in(tx: Tx, agent: int, conversation: int, now: int) -> None:
         """,
         (now, agent, conversation),
     )
+    ask_rules.end_of_sessions(tx, agent, now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..core import clock
 from ..core.address import BACKGROUND, SYSTEM, Address
@@ -13,17 +12,10 @@ from . import topics
 from .accounts import SAME_ACCOUNT
 from .addresses import near_address
 from .connection import Connection, Row
+from .conversation_routes import Addressed, stood_in_for
 from .group_commit import Tx
 from .stray_forwards import IN_HIS_CHAT
 from .writer_cache import LiveAddress
-
-
-class Addressed(NamedTuple):
-    """One recipient of a draft."""
-
-    recipient: LiveAddress
-    binding: int | None = None  # of a channel: the account that posts there
-    to_boss: bool = False  # a chat of the boss: it is mail for him, posted there
 
 
 def addressed(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> list[Addressed]:
@@ -82,6 +74,9 @@ def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequenc
     if parent is None:
         raise NoRecipient()
     own = parent["sender"] == sender.id
+    instead = [one for one in stood_in_for(tx, parent["conversation"], parent["sender"]) if one != sender]
+    if instead:
+        return [one.address for one in instead]
     rows = tx.execute(
         f"""
         SELECT kind, name, retired_at FROM address
@@ -96,9 +91,11 @@ def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequenc
 
 
 # Not where the boss has it forwarded to. A chat that its sender named, only while that is his.
+# What was routed was for another one, who gets the next one again unless a route holds; copies are for nobody.
 _SENT_TO = f"""
-    SELECT e.recipient FROM envelope e
-    WHERE e.message = ? AND CASE WHEN e.forwards IS NULL THEN 1 ELSE e.addressed AND {IN_HIS_CHAT} END
+    SELECT ifnull(e.routed_from, e.recipient) FROM envelope e
+    WHERE e.message = ? AND CASE WHEN e.forwards IS NULL THEN e.routed_from IS NOT e.recipient
+                                 ELSE e.addressed AND {IN_HIS_CHAT} END
 """
 
 
@@ -108,28 +105,22 @@ def parent_of(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
     kind, number = draft.reply_to
     row: Row | None = tx.execute(
         f"""
-        SELECT m.id, m.thread, m.sender, m.place, m.deleted_at, m.hops,
-               ifnull(m.trace, 'm' || m.id) AS trace
-        FROM message m
+        SELECT m.id, m.thread, m.sender, m.place, m.deleted_at, m.hops, m.conversation,
+               ifnull(m.trace, 'm' || m.id) AS trace, e.arrived IS NOT NULL AS received, e.routed_from
+        FROM message m LEFT JOIN envelope e ON e.message = m.id AND e.recipient = ?
         WHERE m.id = {"(SELECT message FROM envelope WHERE id = ?)" if kind == "envelope" else "?"}
         """,
-        (number,),
+        (sender.id, number),
     ).fetchone()
     # A machine or a platform does not know that it was deleted, and what they bring must not be lost.
     knows = not draft.auto and draft.caller is not None
-    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(tx, row, draft, sender):
+    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(row, draft, sender):
         raise NotFound(what=kind, value=f"{kind[0]}{number}")
     return row
 
 
-def _may_see(tx: Tx, message: Row, draft: Draft, sender: LiveAddress) -> bool:
-    if draft.sees_all or message["sender"] == sender.id:
-        return True
-    received = tx.execute(
-        "SELECT 1 FROM envelope WHERE message = ? AND recipient = ? AND arrived IS NOT NULL",
-        (message["id"], sender.id),
-    ).fetchone()
-    return received is not None
+def _may_see(message: Row, draft: Draft, sender: LiveAddress) -> bool:
+    return draft.sees_all or message["sender"] == sender.id or bool(message["received"])
 
 
 def _by_account(
@@ -155,17 +146,19 @@ def account_for(
     A reply uses the account that its message came in by, also if that was bound again since; else the one
     by which the chat is the boss's is preferred. An answer to a group that writes in the boss's chat (a
     folder has one chat for both) is for the group. Only the agents of a binding and the boss (`for_all`)
-    may use it, and only for places it may post to: else None.
+    may use it, and only for places it may post to: else None. Who got mail of an agent in its place may use
+    its accounts to answer that, and in a conversation that was given to it.
     """
     rows = tx.execute(
-        """
+        f"""
         SELECT b.id, c.state FROM place p
         JOIN contact c ON c.id = p.contact JOIN binding b ON b.id = p.binding
         WHERE p.address = ?1 AND c.state IN ('allowed', 'boss') AND b.removed_at IS NULL
-          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id AND ba.agent = ?3))
+          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id
+                             AND (ba.agent = ?3 OR ba.agent IN ({_STANDS_IN_FOR}))))
         ORDER BY c.state = 'boss' DESC, b.id
         """,
-        (recipient, for_all, sender),
+        (recipient, for_all, sender, parent),
     ).fetchall()
     usable = {int(row["id"]): row["state"] == "boss" for row in rows}
     if parent is not None and usable:
@@ -174,6 +167,15 @@ def account_for(
                 return came["binding"], usable[came["binding"]] and not came["of_group"]
     return next(iter(usable.items()), None)
 
+
+# The agents in whose place a sender (?3) writes to a chat (?1): what it answers (?4) was theirs, or the
+# conversation is.
+_STANDS_IN_FOR = """
+    SELECT e.routed_from FROM envelope e WHERE e.message = ?4 AND e.recipient = ?3
+    UNION ALL
+    SELECT r.agent FROM conversation_route r
+    JOIN participant q ON q.conversation = r.conversation AND q.address = ?1 WHERE r.destination = ?3
+"""
 
 # The account that a message came in by, as it is bound now; and whether a group wrote it in this chat.
 _CAME_BY = f"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.envelope import Status
 from ..core.errors import TooLate
 from .accounts import SAME_ACCOUNT
 from .envelope_rows import EnvelopeRow
@@ -10,11 +11,16 @@ from .stray_forwards import strays
 
 
 def account(tx: Tx, row: EnvelopeRow) -> int | None:
-    """Return the binding by which a failed envelope is posted when it is retried; None: it is not posted.
+    """Return the binding by which an envelope is posted when it is retried; None: it is not posted.
 
-    Raise TooLate if it cannot be: its message or its recipient was deleted, it is a stray, or its account
-    is not bound, or may not post it there any more.
+    Raise TooLate if it cannot be: it has not failed and is not cancelled, its message or its recipient was
+    deleted, it is a stray, or its account is not bound, or may not post it there any more.
     """
+    status = Status(row["status"])
+    if status not in (Status.FAILED, Status.CANCELLED):
+        raise _too_late(row, status.word)
+    if status is Status.CANCELLED and row["arrived"] is None:
+        raise _too_late(row, "cancelled before it arrived; send it again")
     if row["deleted_at"] is not None:
         raise _too_late(row, "deleted")
     retired, removed = tx.execute(

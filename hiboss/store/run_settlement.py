@@ -6,20 +6,25 @@ from ..core import backoff
 from ..core.address import BACKGROUND, BOSS, Address
 from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
-from ..core.envelope import Accepted, Draft, Kind
+from ..core.envelope import Accepted, Draft, Kind, Priority
 from ..core.errors import HibossError
 from ..core.escaping import mark_lines, quote
 from ..core.events import AgentChanged, RunEnded
 from . import (
     chat_notes,
+    conversation_routes,
     envelopes,
+    giving_up,
     lane_failures,
     lanes,
     messages,
     notices,
     reactions,
+    run_asks,
     run_cancels,
     run_limits,
+    run_pauses,
+    steering,
     surroundings,
 )
 from .connection import Connection, Row
@@ -31,8 +36,11 @@ SILENT = "NO_REPLY"  # a final text that is not sent
 
 
 def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
-    """Settle a successful run: send its answer, mark its envelopes done. Return what was sent."""
-    if (running := _still_running(tx, turn)) is None:
+    """Settle a successful run: send its answer, mark its envelopes done. Return what was sent.
+
+    Nothing is sent if somebody told it to end before this was written: then it ends so.
+    """
+    if (running := _still_running(tx, turn, now)) is None:
         return []
     turn = running
     sent, remark = _answer(tx, turn, answer, now)
@@ -56,8 +64,9 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     _end(tx, turn, "completed", now, note=note)
     for number in turn.envelopes + turn.notices:
         envelopes.done(tx, number, now, read=True)
-    if turn.beside.around is not None:
-        surroundings.mark_shown(tx, turn.run, turn.beside.around, turn.agent)
+    for shown in (turn.beside.around, turn.beside.meanwhile):
+        if shown is not None:
+            surroundings.mark_shown(tx, turn.run, shown, turn.agent)
     if turn.beside.reactions.shown:
         reactions.mark_shown(tx, turn.run)
     lanes.recovered(tx, turn.lane)
@@ -156,7 +165,9 @@ def _send(
     if entry is not None and turn.kind == "turn" and entry.id != turn.agent:
         entry = None  # the name now belongs to another agent, registered during the run
     giver = _task_giver(tx, turn)
-    to = [giver] if giver else _others(tx, turn.reply_conversation, entry.id) if entry else []
+    to = [giver] if giver else []
+    if entry is not None and not giver:
+        to = conversation_routes.others(tx, turn.reply_conversation, entry.id, turn.run)
     to = [one for one in to if one not in got_it]
     if entry is None or not to:
         return None
@@ -173,6 +184,8 @@ def _send(
         trace=turn.trace,
         hops=turn.hops + 1,
         conversation=None if giver else turn.reply_conversation,
+        # A summary is shown with the next turn of who gets it, and starts none.
+        priority=Priority.NOTICE if conversation_routes.is_summary(tx, turn.reply_message) else Priority.NORMAL,
     )
     return messages.insert(tx, draft, now)
 
@@ -191,19 +204,6 @@ def _task_giver(tx: Tx, turn: Turn) -> Address | None:
     return None if row is None else Address(row["kind"], row["name"])
 
 
-def _others(tx: Tx, conversation: int | None, sender: int) -> list[Address]:
-    """Return the other parties of a conversation: they get the answer."""
-    rows = tx.execute(
-        """
-        SELECT a.kind, a.name FROM participant p JOIN address a ON a.id = p.address
-        WHERE p.conversation = ? AND p.left_seq IS NULL AND a.retired_at IS NULL AND a.id <> ?
-        ORDER BY a.id
-        """,
-        (conversation, sender),
-    ).fetchall()
-    return [Address(row["kind"], row["name"]) for row in rows]
-
-
 # --- failed and ended runs -----------------------------------------------------------
 
 
@@ -213,7 +213,7 @@ def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int
     `delays`: how long to wait after each failure, in milliseconds (core/backoff.py). Return the
     time of the retry, or None. If turns with other envelopes fail too, the lane waits instead.
     """
-    if (running := _still_running(tx, turn)) is None:
+    if (running := _still_running(tx, turn, now)) is None:
         return None
     turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="turn")
@@ -288,7 +288,7 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bo
 
     `told`: the provider named the time, so nothing is tried before it.
     """
-    if (running := _still_running(tx, turn)) is None:
+    if (running := _still_running(tx, turn, now)) is None:
         return
     turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="lane")
@@ -297,24 +297,38 @@ def wait(tx: Tx, turn: Turn, failure: Failure, until: int, now: int, *, told: bo
     lane_failures.record_failure(tx, turn.lane, failure, until, now, told=told, forward=not knows)
 
 
-def cancel(
-    tx: Tx, turn: Turn, status: str, why: str, now: int, ending: tuple[bool, int | None] = (False, None)
-) -> None:
-    """Settle a run that somebody ended (cancelled) or that ended with the daemon (interrupted).
+def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: bool = False) -> None:
+    """Settle a run that was ended: as it was told to (run_cancels.py), else with this status.
 
-    `ending`: whether its envelopes fail (they can be retried) or are due again; and the address id of
-    the person or agent that ended it, who gets no notice about its own envelopes.
+    `gives_up`: its envelopes fail, and can be retried. Else they are due again.
     """
-    if (running := _still_running(tx, turn)) is None:
+    if (running := _still_running(tx, turn, now)) is None:
         return
     turn = running
-    gives_up, by = ending
     failure = Failure(status, why)
+    begins_again = status == "interrupted" and not run_pauses.stands_still(tx, turn.run)
     _end(tx, turn, status, now, failure=failure)
+    if begins_again:  # a paused one only when it is resumed
+        chat_notes.interrupted(tx, turn.run)
     if gives_up:
-        told = chat_notes.given_up(tx, turn, failure, now, by)
-        lanes.fail(tx, list(turn.envelopes), failure, now, not_told=by, forward=not told)
+        told = chat_notes.given_up(tx, turn, failure, now)
+        lanes.fail(tx, list(turn.envelopes), failure, now, forward=not told)
     _free(tx, turn.envelopes + turn.notices)
+
+
+def _end_as_told(tx: Tx, turn: Turn, ending: run_cancels.Ending, now: int) -> None:
+    _end(tx, turn, ending.status, now, failure=ending.failure)
+    if ending.cancels:
+        _cancel_envelopes(tx, turn, turn.envelopes, ending, now)
+    _free(tx, turn.envelopes + turn.notices)
+
+
+def _cancel_envelopes(
+    tx: Tx, worker: Turn | chat_notes.Worker, numbers: tuple[int, ...], ending: run_cancels.Ending, now: int
+) -> None:
+    """Cancel what a run worked on, and tell those who sent it; not who cancelled it."""
+    told = chat_notes.given_up(tx, worker, ending.failure, now, ending.by)
+    giving_up.cancel(tx, numbers, ending.failure, now, not_told=ending.by, forward=not told)
 
 
 def _free(tx: Tx, numbers: tuple[int, ...]) -> None:
@@ -322,10 +336,25 @@ def _free(tx: Tx, numbers: tuple[int, ...]) -> None:
         envelopes.free(tx, number)
 
 
-def _still_running(tx: Tx, turn: Turn) -> Turn | None:
-    """Return a turn with the conversation that it answers in now; None if it has ended already."""
-    row = tx.execute("SELECT status, reply_conversation FROM run WHERE id = ?", (turn.run,)).fetchone()
-    return turn.answering_in(row["reply_conversation"]) if row["status"] == "running" else None
+def _still_running(tx: Tx, turn: Turn, now: int) -> Turn | None:
+    """Return a turn with the conversation that it answers in now; None if it has ended already.
+
+    One that was told to end is settled here as it was told, whatever it would be settled as otherwise.
+    """
+    row = tx.execute(
+        "SELECT status, reply_conversation, ends_as, cancelled_why, cancelled_by FROM run WHERE id = ?",
+        (turn.run,),
+    ).fetchone()
+    if row["status"] != "running":
+        return None
+    turn = turn.answering_in(row["reply_conversation"])
+    later = steering.given_later(tx, turn.run, turn.envelopes + turn.notices)
+    turn = turn._replace(envelopes=turn.envelopes + later)
+    ending = run_cancels.of_row(row)
+    if ending is None:
+        return turn
+    _end_as_told(tx, turn, ending, now)
+    return None
 
 
 def _end(
@@ -350,9 +379,9 @@ def _end(
         (status, now, kind, error, scope, note, turn.run),
     )
     run_limits.add_usage(tx, turn.run)
-    if status == "interrupted":
-        chat_notes.interrupted(tx, turn.run)
     tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, turn.run))
+    if (status, kind) != ("interrupted", "interrupted"):  # it ended with the daemon: its turn asks again
+        run_asks.end(tx, turn.run, now)
     tx.facts.append(RunEnded(now, turn.run, turn.agent, turn.followed_in, status))
     tx.facts.append(AgentChanged(now, turn.agent))
 
@@ -364,35 +393,55 @@ def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
     """Return the runs of earlier boots that never ended: their processes may still exist."""
     return connection.execute(
         """
-        SELECT id, pid, pid_started, cancelled_why, cancelled_by FROM run INDEXED BY run_running
-        WHERE status = 'running' AND boot <> ?
+        SELECT r.id, r.kind, r.agent, a.name, r.pid, r.pid_started, r.paused_at, r.ends_as, r.cancelled_why,
+               r.cancelled_by
+        FROM run r INDEXED BY run_running JOIN address a ON a.id = r.agent
+        WHERE r.status = 'running' AND r.boot <> ?
         """,
         (boot,),
     ).fetchall()
 
 
 def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
-    """Mark the runs of earlier boots as interrupted; `envelopes.free_after_crash` frees their envelopes.
+    """End the runs of earlier boots: as they were told to, as if their daemon had gone on; else interrupted.
 
-    Those that somebody had cancelled are cancelled.
+    `envelopes.free_after_crash` frees the envelopes of those that were interrupted.
     """
     rows = left_over(tx, boot)
     for row in rows:
-        status, why = "interrupted", "the daemon ended during the run; its envelopes are redelivered"
-        if row["cancelled_why"] is not None:
-            status, why = "cancelled", row["cancelled_why"]
+        ending = run_cancels.of_row(row)
+        why = Failure("interrupted", "the daemon ended during the run; its envelopes are redelivered")
+        status, failure = ("interrupted", why) if ending is None else (ending.status, ending.failure)
         tx.execute(
             """
-            UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?1, paused_at = NULL, error = ?3,
+            UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, paused_at = NULL,
                    last_message = (SELECT ifnull(max(id), 0) FROM message)
-            WHERE id = ?4
+            WHERE id = ?5
             """,
-            (status, now, why, row["id"]),
+            (status, now, *failure, row["id"]),
         )
         run_limits.add_usage(tx, row["id"])
-        if status == "cancelled":
-            run_cancels.give_up_envelopes(tx, row, now)
-        else:
-            chat_notes.interrupted(tx, row["id"])
         tx.execute("UPDATE token SET revoked_at = ? WHERE run = ? AND revoked_at IS NULL", (now, row["id"]))
+        tx.facts.append(RunEnded(now, row["id"], row["agent"], None, status))
+        if ending is not None:
+            run_asks.end(tx, row["id"], now)
+            _free_as_told(tx, row, ending, now)
+        elif row["paused_at"] is None:  # a paused one does not begin again by itself
+            chat_notes.interrupted(tx, row["id"])
     return len(rows)
+
+
+def _free_as_told(tx: Tx, run: Row, ending: run_cancels.Ending, now: int) -> None:
+    """Cancel or free the envelopes of a run that was told to end before its daemon died."""
+    rows = tx.execute(
+        """
+        SELECT e.id, e.priority FROM run_envelope x JOIN envelope e ON e.id = x.envelope
+        WHERE x.run = ? AND e.status = 0 ORDER BY e.id
+        """,
+        (run["id"],),
+    ).fetchall()
+    worked_on = tuple(int(row["id"]) for row in rows if row["priority"] != Priority.NOTICE)
+    if ending.cancels:
+        worker = chat_notes.Worker(run["kind"], run["agent"], run["name"], worked_on)
+        _cancel_envelopes(tx, worker, worked_on, ending, now)
+    _free(tx, tuple(int(row["id"]) for row in rows))

@@ -9,29 +9,31 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from ..core.events import AgentChanged, RunPaused, RunStarted
+from ..core.events import AgentChanged, RunStarted
 from . import (
-    agent_pauses,
     agents,
+    breaker_holds,
     deleted_envelopes,
-    due_envelopes,
     envelopes,
     lanes,
+    limit_asks,
     provider_sessions,
     reactions,
+    route_moves,
     tokens,
 )
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_limits import Bounds
 from .turn_selection import (
-    LOOKED_THROUGH,
     NOTHING,
     Beside,
     ReplyTarget,
     beside,
+    first_due,
     next_turn,
     reply_target,
+    turn_taken,
     waiting_notices,
     wants_answer,
 )
@@ -96,12 +98,13 @@ class Start(NamedTuple):
 def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | None:
     """Start the next turn of an agent; None if there is nothing to do now."""
     now = start.now
+    if breaker_holds.is_pulled(tx):
+        return None
     row = agents.with_provider(tx, agent)
     state = lanes.get(tx, Lane(agent, None))
     if row is None or row["paused_at"] is not None or not lanes.may_start(state, now, eager=eager):
         return None
-    failed_before = state is not None and state["failures"] > 0
-    found = due_envelopes.due(tx, agent, now, LOOKED_THROUGH if failed_before else 1, notices=False)
+    found = first_due(tx, agent, state, now)
     if not found:
         return None
     rows = next_turn(tx, row, found, now)
@@ -109,13 +112,16 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     if len(deleted_envelopes.without_deleted(tx, numbers, now)) < len(rows):  # while they were in hand
         return begin(tx, agent, start, eager=eager)
     conversation = int(rows[0]["conversation"])
+    if route_moves.follow(tx, conversation, agent, numbers, now):  # that was made while they were in hand
+        return begin(tx, agent, start, eager=eager)
     leading = next((one for one in rows if wants_answer(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
-    if any(agent_pauses.pause_over_limit(tx, row, one, start.bounds, now) for one in rows):
+    if any(limit_asks.pause_over_limit(tx, row, one, start.bounds, now) for one in rows):
         return None
     if state is not None:
         lanes.mark_tried(tx, state, now)
-    target = reply_target(tx, agent, conversation, rows)
+        turn_taken(tx, state)
+    target = reply_target(tx, agent, conversation, rows, now)
     shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, now)
     shown = deleted_envelopes.without_deleted(tx, shown, now) if shown else []
     return _start(tx, row, "turn", conversation, (numbers, shown), (trace, hops), target, start)
@@ -126,6 +132,8 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
 
 def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     """Start a task for agent:background as a run of the agent that gave it; None if it cannot start."""
+    if breaker_holds.is_pulled(tx):
+        return None
     facts = tx.execute(
         """
         SELECT e.id, m.id AS message, m.sender, m.conversation, m.hops, ifnull(m.trace, 'm' || m.id) AS trace
@@ -139,7 +147,7 @@ def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     row = agents.with_provider(tx, facts["sender"], any_mode=True)
     if row is None or row["paused_at"] is not None:
         return None
-    if agent_pauses.pause_over_limit(tx, row, facts, start.bounds, start.now):
+    if limit_asks.pause_over_limit(tx, row, facts, start.bounds, start.now):
         return None
     target = ReplyTarget(facts["conversation"], facts["message"])
     trace = (str(facts["trace"]), int(facts["hops"]))
@@ -156,6 +164,8 @@ def tasks_due(connection: Connection, background: int, limit: int, look_through:
 
     `look_through`: of the first so many tasks only, which costs the same whatever waits behind them.
     """
+    if breaker_holds.is_pulled(connection):  # none can start: they would be looked for again and again
+        return Tasks([], more=False)
     rows = connection.execute(
         """
         SELECT e.id, g.address FROM (
@@ -248,31 +258,3 @@ def answers_in(connection: Connection, turn: Turn) -> Turn:
 
 def note_process(tx: Tx, run: int, pid: int, started: str | None) -> None:
     tx.execute("UPDATE run SET pid = ?, pid_started = ? WHERE id = ?", (pid, started, run))
-
-
-def note_pause(tx: Tx, turn: Turn, now: int) -> bool:
-    """Record a pause; return False if the run has ended."""
-    row = tx.execute(
-        """
-        UPDATE run SET paused_at = ? WHERE id = ? AND status = 'running' AND paused_at IS NULL
-        RETURNING reply_conversation
-        """,
-        (now, turn.run),
-    ).fetchone()
-    if row is not None:
-        turn = turn.answering_in(row["reply_conversation"])
-        tx.facts.append(RunPaused(now, turn.run, turn.agent, turn.followed_in, paused=True))
-    return row is not None
-
-
-def note_resume(tx: Tx, turn: Turn, now: int) -> None:
-    row = tx.execute(
-        """
-        UPDATE run SET paused_ms = paused_ms + max(0, ?1 - paused_at), paused_at = NULL
-        WHERE id = ?2 AND paused_at IS NOT NULL RETURNING reply_conversation
-        """,
-        (now, turn.run),
-    ).fetchone()
-    if row is not None:
-        turn = turn.answering_in(row["reply_conversation"])
-        tx.facts.append(RunPaused(now, turn.run, turn.agent, turn.followed_in, paused=False))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.contracts.inbound import Inbound
-from . import identities
+from . import conversation_routes, identities
 from .agent_routing import route
 from .connection import Row
 from .group_commit import Tx
@@ -44,6 +44,7 @@ class Speaker(NamedTuple):
 def speaker(tx: Tx, binding: int, adapter: str, inbound: Inbound, answers: Answered | None) -> Speaker:
     """Return who wrote something, and to whom it goes."""
     place = Address("channel", f"{adapter}:{inbound.place}")
+    answers = _in_its_place(tx, answers)
     to, context = route(tx, binding, adapter, inbound, None if answers is None else answers.writer)
     own = inbound.forwarded is None  # what he passes on is not his word
     if inbound.chat_kind != "private":
@@ -55,6 +56,18 @@ def speaker(tx: Tx, binding: int, adapter: str, inbound: Inbound, answers: Answe
     live = tuple(Address(one["kind"], one["name"]) for one in found if one["retired_at"] is None)
     gone = tuple(one["id"] for one in found if one["retired_at"] is not None)
     return Speaker(BOSS, place, own, live if found else to, gone)
+
+
+def _in_its_place(tx: Tx, answers: Answered | None) -> Answered | None:
+    """Return what is answered as written by the agent in whose place somebody writes there now.
+
+    So the answer is for the agent, like everything in that conversation, and goes where its mail goes.
+    """
+    if answers is None or answers.message is None or answers.stands_for:
+        return answers
+    row = tx.execute("SELECT conversation FROM message WHERE id = ?", (answers.message,)).fetchone()
+    instead = conversation_routes.stood_in_for(tx, row["conversation"], answers.writer)
+    return answers if not instead else answers._replace(writer=instead[0].id)
 
 
 def is_boss(tx: Tx, binding: int, adapter: str, person: str | None) -> bool:
@@ -76,6 +89,8 @@ def _parties(tx: Tx, answers: Answered) -> list[Row]:
     Also who was deleted since: nobody else may get it. Nobody: it was a notice, or a note to himself.
     """
     writer = tx.execute("SELECT * FROM address WHERE id = ?", (answers.writer,)).fetchone()
+    if answers.message is not None and conversation_routes.was_routed(tx, answers.message, BOSS):
+        return [writer]  # he has it in the place of an agent
     # What came in from a chat before it was his is from the chat: that was him too.
     own = writer["kind"] == "channel" or Address(writer["kind"], writer["name"]) == BOSS
     rows = (

@@ -16,7 +16,7 @@ from ..core.errors import Busy, HibossError, HomeUnusable, StoreError
 from ..core.events import Fact
 from ..core.paths import Home
 from ..core.settings import Settings
-from . import counters
+from . import counters, state_watches
 from .connection import Connection, about_a_statement, connect, translate
 from .group_commit import Tx, Writer
 from .migrations import migrate
@@ -38,6 +38,7 @@ class Store:
         self._local = threading.local()
         self._pooled: list[Connection] = []
         self._writer = Writer(connection, home, settings)
+        self._writer.before_commit = state_watches.tell_due
         self.epoch = counters.epoch(self._near)
         self.boot = 0
 

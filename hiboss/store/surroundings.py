@@ -29,6 +29,14 @@ class Scope(NamedTuple):
     upto: int  # the last one
 
 
+class Copies(NamedTuple):
+    """Which copies of what was said in a conversation a turn shows: somebody else had it meanwhile."""
+
+    conversation: int
+    after: int  # message ids: those up to this one were shown before
+    upto: int  # the last one
+
+
 class Said(NamedTuple):
     """What was said, oldest first, and how much more."""
 
@@ -71,10 +79,14 @@ def read(connection: Connection, agent: int, around: Scope) -> Said:
         """,
         (agent, *around, LOOKED_THROUGH),
     ).fetchall()
-    numbers = [row["id"] for row in rows if row["is_around"]]
+    return _latest(connection, [row["id"] for row in rows if row["is_around"]], len(rows))
+
+
+def _latest(connection: Connection, numbers: Sequence[int], looked_at: int) -> Said:
+    """Return those of these messages, latest first, that a turn shows. `looked_at`: among so many."""
     shown = _fitting(connection, numbers[:MESSAGES])
     left_out = len(numbers) - len(shown)
-    if left_out > EXACT_TO or len(rows) == LOOKED_THROUGH:
+    if left_out > EXACT_TO or looked_at == LOOKED_THROUGH:
         return Said(shown, f"{min(left_out, EXACT_TO)}+" if left_out else 0)
     return Said(shown, left_out)
 
@@ -100,7 +112,36 @@ def _fitting(connection: Connection, numbers: Sequence[int]) -> list[dict[str, A
     return found[::-1]
 
 
-def mark_shown(tx: Tx, run: int, around: Scope, agent: int) -> None:
+def copies(tx: Tx | Connection, agent: int, conversation: int, upto: int) -> Copies | None:
+    """Return what an agent is to be shown of what it only read along; None: nobody else ever had it."""
+    row = tx.execute(
+        """
+        SELECT max(p.shown_upto) FROM participant p WHERE p.conversation = ?1 AND p.address = ?2
+          AND EXISTS (SELECT 1 FROM control k INDEXED BY control_conversation
+                      WHERE k.conversation = ?1 AND k.event = 'handoff' AND k.outcome = 'applied')
+        """,
+        (conversation, agent),
+    ).fetchone()
+    return None if row[0] is None else Copies(conversation, row[0], upto)
+
+
+def read_copies(connection: Connection, agent: int, scope: Copies) -> Said:
+    """Return what an agent has copies of: at most MESSAGES with BYTES, the latest."""
+    rows = connection.execute(
+        """
+        SELECT m.id, m.deleted_at IS NULL AND EXISTS (
+            SELECT 1 FROM envelope e
+            WHERE e.message = m.id AND e.recipient = ?1 AND e.routed_from = ?1) AS is_copy
+        FROM message m INDEXED BY message_seq
+        WHERE m.conversation = ?2 AND m.seq IS NOT NULL AND m.id > ?3 AND m.id <= ?4
+        ORDER BY m.seq DESC LIMIT ?5
+        """,
+        (agent, *scope, LOOKED_THROUGH),
+    ).fetchall()
+    return _latest(connection, [row["id"] for row in rows if row["is_copy"]], len(rows))
+
+
+def mark_shown(tx: Tx, run: int, around: Scope | Copies, agent: int) -> None:
     """Store that a completed run has shown what was said around it."""
     tx.execute(
         """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import due_envelopes, lanes, reactions, surroundings
+from . import conversation_routes, due_envelopes, lanes, reactions, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -29,9 +29,36 @@ class Beside(NamedTuple):
 
     around: surroundings.Scope | None = None  # what was said around them in a group chat
     reactions: reactions.NewReactions = reactions.NONE
+    meanwhile: surroundings.Copies | None = None  # what was said while somebody else had the conversation
 
 
 NOTHING = Beside()
+
+
+def first_due(tx: Tx | Connection, agent: int, state: Row | None, now: int) -> list[due_envelopes.Due]:
+    """Return the envelopes one of which leads the next turn; none if nothing is due. `state`: of its lane.
+
+    What a run was set aside for leads it, whatever else is due.
+    """
+    if state is not None and state["next_envelope"] is not None:
+        row = tx.execute(
+            """
+            SELECT e.id, m.conversation FROM envelope e JOIN message m ON m.id = e.message
+            WHERE e.id = ? AND e.recipient = ? AND e.status = 0 AND e.arrived IS NOT NULL
+              AND e.waits IS NULL AND e.held_by IS NULL
+            """,
+            (state["next_envelope"], agent),
+        ).fetchone()
+        if row is not None:
+            return [due_envelopes.Due(row["id"], row["conversation"], leads=True)]
+    failed_before = state is not None and state["failures"] > 0
+    return due_envelopes.due(tx, agent, now, LOOKED_THROUGH if failed_before else 1, notices=False)
+
+
+def turn_taken(tx: Tx, state: Row) -> None:
+    """Note that a turn of an agent begins: it is what was to be the next one, or that cannot be any more."""
+    if state["next_envelope"] is not None:
+        tx.execute("UPDATE lane SET next_envelope = NULL WHERE id = ?", (state["id"],))
 
 
 def next_turn(tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], now: int) -> list[Row]:
@@ -45,13 +72,23 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], n
     together = due_envelopes.due(
         tx, agent["id"], now, TURN_ENVELOPES, conversation=first.conversation, notices=False
     )
-    rows = [one for one in envelope_facts(tx, [one.id for one in together]) if not one["attempts"]]
+    numbers = [one.id for one in together]
+    if first.leads and first.id not in numbers:  # many others came before it
+        numbers[TURN_ENVELOPES - 1 :] = [first.id]
+    rows = [one for one in envelope_facts(tx, numbers) if not one["attempts"]]
+    return _answered_together(tx, agent["id"], rows, leader if first.leads else None)
+
+
+def _answered_together(tx: Tx | Connection, agent: int, rows: list[Row], leader: Row | None) -> list[Row]:
+    """Return those of these envelopes that one final text can answer; `leader`: it must be among them."""
     # Results of several traces must not be answered in one place, nor together with a question.
-    if any(wants_answer(agent["id"], one) for one in rows):
-        here = (None, first.conversation)
-        return [one for one in rows if _asked_from(tx, agent["id"], one).conversation in here]
-    place = _asked_from(tx, agent["id"], rows[0])
-    return [one for one in rows if _asked_from(tx, agent["id"], one) == place]
+    if any(wants_answer(agent, one) for one in rows):
+        here = (None, rows[0]["conversation"])
+        fit = [one for one in rows if _asked_from(tx, agent, one).conversation in here]
+        if leader is None or leader["id"] in [one["id"] for one in fit]:
+            return fit
+    place = _asked_from(tx, agent, leader or rows[0])
+    return [one for one in rows if _asked_from(tx, agent, one) == place]
 
 
 def envelope_facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
@@ -59,7 +96,9 @@ def envelope_facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
     rows = tx.execute(
         f"""
         SELECT e.id, e.attempts, m.id AS message, m.sender, m.conversation, m.hops, m.auto, m.reply_to,
-               ifnull(m.trace, 'm' || m.id) AS trace
+               ifnull(m.trace, 'm' || m.id) AS trace, EXISTS (
+                   SELECT 1 FROM ask k INDEXED BY ask_reply WHERE k.reply = m.id AND k.run IS NOT NULL
+               ) AS answers_ask
         FROM envelope e JOIN message m ON m.id = e.message WHERE e.id IN ({",".join("?" * len(numbers))})
         """,
         numbers,
@@ -68,24 +107,37 @@ def envelope_facts(tx: Tx | Connection, numbers: list[int]) -> list[Row]:
     return [by_id[number] for number in numbers]
 
 
-def reply_target(tx: Tx, agent: int, conversation: int, rows: list[Row]) -> ReplyTarget:
+def reply_target(tx: Tx, agent: int, conversation: int, rows: list[Row], now: int) -> ReplyTarget:
     """Return where the final text of a turn goes: to its conversation, if somebody wants an answer there.
 
     A turn of only automatic messages, or of notes of the agent to itself, is not answered there.
     Its text goes to where the agent asked from: the reply target of the run that sent the
     question (or the note). Each such step leads to an earlier message, so answers go back
-    the way the questions came, and the trace ends.
+    the way the questions came, and the trace ends. So does the answer of a person to an ask of a run:
+    it is answered where that run would have answered, else where it was given.
     """
     asking = [one for one in rows if wants_answer(agent, one)]
     if asking:
-        return ReplyTarget(conversation, int(asking[-1]["message"]))
+        last = asking[-1]
+        if not conversation_routes.asks_for_summary(tx, last["sender"]):
+            return ReplyTarget(conversation, int(last["message"]))
+        to = conversation_routes.summary_for(tx, conversation, agent)
+        if to is None:  # it was given back meanwhile: nobody needs it
+            return NOWHERE
+        return ReplyTarget(tx.cache.conversation((agent, to.id), now), int(last["message"]))
     place = _asked_from(tx, agent, rows[0])
-    return NOWHERE if place.conversation == conversation else place
+    given = [one for one in rows if one["answers_ask"] and not one["auto"]]
+    if given and place.conversation is None:
+        return ReplyTarget(conversation, int(given[-1]["message"]))
+    return NOWHERE if place.conversation == conversation and not given else place
 
 
 def wants_answer(agent: int, row: Row) -> bool:
-    """Tell whether a message may be answered: it is not automatic and not from the agent itself."""
-    return not row["auto"] and row["sender"] != agent
+    """Tell whether a message wants an answer of its own.
+
+    Not what is automatic, from the agent itself, or the answer to what a run of it asked.
+    """
+    return not row["auto"] and row["sender"] != agent and not row["answers_ask"]
 
 
 def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
@@ -119,6 +171,7 @@ def beside(tx: Tx | Connection, agent: int, conversation: int, envelopes: Sequen
     return Beside(
         surroundings.scope(tx, agent, conversation, envelopes, last),
         reactions.new_ones(tx, agent, conversation),
+        surroundings.copies(tx, agent, conversation, last),
     )
 
 
@@ -133,11 +186,7 @@ def preview_beside(connection: Connection, agent: int, envelopes: Sequence[int])
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:
     """Return the envelopes of the next turn without starting it."""
-    state = lanes.get(connection, Lane(agent["id"], None))
-    failed_before = state is not None and state["failures"] > 0
-    found = due_envelopes.due(
-        connection, agent["id"], now, LOOKED_THROUGH if failed_before else 1, notices=False
-    )
+    found = first_due(connection, agent["id"], lanes.get(connection, Lane(agent["id"], None)), now)
     if not found:
         return []
     rows = next_turn(connection, agent, found, now)

@@ -1,6 +1,6 @@
 """The writer's cache: kept in memory so that a send reads almost nothing from the database.
 
-It holds addresses, conversations, and the last sequence and arrival numbers. Only the writer's
+It holds addresses, conversations, routes, and the last sequence and arrival numbers. Only the writer's
 thread uses it. Numbers given out inside a group are written once, before its COMMIT; after a
 rollback the cache returns to what is in the database.
 """
@@ -16,6 +16,10 @@ from . import conversations
 from .connection import Connection
 
 MEMORY = 20_000  # entries of all kinds; above that the cache is cleared
+_ROUTES = """
+SELECT r.conversation, a.id, a.name, d.id, d.kind, d.name, r.kind = 'handoff' FROM conversation_route r
+JOIN address a ON a.id = r.agent JOIN address d ON d.id = r.destination ORDER BY r.conversation, r.agent
+"""
 
 
 class LiveAddress(NamedTuple):
@@ -33,6 +37,21 @@ class Reach(NamedTuple):
     forward: str  # all, important, off
 
 
+class Route(NamedTuple):
+    """Who gets what is for an agent in a conversation."""
+
+    agent: LiveAddress  # in whose place
+    destination: LiveAddress
+    handed_over: bool  # the agent reads along
+
+
+class Routes(NamedTuple):
+    """All routes that hold. There are few: each was ordered by somebody."""
+
+    of: dict[int, list[Route]]  # by conversation
+    destinations: frozenset[int]  # address ids
+
+
 class WriterCache:
     """See the module's docstring."""
 
@@ -47,6 +66,8 @@ class WriterCache:
         self._undo: list[tuple[int, int]] = []
         self._arrived_mark: int | None = None
         self._reach: Reach | None = None  # None: not read yet
+        self._watched: frozenset[int] | None = None  # agents; None: not read yet
+        self._routes: Routes | None = None  # None: not read yet
 
     # --- addresses -----------------------------------------------------------------
 
@@ -99,6 +120,38 @@ class WriterCache:
     def forget_reach(self) -> None:
         """Read it again the next time, because it was changed."""
         self._reach = None
+
+    # --- routes --------------------------------------------------------------------
+
+    def routes(self) -> Routes:
+        """Return who gets the mail of which agents, in which conversations."""
+        if self._routes is None:
+            found: dict[int, list[Route]] = {}
+            for row in self._execute(_ROUTES).fetchall():
+                number, agent, agent_name, destination, kind, name, handed_over = row
+                places = LiveAddress(agent, Address("agent", agent_name)), Address(kind, name)
+                route = Route(places[0], LiveAddress(destination, places[1]), bool(handed_over))
+                found.setdefault(number, []).append(route)
+            destinations = frozenset(one.destination.id for routes in found.values() for one in routes)
+            self._routes = Routes(found, destinations)
+        return self._routes
+
+    def forget_routes(self) -> None:
+        """Read them again the next time, because one was changed."""
+        self._routes = None
+
+    # --- watches (state_watches.py) ------------------------------------------------
+
+    def watched(self) -> frozenset[int]:
+        """Return the agents that somebody wants to be told of."""
+        if self._watched is None:
+            rows = self._execute("SELECT DISTINCT agent FROM state_watch").fetchall()
+            self._watched = frozenset(row["agent"] for row in rows)
+        return self._watched
+
+    def forget_watched(self) -> None:
+        """Read them again the next time, because they were changed."""
+        self._watched = None
 
     # --- conversations -------------------------------------------------------------
 
@@ -169,7 +222,7 @@ class WriterCache:
         if wrote:
             self._addresses.clear()
             self._conversations.clear()
-            self._reach = None
+            self._reach = self._routes = self._watched = None
 
     def flush(self) -> None:
         """Write the numbers given out in this group; called last before COMMIT."""
@@ -192,5 +245,5 @@ class WriterCache:
         self._last_seq.clear()
         self._touched.clear()
         self._undo.clear()
-        self._reach = None
+        self._reach = self._routes = self._watched = None
         self._arrived = self._arrived_flushed = self._arrived_mark = None

@@ -403,6 +403,20 @@ class AskContract(_Contract):
 
         asyncio.run(story())
 
+    def test_a_permission_says_exactly_and_in_full_what_the_tool_would_do(self, rig: ProviderRig) -> None:
+        async def story() -> None:
+            async with rig:
+                detail = "git push origin main\n" + "ä€😀 " * 5_000
+                rig.asks_for_tool("Bash", detail, "git push origin main")
+                turn = Turn(rig, choices=("deny",))
+                assert (await turn.ends()).text == "deny"
+                [asked] = turn.run.questions
+                assert (asked.tool, asked.detail) == ("Bash", detail)
+                assert asked.subject == "git push origin main"
+                assert asked.options == ("allow", "deny") and asked.default in ("", "deny")
+
+        asyncio.run(story())
+
     def test_a_turn_that_waits_for_an_answer_can_be_cancelled(self, rig: ProviderRig) -> None:
         async def story() -> None:
             async with rig:

@@ -138,3 +138,10 @@ class ProviderRig(ABC):
         When all are answered, it answers with `question=option` of each, in this order, with spaces between.
         """
         raise NotImplementedError
+
+    def asks_for_tool(self, tool: str, detail: str, subject: str) -> None:
+        """Let it ask whether this tool may be used, with the options allow and deny, and answer the option.
+
+        For a provider that asks for no tools: call `pytest.skip`.
+        """
+        raise NotImplementedError

@@ -15,9 +15,11 @@ from pydantic import SecretStr
 from hiboss.agents.providers.command import Command, CommandSettings
 from hiboss.agents.providers.demo import Demo
 from hiboss.agents.providers.webhook import PREFIX, Webhook, WebhookSettings, new_secret
+from hiboss.agents.questions import AskStore
 from hiboss.agents.run_execution import Reports
-from hiboss.core.contracts.provider import Provider, TurnInput
+from hiboss.core.contracts.provider import Provider, Question, TurnInput
 from hiboss.core.option_models import Options
+from hiboss.store.run_asks import Asked
 from hiboss.testing.provider_rig import ProviderRig
 from tests.agents.webhook_receiver import Receiver, response
 from tests.core.letters import letter
@@ -51,12 +53,16 @@ def no_reports() -> Reports:
     async def never(value: object) -> None:
         raise AssertionError(f"it reported {value}")
 
+    async def never_asks(question: Question, until: int) -> Asked:
+        raise AssertionError(f"it asked {question.text}")
+
     return Reports(
         store_pid=never,
         store_session=never,
         session_lost=never,
         on_output=lambda part, position: None,
         on_standstill=lambda still: None,
+        asks=AskStore(add=never_asks, reply=never),
         on_question=lambda: None,
     )
 
@@ -222,6 +228,12 @@ class OpenCommandRig(CommandRig):
             "    say('ask', id=text, text=text, options=['yes', 'no'])\n"
             f"found = [hear() for _ in {questions!r}]\n"
             "say('final', text=' '.join(f\"{one['id']}={one['option']}\" for one in found))\n"
+        )
+
+    def asks_for_tool(self, tool: str, detail: str, subject: str) -> None:
+        self.program(
+            f"# python\nsay('ask', text='May I?', tool={tool!r}, detail={detail!r}, subject={subject!r})\n"
+            "say('final', text=hear()['option'])\n"
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hiboss.agents import child_process, process_control
+from hiboss.agents import child_process, process_control, process_table
 from hiboss.agents.child_process import Process
 from tests.support.shell_agents import SLEEP, STUBBORN, Program
 from tests.support.started_programs import Hand, carriers, lines, tell, until
@@ -363,7 +363,7 @@ def test_where_there_is_no_proc_a_group_ends_as_a_whole(
         await until(lambda: b"began" in hand.output)
         born = psutil.Process(hand.pid).children()
         with monkeypatch.context() as elsewhere:
-            elsewhere.setattr(process_control, "PROC", str(tmp_path / "none"))
+            elsewhere.setattr(process_table, "PROC", str(tmp_path / "none"))
             assert process_control.members(hand.pid) == [-hand.pid]
             assert process_control.started_at(hand.pid) is None
             process_control.stop(process_control.RunProcesses(frozenset({hand.pid})))

@@ -8,20 +8,20 @@ import threading
 
 import pytest
 
-from hiboss.agents import process_control
+from hiboss.agents import process_table
 from hiboss.agents.child_process import Process
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a /proc on Linux only")
 def test_the_end_of_a_program_does_not_look_through_proc_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
-    processes = process_control._processes
+    processes = process_table.processes
 
     def noted() -> list[int]:
         threads.append(threading.current_thread())
         return processes()
 
-    monkeypatch.setattr(process_control, "_processes", noted)
+    monkeypatch.setattr(process_table, "processes", noted)
 
     async def scenario() -> int:
         process = Process([sys.executable, "-c", "print(input())"], "/", {}, 1_000)
@@ -35,3 +35,59 @@ def test_the_end_of_a_program_does_not_look_through_proc_on_the_loop(monkeypatch
     assert asyncio.run(scenario()) == 0
     assert threads, "nothing was looked for: this test proves nothing"
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a /proc on Linux only")
+def test_all_who_look_at_the_same_time_share_a_look_and_none_gets_an_older_one_than_its_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, going, may_go_on = 0, threading.Event(), threading.Event()
+    processes = process_table.processes
+
+    def noted() -> list[int]:
+        nonlocal looks
+        looks += 1
+        found = processes()
+        going.set()
+        assert may_go_on.wait(60)
+        return found
+
+    monkeypatch.setattr(process_table, "processes", noted)
+
+    async def scenario() -> None:
+        first = asyncio.create_task(process_table.look())
+        await asyncio.to_thread(going.wait, 60)
+        child = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+        try:
+            later = [asyncio.create_task(process_table.look()) for _ in range(50)]
+            await asyncio.sleep(0)
+            may_go_on.set()
+            assert child.pid not in (await first).sessions
+            tables = await asyncio.gather(*later)
+            assert all(table.sessions[child.pid] == [child.pid] for table in tables)
+        finally:
+            child.kill()
+            await child.wait()
+
+    asyncio.run(scenario())
+    assert looks == 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a /proc on Linux only")
+def test_a_look_that_fails_fails_for_all_who_share_it_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes = process_table.processes
+
+    def broken() -> list[int]:
+        monkeypatch.setattr(process_table, "processes", processes)
+        raise OSError("no /proc now")
+
+    monkeypatch.setattr(process_table, "processes", broken)
+
+    async def scenario() -> None:
+        results = await asyncio.gather(*[process_table.look() for _ in range(3)], return_exceptions=True)
+        assert [type(one) for one in results] == [OSError] * 3
+        assert (await process_table.look()).started
+
+    asyncio.run(scenario())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def test_a_cancelled_run_ends_with_its_processes_and_its_envelopes_can_be_tried_
     assert (ended["status"], ended["error"]) == ("cancelled", "the boss cancelled it: wrong day")
     assert ended["ended_at"]
     assert_idle(worker.daemon, worker.program)
-    assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("failed", 0)
+    assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("cancelled", 0)
     worker.program.answers("another day")
     assert ada.call("envelope.retry", ids=[number])["changed"] == 1
     eventually(lambda: worker.answers_to(number), ["another day"])
@@ -154,7 +155,7 @@ def test_who_cancels_a_run_gets_no_notice_about_their_own_envelope(ada: Boss, wo
     before = told(ada)
     ada.call("run.cancel", id=run["id"])
     assert worker.settled()["status"] == "cancelled"
-    assert ada.get(number)["status"] == "failed"  # notices are written in the same transaction
+    assert ada.get(number)["status"] == "cancelled"  # notices are written in the same transaction
     assert told(ada) == before
 
 
@@ -170,7 +171,7 @@ def test_another_sender_is_told_that_the_run_was_cancelled(ada: Boss, worker: Wo
     before = told(ada)
     ada.call("run.cancel", id=run["id"], reason="wrong day")
     worker.settled()
-    assert {ada.get(one)["status"] for one in ids} == {"failed"}
+    assert {ada.get(one)["status"] for one in ids} == {"cancelled"}
     [notice] = told(zoe)
     assert notice.startswith(f"Not delivered: {ids[1]}") and "wrong day" in notice and ids[0] not in notice
     assert told(ada) == before
@@ -184,7 +185,7 @@ def test_the_lane_goes_on_behind_a_cancelled_run(ada: Boss, worker: Worker) -> N
     second = ada.tell(worker)
     ada.call("run.cancel", id=run["id"])
     eventually(lambda: worker.answers_to(second), ["next, please"])
-    assert ada.get(first)["status"] == "failed"
+    assert ada.get(first)["status"] == "cancelled"
     assert_idle(worker.daemon, worker.program)
 
 
@@ -365,8 +366,10 @@ async def test_a_cancel_during_the_settle_does_not_claim_a_run_that_completes(
         before = writer._submitted
         (workspace / "go").touch()
         await daemon.until(lambda: writer._submitted > before)
-        with pytest.raises(NotRunning, match="about to end"):
-            await daemon.ask("run.cancel", id="r1")
+        cancelled = asyncio.create_task(daemon.ask("run.cancel", id="r1"))
+        await daemon.until(lambda: writer._submitted > before + 1)
+    with pytest.raises(NotRunning, match="completed"):
+        await cancelled
     await daemon.until(lambda: runner.execution(1) is None)
     assert (await daemon.ask("run.get", id="r1"))["run"]["status"] == "completed"
 

@@ -191,6 +191,7 @@ class Attacker:
             "reply_to": chance.choice([None, "m5"]),
             "quote": self.maybe(),
             "redelivered": chance.random() < 0.2,
+            "preempted_by": chance.choice([None, "m7"]),
             "edited_at": NOW if chance.random() < 0.2 else None,
             "last_error": None if error is None else {"kind": "network", "text": error, "at": NOW},
             "metadata": {"k": self.string(1)} if chance.random() < 0.2 else {},
@@ -201,7 +202,8 @@ class Attacker:
         if kind == 1:
             return self._noted(private(self.name(), self.name(), number, **written, conversation="c5"))
         if chance.random() < 0.7:  # so that messages of one chat share a header
-            written |= {"subject": None, "reply_to": None, "last_error": None, "redelivered": False}
+            written |= dict.fromkeys(("subject", "reply_to", "last_error", "preempted_by"))
+            written |= {"redelivered": False}
         title = chance.choice(["ops", self.maybe()])
         return self._noted(group(self.name(), self.name(), number, title=title, **written, conversation="c6"))
 

@@ -51,6 +51,7 @@ def letter(number: int = 81, **facts: Any) -> Envelope:
         "done_at": None,
         "attempts": 0,
         "redelivered": False,
+        "preempted_by": None,
         "last_error": None,
         "run": None,
         "trace": f"m{number - 24}",

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.core.errors import BadConfig, BadSetting, UnknownSetting
-from hiboss.core.settings import DEFAULTS, MIB, SECTIONS, TABLE, Configuration, Setting, describe
+from hiboss.core.setting_values import MIB, Setting
+from hiboss.core.settings import DEFAULTS, SECTIONS, TABLE, Configuration, describe
 
 BY_NAME = {str(setting): setting for setting in TABLE}
 NUMBERS = [setting for setting in TABLE if isinstance(setting.default, (int, float))]

@@ -17,7 +17,18 @@ import pytest
 from hiboss.core.address import BOSS, Address
 from hiboss.core.envelope import Box, Draft, Status
 from hiboss.core.paths import Home
-from hiboss.store import addresses, agents, boss, counters, envelope_rows, envelopes, messages, paging, tokens
+from hiboss.store import (
+    acknowledgements,
+    addresses,
+    agents,
+    boss,
+    counters,
+    envelope_rows,
+    envelopes,
+    messages,
+    paging,
+    tokens,
+)
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
@@ -226,9 +237,9 @@ HOT: dict[str, Hot] = {
     "the boss": lambda c, n: boss.find_boss(c),
     "counts": lambda c, n: counters.counts(c, 100),
     "read": write(lambda tx, n: envelopes.mark_read(tx, [n + FRESH], NEX_ID, NOW)),
-    "acknowledge": write(lambda tx, n: envelopes.acknowledge(tx, [n + FRESH], NEX_ID, NOW)),
+    "acknowledge": write(lambda tx, n: acknowledgements.acknowledge(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge all, a chunk": write(
-        lambda tx, n: envelopes.acknowledge_due(tx, NEX_ID, n + FRESH, 10, NOW)
+        lambda tx, n: acknowledgements.acknowledge_due(tx, NEX_ID, n + FRESH, 10, NOW)
     ),
     "archive": write(lambda tx, n: envelopes.put_into(tx, [n + FRESH], NEX_ID, Box.ARCHIVED, NOW)),
     "cancel": write(lambda tx, n: envelopes.cancel(tx, [n + FRESH], ADA_ID, NOW)),

@@ -251,7 +251,7 @@ def status(connection: Connection, size: int) -> None:
     assert run_history.oldest_unanswered(connection, NEX_ID) is not None
     assert run_history.next_retry(connection, NEX_ID) is None
     assert due_envelopes.count(connection, NEX_ID, 10) == "10+"
-    assert agent_status.state_of(connection, NEX_ID, {}) == ("idle", None)
+    assert agent_status.state_of(connection, NEX_ID, agent_status.Live()) == ("idle", None)
 
 
 HOT: dict[str, Hot] = {

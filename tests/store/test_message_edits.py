@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiboss.core.envelope import Attachment, Lane
-from hiboss.store import envelopes, lanes, leases
+from hiboss.store import acknowledgements, lanes, leases
 from hiboss.store.intake import Meaning
 from tests.store.chat_scene import BOSS_IN_GROUP, GROUP, HIS, KAI, NEX, PRIVATE, Scene, scene
 
@@ -178,7 +178,7 @@ def test_a_leased_and_an_acknowledged_one_are_with_the_agent_too(chat: Scene) ->
     writes(chat, **HIS)
     taken, claim = chat.write(lambda tx: leases.claim(tx, NEX, 10, chat.now + 60_000, chat.now))
     assert edits(chat, "first", **HIS).accepted is not None
-    chat.write(lambda tx: envelopes.acknowledge(tx, [*taken, *chat.due()], NEX, chat.now, claim))
+    chat.write(lambda tx: acknowledgements.acknowledge(tx, [*taken, *chat.due()], NEX, chat.now, claim))
     assert edits(chat, "second", **HIS).accepted is not None
 
 

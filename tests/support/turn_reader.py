@@ -45,6 +45,7 @@ HEADER = {
     "in-reply-to": rf"(m\d+)(?: {STRING})?",
     "quotes": STRING,
     "redelivered": "true",
+    "set-aside-for": r"m\d+",
     "last-delivery-error": STRING,
 }
 # An emoji without quotes has neither letters nor digits nor signs of ASCII.
@@ -307,6 +308,7 @@ def expected(one: Mapping[str, Any], moment: Any) -> Read:
         **_written(one, moment),
         "subject": one["subject"],
         "redelivered": "true" if one["redelivered"] else None,
+        "set-aside-for": one["preempted_by"],
         "last-delivery-error": one["last_error"] and (one["last_error"]["text"] or one["last_error"]["kind"]),
     }
     header |= {key: value for key, value in optional.items() if value}

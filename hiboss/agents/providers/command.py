@@ -67,6 +67,7 @@ class Command(Provider):
     Settings = CommandSettings
     session_settings = frozenset({"command"})
     capabilities = frozenset({SESSION, STEER, INTERRUPT, ASK})
+    starts_program = True
 
     def __init__(self, settings: CommandSettings) -> None:
         super().__init__(settings)
@@ -126,9 +127,8 @@ class Command(Provider):
                 "no_input", "it asked a question, but its standard input is closed; set --input open"
             )
         options = control.get("options", ["allow", "deny"])
-        question = Question(
-            control["text"], tuple(options) if isinstance(options, list) else (), control.get("default") or ""
-        )
+        about = (control.get(name) or "" for name in ("default", "tool", "detail", "subject"))
+        question = Question(control["text"], tuple(options) if isinstance(options, list) else (), *about)
         if mistake := question.mistake():
             raise TurnError("bad_question", f"its question cannot be asked: {mistake}")
         task = asyncio.create_task(self._answer(control.get("id"), question))

@@ -44,6 +44,10 @@ class Providers:
             raise BadProvider(why=why)
         return self.known[name]
 
+    def starts_program(self, name: str) -> bool:
+        """Tell whether each turn of a provider is taken by a program; False if it is not known any more."""
+        return name in self.known and self.known[name].starts_program
+
 
 def check(kind: Any) -> list[str]:
     """Return what is wrong with a provider class, for its author."""

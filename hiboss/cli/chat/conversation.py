@@ -21,11 +21,12 @@ HISTORY = 10  # messages shown at the start
 LIVE_TEXT = 4_000  # characters kept of what an agent writes while it works
 PAGE = 100  # ids in one call
 STARTING = 1.0  # seconds a run may take to start
+TYPING = 7.0  # seconds that the other side types after it was told; the daemon tells sooner when it ends
 TOPICS = (
     *(f"envelope.{what}" for what in ("arrived", "waits", "settled", "cancelled", "retried")),
     *(f"run.{what}" for what in ("started", "progress", "paused", "ended")),
-    *("message.edited", "message.deleted"),
-    "presence",
+    *("message.edited", "message.deleted", "ask.settled"),
+    *("presence", "presence.typing"),
 )
 
 Envelope = dict[str, Any]
@@ -107,8 +108,11 @@ class ConversationClient:
         self.mail_came = False  # something may have arrived for us in other conversations
         self.edited: list[str] = []  # messages of this conversation that have another wording
         self.edits_missed = False  # there may be more of them
+        self.settled_asks: list[str] = []  # ids of asks that have ended
+        self.asks_missed = False  # there may be more of them
         self.facts = FactStream(home, {})
         self._stale = True  # the news must be read
+        self._types_until = 0.0  # the other side
         self._elsewhere_since: float | None = None
         self._unmarked: list[str] = []
         self._marking = threading.Lock()
@@ -164,7 +168,7 @@ class ConversationClient:
         """
         if not self.facts.is_open:
             self.facts.open()
-            self._stale = self.mail_came = self.edits_missed = True
+            self._stale = self.mail_came = self.edits_missed = self.asks_missed = True
         if not self._stale:
             facts = self.facts.wait(seconds, waiting)
             self._stale = any([self._note(one) for one in facts])
@@ -178,11 +182,18 @@ class ConversationClient:
         """Note what happened; returns whether the news must be read."""
         topic = fact["topic"]
         if topic == "gap":
-            self.mail_came = self.edits_missed = True
+            self.mail_came = self.edits_missed = self.asks_missed = True
             return True
         ours = self.conversation is not None and fact.get("conversation") == self.conversation
+        if topic == "presence.typing":
+            if ours and fact["who"] == self.other.address:
+                self._types_until = time.monotonic() + TYPING if fact["on"] else 0.0
+            return False
         if topic in ("message.edited", "message.deleted"):
             self.edited += [fact["message"]] if ours else []
+            return False
+        if topic == "ask.settled":
+            self.settled_asks.append(fact["ask"])
             return False
         if topic == "run.progress":
             if self.live is None or self.live.id != fact["run"]:
@@ -207,7 +218,9 @@ class ConversationClient:
         self._stale = found["more"] or not same
         messages: list[Envelope] = found["envelopes"] if same else []
         self._update_live(found["run"], messages)
-        elsewhere = self.state in ("running", "asks") and self.live is None
+        if any(one["sender"] == self.other.address for one in messages):
+            self._types_until = 0.0  # it is a message now
+        elsewhere = self.state in ("running", "stuck", "asks") and self.live is None
         self._elsewhere_since = (self._elsewhere_since or time.monotonic()) if elsewhere else None
         return messages
 
@@ -217,6 +230,11 @@ class ConversationClient:
             return []
         found, self.live.untold = self.live.untold, []
         return found
+
+    @property
+    def other_types(self) -> bool:
+        """Whether the other side types a message; what an agent writes while it works is in `live`."""
+        return self.live is None and time.monotonic() < self._types_until
 
     @property
     def is_elsewhere(self) -> bool:

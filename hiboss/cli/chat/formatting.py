@@ -84,10 +84,16 @@ def state(client: ConversationClient) -> str:
 
 def asks(text: str, client: ConversationClient) -> str:
     """A question of the run that works for this conversation; only the boss can answer it."""
-    asked = f"{client.other.name} asks: {quote(flat(text))}"
+    number, _, question = text.partition(" ")
+    asked = f"{client.other.name} asks: {quote(flat(question))}"
     if client.live is None or client.own != str(BOSS):
         return f"{asked} (the boss can answer)"
-    return f"{asked} (hiboss run answer {client.live.id} OPTION)"
+    return f"{asked} (hiboss ask answer {number} --choice OPTION)"
+
+
+def event(one: Envelope, client: ConversationClient) -> str:
+    """One line about a control, like `you: pause r9: applied`."""
+    return f"{flat(who(one['sender'], client))}: {flat(one['text'])}"
 
 
 def fetches(client: ConversationClient) -> str:
@@ -96,7 +102,7 @@ def fetches(client: ConversationClient) -> str:
 
 def working(live: LiveRun, name: str, cells: int) -> list[str]:
     """`nex is working, 3 s`, and the end of what it has written so far."""
-    paused = f" (paused: hiboss run resume {live.id})" if live.paused else ""
+    paused = " (paused; /resume lets it go on)" if live.paused else ""
     tool = f"; {flat(live.tool)}" if live.tool else ""
     first = f"{name} is working, {live.seconds} s{paused}{tool}"
     if live.questions:

@@ -31,13 +31,15 @@ from ...core.errors import HibossError
 from .. import output
 from ..client import is_away
 from ..text_layout import cut, flat, hanging
-from ..views import agents as views
-from . import formatting
+from . import ask_lines, formatting
 from .above_prompt import AbovePrompt, columns_to_fill
+from .asks import Ask, Asks
+from .commands import Commands
 from .conversation import ConversationClient, Envelope
 from .edited_messages import EditedMessages
 from .other_mail import OtherMail
 from .typed_input import HELP, TypedInput, parse_input
+from .typing_reports import TypingReports
 
 FOLLOW = 3_600.0  # seconds that one call waits for news
 RETRY = 1.0  # seconds between two tries to reach a daemon that is away
@@ -85,14 +87,21 @@ class Screen:
             enable_suspend=True,
         )
         self._session.default_buffer.accept_handler = self._entered
+        self._typing = TypingReports(client)
+        self._session.default_buffer.on_text_changed += lambda buffer: self._typing.typed(buffer.text)
         self._above = AbovePrompt(self._session)
         self._edits = EditedMessages(client)
+        self._asks = Asks(client)
+        self._commands = Commands(client, self._asks, self._say, self._above.print)
 
     def run(self) -> None:
         messages = self.client.history()
         self._show_all(messages)
         if self.client.other.fetches:
             self._say(formatting.fetches(self.client))
+        for ask in self._asks.waiting():
+            self._asks.note(ask)
+            self._say(ask_lines.in_one_line(ask, self.client))
         self._say(f"Talking with {self.client.other.name}. Enter sends; /help shows the commands.")
         self.client.mark_read(messages)
         worker = threading.Thread(target=self._work, daemon=True)
@@ -106,6 +115,7 @@ class Screen:
 
     def _begin(self, worker: threading.Thread) -> None:
         worker.start()
+        self._typing.start()
         threading.Thread(target=self._follow, daemon=True).start()
 
     # --- what is shown ---------------------------------------------------------------
@@ -116,11 +126,28 @@ class Screen:
         self._edits.note(messages)
 
     def _show(self, one: Envelope) -> None:
-        style = OWN if one["sender"] == self.client.own else OTHER
+        ask = self._asks.of(one)
+        if one["type"] == "event":
+            self._say(formatting.event(one, self.client))
+        elif ask is not None and one["message"] == ask["reply"]:
+            if not self._asks.is_told(ask):
+                self._say(ask_lines.ended(ask, self.client))
+            self._asks.note(ask)
+        else:
+            self._show_message(one, ask)
+
+    def _show_message(self, one: Envelope, ask: Ask | None) -> None:
+        """Print a message; under the question of an ask, how to answer it or how it ended."""
+        style, below = OWN if one["sender"] == self.client.own else OTHER, ""
+        if ask is not None:
+            one, below = ask_lines.question(one, ask), ask_lines.below(ask, self.client)
+            self._asks.note(ask)
 
         def lines() -> list[str]:
+            cells = columns_to_fill()
             head = output.painted(formatting.header(one, self.client), style, sys.stdout)
-            return [head, *formatting.content(one, columns_to_fill()), ""]
+            ours = [output.painted(row, FAINT, sys.stdout) for row in hanging(below, cells)] if below else []
+            return [head, *formatting.content(one, cells), *ours, ""]
 
         self._above.print(lines)
 
@@ -158,6 +185,8 @@ class Screen:
         else:
             for text in (formatting.state(talk), self._failure):
                 lines += hanging(text, cells)[:STATE_LINES]
+        if talk.other_types and not self.away:
+            lines.append(f"{talk.other.name} is typing")
         if self._gathered:
             names = ", ".join(map(flat, self._gathered))
             lines.append(f"with your next message: {names}")
@@ -222,11 +251,9 @@ class Screen:
         elif asked.command == "help":
             self._say(HELP)
         else:
-            self._jobs.put(
-                {"status": self._status, "agents": self._agents, "cancel": self._cancel}[asked.command]
-            )
+            self._jobs.put(self._commands.job(asked.command, asked.words))
 
-    # --- sending and commands ----------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------
 
     def _work(self) -> None:
         """In a thread of its own: one job after the other, until None."""
@@ -269,25 +296,6 @@ class Screen:
         text = "\n".join(texts)
         buffer.document = Document(f"/{text}" if text.startswith("/") else text)
 
-    def _status(self) -> None:
-        found = self.client.call("agent.status", name=self.client.other.address.removeprefix("agent:"))
-        facts = views.status_record(found["agent"], found["timezone"])
-        self._above.print(lambda: [*output.record_lines(facts), ""])
-
-    def _agents(self) -> None:
-        found = self.client.call("agent.team")
-        headed, rows = views.team_table(found["team"], found["timezone"])
-        self._above.print(lambda: [*output.table_lines(headed, rows)[0], ""])
-
-    def _cancel(self) -> None:
-        live = self.client.live
-        if live is None:
-            self._say(f"{self.client.other.name} is not working on anything in this conversation.")
-            return
-        self.client.call("run.cancel", id=live.id)
-        ids = " ".join(self.client.call("run.get", id=live.id)["run"]["envelopes"])
-        self._say(f"Cancelled. To retry: hiboss envelope retry {ids}")
-
     # --- what arrives ----------------------------------------------------------------
 
     def _follow(self) -> None:
@@ -303,6 +311,8 @@ class Screen:
                 for one in self._edits.new():
                     self._show(one)
                 self._tell_questions()
+                for ask in self._asks.ended():
+                    self._say(ask_lines.ended(ask, self.client))
                 self._session.app.invalidate()
                 self.client.mark_read(messages)
                 self._check_own_messages(messages)
@@ -349,8 +359,15 @@ class Screen:
         """Print a line about each new envelope of another conversation."""
         for found in mail.new():
             for one in found:
-                self._say(formatting.elsewhere(one, self.client))
+                self._say(self._line_about(one))
             self.client.mark_read([one for one in found if formatting.told_in_full(one)])
+
+    def _line_about(self, one: Envelope) -> str:
+        ask = self._asks.of(one)
+        if ask is None or one["message"] != ask["message"]:
+            return formatting.elsewhere(one, self.client)
+        self._asks.note(ask)
+        return ask_lines.in_one_line(ask, self.client)
 
     def _end(self, error: HibossError) -> None:
         """End the command with this error."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -14,8 +15,24 @@ COMMANDS = {
     "status": "show the state of the agent",
     "agents": "show the state of every agent",
     "file": "PATH [text]: send a file; without a text it goes with the next message",
+    "answer": "ASK OPTION [comment]: answer an ask, like /answer q2 yes",
+    "pause": "halt what the agent is doing for this conversation",
+    "resume": "let it go on",
     "cancel": "cancel what the agent is doing for this conversation",
+    "stop": "all: end what every agent is doing; nobody gets a turn",
+    "go": "let everybody work again after /stop all",
     "quit": "end the conversation (also Ctrl-D)",
+}
+# What must be written behind a command, and what to say if it is not.
+_NEEDS = {
+    "answer": (
+        re.compile("q[0-9]{1,15} .+"),
+        "/answer: name the ask and one of its options, like /answer q2 yes (a comment may follow)",
+    ),
+    "stop": (
+        re.compile("all", re.IGNORECASE),
+        "/stop all ends what every agent is doing; /cancel cancels what this one is doing here",
+    ),
 }
 HELP = "\n".join(
     [
@@ -35,6 +52,7 @@ class TypedInput:
     text: str = ""
     sends: bool = False
     command: str = ""
+    words: str = ""  # behind the command
     error: str = ""
 
 
@@ -55,6 +73,13 @@ def parse_input(typed: str, gathered: list[str]) -> TypedInput:
         )
     if name == "file":
         return _file("".join(rest), gathered)
+    if name in _NEEDS:
+        form, teaches = _NEEDS[name]
+        words = " ".join("".join(rest).split())
+        found = form.fullmatch(words) is not None
+        return TypedInput(
+            command=name if found else "", words=words, files=gathered, error="" if found else teaches
+        )
     if rest:
         return TypedInput(
             files=gathered,

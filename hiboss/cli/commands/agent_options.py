@@ -36,8 +36,13 @@ Reply = Annotated[
     flag("--reply", None, "auto: its final text is the answer. explicit: it sends its answers itself."),
 ]
 Busy = Annotated[
-    Literal["collect", "followup"] | None,
-    flag("--busy", None, "collect: all new mail in one turn; followup: one turn for each message."),
+    Literal["collect", "followup", "interrupt"] | None,
+    flag(
+        "--busy",
+        None,
+        "collect: all new mail in one turn; followup: one turn for each message; interrupt: as collect, "
+        "and a person's new message in its conversation ends the run.",
+    ),
 ]
 DailyTokens = Annotated[
     int | None, flag("--daily-tokens", "N", "Model tokens a day; after that many it is paused. 0: no limit.")

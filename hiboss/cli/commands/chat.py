@@ -11,10 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from ...core import clock, rendering
+from ...core.address import BOSS
 from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import output
 from ..call import notice_other_version
+from ..chat import ask_lines
+from ..chat.asks import Ask, Asks
 from ..chat.conversation import ConversationClient, Envelope
 from ..chat.formatting import asks, fetches, indented, state
 from ..client import Answered, is_away
@@ -108,6 +111,7 @@ class Question:
         self.sent: dict[str, Any] = {}
         self.trace: str | None = None
         self._told: set[str] = set()
+        self._asks = Asks(client)
 
     def send(self, text: str, paths: list[str], end: float) -> None:
         """Send it. A daemon that ended before it answered is asked again: with one key it is stored once."""
@@ -129,13 +133,20 @@ class Question:
         for one in messages:
             if one["message"] == self.sent["message"]:
                 self.trace = one["trace"]
+            elif (ask := self._asks.of(one)) is not None:
+                self._tell_ask(ask)
             elif one["sender"] == self.client.other.address and self._answers(one):
                 return one
         return None
 
+    def _tell_ask(self, ask: Ask) -> None:
+        """Tell what the other side asks us; its answer comes later."""
+        if ask["state"] == "open" and ask["asked"] == self.client.own:
+            self.tell(ask_lines.in_one_line(ask, self.client, "hiboss ask answer {} --choice {}"))
+
     def _answers(self, one: Envelope) -> bool:
-        if one["deliver_at"] is not None:  # a reminder that was scheduled before
-            return False
+        if one["deliver_at"] is not None or one["type"] == "event":
+            return False  # a reminder that was scheduled before, or a control
         if one["run"] is None or one["trace"] == self.trace or one["thread"] == self.sent["thread"]:
             return True
         try:  # a turn can have several messages, and its answer belongs to the trace of one
@@ -211,7 +222,8 @@ def _listen(question: Question, seconds: float, waiting: Any) -> tuple[Envelope 
     try:
         answer = question.answer_in(client.follow(seconds, waiting))
         for text in client.new_questions():
-            question.tell(asks(text, client))
+            if client.own != str(BOSS):  # he is asked by a message
+                question.tell(asks(text, client))
         if answer is not None or client.live is not None:
             return answer, None
         failure = question.failure()

@@ -108,21 +108,3 @@ def steer(
     output.answer(result)
     if not result["taken"]:
         output.note("note: it came too late for this turn; send it as a message: hiboss send AGENT TEXT")
-
-
-@app.command()
-def answer(
-    id_: Id,
-    option: Annotated[str, argument("OPTION", "One of the options; hiboss run get shows them.")],
-    question: Annotated[int | None, flag("--question", "N", "Which one, if the run asks several.")] = None,
-    text: Annotated[Text, flag("--text", "TEXT", "What to add, like a reason.")] = None,
-    token: Token = None,
-    as_: As = None,
-    json_: Json = False,
-) -> None:
-    """Answer a question of a run, like whether it may use a tool.
-
-    Example: hiboss run answer r9 allow
-    """
-    params = {"id": id_, "option": option, "question": question, "text": text}
-    output.answer(call("run.answer", params, token=token, profile=as_))

@@ -184,7 +184,7 @@ def _last_run(one: dict[str, Any] | None) -> str | None:
 
 def status_record(one: dict[str, Any], zone: str) -> dict[str, Any]:
     """The state of an agent, by key; None where there is nothing to say."""
-    known = {name: one[name] for name in ("name", "address", "mode", "provider", "state", "why")}
+    known = {name: one[name] for name in ("name", "address", "mode", "provider", "state", "presence", "why")}
     known_times = ("until", "oldest_unanswered_at", "last_seen_at", "counted_since")
     times = {name: moment(one[name], zone) for name in known_times}
     last = one["last_run"]

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from .. import output
+from .breaker import pulled
 from .times import moment
 
 
@@ -16,9 +17,8 @@ def status(result: dict[str, Any]) -> None:
         return
     zone = result["timezone"]
     times = {name: moment(result[name], zone) for name in ("started_at", "next_wake_at", "oldest_due_at")}
-    output.record(
-        {name: value for name, value in (result | times).items() if name not in ("lanes", "adapters")}
-    )
+    shown = result | times | {"breaker": pulled(result["breaker"], zone)}
+    output.record({name: value for name, value in shown.items() if name not in ("lanes", "adapters")})
     for lane in result["lanes"]:
         output.line()
         output.record({"lane": lane["address"]} | _lane(lane, zone))

@@ -72,17 +72,17 @@ def run(result: dict[str, Any]) -> None:
     for one in result.get("questions", []):
         output.line()
         options = ", ".join(one["options"])
-        output.record(
-            {"question": one["number"], "asks": one["text"], "options": options} | _asked(one, result)
-        )
+        output.record({"ask": one["id"], "tool": one["tool"], "options": options} | _asked(one, result))
+        output.line("asks:")
+        output.rendered(mark_lines(one["text"]))
     if result["run"]["text"]:
         output.line("text:")
         output.rendered(mark_lines(result["run"]["text"]))
 
 
 def _asked(one: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    option = shell_word(one["options"][0], "OPTION")
-    answer = f"hiboss run answer {result['run']['id']} {option} --question {one['number']}"
+    option = shell_word(one["options"][0], "1")
+    answer = f"hiboss ask answer {one['id']} --choice {option}"
     return {"asked-at": moment(one["asked_at"], result["timezone"]), "answer-with": answer}
 
 

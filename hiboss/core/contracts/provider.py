@@ -26,6 +26,7 @@ KINDS = (*SHOWN, "usage", "alive")
 SESSION_CHARACTERS = 500
 MOST_OPTIONS = 20
 OPTION_CHARACTERS = 200
+TOOL_CHARACTERS = 200
 
 
 def storable_text(text: str) -> str:
@@ -101,11 +102,16 @@ class Answer:
 
 
 class Question(NamedTuple):
-    """A question to people during a turn, like whether a tool may be used. Provisional: see `LiveRun.ask`."""
+    """A question to people during a turn: with options of its own, or whether a tool may be used."""
 
     text: str  # what is asked, in one or a few lines
     options: tuple[str, ...] = ("allow", "deny")  # 1 to 20 different words; one of them is the answer
     default: str = ""  # the option that counts when nobody answers in time; empty: the last one
+    tool: str = ""  # the name of the tool that would be used, like Bash; empty: a question of another kind
+    detail: str = ""  # what the tool would do, in full: a command line, a patch
+    # Exactly what an answer may be remembered for, like the command line; empty: it holds only once. Nothing
+    # is matched but the same agent, tool and subject. So give all that makes a difference.
+    subject: str = ""
 
     def mistake(self) -> str:
         """Return what is wrong with it, or an empty text."""
@@ -116,7 +122,18 @@ class Question(NamedTuple):
             return f"the options of a question are texts of up to {OPTION_CHARACTERS} characters"
         if not 1 <= len(given) <= MOST_OPTIONS or len(set(given)) < len(given):
             return f"a question has 1 to {MOST_OPTIONS} options, each of them once"
-        return "" if self.default in ("", *given) else "the default of a question is one of its options"
+        if self.default not in ("", *given):
+            return "the default of a question is one of its options"
+        return self._mistake_of_tool()
+
+    def _mistake_of_tool(self) -> str:
+        if not isinstance(self.tool, str) or not f"x{self.tool}".isprintable():
+            return "the tool of a question is a name in one line"
+        if len(self.tool) > TOOL_CHARACTERS:
+            return f"the tool of a question is a name of up to {TOOL_CHARACTERS} characters"
+        if not isinstance(self.detail, str) or not isinstance(self.subject, str):
+            return "the detail and the subject of a question are texts"
+        return "" if self.tool or not self.subject else "a question with a subject names its tool"
 
 
 class Choice(NamedTuple):
@@ -151,9 +168,17 @@ class LiveRun(Protocol):
     async def ask(self, question: Question) -> Choice:
         """Ask a question and wait for its answer. Time limits stand still meanwhile.
 
-        The boss gets a notice. Up to 100 may be open at the same time; one more gets its default at
-        once. Nobody answers in `runs.question_seconds`: the default counts. Needs the capability `ask`.
-        Provisional: questions live in memory and end with the run.
+        It is stored as an ask to the boss, who can answer at every door (`hiboss ask answer q2 --choice allow`,
+        a button in a chat); the first answer counts. Nobody answers in `runs.question_seconds`: the default
+        counts. When the run ends, its open asks are cancelled. If the daemon dies, the ask stays open, and
+        the repeated turn that asks the same gets this ask again, or its answer if there is one by then.
+
+        With a `tool` and a `subject`, the boss can let his answer hold for the provider's session, or as a rule
+        (`hiboss ask rules`): the same question then gets this answer at once. Where an option is missing
+        that the rule remembers, people are asked.
+
+        Up to 100 questions may wait at the same time, and 10 of them are shown to the boss; one more gets its
+        default at once. Needs the capability `ask`. Raises ValueError for what is no question.
         """
 
 
@@ -177,6 +202,8 @@ class Provider(ABC):
     # What it can do beyond answering, of: session, steer, interrupt, ask. A class declares all that it can;
     # an instance may have fewer, if its settings say so.
     capabilities: frozenset[str] = frozenset()
+    # Whether each turn is taken by a program, which it reports (`LiveRun.started`): that can be paused.
+    starts_program: ClassVar[bool] = False
 
     def __init__(self, settings: Any) -> None:
         """Keep the settings, an instance of `Settings` with the secrets in it. Do no I/O here."""

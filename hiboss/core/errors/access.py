@@ -189,12 +189,6 @@ class CannotSteer(HibossError):
     code, rpc, http = "cannot_steer", -32027, 409
 
 
-class NothingAsked(HibossError):
-    """{id} asks nothing now, or not this question; hiboss run get {id} shows what it asks"""
-
-    code, rpc, http = "nothing_asked", -32028, 409
-
-
 class NothingRunning(HibossError):
     """no run is active now; hiboss run list shows the runs that have ended"""
 
@@ -217,3 +211,30 @@ class TooLate(HibossError):
     """{id} can no longer be {action}: it is {state}; hiboss envelope get {id} shows its state"""
 
     code, rpc, http = "too_late", -32012, 409
+
+
+# --- asks ----------------------------------------------------------------------------
+
+
+class AskSettled(HibossError):
+    """{id} was settled before: {first} ({at}); hiboss ask get {id} shows it"""
+
+    code, rpc, http = "ask_settled", -32060, 409
+
+
+class OwnAsk(HibossError):
+    """{asker} asked {id}, and who asks never answers itself; hiboss ask cancel {id} takes the question back"""
+
+    code, rpc, http = "own_ask", -32061, 403
+
+
+class NotAsker(HibossError):
+    """{id} was asked by {asker}; only {asker} and the boss can cancel it"""
+
+    code, rpc, http = "not_asker", -32062, 403
+
+
+class CannotRemember(HibossError):
+    """the answer to {id} cannot be remembered (scope {scope}): {why}; answer it with the scope once"""
+
+    code, rpc, http = "cannot_remember", -32063, 409

@@ -117,6 +117,18 @@ class BadName(InvalidParams):
     code = "bad_name"
 
 
+class BadChoice(InvalidParams):
+    """{choice} is no option of {id}; the options are: {options}"""
+
+    code = "bad_choice"
+
+
+class BadOptions(InvalidParams):
+    """these options cannot be asked: {why}; give 1 to 20 different options of up to 200 characters each"""
+
+    code = "bad_options"
+
+
 class BadText(InvalidParams):
     """{field} cannot be stored: {why}"""
 

@@ -103,7 +103,8 @@ CREATE TABLE conversation (
 CREATE TABLE participant (
     conversation  INTEGER NOT NULL REFERENCES conversation (id),
     address       INTEGER NOT NULL REFERENCES address (id),
-    role          TEXT NOT NULL DEFAULT 'member' CHECK (role IN ('owner', 'admin', 'member')),
+    -- guest: mail of the conversation was routed to it. It is none of the parties, and sees what it got.
+    role          TEXT NOT NULL DEFAULT 'member' CHECK (role IN ('owner', 'admin', 'member', 'guest')),
     respond       TEXT,                 -- which messages of a group it answers
     joined_seq    INTEGER NOT NULL DEFAULT 1,  -- the first seq it may see
     left_seq      INTEGER,              -- the last seq it may see; NULL while it is a member
@@ -192,7 +193,7 @@ CREATE TABLE envelope (
     preempted_by    INTEGER REFERENCES message (id),  -- the message that interrupted its run
     forwards        INTEGER REFERENCES envelope (id),  -- the one in the boss's box that this one posts to a chat of his
     addressed       INTEGER NOT NULL DEFAULT 0,  -- of a forward: 1 when the sender named this chat; else only the boss knows of it
-    routed_from     INTEGER REFERENCES address (id),  -- who it was for, before somebody routed it to this recipient
+    routed_from     INTEGER REFERENCES address (id),  -- who it was for, before it was routed to this recipient; the recipient itself: a copy to read along
     -- When the daemon must look at this row again; NULL: never. 2**62: the next start of a daemon looks at it.
     -- Computed here and nowhere else, so it cannot contradict the row.
     wake_at         INTEGER GENERATED ALWAYS AS (iif(held_by IS NULL, wait_until, 4611686018427387904)) VIRTUAL,
@@ -264,6 +265,7 @@ CREATE TABLE button (
     pressed_at INTEGER                  -- NULL: nobody has pressed it
 ) STRICT;
 CREATE INDEX button_message ON button (message);
+CREATE INDEX button_about ON button (action, argument);
 
 
 -- === Outside: platform accounts, places, what came in and went out ====================================
@@ -472,6 +474,7 @@ CREATE TABLE lane (
     boss_told_at    INTEGER,            -- the boss is told once per outage
     partly_posted   INTEGER REFERENCES envelope (id),  -- some of its chunks are posted: it goes first
     paused_run      INTEGER REFERENCES run (id),  -- of an agent: it is paused because this run was paused
+    next_envelope   INTEGER REFERENCES envelope (id),  -- of an agent: a run was set aside for it, so it is the next
     CHECK (address IS NOT NULL OR binding IS NOT NULL)
 ) STRICT;
 CREATE UNIQUE INDEX lane_place ON lane (ifnull(address, 0), ifnull(binding, 0));
@@ -572,6 +575,7 @@ CREATE INDEX run_agent ON run (agent, id);
 CREATE INDEX run_day ON run (agent, started_at);
 CREATE INDEX run_trace ON run (trace) WHERE trace IS NOT NULL;
 CREATE INDEX run_running ON run (status) WHERE status = 'running';
+CREATE INDEX run_stopped ON run (ended_at) WHERE ends_as = 'stopped';  -- by the breaker
 
 CREATE TABLE run_envelope (
     run      INTEGER NOT NULL REFERENCES run (id),
@@ -632,6 +636,7 @@ CREATE TABLE ask (
     expires_at  INTEGER,                -- NULL: it waits until somebody answers
     reminders   INTEGER NOT NULL DEFAULT 0,  -- how many were sent
     wake_at     INTEGER,                -- when the daemon must look at this row again: a reminder, or the end
+    in_turn     INTEGER NOT NULL DEFAULT 0,  -- 1: a provider asked it in its turn, which waits for the answer: it ends with the run
     -- How it was settled.
     answer      TEXT,                   -- one of the options; of an expired one the default, if there is one
     scope       TEXT CHECK (scope IN ('once', 'session', 'rule')),  -- of the answer to a permission
@@ -709,22 +714,22 @@ CREATE TABLE breaker (
     reason    TEXT
 ) STRICT;
 
--- Who is told once when an agent is in a state.
+-- Who is told once when an agent is in a state. The row goes in the transaction that tells it.
 CREATE TABLE state_watch (
     watcher    INTEGER NOT NULL REFERENCES address (id),
     agent      INTEGER NOT NULL REFERENCES agent (address),
     state      TEXT NOT NULL CHECK (state IN ('idle', 'waiting', 'finished', 'failed')),
-    after_run  INTEGER NOT NULL DEFAULT 0,  -- the last run of the agent then: only later ends count
     created_at INTEGER NOT NULL,
+    hops       INTEGER NOT NULL DEFAULT 0,
+    trace      TEXT,                    -- of the run in which an agent asked for it: being told continues it
     PRIMARY KEY (agent, state, watcher)
 ) STRICT, WITHOUT ROWID;
 
--- Notices in the boss's box that came in his quiet hours: one message about all of them follows.
+-- Notices in the boss's box that came in his quiet hours: one message about all of them follows. When those
+-- end is not stored: it follows from a setting and his time zone, which may change meanwhile.
 CREATE TABLE quiet_notice (
-    envelope INTEGER PRIMARY KEY REFERENCES envelope (id),
-    until    INTEGER NOT NULL           -- when the quiet hours end
+    envelope INTEGER PRIMARY KEY REFERENCES envelope (id)
 ) STRICT;
-CREATE INDEX quiet_notice_until ON quiet_notice (until);
 
 
 -- === The store's own ==================================================================================

@@ -128,7 +128,8 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash' END AS box,
        CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
                     WHEN 3 THEN 'snooze' END AS waits,
-       e.arrived, e.attempts, e.handovers, e.error_kind, e.error_text, m.context, m.metadata,
+       e.arrived, e.attempts, e.handovers, 'm' || e.preempted_by AS preempted_by, e.error_kind, e.error_text,
+       m.context, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.wake_at / 1000.0, 'unixepoch') AS wake_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,

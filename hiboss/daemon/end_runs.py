@@ -1,0 +1,73 @@
+"""`python -m hiboss.daemon --end-runs`: pull the breaker while the daemon does not answer, or none runs.
+
+The command line starts it. It leaves a flag in the home, which the daemon obeys before it starts a run, at
+its next heartbeat, and at its next start; then it ends the processes of all recorded runs itself. It only
+reads the database: a daemon that hangs may hold its locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from ..agents import left_processes, process_control
+from ..api.breaker import held_json
+from ..core import clock
+from ..core.crashpoint import BREAKER_FLAGGED, crashpoint
+from ..core.errors import BadToken, Forbidden, NoToken, NotSetUp
+from ..core.paths import Home
+from ..rpc import codec
+from ..store import breaker, breaker_holds, counters, tokens
+from ..store.boss import boss_timezone, find_boss
+from ..store.connection import Connection, Row, reading
+
+WAIT_SECONDS = 5.0  # for a lock of the database
+ROUNDS = 3  # a daemon that was only slow may start runs until it sees the flag
+COUNT_EXACT_TO = 1_000
+OPERATION = "breaker.pull"
+
+
+def end_runs(home: Home, line: bytes) -> bytes:
+    """Leave the flag, end the processes of all recorded runs, and return what was ended and what waits."""
+    request = codec.parse(line)
+    params = request.params if isinstance(request, codec.Request) and isinstance(request.params, dict) else {}
+    if not os.path.exists(home.database):
+        raise NotSetUp(home=str(home))
+    with reading(home, wait_seconds=WAIT_SECONDS) as connection:
+        _check_boss(connection, home, params.get("token"))
+        home.leave_stop_flag(params.get("reason"))
+        crashpoint(BREAKER_FLAGGED)
+        runs = asyncio.run(_end(connection))
+        waits = breaker_holds.waiting(connection, clock.now(), COUNT_EXACT_TO)
+        zone = boss_timezone(connection)
+    return codec.result(1, {"runs": runs, "waits": held_json(waits), "timezone": zone})
+
+
+def _check_boss(connection: Connection, home: Home, token: object) -> None:
+    """Raise unless the token is the boss's: no policy is asked while the daemon does not answer."""
+    if find_boss(connection) is None:
+        raise NotSetUp(home=str(home))
+    if token is None:
+        raise NoToken()
+    row = tokens.find(connection, tokens.digest(token)) if isinstance(token, str) else None
+    if row is None:
+        raise BadToken()
+    if row["kind"] != "boss":
+        name, level = f"{row['address_kind']}:{row['name']}", row["level"] or "standard"
+        raise Forbidden(operation=OPERATION, needed="boss", caller=name, level=level)
+
+
+async def _end(connection: Connection) -> list[dict[str, Any]]:
+    """End all recorded runs; return them, with whether all their processes are gone."""
+    epoch, known = counters.epoch(connection), dict[int, Row]()
+    for _ in range(ROUNDS):
+        rows = breaker.recorded_runs(connection)
+        if not rows or known.keys() >= {row["id"] for row in rows}:
+            break
+        known |= {row["id"]: row for row in rows}
+        await left_processes.end_recorded(epoch, rows)
+    ended = not known or not await process_control.look(await left_processes.find(epoch, known.values()))
+    return [
+        {"id": f"r{number}", "agent": f"agent:{row['name']}", "ended": ended} for number, row in known.items()
+    ]

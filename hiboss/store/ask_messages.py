@@ -1,0 +1,102 @@
+"""What people and agents read about asks."""
+
+from __future__ import annotations
+
+import json
+
+from ..core.clock import local, zone
+from ..core.envelope import shorten
+from ..core.escaping import name, quote, shell_word, visible
+from .boss import boss_timezone
+from .connection import Connection, Row
+from .group_commit import Tx
+
+SHOWN_CHARACTERS = 200  # of a question, where it is only named
+TOOL_CHARACTERS = 2_500  # of what a tool would do, where a chat shows it: one post on every platform
+
+
+def question(
+    tx: Tx | Connection,
+    number: int,
+    text: str,
+    options: tuple[str, ...],
+    *,
+    until: int | None,
+    fallback: str | None,
+) -> str:
+    """Return the text of an ask: the question, its options, its end, and how to answer it."""
+    numbered = [f"{at}. {visible(one)}" for at, one in enumerate(options, 1)]
+    lines = [text.rstrip(), "", *numbered]
+    if until is not None:
+        end = local(until, zone(boss_timezone(tx)))
+        then = "it ends without an answer" if fallback is None else f"the answer is {name(fallback)}"
+        lines.append(f"Without an answer by {end} {then}.")
+    lines.append(f"To answer q{number}: {command(number, options)}")
+    return "\n".join(lines)
+
+
+def in_short(number: int, text: str) -> str:
+    """Return what a provider asks as a message shows it: what a tool would do can be a megabyte."""
+    if len(text) <= TOOL_CHARACTERS:
+        return text
+    left = len(text) - TOOL_CHARACTERS
+    return f"{text[:TOOL_CHARACTERS]}…\n({left} more characters; to read all: hiboss ask get q{number})"
+
+
+def command(number: int, options: tuple[str, ...]) -> str:
+    """Return the command that answers an ask; an option that a shell would misread goes by its number."""
+    first = shell_word(options[0], "1")
+    return f"hiboss ask answer q{number} --choice {first}"
+
+
+def label(option: str, characters: int) -> str:
+    """Return what a button for this option shows."""
+    return shorten(option, characters)
+
+
+def answer(ask: Row) -> str:
+    """Return the message that brings the asker its answer."""
+    text = f"Answer to q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)}): {ask['answer']}"
+    return f"{text}\n{ask['comment']}" if ask["comment"] else text
+
+
+def outcome(ask: Row) -> str:
+    """Return how an ask ended and by whom, in a few words."""
+    by = ask["by_address"] or "the time-out"
+    if ask["state"] == "answered":
+        return f"{by} answered {name(ask['answer'])}"
+    if ask["state"] == "cancelled":
+        return f"{by} cancelled it" if ask["answered_by"] else "it was cancelled"
+    return "its time was over" + (f", so the answer is {name(ask['answer'])}" if ask["answer"] else "")
+
+
+def outcome_for_asker(ask: Row) -> str:
+    """Return what tells the asker how its ask ended without an answer of a person."""
+    why = f"\nReason: {quote(ask['comment'])}" if ask["comment"] else ""
+    asked = f"q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)})"
+    if ask["state"] == "expired":
+        by_default = (
+            f" The default counts: {name(ask['answer'])}" if ask["answer"] else " There is no default."
+        )
+        return f"Nobody answered {asked} in time.{by_default}{why}"
+    return f"{asked} was not answered: {outcome(ask)}.{why}"
+
+
+def over(ask: Row) -> str:
+    """Return what tells the one who was asked that no answer is needed any more."""
+    asked = f"q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)})"
+    return f"No answer is needed any more to {asked}: {outcome(ask)}."
+
+
+def reminder(tx: Tx | Connection, ask: Row) -> str:
+    """Return what reminds somebody of an open ask."""
+    options = tuple(json.loads(ask["options"]))
+    since = local(ask["created_at"], zone(boss_timezone(tx)))
+    text = question(
+        tx, ask["id"], ask["question"], options, until=ask["expires_at"], fallback=ask["fallback"]
+    )
+    return f"{ask['asker_address']} has waited for your answer to q{ask['id']} since {since}:\n{text}"
+
+
+def options_list(ask: Row) -> str:
+    return ", ".join(name(one) for one in json.loads(ask["options"]))

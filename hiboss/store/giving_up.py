@@ -1,0 +1,77 @@
+"""Give up envelopes: they fail, or are cancelled with their run. They stay stored; their senders are told.
+
+What takes a Tx runs inside the writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.contracts.failures import Failure
+from ..core.envelope import Priority
+from . import envelopes, notices
+from .connection import Row
+from .group_commit import Tx
+
+
+def fail(
+    tx: Tx,
+    numbers: Iterable[int],
+    failure: Failure,
+    now: int,
+    *,
+    tried: bool = False,
+    not_told: int | None = None,
+    forward: bool = True,
+) -> None:
+    """Let envelopes fail; each sender except `not_told` gets one notice.
+
+    Of a forward the boss is told instead: the sender's mail is in his box. `tried`: count one more attempt.
+    `forward`: a notice to the boss may be posted to a chat of his too.
+    """
+    # One that was settled meanwhile is left out: its sender was told then.
+    failed = [number for number in numbers if envelopes.fail(tx, number, failure, now, tried=tried)]
+    _tell_senders(tx, failed, failure, now, not_told, forward)
+
+
+def cancel(
+    tx: Tx,
+    numbers: Iterable[int],
+    failure: Failure,
+    now: int,
+    *,
+    not_told: int | None = None,
+    forward: bool = True,
+) -> None:
+    """Cancel envelopes that somebody ended the work on; their senders are told as `fail` does."""
+    ended = [number for number in numbers if envelopes.end(tx, number, now, failure)]
+    _tell_senders(tx, ended, failure, now, not_told, forward)
+
+
+def _tell_senders(
+    tx: Tx, numbers: list[int], failure: Failure, now: int, not_told: int | None, forward: bool
+) -> None:
+    senders: dict[int, list[Row]] = {}
+    forwards: list[Row] = []
+    for number in numbers:
+        row = tx.execute(
+            """
+            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender, m.deleted_at,
+                   a.kind || ':' || a.name AS address
+            FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
+            LEFT JOIN envelope box ON box.id = e.forwards WHERE e.id = ?
+            """,
+            (number,),
+        ).fetchone()
+        if row["deleted_at"] is not None:
+            continue  # its sender wants it no more
+        if row["forwards"] is None:
+            senders.setdefault(row["sender"], []).append(row)
+        elif row["forwarded_priority"] != Priority.NOTICE:  # a notice causes no other notice
+            forwards.append(row)
+    if forwards:
+        notices.tell_boss_of_forwards(tx, forwards, failure.text, now)
+    senders.pop(not_told or 0, None)
+    for sender, rows in senders.items():
+        again = failure.kind != "unbound"
+        notices.tell_sender(tx, sender, rows, failure.text, now, again=again, forward=forward)

@@ -1,0 +1,172 @@
+"""Set a run aside for an envelope that cannot wait: whether it may be, and all that is written for it.
+
+A run that works on its turn can be set aside if its messages allow it (`interruptible`). Its envelopes are
+due again when it has ended, and have not failed. What it was set aside for is the next turn of its agent
+(`lane.next_envelope`): also if something else came earlier, or has waited for long. Its processes are ended
+after COMMIT (hiboss/agents/preemption.py). What takes a Tx runs inside the writer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.address import SYSTEM
+from ..core.envelope import Kind, Lane, Priority
+from . import agents, controls, envelopes, lanes, run_cancels
+from .connection import Connection, Row
+from .controls import Control
+from .group_commit import Tx
+from .lane_index import BINDING, PLACE
+
+LOOKED_THROUGH = 100  # the newest messages of a conversation among which a person's is searched
+
+
+class Found(NamedTuple):
+    """An envelope, and the run that is to be set aside for it."""
+
+    run: int
+    agent: int
+    envelope: int
+    message: int
+    sender: int  # of the message
+    conversation: int
+    critical: bool  # it is critical; else a person wrote it where the run works
+    started_at: int  # the run
+
+
+# --- whether something that came is a reason -----------------------------------------
+
+
+def find(connection: Connection | Tx, agent: int, now: int) -> Found | None:
+    """Return the envelope for which the running turn of an agent is to be set aside; None: there is none.
+
+    Critical mail is one, unless the run works on critical mail itself. What a person wrote in the
+    conversation of the run since it began is one for an agent with the busy policy `interrupt`.
+    """
+    run = running(connection, agent)
+    if run is None or why_not(run) is not None or not may_begin(connection, agent, now):
+        return None
+    row, critical = None, run["priority"] != Priority.CRITICAL
+    if critical:
+        row = connection.execute(_CRITICAL, (agent, run["id"])).fetchone()
+    if row is None and run["busy"] == "interrupt":
+        row, critical = next(iter(said_by_people(connection, agent, run)), None), False
+    if row is None:
+        return None
+    known = (row["id"], row["message"], row["sender"], row["conversation"])
+    return Found(run["id"], agent, *known, critical, run["started_at"])
+
+
+def running(connection: Connection | Tx, agent: int) -> Row | None:
+    """Return the turn that an agent works on now, with what decides whether it can be set aside."""
+    row: Row | None = connection.execute(_RUNNING, (agent,)).fetchone()
+    return row
+
+
+# `priority`: of the most urgent of its envelopes. `kept`: one whose sender wants no interruption.
+_RUNNING = """
+    SELECT r.id, r.conversation, r.reply_conversation, r.after_message, r.started_at, r.paused_at, r.ends_as,
+           g.busy, min(e.priority) AS priority, min(iif(m.interruptible, NULL, e.id)) AS kept
+    FROM run r INDEXED BY run_running
+    JOIN agent g ON g.address = r.agent
+    JOIN run_envelope x ON x.run = r.id JOIN envelope e ON e.id = x.envelope
+    JOIN message m ON m.id = e.message
+    WHERE r.status = 'running' AND r.agent = ? AND r.kind = 'turn' GROUP BY r.id
+"""
+# Not what the run sent to its own agent: it would end itself each time that it is repeated. Nor what was
+# set aside for this run.
+_CRITICAL = f"""
+    SELECT e.id, e.message, m.sender, m.conversation
+    FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
+    WHERE e.recipient = ?1 AND e.binding IS NULL AND e.priority = {Priority.CRITICAL:d} AND e.status = 0
+      AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
+      AND m.deleted_at IS NULL AND m.type <> {Kind.EVENT:d} AND m.run IS NOT ?2
+      AND (e.preempted_by IS NULL OR NOT EXISTS (
+          SELECT 1 FROM run_envelope x JOIN envelope y ON y.id = x.envelope
+          WHERE x.run = ?2 AND y.message = e.preempted_by))
+    ORDER BY e.arrived LIMIT 1
+"""
+
+
+def said_by_people(connection: Connection | Tx, agent: int, run: Row) -> list[Row]:
+    """Return what people have said since a run began, newest first: where it works, else where it answers."""
+    for conversation in dict.fromkeys((run["conversation"], run["reply_conversation"])):
+        since = (conversation, run["after_message"], agent)
+        if rows := connection.execute(_OF_PEOPLE, since).fetchall():
+            return rows
+    return []
+
+
+_OF_PEOPLE = f"""
+    SELECT e.id, e.message, m.sender, m.conversation
+    FROM (SELECT id, sender, conversation, auto, context, type, deleted_at
+          FROM message INDEXED BY message_seq WHERE conversation = ?1 AND seq IS NOT NULL
+          ORDER BY seq DESC LIMIT {LOOKED_THROUGH}) m
+    CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id AND e.recipient = ?3
+    JOIN address s ON s.id = m.sender
+    WHERE m.id > ?2 AND s.kind IN ('user', 'channel') AND NOT m.auto AND NOT m.context
+      AND m.deleted_at IS NULL AND m.type <> {Kind.EVENT:d}
+      AND e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
+      AND NOT EXISTS (SELECT 1 FROM ask k INDEXED BY ask_reply WHERE k.reply = m.id)  -- it waits for that
+    ORDER BY m.id DESC
+"""
+
+
+def why_not(run: Row) -> str | None:
+    """Return why a run cannot be set aside; None: it can."""
+    if run["ends_as"] is not None:
+        return f"r{run['id']} is ending already"
+    if run["paused_at"] is not None:
+        return f"r{run['id']} is paused; resume it first, or cancel it"
+    if run["kept"] is not None:
+        return f"r{run['id']} works on e{run['kept']}, whose sender wants no interruption"
+    return None
+
+
+def may_begin(connection: Connection | Tx, agent: int, now: int) -> bool:
+    """Tell whether the next turn of an agent could begin if its run ended now."""
+    row = agents.with_provider(connection, agent)
+    state = lanes.get(connection, Lane(agent, None))
+    return row is not None and row["paused_at"] is None and lanes.may_start(state, now, eager=True)
+
+
+# --- set it aside --------------------------------------------------------------------
+
+
+def for_news(tx: Tx, agent: int, now: int) -> Found | None:
+    """Set the run of an agent aside for what has come, if there is a reason; return what was done.
+
+    That is a control of agent:system.
+    """
+    found = find(tx, agent, now)
+    if found is None:
+        return None
+    what = f"e{found.envelope}"
+    reason = f"{what} is critical" if found.critical else f"{what} was written by a person while it worked"
+    if not set_aside(tx, found.run, found.envelope, f"set aside: {reason}", None):
+        return None
+    system = (tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)).id
+    about = (agent, found.run, None, found.envelope)
+    controls.record(tx, Control("preempt", system, *about, reason=reason), controls.APPLIED, None, now)
+    return found
+
+
+def set_aside(tx: Tx, run: int, envelope: int, why: str, by: int | None) -> bool:
+    """Store that a run ends for an envelope, which is the next turn; return False if it is ending already.
+
+    `by`: the address id of who wants it.
+    """
+    row = tx.execute("SELECT message, recipient FROM envelope WHERE id = ?", (envelope,)).fetchone()
+    if not run_cancels.note(tx, run, why, by, run_cancels.PREEMPTED, preempted_by=row["message"]):
+        return False
+    held = tx.execute("SELECT envelope FROM run_envelope WHERE run = ?", (run,)).fetchall()
+    envelopes.set_aside(tx, [one["envelope"] for one in held], row["message"])
+    envelopes.put_first(tx, envelope)
+    tx.execute(
+        f"""
+        INSERT INTO lane (address, next_envelope) VALUES (?1, ?2)
+        ON CONFLICT ({PLACE}, {BINDING}) DO UPDATE SET next_envelope = ?2
+        """,
+        (row["recipient"], envelope),
+    )
+    return True

@@ -1,0 +1,344 @@
+"""The breaker as the boss uses it: from the terminal, also when the daemon hangs or is gone, and from the phone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.core.crashpoint import (
+    AFTER_COMMIT,
+    BREAKER_OBEYED,
+    BREAKER_PULLED,
+    BREAKER_RELEASED,
+    COMMANDED,
+    IN_GROUP,
+)
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Office
+from tests.support.daemons import set_up, wait_until
+from tests.support.shell_agents import (
+    SLEEP,
+    Boss,
+    Worker,
+    assert_idle,
+    end_all,
+    eventually,
+    left_behind,
+    rows,
+    running,
+)
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+
+WITH_CHILD = f"{SLEEP} &\nexec {SLEEP}"
+DEAF = f"trap '' INT TERM\n{WITH_CHILD}"
+
+
+class Story:
+    """A daemon, an agent whose program does not end by itself and has a child, and the boss at a terminal."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+        self.daemon, self.office = daemon, Office(daemon)
+        self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
+        self.program = self.worker.program
+        self.program.does(WITH_CHILD)
+        self.armed = directory / "armed"
+
+    def begins(self) -> str:
+        """Let the agent begin to work; return the envelope."""
+        number = self.ada.tell(self.worker)
+        self.program.begins()
+        return number
+
+    def flag(self) -> bool:
+        return self.daemon.home.has_stop_flag()
+
+    def dies_at(self, place: str) -> None:
+        """Start it again so that it dies when it passes this place, as soon as it is `armed`."""
+        self.daemon.stop()
+        self.daemon.start(HIBOSS_CRASH_AT=f"{place}@{self.armed}")
+
+    def tries(self, method: str) -> None:
+        """Call an operation that the daemon dies of."""
+        self.armed.touch()
+        with pytest.raises(DaemonUnreachable):
+            self.ada.call(method)
+        self.daemon.wait_for_death()
+
+    def is_held(self, number: str) -> None:
+        """Everything has ended, and nothing begins, although the agent would answer at once."""
+        self.program.answers("done")
+        wait_until(lambda: running(self.daemon) == [])
+        assert_idle(self.daemon, self.program)
+        assert self.ada.call("breaker.status")["breaker"] is not None
+        assert self.ada.get(number)["status"] == "pending" and self.worker.answers_to(number) == []
+        kinds = {
+            row["error_kind"]
+            for row in rows(self.daemon, "SELECT error_kind FROM run WHERE agent = ?", self.id)
+        }
+        assert kinds == {"stopped"}
+
+    @property
+    def id(self) -> int:
+        [row] = rows(
+            self.daemon, "SELECT id FROM address WHERE name = ? AND retired_at IS NULL", self.worker.name
+        )
+        return int(row["id"])
+
+    def comes_after_go(self, number: str) -> None:
+        done = self.office("go")
+        assert (done.rc, done.values("breaker")) == (0, ["released"])
+        eventually(lambda: self.worker.answers_to(number), ["done"])
+        assert_idle(self.daemon, self.program)
+        assert not self.flag()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
+    mortal.start()
+    yield mortal
+    mortal.stop()
+
+
+@pytest.fixture
+def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
+    told = Story(daemon, tmp_path)
+    yield told
+    daemon.kill()  # also one that a test has stopped, or that was to crash
+    daemon.start()
+    Boss(daemon).call("breaker.release")
+    end_all(daemon)
+
+
+# --- at the terminal ------------------------------------------------------------------
+
+
+def test_one_screen_says_what_was_ended_and_what_waits(story: Story) -> None:
+    number = story.begins()
+    done = story.office("stop", "--all", "--reason", "too expensive")
+    assert done.rc == 0
+    assert done.record["ended"] == f"{story.worker.runs()[0]['id']} of {story.worker.address}"
+    assert "too expensive" in done.record["breaker"]
+    assert done.record["mail"] == f"{story.worker.address} 1"
+    assert "hiboss go" in done.stderr
+    assert left_behind(story.daemon, story.program.pids) == []
+    assert "too expensive" in story.office("daemon", "status").blocks[0]["breaker"]
+    assert "too expensive" in story.office("agent", "status", story.worker.name).stdout
+    story.is_held(number)
+    story.comes_after_go(number)
+    assert "breaker" not in story.office("daemon", "status").blocks[0]
+    assert story.office("go").values("breaker") == ["not pulled"]
+
+
+def test_stop_alone_teaches_and_stops_nothing(story: Story) -> None:
+    story.begins()
+    done = story.office("stop")
+    assert done.rc == 2
+    for command in ("hiboss stop --all", "hiboss daemon stop", "hiboss go"):
+        assert command in done.stderr
+    assert story.ada.call("breaker.status")["breaker"] is None and len(running(story.daemon)) == 1
+
+
+def test_an_agent_cannot_stop_everything(story: Story) -> None:
+    story.begins()
+    token = {"HIBOSS_TOKEN": story.worker.token}
+    assert story.office("stop", "--all", "--json", env=token).error["code"] == "forbidden"
+    story.daemon.kill()  # nor while no daemon answers
+    assert story.office("stop", "--all", "--json", env=token).error["code"] == "forbidden"
+    assert story.office("go", "--json", env=token).error["code"] == "forbidden"
+    assert not story.flag() and left_behind(story.daemon, story.program.pids) != []
+
+
+# --- a daemon that does not answer ----------------------------------------------------
+
+
+def test_a_daemon_that_hangs_is_not_needed_and_obeys_when_it_works_again(story: Story) -> None:
+    story.program.does(DEAF)
+    number = story.begins()
+    os.kill(story.daemon.pid, signal.SIGSTOP)
+    try:
+        done = story.office("stop", "--all", "--reason", "it hangs")
+        assert done.rc == 0
+        assert done.record["ended"].endswith(f"of {story.worker.address}")
+        assert f"pid {story.daemon.pid}" in done.record["daemon"]
+        assert done.record["mail"] == f"{story.worker.address} 1"
+        assert story.flag()
+        story.program.answers("done")
+        wait_until(lambda: len(left_behind(story.daemon, story.program.pids)) == 0)
+    finally:
+        os.kill(story.daemon.pid, signal.SIGCONT)
+    wait_until(lambda: not story.flag())
+    story.is_held(number)
+    assert story.ada.call("breaker.status")["breaker"]["reason"] == "it hangs"
+    story.comes_after_go(number)
+
+
+def test_a_daemon_that_hung_and_was_killed_obeys_at_its_next_start(story: Story) -> None:
+    number = story.begins()
+    os.kill(story.daemon.pid, signal.SIGSTOP)
+    assert story.office("stop", "--all", "--reason", "it hangs").rc == 0
+    story.daemon.kill()
+    story.program.answers("done")
+    story.daemon.start()
+    assert not story.flag()
+    story.is_held(number)
+    story.comes_after_go(number)
+
+
+def test_what_a_killed_daemon_left_is_ended_and_go_needs_no_daemon(story: Story) -> None:
+    number = story.begins()
+    story.daemon.kill()
+    wait_until(lambda: len(left_behind(story.daemon, story.program.pids)) == 2)
+    done = story.office("stop", "--all")
+    assert (done.rc, done.record["daemon"]) == (0, "none runs; the next one obeys when it starts")
+    assert left_behind(story.daemon, story.program.pids) == [] and story.flag()
+    story.program.answers("done")
+    assert story.office("go").values("breaker") == ["released"]
+    assert not story.flag()
+    story.daemon.start()
+    eventually(lambda: story.worker.answers_to(number), ["done"])
+
+
+def test_without_a_daemon_and_without_runs_the_next_daemon_obeys(story: Story) -> None:
+    story.daemon.stop()
+    done = story.office("stop", "--all", "--json")
+    assert (done.rc, done.json["runs"]) == (0, [])
+    story.daemon.start()
+    number = story.ada.tell(story.worker)
+    assert story.ada.call("breaker.status")["breaker"]["pulled_by"] is None
+    assert story.worker.runs() == []
+    story.program.answers("done")
+    story.comes_after_go(number)
+
+
+def test_go_takes_back_a_pull_that_is_stored_while_no_daemon_runs(story: Story) -> None:
+    story.ada.call("breaker.pull")
+    number = story.ada.tell(story.worker)
+    story.daemon.stop()
+    assert story.office("go").values("breaker") == ["released"]
+    story.program.answers("done")
+    story.daemon.start()
+    eventually(lambda: story.worker.answers_to(number), ["done"])
+
+
+def test_a_stop_and_a_start_change_nothing(story: Story) -> None:
+    number = story.begins()
+    assert story.office("stop", "--all").rc == 0
+    story.program.answers("done")
+    story.daemon.stop()
+    story.daemon.start()
+    story.is_held(number)
+    story.comes_after_go(number)
+
+
+# --- kill -9 --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [IN_GROUP, AFTER_COMMIT, BREAKER_PULLED])
+def test_a_daemon_killed_during_a_pull_has_pulled_it_or_not(story: Story, place: str) -> None:
+    story.dies_at(place)
+    number = story.begins()
+    story.tries("breaker.pull")
+    story.program.answers("done")
+    story.daemon.start()
+    if place == IN_GROUP:  # it was not stored: the run comes again
+        eventually(lambda: story.worker.answers_to(number), ["done"])
+        assert story.ada.call("breaker.status")["breaker"] is None
+    else:
+        story.is_held(number)
+        story.comes_after_go(number)
+
+
+@pytest.mark.parametrize("place", [IN_GROUP, AFTER_COMMIT, BREAKER_RELEASED])
+def test_a_daemon_killed_during_a_release_has_released_it_or_not(story: Story, place: str) -> None:
+    number = story.begins()
+    story.ada.call("breaker.pull")
+    story.is_held(number)
+    story.dies_at(place)
+    story.tries("breaker.release")
+    story.daemon.start()
+    if place == IN_GROUP:
+        story.is_held(number)
+        story.comes_after_go(number)
+    else:
+        eventually(lambda: story.worker.answers_to(number), ["done"])
+
+
+def test_a_daemon_killed_while_it_obeys_obeys_at_its_next_start(story: Story) -> None:
+    number = story.begins()
+    story.daemon.kill()
+    assert story.office("stop", "--all").rc == 0
+    with pytest.raises(DaemonUnreachable):
+        story.daemon.start(HIBOSS_CRASH_AT=BREAKER_OBEYED)
+    assert story.flag()
+    story.daemon.start()
+    assert not story.flag()
+    story.is_held(number)
+    story.comes_after_go(number)
+
+
+# --- on the phone ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def telegram(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    with telegram_daemon(tmp_path_factory.mktemp("t")) as running:
+        yield running
+
+
+def test_stop_all_on_the_phone_stops_everything_and_go_lets_it_go_on(
+    telegram: TelegramDaemon, tmp_path: Path
+) -> None:
+    daemon = telegram.daemon
+    worker = Worker(daemon, tmp_path)
+    worker.program.does(DEAF)
+    bot = telegram.bound_bot("breakerbot", worker.name)
+    chat = telegram.pair(ada := telegram.api.add_person("Ada"), bot)
+    bob = telegram.approved(telegram.api.add_person("Bob"), bot)
+    ada.says(chat, "begin")
+    worker.program.begins()
+    ada.says(chat, "/stop all")
+    chat.wait_for_text("Everything is stopped")
+    [told] = [one.text for one in chat.messages if "Everything is stopped" in one.text]
+    assert f"{worker.runs()[0]['id']} of {worker.name}" in told and f"1 for {worker.name}" in told
+    assert_idle(daemon, worker.program)
+    assert worker.runs()[0]["status"] == "interrupted"
+    worker.program.answers("done")
+    worker.send(address(bob), text="to a stranger")  # holds
+    worker.send("user:boss", text="to the boss")
+    chat.wait_for_text("to the boss")
+    assert not any("to a stranger" in one.text for one in bob.messages)
+    ada.says(chat, "/go")
+    chat.wait_for_text("Everybody works again")
+    bob.wait_for_text("to a stranger")
+    chat.wait_for_text("done")
+
+
+def test_a_daemon_killed_after_stop_all_on_the_phone_says_it_when_it_runs_again(
+    telegram: TelegramDaemon, tmp_path: Path
+) -> None:
+    daemon = telegram.daemon
+    worker = Worker(daemon, tmp_path)
+    worker.program.does(WITH_CHILD)
+    bot = telegram.bound_bot("crashbot", worker.name)
+    chat = telegram.pair(ada := telegram.api.add_person("Ada"), bot)
+    daemon.stop()
+    telegram.start(HIBOSS_CRASH_AT=f"{COMMANDED}@{tmp_path / 'armed'}")
+    ada.says(chat, "begin")
+    worker.program.begins()
+    (tmp_path / "armed").touch()
+    ada.says(chat, "/stop all")
+    daemon.wait_for_death()
+    worker.program.answers("done")
+    telegram.start()
+    chat.wait_for_text("Everything is stopped")
+    assert_idle(daemon, worker.program)
+    assert len(worker.runs()) == 1
+    ada.says(chat, "/go")
+    chat.wait_for_text("done")
+    assert sum("Everything is stopped" in one.text for one in chat.messages) == 1

@@ -1,0 +1,427 @@
+"""Asks at the socket: who may ask, answer, cancel and see, and how the asker gets the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.daemons import daemon_with, wait_until
+from tests.support.parties import Party
+from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
+
+Pair = tuple[Party, Party]
+
+
+def asked(by: Party, question: str = "Deploy?", **params: Any) -> dict[str, Any]:
+    """Ask, and return the ask."""
+    found: dict[str, Any] = by.call("ask.create", question=question, **params)["ask"]
+    return found
+
+
+def one(who: Party, ask: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = who.call("ask.get", id=ask["id"])["ask"]
+    return found
+
+
+# --- asking ----------------------------------------------------------------------------
+
+
+def test_a_question_shows_its_options_its_end_and_how_to_answer_it(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0], options=["yes", "on Monday"], timeout="1h", default="On monday")
+    assert (ask["state"], ask["asked"], ask["default"]) == ("open", "user:boss", "on Monday")
+    [envelope] = ada.heard(two[0])
+    lines = envelope["text"].splitlines()
+    assert lines[:4] == ["Deploy?", "", "1. yes", "2. on Monday"]
+    assert lines[4].startswith("Without an answer by ") and lines[4].endswith("the answer is on Monday.")
+    assert lines[5] == f"To answer {ask['id']}: hiboss ask answer {ask['id']} --choice yes"
+    assert (envelope["priority"], envelope["metadata"]) == ("high", {"ask": ask["id"]})
+
+
+def test_without_options_it_is_yes_or_no_and_waits_for_ever(two: Pair) -> None:
+    ask = asked(two[0])
+    assert (ask["options"], ask["expires_at"], ask["default"]) == (["yes", "no"], None, None)
+
+
+def test_an_option_that_a_shell_would_misread_is_named_by_its_number(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0], options=["rm -rf /; true", "no"])
+    assert ada.heard(two[0])[-1]["text"].endswith(f"hiboss ask answer {ask['id']} --choice 1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"options": []}, "bad_options"),
+        ({"options": ["a", "A"]}, "bad_options"),
+        ({"options": ["a", "  "]}, "bad_options"),
+        ({"options": ["x" * 201]}, "bad_options"),
+        ({"options": [str(number) for number in range(21)]}, "bad_options"),
+        ({"default": "yes"}, "invalid_params"),
+        ({"default": "maybe", "timeout": "1h"}, "bad_choice"),
+        ({"timeout": "soon"}, "bad_duration"),
+        ({"question": "  "}, "empty_message"),
+        ({"to": "agent:nobody-here"}, "unknown_recipient"),
+        ({"to": "agent:system"}, "unknown_recipient"),
+        ({"to": "channel:telegram:7"}, "unknown_recipient"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_nothing_is_stored(
+    ada: Boss, two: Pair, wrong: dict[str, Any], code: str
+) -> None:
+    assert two[0].refusal("ask.create", **{"question": "Deploy?", **wrong}) == code
+    assert ada.heard(two[0]) == []
+    assert two[0].call("ask.list", state="all")["asks"] == []
+
+
+def test_twenty_options_of_two_hundred_characters_can_be_asked(two: Pair) -> None:
+    options = [f"{number:03}" + "x" * 197 for number in range(20)]
+    assert asked(two[0], options=options)["options"] == options
+
+
+def test_nobody_asks_itself(ada: Boss, two: Pair) -> None:
+    assert two[0].refusal("ask.create", question="Me?", to=two[0].address) == "invalid_params"
+    assert ada.refusal("ask.create", question="Me?") == "invalid_params"
+
+
+# --- answering -------------------------------------------------------------------------
+
+
+def test_an_answer_comes_to_the_asker_as_a_reply_to_the_question(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0])
+    settled = ada.call("ask.answer", id=ask["id"], choice="YES", comment="but not on Friday")["ask"]
+    assert (settled["state"], settled["answer"], settled["answered_by"]) == ("answered", "yes", "user:boss")
+    [mail] = two[0].list()
+    assert mail["text"] == f'Answer to {ask["id"]} ("Deploy?"): yes\nbut not on Friday'
+    assert (mail["from"], mail["from_boss"], mail["status"]) == ("user:boss", True, "pending")
+    assert (mail["conversation"], mail["message"]) == (ask["conversation"], settled["reply"])
+
+
+def test_an_option_can_be_given_by_its_number_unless_that_is_an_option_itself(ada: Boss, two: Pair) -> None:
+    assert ada.call("ask.answer", id=asked(two[0])["id"], choice="2")["ask"]["answer"] == "no"
+    numbers = asked(two[0], options=["2", "1"])
+    assert ada.call("ask.answer", id=numbers["id"], choice="2")["ask"]["answer"] == "2"
+
+
+def test_an_answer_that_is_no_option_changes_nothing(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0])
+    assert ada.refusal("ask.answer", id=ask["id"], choice="maybe") == "bad_choice"
+    assert one(ada, ask)["state"] == "open"
+
+
+def test_the_second_answer_is_told_who_was_first(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0], to=two[1].address)
+    two[1].call("ask.answer", id=ask["id"], choice="no")
+    with pytest.raises(Answered) as late:
+        ada.call("ask.answer", id=ask["id"], choice="yes")
+    told = late.value.payload()
+    assert (told["code"], told["by"], told["answer"]) == ("ask_settled", two[1].address, "no")
+    assert f"{two[1].address} answered no" in late.value.message
+    assert texts(two[0].list()) == [f'Answer to {ask["id"]} ("Deploy?"): no']
+
+
+def test_the_boss_answers_what_another_was_asked_and_that_one_is_told(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0], to=two[1].address)
+    ada.call("ask.answer", id=ask["id"], choice="yes")
+    assert two[0].list()[0]["from"] == "user:boss"
+    [question, notice] = two[1].list(oldest_first=True)
+    assert question["message"] == ask["message"]
+    assert notice["text"].startswith(f'No answer is needed any more to {ask["id"]} ("Deploy?")')
+
+
+def test_who_asks_never_answers_itself_whatever_its_token(ada: Boss, two: Pair, team: Team) -> None:
+    ask = asked(two[0])
+    assert two[0].refusal("ask.answer", id=ask["id"], choice="yes") == "own_ask"
+    second = ada.call("agent.token.rotate", name=two[0].name)["token"]
+    assert Party(two[0].daemon, two[0].address, second).refusal("ask.answer", id=ask["id"], choice="yes") == (
+        "own_ask"
+    )
+    own = asked(ada, to=two[1].address)
+    assert ada.refusal("ask.answer", id=own["id"], choice="yes") == "own_ask"
+    nosy = team.hire(
+        'note(call("ask.answer", id=call("ask.create", question="?")["ask"]["id"], choice="yes"))'
+    )
+    ada.say(nosy)
+    wait_until(lambda: nosy.program.notes())
+    assert nosy.program.notes()[0]["code"] == "own_ask"
+
+
+def test_others_neither_see_nor_answer_nor_cancel_an_ask(ada: Boss, two: Pair, daemon: RunningDaemon) -> None:
+    ask = asked(two[0])
+    for method, more in (("get", {}), ("answer", {"choice": "yes"}), ("cancel", {}), ("wait", {})):
+        assert two[1].refusal(f"ask.{method}", id=ask["id"], **more) == "not_found"
+    assert two[1].call("ask.list", state="all")["asks"] == []
+    assert one(ada, ask)["state"] == "open"
+
+
+# --- cancelling ------------------------------------------------------------------------
+
+
+def test_the_asker_takes_an_ask_back_and_who_was_asked_is_told(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0])
+    settled = two[0].call("ask.cancel", id=ask["id"], reason="done already")["ask"]
+    assert (settled["state"], settled["answer"], settled["comment"]) == ("cancelled", None, "done already")
+    assert two[0].list() == []  # it knows
+    assert any(ask["id"] in text and f"{two[0].address} cancelled it" in text for text in ada.told())
+    assert ada.refusal("ask.answer", id=ask["id"], choice="yes") == "ask_settled"
+
+
+def test_the_boss_cancels_any_ask_and_the_asker_is_told_why(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0], to=two[1].address)
+    assert two[1].refusal("ask.cancel", id=ask["id"]) == "not_asker"
+    ada.call("ask.cancel", id=ask["id"], reason="ask me first")
+    [mail] = two[0].list()
+    assert mail["from"] == "agent:system" and '"ask me first"' in mail["text"]
+    assert mail["status"] == "pending"  # it is mail, not a notice: it starts a turn
+
+
+def test_a_deleted_question_is_cancelled(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0])
+    ada.call("message.delete", id=ask["message"], reason="a mistake")
+    assert one(ada, ask)["state"] == "cancelled"
+    assert "its message was deleted: a mistake" in two[0].list()[0]["text"]
+
+
+def test_the_asks_of_a_deleted_agent_are_cancelled_and_those_asked_of_it(
+    ada: Boss, two: Pair, daemon: RunningDaemon
+) -> None:
+    daemon.register("leaver")
+    leaver = Party(daemon, "agent:leaver", daemon.token("leaver"))
+    own, of_it = asked(leaver), asked(two[0], to="agent:leaver")
+    ada.call("agent.delete", name="leaver")
+    assert [one(ada, ask)["state"] for ask in (own, of_it)] == ["cancelled", "cancelled"]
+    [mail] = two[0].list()
+    assert "agent:leaver was deleted" in mail["text"]
+    assert any(own["id"] in text for text in ada.told())
+
+
+def test_the_asker_is_told_when_the_person_it_asked_is_deleted(ada: Boss, two: Pair) -> None:
+    ada.call("user.register", name="ann")
+    ask = asked(two[0], to="user:ann")
+    ada.call("user.delete", name="ann")
+    assert one(ada, ask)["state"] == "cancelled"
+    assert "user:ann was deleted" in two[0].list()[0]["text"]
+
+
+# --- listing ---------------------------------------------------------------------------
+
+
+def test_the_list_shows_the_open_ones_newest_first_in_pages(two: Pair) -> None:
+    numbers = [asked(two[0], f"Number {number}?", to=two[1].address)["id"] for number in range(5)]
+    two[1].call("ask.answer", id=numbers[0], choice="yes")
+    for who in two:
+        first = who.call("ask.list", page_size=3)
+        second = who.call("ask.list", page_size=3, after=first["next"])
+        assert [ask["id"] for ask in first["asks"] + second["asks"]] == numbers[:0:-1]
+        assert second["next"] is None
+        assert [ask["id"] for ask in who.call("ask.list", state="answered")["asks"]] == numbers[:1]
+
+
+# --- waiting ---------------------------------------------------------------------------
+
+
+def test_a_wait_ends_with_the_answer_which_then_lies_in_no_box(ada: Boss, two: Pair) -> None:
+    ask = asked(two[0])
+    with waiting(two[0], ask) as answer:
+        ada.call("ask.answer", id=ask["id"], choice="yes")
+        found = answer()
+    assert (found["timed_out"], found["ask"]["answer"]) == (False, "yes")
+    [mail] = two[0].list()
+    assert (mail["status"], mail["read_at"] is None) == ("done", False)
+
+
+def test_a_wait_that_ends_without_an_answer_changes_nothing(two: Pair) -> None:
+    ask = asked(two[0])
+    assert two[0].call("ask.wait", id=ask["id"], timeout="0.001s")["timed_out"] is True
+    assert two[0].call("ask.wait", id=ask["id"], timeout="0.001s")["ask"]["state"] == "open"
+
+
+@contextmanager
+def waiting(who: Party, ask: dict[str, Any]) -> Iterator[Any]:
+    """Wait for an ask on a connection of its own; what is given returns the answer."""
+    with who.daemon.connect() as connection:
+        params = {"id": ask["id"], "timeout": "1m", "token": who.token}
+        line = {"jsonrpc": "2.0", "id": 1, "method": "ask.wait", "params": params}
+        connection.sendall(json.dumps(line).encode() + b"\n")
+        stream = connection.makefile("rb")
+        yield lambda: json.loads(stream.readline())["result"]
+
+
+# --- runs ------------------------------------------------------------------------------
+
+ASKER = """
+ask = call("ask.create", question="Deploy?")["ask"]
+note(ask["id"])
+answer = call("ask.wait", id=ask["id"], timeout="1m")
+print("I deploy: " + str(answer["ask"]["answer"]))
+"""
+ENDER = """
+if "Answer to" in TEXTS[0]:
+    print("so it is " + TEXTS[0].split()[-1])
+else:
+    note(call("ask.create", question="Deploy?")["ask"]["id"])
+    print("I asked")
+"""
+
+
+def noted(agent: PythonAgent, number: int = 1) -> Any:
+    wait_until(lambda: len(agent.program.notes()) >= number)
+    return agent.program.notes()[number - 1]
+
+
+def test_a_run_that_waits_gets_the_answer_and_no_second_turn(ada: Boss, team: Team) -> None:
+    agent = team.hire(ASKER)
+    ada.say(agent, text="go")
+    ada.call("ask.answer", id=noted(agent), choice="yes")
+    wait_until_idle(agent.daemon)
+    assert texts(ada.heard(agent))[-1] == "I deploy: yes"
+    assert len(agent.runs()) == 1
+
+
+def test_a_run_that_ended_its_turn_gets_the_answer_in_the_next_one(ada: Boss, team: Team) -> None:
+    agent = team.hire(ENDER)
+    ada.say(agent, text="go")
+    number = noted(agent)
+    wait_until_idle(agent.daemon)
+    ada.call("ask.answer", id=number, choice="no")
+    wait_until_idle(agent.daemon)
+    assert texts(ada.heard(agent))[-1] == "so it is no"
+    assert [run["status"] for run in agent.runs()] == ["completed", "completed"]
+
+
+def test_the_answer_of_another_is_told_where_the_turn_that_asked_would_have_answered(
+    ada: Boss, two: Pair, team: Team
+) -> None:
+    agent = team.hire(ENDER.replace('question="Deploy?"', f'question="Deploy?", to="{two[1].address}"'))
+    ada.say(agent, text="go")
+    number = noted(agent)
+    wait_until_idle(agent.daemon)
+    two[1].call("ask.answer", id=number, choice="no")
+    wait_until_idle(agent.daemon)
+    assert texts(ada.heard(agent))[-1] == "so it is no"
+    [question] = two[1].list()  # and no text of the turn
+    assert question["text"].startswith("Deploy?")
+
+
+FAILER = """
+made = call("ask.create", question="Deploy?")
+note(made)
+if len(open(__file__ + ".notes").readlines()) < 2:
+    sys.exit(1)
+print("NO_REPLY")
+"""
+
+
+def test_a_turn_that_is_repeated_finds_its_open_ask_again(ada: Boss, team: Team) -> None:
+    agent = team.hire(FAILER)
+    ada.say(agent, text="go")
+    first = noted(agent)
+    second = taken_again(ada, agent)
+    assert (first["duplicate"], second["duplicate"]) == (False, True)
+    assert first["ask"]["id"] == second["ask"]["id"]
+    assert (first["ask"]["run"], second["ask"]["run"]) == tuple(run["id"] for run in agent.runs())
+    assert len([one for one in texts(ada.heard(agent)) if "Deploy?" in one]) == 1
+
+
+def taken_again(ada: Boss, agent: PythonAgent) -> Any:
+    """Let the turn that failed be taken again now; return what it noted."""
+    wait_until(lambda: agent.runs() and agent.runs()[0]["status"] == "failed")
+    ada.call("lane.retry", address=agent.address)
+    return noted(agent, 2)
+
+
+def test_the_same_words_are_a_new_question_when_the_run_has_its_answer(ada: Boss, team: Team) -> None:
+    agent = team.hire(
+        """
+for _ in range(2):
+    ask = call("ask.create", question="Deploy?")["ask"]
+    again = call("ask.create", question="Deploy?")
+    note([ask["id"], again["ask"]["id"], again["duplicate"]])
+    call("ask.wait", id=ask["id"], timeout="1m")
+print("NO_REPLY")
+"""
+    )
+    ada.say(agent, text="go")
+    numbers = []
+    for number in (1, 2):
+        first, again, duplicate = noted(agent, number)
+        assert (first, duplicate) == (again, True)
+        numbers.append(first)
+        ada.call("ask.answer", id=first, choice="yes")
+    assert numbers[0] != numbers[1]
+
+
+def test_a_background_task_that_waits_gets_the_answer_and_its_agent_no_turn(ada: Boss, team: Team) -> None:
+    agent = team.hire(ASKER)
+    agent.send("agent:background", text="do it")
+    ada.call("ask.answer", id=noted(agent), choice="yes")
+    wait_until_idle(agent.daemon)
+    kinds = [run["kind"] for run in agent.runs()]
+    assert kinds.count("background") == 1
+    asked_turns = [turn for turn in agent.turns() if "Answer to" in turn]
+    assert asked_turns == []
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """A daemon with one place for runs."""
+    with daemon_with(tmp_path_factory.mktemp("small"), parallel_runs=1) as running:
+        yield Team(running, tmp_path_factory.mktemp("small-programs"))
+
+
+def test_a_run_that_waits_frees_its_place_and_says_that_it_asks(small: Team) -> None:
+    ada = Boss(small.daemon)
+    asker, other = small.hire(ASKER), small.hire('print("I had the place")')
+    ada.say(asker, text="go")
+    number = noted(asker)
+    ada.say(other, text="and you?")
+    wait_until(lambda: texts(ada.heard(other)) == ["I had the place"])
+    assert ada.status(asker)["state"] == "asks"
+    ada.call("ask.answer", id=number, choice="yes")
+    wait_until_idle(small.daemon)
+    assert texts(ada.heard(asker))[-1] == "I deploy: yes"
+    assert ada.status(asker)["state"] == "idle"
+
+
+def test_a_run_whose_connection_drops_while_it_waits_takes_its_place_again(small: Team) -> None:
+    ada = Boss(small.daemon)
+    asker = small.hire(
+        """
+ask = call("ask.create", question="Deploy?")["ask"]
+params = {"id": ask["id"], "timeout": "1m", "token": os.environ["HIBOSS_TOKEN"]}
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect(SOCKET)
+    line.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ask.wait", "params": params}).encode() + b"\\n")
+    while call("agent.status", name=call("agent.self")["name"])["agent"]["state"] != "asks":
+        pass
+call("agent.self")
+note(ask["id"])
+wait_for("finish")
+print("NO_REPLY")
+"""
+    )
+    other = small.hire('print("I had the place")')
+    ada.say(asker, text="go")
+    noted(asker)
+    ada.say(other, text="and you?")
+    small.place("finish").touch()
+    wait_until(lambda: texts(ada.heard(other)) == ["I had the place"])
+    [first], [second] = asker.runs(), other.runs()
+    assert first["ended_at"] <= second["started_at"]
+
+
+def test_the_limits_of_a_run_stand_still_while_it_waits(tmp_path: Path) -> None:
+    with daemon_with(tmp_path, total_seconds=2.0, idle_seconds=2.0) as running:
+        team, ada = Team(running, tmp_path), Boss(running)
+        asker = team.hire(ASKER)
+        hare = team.hire('wait_for("never")')
+        ada.say(asker, text="go")
+        number = noted(asker)
+        ada.say(hare, text="go")  # it began later, and its time is over first
+        wait_until(lambda: [run["status"] for run in hare.runs()] == ["failed"])
+        ada.call("ask.answer", id=number, choice="yes")
+        wait_until(lambda: texts(ada.heard(asker))[-1:] == ["I deploy: yes"])
