@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 SLOW = "sh -c 'echo Wait.; exec sleep 600'"
 ASKS = """
-import sys
+import json, sys
 sys.stdin.readline()
-print('{"hiboss": "ask", "id": 1, "text": "May I delete three files?", "options": ["yes", "no"]}', flush=True)
+what = {"tool": "Bash", "detail": "rm a b c", "subject": "rm a b c", "options": ["yes", "no"]}
+print(json.dumps({"hiboss": "ask", "id": 1, "text": "May I delete three files?", **what}), flush=True)
 sys.stdin.readline(), sys.stdin.readline()
 print('{"hiboss": "final", "text": "Two are gone."}', flush=True)
 """
@@ -74,6 +75,11 @@ async def _people(ask: Teller) -> None:
     await ask("agent.resume", name="scout")
     await ask("user.register", name="mia", display="Mia")
     await ask("user.list")
+    await ask("presence.get", address="scout")
+    await ask("presence.list")
+    await ask("agent.notify", name="nex", when="finished")
+    await ask("agent.notify.list")
+    await ask("agent.notify.remove", name="nex")
     await ask("permission.policy.set", policy={"agent.list": "standard"})
     await ask("permission.policy.get", "nex")
     await ask("agent.permission.set", name="scout", level="privileged")
@@ -173,6 +179,9 @@ async def _runs(ask: Teller) -> None:
     await ask("envelope.retry", ids=run["envelopes"])
     await ask("agent.status", name="slow")
     await ask("agent.team")
+    await ask("breaker.pull", reason="It costs too much.")
+    await ask("breaker.status")
+    await ask("breaker.release")
 
 
 async def _questions(ask: Teller) -> None:
@@ -182,14 +191,17 @@ async def _questions(ask: Teller) -> None:
     await ask("agent.register", name="asks", provider="command", settings=settings)
     await ask("envelope.send", to="agent:asks", text="Clean up.")
     (run,) = await ask.until(lambda answer: answer["runs"], "run.list", agent="asks", status="running")
-    await ask.until(lambda answer: answer["questions"], "run.get", id=run["id"])
+    (asked,) = await ask.until(lambda answer: answer["questions"], "run.get", id=run["id"])
     await ask("run.steer", id=run["id"], text="Leave the newest one.")
-    await ask("run.answer", id=run["id"], option="yes")
+    await ask("ask.answer", id=asked["id"], choice="yes", scope="rule")
     await ask.until(lambda answer: answer["runs"], "run.list", agent="asks", status="completed")
+    (rule,) = (await ask("ask.rules", agent="asks"))["rules"]
+    await ask("ask.rule.remove", number=rule["number"])
 
 
 async def _conversations(ask: Teller) -> None:
-    await ask("conversation.messages", with_="agent:echo")
+    found = await ask("conversation.messages", with_="agent:echo")
+    await ask("presence.typing", conversation=found["conversation"])
 
 
 async def _ends(ask: Teller) -> None:

@@ -17,7 +17,7 @@ from ..core import clock
 from ..core.crashpoint import CONTROLLED, crashpoint
 from ..core.envelope import Lane
 from ..core.settings import Settings
-from ..store import control_targets, controls, lanes, run_controls, run_pauses
+from ..store import control_targets, controls, handoffs, lanes, route_moves, run_controls, run_pauses
 from ..store.connection import Row
 from ..store.control_targets import Target
 from ..store.controls import Control, Decision, Order

@@ -65,7 +65,7 @@ class AskJson(TypedDict):
     run: Annotated[str | None, Field(description="the run that asked")]
     message: Annotated[str, Field(description="the question as it was sent, like m57")]
     conversation: Annotated[str, Field(description="where it was sent")]
-    question: Annotated[str, Field(description="what is asked")]
+    question: Annotated[str, Field(description="what is asked; empty if its message was deleted")]
     options: Annotated[list[str], Field(description="the possible answers")]
     default: Annotated[str | None, Field(description="the option that counts when the time is over")]
     created_at: Annotated[str, Field(description="when it was asked")]
@@ -116,7 +116,7 @@ def ask_json(row: Row) -> AskJson:
         "run": None if row["run"] is None else f"r{row['run']}",
         "message": f"m{row['message']}",
         "conversation": f"c{row['conversation']}",
-        "question": row["question"],
+        "question": "" if row["question_deleted"] is not None else row["question"],
         "options": list(asks.options_of(row)),
         "default": row["fallback"],
         "created_at": clock.iso(row["created_at"]),

@@ -44,6 +44,7 @@ _TARGETS: dict[str, tuple[str, ...]] = {
     "handoff": ("conversation",),
 }
 _BESIDE = ("preempt",)  # an envelope says for what; another target, which run
+_OF_AGENT = ("route", "handoff")  # an agent beside a conversation says whose mail there is meant
 _NEEDS = {"preempt": "envelope", "priority": "level", "route": "to", "handoff": "to"}
 _ONLY = {"to": ("route", "handoff"), "level": ("priority",), "requeue": ("cancel",)}
 
@@ -152,6 +153,8 @@ def _check_params(event: str, params: Send) -> None:
     """Raise unless the parameters fit the event: one target, and what the event needs."""
     named = [name for name in TARGETS if getattr(params, name) is not None]
     known = _TARGETS[event]
+    if event in _OF_AGENT and params.conversation is not None and "agent" in named:
+        named.remove("agent")
     for name in named:
         if name not in known:
             raise InvalidParams(detail=f"{event} takes no {name}; name one of: {', '.join(known)}")

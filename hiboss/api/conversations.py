@@ -93,10 +93,12 @@ def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
     """List the latest messages between two, oldest first; it marks nothing as read."""
     own, other = _parties(context, caller, params)
     limit = page_size(context, params.page_size)
-    found = context.store.read(lambda c: conversations.between(c, (own, other)))
+    found, guest = context.store.read(lambda c: conversations.shared(c, own, other))
     if found is None:
         return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": context.timezone}
-    latest = context.store.read(lambda c: conversations.before(c, found["id"], params.before, limit + 1))
+    latest = context.store.read(
+        lambda c: conversations.before(c, found["id"], params.before, limit + 1, guest)
+    )
     # From the last one back: if a page cannot show all, it leaves out the first ones.
     shown = envelopes_json(context, [envelope for _, envelope in reversed(latest[-limit:])], caller.sees)
     return {
@@ -122,12 +124,14 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
     """
     own, other = _parties(context, caller, params)
     seen = None if params.run is None else ids.number(params.run, "run")
-    found = context.store.read(lambda c: conversations.between(c, (own, other)))
+    found, guest = context.store.read(lambda c: conversations.shared(c, own, other))
     arrived: list[tuple[int, int]] = []  # sequence number and envelope id
     live: LiveRun | None = None
     if found is not None:
         limit = context.settings.page_size_limit
-        arrived = context.store.read(lambda c: conversations.after(c, found["id"], params.after, limit))
+        arrived = context.store.read(
+            lambda c: conversations.after(c, found["id"], params.after, limit, guest)
+        )
         live = _live_run(context, caller, other, found["id"], params.parts, seen)
     state, why = context.store.read(lambda c: agent_status.state_of(c, other, agent_status.live_of(context)))
     shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)

@@ -199,7 +199,7 @@ def _contacts(context: Any) -> Found:
 def _ids(context: Any) -> Found:
     """The envelopes of the boxes that the verb can be used on."""
     noun, verb = context.command_path.split()[-2:]
-    own = {"message": ["outbox"], "reaction": ["inbox", "outbox"]}
+    own = {"control": ["inbox", "outbox"], "message": ["outbox"], "reaction": ["inbox", "outbox"]}
     boxes = {
         "cancel": ["outbox"],
         "retry": ["outbox"],
@@ -210,10 +210,9 @@ def _ids(context: Any) -> Found:
         params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
         if verb in ("cancel", "ack", "release"):
             params["status"] = "pending"
-        if verb == "retry":
-            params["status"] = "failed"
-        for one in _call(context, "envelope.list", params)["envelopes"]:
-            yield one["id"], f"{one['from']} {flat(one['subject'] or one['text'])}"
+        for status in ("failed", "cancelled") if verb == "retry" else (params.get("status"),):
+            for one in _call(context, "envelope.list", params | {"status": status})["envelopes"]:
+                yield one["id"], f"{one['from']} {flat(one['subject'] or one['text'])}"
 
 
 # By the name of an option, or of the parameter of an argument.
@@ -236,6 +235,9 @@ _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("ask", "id_"): _asks,
     ("chat", "agent"): _correspondents,
     ("contact", "contact"): _contacts,
+    ("control", "--agent"): _names,
+    ("control", "--envelope"): _ids,
+    ("control", "--run"): _runs,
     ("contact", "--agent"): _names,
     ("cron", "id_"): _schedules,
     ("inbox", "--from"): _correspondents,

@@ -36,6 +36,7 @@ NOUNS = {
     "go": "Let everybody work again after hiboss stop --all.",
     "ask": "Ask a question with options, answer one, list and cancel them.",
     "run": "List, show, follow, pause and cancel the runs of agents.",
+    "control": "Pause, resume, cancel, reorder and hand over what agents do.",
     "envelope": "Send, list, read and finish envelopes.",
     "message": "Edit or delete a message that was sent.",
     "reaction": "Put an emoji on a message, or take it back.",

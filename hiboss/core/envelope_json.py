@@ -96,6 +96,10 @@ EnvelopeJson = TypedDict(
                 description="the envelope in the boss's box that this one posts to a chat of his; null: none"
             ),
         ],
+        "routed_from": Annotated[
+            str | None,
+            Field(description="the agent it was for, in whose place the recipient got it; null: none"),
+        ],
         "subject": Annotated[str | None, Field(description="a line above the text")],
         "type": Annotated[str, Field(description="how the text is to be read: text, markdown, json or html")],
         "text": Annotated[str, Field(description="as it was written; its latest wording if it was edited")],
@@ -118,7 +122,10 @@ EnvelopeJson = TypedDict(
         ],
         "context": Annotated[
             bool,
-            Field(description="true: it was said in a group, but not to the recipient, and starts no turn"),
+            Field(
+                description="true: it starts no turn, since it was said in a group, but not to the recipient, "
+                "or the recipient only reads along"
+            ),
         ],
         "deliver_at": Annotated[str | None, Field(description="when it was to be delivered; null: at once")],
         "late_seconds": Annotated[
@@ -189,6 +196,7 @@ def envelope(
         "group": row["group_name"],
         "to": row["to_address"],
         "forwards": None if row["forwards"] is None else f"e{row['forwards']}",
+        "routed_from": row["routed_from_address"],
         "subject": row["subject"],
         "type": _KIND[row["type"]],
         "text": row["text"],
@@ -199,7 +207,7 @@ def envelope(
         "box": _BOX[row["box"]],
         "interruptible": bool(row["interruptible"]),
         "auto": bool(row["auto"]),
-        "context": bool(row["context"]),
+        "context": bool(row["context"]) or row["routed_from"] == row["recipient"],
         "deliver_at": iso_or_none(row["deliver_at"]),
         "late_seconds": _late(row),
         "created_at": iso(row["created_at"]),

@@ -196,6 +196,7 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("envelope-id", one["id"]),
         ("from", f"group:{one['group']}" if one["group"] else visible(one["from"])),
         ("to", visible(one["to"])),
+        ("routed-from", visible(one["routed_from"]) if one.get("routed_from") else None),
         ("group", None if group is None else quote(group, limit)),
         ("author", visible(one["from"]) if one["group"] else None),
         *_author(one, limit),

@@ -179,8 +179,8 @@ class Wiring:
 
     def _tell_of_run(self, fact: Fact) -> None:
         self.facts.tell(fact)
-        if type(fact) is RunProgress and fact.kind == "delta":
-            self.presence.wrote(fact.run, fact.agent)
+        if type(fact) is RunProgress:
+            self.presence.progressed(fact.run, fact.agent, fact.kind)
 
     def _follower_came(self, one: Subscription) -> None:
         if one.holder is not None:

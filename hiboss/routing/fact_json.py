@@ -11,7 +11,15 @@ from ..store.fact_parties import Concerned
 
 Name = Callable[[int], str]  # an address by its id
 State = Callable[[int], tuple[str | None, str]]  # of an agent: `state` and `presence` of agent.status
-_LETTERS = {"envelope": "e", "forwards": "e", "message": "m", "conversation": "c", "run": "r", "binding": "b", "ask": "q"}
+_LETTERS = {
+    "envelope": "e",
+    "forwards": "e",
+    "message": "m",
+    "conversation": "c",
+    "run": "r",
+    "binding": "b",
+    "ask": "q",
+}
 
 
 def shown(fact: Fact, concerned: Concerned, name: Name, state: State) -> dict[str, Any]:

@@ -124,8 +124,14 @@ class Presence:
 
     # --- runs ------------------------------------------------------------------------
 
-    def wrote(self, run: int, agent: int) -> None:
-        """A run gave a part of a text."""
+    def progressed(self, run: int, agent: int, kind: str) -> None:
+        """A run reported something: it is alive. `delta`: it writes."""
+        if run in self._stuck:
+            self.stuck(run, agent, is_stuck=False)
+        if kind == "delta":
+            self._wrote(run, agent)
+
+    def _wrote(self, run: int, agent: int) -> None:
         changed = partial(self._tell_of_run, agent)
         if self._deadlines.note(("writes", run), WRITING_SECONDS, changed):
             changed()

@@ -26,6 +26,7 @@ from ..store.overdue import Woken
 from ..store.schedule_firing import MaySend
 from ..store.store import Store
 from .clock_watch import ClockWatch
+from .intake_failures import is_of_the_store
 
 log = logging.getLogger(__name__)
 RETRY_MS = 1_000  # after the store could not be used
@@ -188,9 +189,10 @@ class Scheduler:
             try:
                 await self._store.write(lambda tx: ask_times.wake(tx, number, now))  # noqa: B023 - awaited here
                 crashpoint(ASK_WOKEN)
-            except HibossError:  # the store cannot be used now
-                raise
-            except Exception:  # a defect: the others go on
+            except Exception as error:
+                if isinstance(error, HibossError) and is_of_the_store(error):
+                    raise
+                # A defect: the others go on.
                 log.exception("q%d is looked at later.", number, extra={"action": "wake"})
                 await self._store.write(lambda tx: ask_times.postpone(tx, number, now))  # noqa: B023
 

@@ -54,9 +54,17 @@ def label(option: str, characters: int) -> str:
     return shorten(option, characters)
 
 
+def _named(ask: Row) -> str:
+    """Return which ask it is; not what it asked, if that was deleted."""
+    number = f"q{ask['id']}"
+    if ask["question_deleted"] is not None:
+        return number
+    return f"{number} ({quote(ask['question'], SHOWN_CHARACTERS)})"
+
+
 def answer(ask: Row) -> str:
     """Return the message that brings the asker its answer."""
-    text = f"Answer to q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)}): {ask['answer']}"
+    text = f"Answer to {_named(ask)}: {ask['answer']}"
     return f"{text}\n{ask['comment']}" if ask["comment"] else text
 
 
@@ -73,19 +81,17 @@ def outcome(ask: Row) -> str:
 def outcome_for_asker(ask: Row) -> str:
     """Return what tells the asker how its ask ended without an answer of a person."""
     why = f"\nReason: {quote(ask['comment'])}" if ask["comment"] else ""
-    asked = f"q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)})"
     if ask["state"] == "expired":
         by_default = (
             f" The default counts: {name(ask['answer'])}" if ask["answer"] else " There is no default."
         )
-        return f"Nobody answered {asked} in time.{by_default}{why}"
-    return f"{asked} was not answered: {outcome(ask)}.{why}"
+        return f"Nobody answered {_named(ask)} in time.{by_default}{why}"
+    return f"{_named(ask)} was not answered: {outcome(ask)}.{why}"
 
 
 def over(ask: Row) -> str:
     """Return what tells the one who was asked that no answer is needed any more."""
-    asked = f"q{ask['id']} ({quote(ask['question'], SHOWN_CHARACTERS)})"
-    return f"No answer is needed any more to {asked}: {outcome(ask)}."
+    return f"No answer is needed any more to {_named(ask)}: {outcome(ask)}."
 
 
 def reminder(tx: Tx | Connection, ask: Row) -> str:

@@ -107,8 +107,11 @@ def tell_asked(tx: Tx, ask: Row, text: str, now: int) -> int | None:
     """
     posted = tx.execute(
         """
-        SELECT recipient, binding FROM envelope
-        WHERE message = ? AND forwards IS NOT NULL AND status <> 3 ORDER BY id LIMIT 1
+        SELECT e.recipient, e.binding FROM envelope e
+        JOIN binding b ON b.id = e.binding AND b.removed_at IS NULL
+        JOIN place p ON p.address = e.recipient AND p.binding = e.binding AND p.gone_at IS NULL
+        JOIN contact c ON c.id = p.contact AND c.state = 'boss'
+        WHERE e.message = ? AND e.forwards IS NOT NULL AND e.status <> 3 ORDER BY e.id LIMIT 1
         """,
         (ask["message"],),
     ).fetchone()

@@ -28,7 +28,7 @@ LABEL_CHARACTERS = 40  # of a button; the whole option is in the text
 SELECT = """
     SELECT k.*, a.kind || ':' || a.name AS asker_address, a.retired_at AS asker_retired,
            d.kind || ':' || d.name AS asked_address, d.retired_at AS asked_retired,
-           b.kind || ':' || b.name AS by_address, m.conversation
+           b.kind || ':' || b.name AS by_address, m.conversation, m.deleted_at AS question_deleted
     FROM ask k JOIN address a ON a.id = k.asker JOIN address d ON d.id = k.asked
     JOIN message m ON m.id = k.message LEFT JOIN address b ON b.id = k.answered_by
 """

@@ -38,12 +38,14 @@ def find(
     """Return what is meant, with the runs that work there now; raise NotFound for an unknown id.
 
     An envelope beside another target says which one is meant there; alone it stands for the run that works
-    on it.
+    on it. An agent beside a conversation says whose mail there is meant.
     """
     meant = None if envelope is None else _envelope(connection, envelope)
     if run is not None:
         row = _run(connection, run)
         return Target(row["agent"], row, None, meant, (row,) if row["status"] == "running" else ())
+    if agent is not None and conversation is not None:
+        return _in_conversation(connection, conversation, meant)._replace(agent=agent)
     if agent is not None:
         return Target(agent, None, None, meant, _running(connection, "r.agent = ?", agent))
     if conversation is not None:
@@ -77,7 +79,8 @@ def _in_conversation(connection: Connection | Tx, number: int, envelope: Row | N
     row = connection.execute(
         """
         SELECT g.address FROM participant p JOIN agent g ON g.address = p.address AND g.deleted_at IS NULL
-        WHERE p.conversation = ? AND p.left_seq IS NULL ORDER BY g.mode <> 'run', g.address LIMIT 1
+        WHERE p.conversation = ? AND p.left_seq IS NULL AND p.role <> 'guest'
+        ORDER BY g.mode <> 'run', g.address LIMIT 1
         """,
         (number,),
     ).fetchone()

@@ -104,7 +104,9 @@ def enter(tx: Tx, conversation: int, address: int, *, stays: bool = False) -> No
     not shown to it, but for what it got.
     """
     tx.cache.flush()  # the last number is read below
-    last = tx.execute("SELECT last_seq FROM conversation WHERE id = ?", (conversation,)).fetchone()["last_seq"]
+    last = tx.execute("SELECT last_seq FROM conversation WHERE id = ?", (conversation,)).fetchone()[
+        "last_seq"
+    ]
     known = tx.execute(
         "SELECT joined_seq, left_seq FROM participant WHERE conversation = ? AND address = ? ORDER BY joined_seq",
         (conversation, address),

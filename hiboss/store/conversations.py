@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .connection import Connection, Row
+
+WAITED = 100  # messages before it came that a guest may have got, since they waited then
 
 
 def key(parties: Iterable[int]) -> str:
@@ -21,28 +24,62 @@ def between(connection: Connection, parties: Iterable[int]) -> Row | None:
     return row
 
 
-def after(connection: Connection, conversation: int, seq: int, limit: int) -> list[tuple[int, int]]:
-    """Return the messages after a sequence number, oldest first: (sequence number, one of its envelopes)."""
-    rows = connection.execute(
+class Guest(NamedTuple):
+    """Somebody who has a conversation in the place of an agent, and sees what it got or wrote there."""
+
+    address: int
+    since: int  # the first sequence number that may be shown
+
+
+def shared(connection: Connection, own: int, other: int) -> tuple[Row | None, Guest | None]:
+    """Return the conversation of two: one that the first has in the place of an agent, else their own."""
+    return taken_over(connection, own, other) or (between(connection, (own, other)), None)
+
+
+def taken_over(connection: Connection, own: int, other: int) -> tuple[Row, Guest] | None:
+    """Return the conversation with another one that somebody has in the place of an agent; None: none."""
+    row = connection.execute(
         """
-        SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
-        FROM message m INDEXED BY message_seq
-        WHERE m.conversation = ? AND m.seq > ? AND m.seq IS NOT NULL ORDER BY m.seq LIMIT ?
+        SELECT c.id, c.first_seq, c.last_seq, g.joined_seq FROM conversation_route r
+        CROSS JOIN participant p ON p.conversation = r.conversation AND p.address = ?2 AND p.role <> 'guest'
+        CROSS JOIN participant g ON g.conversation = r.conversation AND g.address = ?1 AND g.left_seq IS NULL
+        JOIN conversation c ON c.id = r.conversation
+        WHERE r.destination = ?1 AND r.agent <> ?2 AND p.left_seq IS NULL ORDER BY c.id DESC LIMIT 1
         """,
-        (conversation, seq, limit),
+        (own, other),
+    ).fetchone()
+    return None if row is None else (row, Guest(own, row["joined_seq"] - WAITED))
+
+
+def after(
+    connection: Connection, conversation: int, seq: int, limit: int, guest: Guest | None = None
+) -> list[tuple[int, int]]:
+    """Return the messages after a sequence number, oldest first: (sequence number, one of its envelopes)."""
+    address, since = guest or (None, 0)
+    rows = connection.execute(
+        f"{_MESSAGES} ORDER BY m.seq LIMIT ?3", (conversation, max(seq, since - 1), limit, address, _LAST)
     ).fetchall()
     return [(row["seq"], row["envelope"]) for row in rows]
 
 
-def before(connection: Connection, conversation: int, seq: int | None, limit: int) -> list[tuple[int, int]]:
+def before(
+    connection: Connection, conversation: int, seq: int | None, limit: int, guest: Guest | None = None
+) -> list[tuple[int, int]]:
     """Return the last messages before a sequence number, or of all; oldest first, as `after` does."""
+    address, since = guest or (None, 0)
     rows = connection.execute(
-        """
-        SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
-        FROM message m INDEXED BY message_seq
-        WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.seq < ifnull(?2, 9223372036854775807)
-        ORDER BY m.seq DESC LIMIT ?3
-        """,
-        (conversation, seq, limit),
+        f"{_MESSAGES} ORDER BY m.seq DESC LIMIT ?3",
+        (conversation, since - 1, limit, address, _LAST if seq is None else seq),
     ).fetchall()
     return [(row["seq"], row["envelope"]) for row in reversed(rows)]
+
+
+_LAST = 2**63 - 1
+# Of a guest (?4): only what it got or wrote.
+_MESSAGES = """
+SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
+FROM message m INDEXED BY message_seq
+WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.seq > ?2 AND m.seq < ?5
+  AND (?4 IS NULL OR m.sender = ?4 OR EXISTS (
+      SELECT 1 FROM envelope e WHERE e.message = m.id AND e.recipient = ?4 AND e.arrived IS NOT NULL))
+"""

@@ -12,7 +12,7 @@ from .group_commit import Tx
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
        e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at, e.forwards, e.addressed, e.preempted_by,
+       e.done_at, e.forwards, e.addressed, e.preempted_by, e.routed_from,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
        m.text, m.attachments, m.interruptible, m.auto, m.context, m.deliver_at, m.run, m.trace, m.hops,
        m.metadata, m.created_at, m.edited_at, m.deleted_at, m.deleted_why, m.arrived_at,
@@ -20,7 +20,9 @@ SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.a
        CASE WHEN m.place IS NULL THEN s.kind || ':' || s.name
             ELSE (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = m.place) END AS from_address,
        coalesce(m.from_name, u.name, g.display) AS from_name,
-       CASE c.kind WHEN 'group' THEN c.name END AS group_name
+       CASE c.kind WHEN 'group' THEN c.name END AS group_name,
+       CASE WHEN e.routed_from <> e.recipient THEN
+            (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from) END AS routed_from_address
 FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender

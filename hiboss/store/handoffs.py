@@ -87,7 +87,12 @@ def end_of(tx: Tx, gone: int, now: int) -> None:
         _tell(tx, route.agent, f"{_named(tx, number)} is with you again.", now)
     for number, route in conversation_routes.of_agent(tx, gone):
         conversation_routes.end(tx, number, route.agent.id)
-        _tell(tx, route.destination, f"{route.agent.address} is deleted: {_named(tx, number)} ends with it.", now)
+        _tell(
+            tx,
+            route.destination,
+            f"{route.agent.address} is deleted: {_named(tx, number)} ends with it.",
+            now,
+        )
     _return_single(tx, gone, now)
 
 
@@ -163,7 +168,9 @@ def _line(row: Row, at: str) -> str:
     known = f" {name(row['from_name'], NAME_CHARACTERS)}" if row["from_name"] else ""
     boss = " [boss]" if row["from_boss"] else ""
     files = f" ({row['files']} files)" if row["files"] else ""
-    return f"- m{row['id']} {at} {visible(row['address'])}{known}{boss}: {quote(row['text'], CHARACTERS)}{files}"
+    return (
+        f"- m{row['id']} {at} {visible(row['address'])}{known}{boss}: {quote(row['text'], CHARACTERS)}{files}"
+    )
 
 
 def _ask_for_summary(tx: Tx, number: int, outgoing: LiveAddress, to: LiveAddress, now: int) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ..core.address import BOSS, Address
-from ..core.envelope import Accepted, Draft
+from ..core.envelope import Accepted, Draft, Kind
 from ..core.errors import KeyReused
 from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
 from . import conversation_routes, envelopes, forwarding
@@ -40,7 +40,8 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     parties += draft.gone
     conversation = _conversation(tx, draft, sender, parties, parent, now, chats=bool(chats))
     readers: Sequence[int] = ()  # who gets a copy, which nobody waits for
-    if (routes := tx.cache.routes().of.get(conversation)) and draft.deliver_at is None:
+    routes = tx.cache.routes().of.get(conversation) if draft.kind is not Kind.EVENT else None
+    if routes and draft.deliver_at is None:
         recipients = found = conversation_routes.redirect(routes, sender.id, recipients)
         parties = [*(one.recipient.id for one in recipients), *draft.gone]
         readers = [one.recipient.id for one in recipients if one.is_context]

@@ -38,7 +38,9 @@ def route(tx: Tx, order: Order, target: Target, now: int) -> Decision:
     if isinstance(to, str):
         return Decision(REFUSED, to)
     if to.address.kind != "agent":
-        return Decision(REFUSED, f"route gives mail to an agent; to give a conversation to {to.address}: handoff")
+        return Decision(
+            REFUSED, f"route gives mail to an agent; to give a conversation to {to.address}: handoff"
+        )
     if target.envelope is not None:
         return _one(tx, target.envelope, to, target, now)
     if order.conversation is None:
@@ -182,7 +184,14 @@ def still_works(target: Target, conversation: int) -> str | None:
 
 
 def hand_over(
-    tx: Tx, conversation: int, agent: LiveAddress, to: LiveAddress, control: int, now: int, *, handed_over: bool
+    tx: Tx,
+    conversation: int,
+    agent: LiveAddress,
+    to: LiveAddress,
+    control: int,
+    now: int,
+    *,
+    handed_over: bool,
 ) -> None:
     """Give a conversation to a destination: what waits there, and what comes later."""
     before = conversation_routes.find(tx, conversation, agent.id)

@@ -29,6 +29,7 @@ from tests.support.shell_agents import (
     end_all,
     eventually,
     left_behind,
+    remains,
     rows,
     running,
 )
@@ -306,7 +307,7 @@ def test_stop_all_on_the_phone_stops_everything_and_go_lets_it_go_on(
     chat.wait_for_text("Everything is stopped")
     [told] = [one.text for one in chat.messages if "Everything is stopped" in one.text]
     assert f"{worker.runs()[0]['id']} of {worker.name}" in told and f"1 for {worker.name}" in told
-    assert_idle(daemon, worker.program)
+    eventually(lambda: remains(daemon, worker.program.pids), [])
     assert worker.runs()[0]["status"] == "interrupted"
     worker.program.answers("done")
     worker.send(address(bob), text="to a stranger")  # holds
@@ -337,7 +338,7 @@ def test_a_daemon_killed_after_stop_all_on_the_phone_says_it_when_it_runs_again(
     worker.program.answers("done")
     telegram.start()
     chat.wait_for_text("Everything is stopped")
-    assert_idle(daemon, worker.program)
+    eventually(lambda: remains(daemon, worker.program.pids), [])
     assert len(worker.runs()) == 1
     ada.says(chat, "/go")
     chat.wait_for_text("done")

@@ -23,6 +23,12 @@ async def ask(daemon: InProcessDaemon, text: str = "work", **later: float) -> st
     return str((await daemon.get(number))["status"])
 
 
+async def limit_asks(daemon: InProcessDaemon) -> list[dict[str, Any]]:
+    """Return what agents asked because they had reached a limit, oldest first."""
+    page = await daemon.ask("ask.list", state="all", page_size=100)
+    return [one for one in reversed(page["asks"]) if one["kind"] == "limit"]
+
+
 async def limit(daemon: InProcessDaemon, **limits: Any) -> None:
     await daemon.ask("agent.set", name="kai", **limits)
 
@@ -33,24 +39,28 @@ async def test_tokens_of_a_day_used_up_pause_the_agent_until_midnight(daemon: In
     assert [await ask(daemon, "one"), await ask(daemon, "two")] == ["done", "done"]
     now = await status_of(daemon, "kai")
     assert (now["tokens_today"], now["daily_tokens"], now["state"]) == (80, 80, "idle")
-    assert await notices(daemon) == []
+    assert await limit_asks(daemon) == []
 
     assert await ask(daemon, "three") == "pending"  # no run begins above the budget
     now = await status_of(daemon, "kai")
     assert (now["state"], now["why"]) == ("paused", "it has used 80 of its 80 tokens a day")
     assert now["until"] == "2030-06-02T00:00:00.000Z"
-    [told] = await notices(daemon)
-    assert told.startswith("agent:kai is paused: it has used 80 of its 80 tokens a day")
-    assert "tomorrow" in told and "hiboss agent resume kai" in told
+    [asked] = await limit_asks(daemon)
+    assert asked["question"].startswith("agent:kai is paused: it has used 80 of its 80 tokens a day")
+    assert (asked["state"], asked["options"]) == ("open", ["go on", "wait until tomorrow"])
+    assert (asked["asker"], asked["asked"]) == ("agent:kai", "user:boss")
+    assert await notices(daemon) == []
 
     assert await ask(daemon, "four") == "pending"
     await idle_after(daemon, hours=11, minutes=59)
-    assert len(await runs_of(daemon, "kai")) == 2 and len(await notices(daemon)) == 1
+    assert len(await runs_of(daemon, "kai")) == 2
+    assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
     await idle_after(daemon, minutes=1)
     assert (await runs_of(daemon, "kai"))[2]["text"] == "done: four"  # both, in one turn
     now = await status_of(daemon, "kai")
     assert (now["state"], now["tokens_today"], now["why"], now["until"]) == ("idle", 40, None, None)
-    assert len(await notices(daemon)) == 1
+    [asked] = await limit_asks(daemon)
+    assert (asked["state"], asked["comment"]) == ("cancelled", "it is not paused any more")
 
 
 @frozen()
@@ -62,8 +72,8 @@ async def test_dollars_of_a_day_used_up_pause_the_agent_until_midnight(daemon: I
     await idle_after(daemon, hours=12)
     now = await status_of(daemon, "kai")
     assert (now["state"], now["cost_today"], now["due"]) == ("idle", 0.5, 0)
-    [told] = await notices(daemon)
-    assert "$1.00 of its $0.75" in told
+    [asked] = await limit_asks(daemon)
+    assert "$1.00 of its $0.75" in asked["question"]
 
 
 @frozen()
@@ -115,7 +125,7 @@ async def test_let_go_on_by_the_boss_it_counts_anew_today(daemon: InProcessDaemo
     assert (now["state"], now["tokens_today"], now["due"]) == ("idle", 120, 0)
     assert now["counted_since"] is not None  # of which 40 since then
     assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]  # another 80, and no more
-    assert len(await notices(daemon)) == 2
+    assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled", "open"]
     await idle_after(daemon, hours=12)
     tomorrow = await status_of(daemon, "kai")
     assert (tomorrow["tokens_today"], tomorrow["counted_since"]) == (40, None)
@@ -161,7 +171,8 @@ async def test_another_word_about_a_paused_agent_does_not_let_it_go_on(daemon: I
     await limit(daemon, description="a spender", daily_cost=100)
     await idle_after(daemon)
     now = await status_of(daemon, "kai")
-    assert (now["state"], now["due"]) == ("paused", 1) and len(await notices(daemon)) == 1
+    assert (now["state"], now["due"]) == ("paused", 1)
+    assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
 
 
 @frozen()
@@ -172,9 +183,8 @@ async def test_who_was_paused_by_the_boss_does_not_go_on_at_midnight(daemon: InP
     assert await ask(daemon) == "pending"
     await idle_after(daemon, hours=24)
     now = await status_of(daemon, "kai")
-    assert (now["state"], now["why"], now["due"]) == ("paused", "a day off", 1) and await notices(
-        daemon
-    ) == []
+    assert (now["state"], now["why"], now["due"]) == ("paused", "a day off", 1)
+    assert await limit_asks(daemon) == []
 
 
 @frozen()
@@ -183,10 +193,83 @@ async def test_midnight_comes_also_for_a_daemon_that_was_closed(daemon: InProces
     assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
     await daemon.restart(hours=3)
     await idle_after(daemon)
-    assert (await status_of(daemon, "kai"))["state"] == "paused" and len(await notices(daemon)) == 1
+    assert (await status_of(daemon, "kai"))["state"] == "paused"
+    assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
     await daemon.restart(hours=10)
     await idle_after(daemon)
     assert (await status_of(daemon, "kai"))["due"] == 0
+
+
+# --- what the boss answers ---------------------------------------------------------------------
+
+
+@frozen()
+async def test_the_answer_go_on_resumes_it_with_the_same_amount_again(daemon: InProcessDaemon) -> None:
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    [asked] = await limit_asks(daemon)
+    await idle_after(daemon, minutes=1)
+    await daemon.ask("ask.answer", id=asked["id"], choice="go on")
+    await idle_after(daemon)
+    now = await status_of(daemon, "kai")
+    assert (now["state"], now["due"], now["tokens_today"]) == ("idle", 0, 80)
+    assert await ask(daemon) == "pending"  # and no more
+    assert [one["state"] for one in await limit_asks(daemon)] == ["answered", "open"]
+
+
+@frozen()
+async def test_the_answer_to_wait_changes_nothing_and_is_not_asked_again_today(
+    daemon: InProcessDaemon,
+) -> None:
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    [asked] = await limit_asks(daemon)
+    await daemon.ask("ask.answer", id=asked["id"], choice="wait until tomorrow")
+    assert await ask(daemon) == "pending"
+    assert (await status_of(daemon, "kai"))["state"] == "paused"
+    assert [one["state"] for one in await limit_asks(daemon)] == ["answered"]
+    await idle_after(daemon, hours=12)
+    assert (await status_of(daemon, "kai"))["due"] == 0
+
+
+@frozen()
+async def test_what_is_asked_ends_when_it_is_decided_in_another_way(daemon: InProcessDaemon) -> None:
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await limit(daemon, daily_tokens=80)
+    await idle_after(daemon)
+    assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled"]
+    assert await ask(daemon) == "pending"
+    await daemon.ask("agent.pause", name="kai", reason="a day off")
+    [_, second] = await limit_asks(daemon)
+    assert (second["state"], second["comment"]) == ("cancelled", "it was paused: a day off")
+    await daemon.ask("agent.resume", name="kai")  # it is over its budget, and asks again
+    await idle_after(daemon)
+    assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled", "cancelled", "open"]
+
+
+@frozen()
+async def test_the_ask_of_a_deleted_agent_ends(daemon: InProcessDaemon) -> None:
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await daemon.ask("agent.delete", name="kai")
+    assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled"]
+
+
+@frozen()
+async def test_a_task_in_the_background_of_an_agent_that_fetches_goes_on_too(daemon: InProcessDaemon) -> None:
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    await limit(daemon, mode="pull")
+    await daemon.ask("agent.background", "kai", task="one")
+    await idle_after(daemon)
+    second = await daemon.ask("agent.background", "kai", task="two")
+    await idle_after(daemon)
+    assert (await daemon.get(second["ids"][0]))["status"] == "pending"
+    [asked] = await limit_asks(daemon)
+    await idle_after(daemon, minutes=1)
+    await daemon.ask("ask.answer", id=asked["id"], choice="go on")
+    await idle_after(daemon)
+    assert (await daemon.get(second["ids"][0]))["status"] == "done"
 
 
 # --- tasks in the background count too ---------------------------------------------------------

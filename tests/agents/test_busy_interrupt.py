@@ -96,11 +96,10 @@ def test_neither_agents_nor_other_conversations_nor_deferred_mail_end_a_run(
     first = kai.tell(nex, text="hold")
     nex.works()
     others = [kai.tell(nex), ada.tell(nex), nex.tell(nex)]
-    with nex.daemon.database() as database:
-        assert database.execute("SELECT count(*) FROM control").fetchone()[0] == len(nex.preempts())
     nex.program.let_go()
     nex.all_done(first, *others)
     assert "interrupted" not in {status for status, *_ in nex.history()}
+    assert nex.preempts() == []
     assert ada.get(later)["status"] == "pending"
 
 
@@ -164,7 +163,7 @@ def test_a_run_that_waits_for_an_answer_is_ended_and_its_question_with_it(
         "    say('ask', id=1, text='May I?', options=['yes', 'no'])\n    hear()\n    hear()\n"
     )
     old = ada.tell(open_nex)
-    wait_until(lambda: open_nex.status()["state"] == "waiting")
+    wait_until(lambda: rows(open_nex.daemon, "SELECT id FROM ask WHERE state = 'open'"))
     new = ada.tell(open_nex, text="never mind")
     wait_until(lambda: all(ada.get(one)["status"] == "done" for one in (old, new)))
     assert [one["status"] for one in open_nex.runs()] == ["interrupted", "completed"]

@@ -126,7 +126,7 @@ def test_a_loop_stops_at_the_limit_and_the_boss_can_resume_it(limited: RunningDa
     assert paused["state"] == "paused" and ada.status(zoe)["state"] == "idle"
     assert paused["why"] == f"the trace {trace} has reached {HOPS} hops" and paused["until"] is None
     [told] = ada.told_of(kai)
-    assert paused["why"] in told and f"hiboss agent resume {kai.name}" in told
+    assert paused["why"] in told and "May it go on?" in told
     assert statuses(ada.daemon, kai, zoe) == {"done": HOPS, "pending": 1} and paused["due"] == 1
     [waiting] = kai.list(status="pending")
     assert (waiting["hops"], waiting["trace"]) == (HOPS, trace)
@@ -143,6 +143,20 @@ def test_a_loop_stops_at_the_limit_and_the_boss_can_resume_it(limited: RunningDa
     assert max(one["hops"] for one in runs) > HOPS and any("wait" in turn for turn in kai.turns())
     assert len(ada.told_of(kai)) + len(ada.told_of(zoe)) == 2
     assert "paused" in (ada.status(kai)["state"], ada.status(zoe)["state"])
+
+
+def test_the_boss_lets_a_loop_go_on_by_an_answer_or_leaves_it(limited: RunningDaemon, programs: Path) -> None:
+    team, ada = Team(limited, programs), Boss(limited)
+    kai, _ = loop(team, "onward")
+    trace = ada.say(kai, text="begin")["message"]
+    for choice, runs in (("go on", 2 * HOPS), ("leave it paused", 2 * HOPS)):
+        wait_until_idle(ada.daemon)
+        [asked] = [one for one in ada.call("ask.list")["asks"] if one["asker"] == kai.address]
+        assert asked["options"] == ["go on", "leave it paused"] and trace in asked["question"]
+        ada.call("ask.answer", id=asked["id"], choice=choice)
+        wait_until_idle(ada.daemon)
+        assert len(ada.call("run.list", trace=trace, page_size=100)["runs"]) == runs
+    assert ada.status(kai)["state"] == "paused"
 
 
 def test_a_loop_that_was_resumed_stops_again_at_the_next_limit(

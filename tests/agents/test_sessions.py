@@ -187,7 +187,7 @@ def test_after_kill_9_the_turn_that_comes_again_resumes_the_session(
     assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
 
 
-def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_anew(
+def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_by_the_same_ask(
     daemon: RunningDaemon, ada: Boss, worker: Worker
 ) -> None:
     worker.change(settings={"input": "open"})
@@ -198,15 +198,15 @@ def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_anew(
 
     def asking() -> list[str]:
         found = [run["id"] for run in worker.runs() if run["status"] == "running"]
-        return [one for one in found if ada.call("run.get", id=one)["questions"]]
+        return [one["id"] for run in found for one in ada.call("run.get", id=run)["questions"]]
 
     wait_until(asking)
     [first] = asking()
     daemon.kill()
     daemon.start()
-    assert ada.refusal("run.answer", id=first, option="allow") == "not_running"
     wait_until(asking)
     [second] = asking()
-    ada.call("run.answer", id=second, option="allow")
-    eventually(lambda: worker.answers_to(number), ["asked"])
+    assert second == first
+    ada.call("ask.answer", id=second, choice="allow")
+    eventually(lambda: worker.answers_to(number)[1:], ["asked"])  # the first one is the question
     assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]

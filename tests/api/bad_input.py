@@ -15,6 +15,7 @@ from typing import Any
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_delivery import delivery
 from tests.api.bad_input_messages import messages
+from tests.api.bad_input_presence import present
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
     BAD_IDS,
@@ -389,7 +390,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    elsewhere = (contacts, delivery, messages, schedules, waiting, thinking, people, following)
+    elsewhere = (contacts, delivery, messages, schedules, waiting, thinking, people, following, present)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 

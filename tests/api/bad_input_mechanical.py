@@ -67,17 +67,20 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("run.list", "trace"): ("bad_text", "", "too_large"),
     **{(f"{noun}.list", "after"): ("bad_id",) * 3 for noun in ("run", "cron")},
     **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
+    ("breaker.pull", "reason"): ("bad_text", "", "too_large"),
     ("run.cancel", "reason"): ("bad_text", "", "too_large"),
-    **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("steer", "answer")},
+    ("run.steer", "id"): ("bad_id",) * 3,
     ("run.steer", "text"): ("bad_text", "empty_message", ""),
-    ("run.answer", "option"): ("bad_text", "invalid_params", "too_large"),
-    ("run.answer", "text"): ("bad_text", "", "too_large"),
+    ("ask.rules", "agent"): ("unknown_agent",) * 3,
     **{
         (f"conversation.{verb}", param): ("bad_address",) * 3
         for verb in ("messages", "news")
         for param in ("with", "address")
     },
     ("conversation.news", "run"): ("bad_id",) * 3,
+    ("presence.get", "address"): ("bad_address",) * 3,
+    ("presence.typing", "conversation"): ("bad_id",) * 3,
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("notify", "notify.remove")},
     ("event.subscribe", "addresses"): ("bad_address",) * 3,
     ("event.subscribe", "conversations"): ("bad_id",) * 3,
     **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in (*MARKS, "cancel", "release", "retry")},

@@ -22,7 +22,6 @@ STEERING: dict[str, tuple[dict[str, str], str]] = {  # what else it needs, also 
     "pause": ({}, ""),
     "resume": ({}, ""),
     "steer": ({"text": "go on"}, " 'go on'"),
-    "answer": ({"option": "yes"}, " yes"),
 }
 
 
@@ -254,21 +253,29 @@ def _steering() -> Iterator[Row]:
 
 def _words() -> Iterator[Row]:
     """In the middle of a turn."""
-    steer, answer = {"id": "%running", "text": "x"}, {"id": "%running", "option": "yes"}
+    steer = {"id": "%running", "text": "x"}
     words = "run steer %running x"
     yield row("run.steer", steer, "cannot_steer", "%running|command|agent providers", words)
     for text in ("", " \n\t"):
         yield row("run.steer", {**steer, "text": text}, "empty_message")
     yield row("run.steer", {**steer, "text": NUL}, "bad_text", "text|NUL")
     yield row("run.steer", {**steer, "text": "x" * (1024 * 1024 + 1)}, "too_large", "1048577 bytes")
-    words = "run answer %running yes"
-    yield row("run.answer", answer, "nothing_asked", "%running|run get", words)
-    for number in (0, -1, 2, 2**31):
-        yield row("run.answer", {**answer, "question": number}, "nothing_asked", "%running")
-    yield row("run.answer", {**answer, "text": NUL}, "bad_text", "text|NUL")
-    yield row("run.answer", {**answer, "text": "t" * 1025}, "too_large", "text|1025 bytes")
-    yield row("run.answer", {**answer, "option": "o" * 1025}, "too_large", "option|1025 bytes")
-    yield row("run.answer", {"id": "%asking", "option": "maybe"}, "invalid_params", "option|yes, no")
+    yield from _rules()
+
+
+def _rules() -> Iterator[Row]:
+    """The answers to permissions that are remembered."""
+    for number in (0, -1, 2**64, 0.5):
+        yield row("ask.rule.remove", {"number": number}, "invalid_params", "number")
+        yield row("ask.rules", {"after": number}, "invalid_params", "after")
+    none = ("not_found", "no rule|999999|ask rules")
+    yield row("ask.rule.remove", {"number": 999999}, *none, "ask rule-remove 999999")
+    allowed = {"ask.rules": "standard"}
+    yield row("ask.rules", {"agent": "ada"}, "boss_only", "rules|boss", policy=allowed)
+    words = "ask rules --agent nobody-here"
+    yield row("ask.rules", {"agent": "nobody-here"}, "unknown_agent", "nobody-here", words, by="boss")
+    for number in (0, 101):
+        yield row("ask.rules", {"page_size": number}, "invalid_params", "page_size", f"ask rules -n {number}")
 
 
 # --- people --------------------------------------------------------------------------

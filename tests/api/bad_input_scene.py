@@ -94,10 +94,12 @@ class Scene:
         self.tokens |= {"over": kept["nex"].read_text().strip(), "run": kept["thinker"].read_text().strip()}
 
     def _question(self, directory: Path) -> None:
-        """A run that asks and waits for ever."""
+        """A run that asks and waits for ever; of its two questions one was answered by a rule."""
         chief, program = self.party["boss"], directory / "asks.sh"
         question = {"hiboss": "ask", "text": "now?", "options": ["yes", "no"]}
-        program.write_text(f"echo '{json.dumps(question)}'\nexec sleep 100000\n")
+        permission = {"hiboss": "ask", "text": "this?", "tool": "Bash", "subject": "ls"}
+        lines = "".join(f"echo '{json.dumps(one)}'\n" for one in (permission, question))
+        program.write_text(f"{lines}exec sleep 100000\n")
         self.party["asker"] = agent(
             self.daemon, "asker", settings={"command": f"sh {program}", "input": "open"}
         )
@@ -105,7 +107,12 @@ class Scene:
         wait_until(lambda: chief.call("run.list", agent="asker", status="running")["runs"])
         [run] = chief.call("run.list", agent="asker")["runs"]
         self.facts["asking"] = run["id"]
-        wait_until(lambda: chief.call("run.get", id=run["id"])["questions"])
+        wait_until(lambda: len(chief.call("run.get", id=run["id"])["questions"]) == 2)
+        first, second = chief.call("run.get", id=run["id"])["questions"]
+        ask = first if first["tool"] else second
+        chief.call("ask.answer", id=ask["id"], choice="allow", scope="rule")
+        [rule] = chief.call("ask.rules")["rules"]
+        self.facts["rule"] = rule["number"]
 
     def _schedules(self) -> None:
         """None is due while anything is tried; one is in the name of somebody who will leave."""
@@ -156,6 +163,9 @@ class Scene:
         self.facts |= mail
         self.facts["outbox_cursor"] = nex.call("envelope.list", box="outbox", page_size=1)["next"]
         self.facts["others_message"] = ada.get(mail["others"])["message"]
+        self.facts["conversation"] = nex.call("conversation.messages", **{"with": ada.address})[
+            "conversation"
+        ]
 
     def _files(self, directory: Path) -> None:
         home, private = self.daemon.home, directory / "private"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.example_calls import ASKS
+from tests.api.operation_rules import CALLS_OF_RULES
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
 from tests.support.daemons import wait_until
 from tests.support.parties import agent
@@ -96,6 +97,21 @@ def lanes(case: Case) -> list[Any]:
     (own,) = [one for one in found[0]["lanes"] if one["address"].endswith(f":{case.ada.name}")]
     assert (own["state"], own["due"]) == ("paused", 1)
     return found
+
+
+def breaks(verb: str) -> Answers:
+    """Pull the breaker and release it, each twice; return the answers of one operation."""
+
+    def asked(case: Case) -> list[Any]:
+        found = {
+            "pull": [case.boss.call("breaker.pull", **words) for words in ({"reason": "lunch"}, {})],
+            "status": [party.call("breaker.status") for party in (case.boss, case.ada)],
+            "release": [case.boss.call("breaker.release") for _ in range(2)],
+        }
+        assert [one["changed"] for one in found["pull"] + found["release"]] == [True, False] * 2
+        return found[verb]
+
+    return asked
 
 
 def steers(verb: str, *changed: int) -> Answers:
@@ -232,14 +248,15 @@ def _asking(case: Case) -> tuple[Any, str]:
     return asking, str(found[0]["id"])
 
 
-def steers_and_answers(case: Case) -> dict[str, list[Any]]:
+def steers_turn(case: Case) -> list[Any]:
     """Words in the middle of a turn, and the answer to its question; then its turn ends."""
     asking, run = _asking(case)
     steered = case.boss.call("run.steer", id=run, text="leave the newest one")
-    answered = case.boss.call("run.answer", id=run, option="yes", question=1, text="go on")
+    [asked] = asking.call("run.get", id=run)["questions"]
+    case.boss.call("ask.answer", id=asked["id"], choice="yes", comment="go on")
     wait_until(lambda: asking.call("run.get", id=run)["run"]["status"] == "completed")
-    assert steered["taken"] and answered["option"] == "yes"
-    return {"run.steer": [steered], "run.answer": [answered]}
+    assert steered["taken"]
+    return [steered]
 
 
 def edits(case: Case) -> list[Any]:
@@ -283,8 +300,7 @@ CALLS: dict[str, Answers] = {
     "reaction.remove": takes_back,
     "adapter.list": lambda case: [case.ada.call("adapter.list")],
     "provider.list": lambda case: [case.ada.call("provider.list")],
-    "run.steer": lambda case: steers_and_answers(case)["run.steer"],
-    "run.answer": lambda case: steers_and_answers(case)["run.answer"],
+    "run.steer": steers_turn,
     "setup.check": lambda case: [case.daemon.call("setup.check")],
     "setup.execute": lambda case: [case.daemon.call("setup.execute")],
     "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],
@@ -330,6 +346,7 @@ CALLS: dict[str, Answers] = {
     "agent.bind": binds,
     "agent.unbind": unbinds,
     "agent.bindings": bindings,
+    **{f"breaker.{verb}": breaks(verb) for verb in ("pull", "status", "release")},
     "lane.list": lanes,
     "lane.retry": steers("retry", 0),
     "lane.pause": steers("pause", 1, 0),
@@ -383,4 +400,5 @@ CALLS: dict[str, Answers] = {
     "agent.heartbeat": lambda case: [one.call("agent.heartbeat") for one in (case.ada, case.boss)],
     "config.reload": lambda case: [case.boss.call("config.reload")],
     **CALLS_OF_RUNS,
+    **CALLS_OF_RULES,
 }

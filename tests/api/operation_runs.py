@@ -159,7 +159,7 @@ def talks(verb: str) -> Answers:
         case.boss.send(thinker, from_="user:boss", text="think")
         number = _run_of(case, thinker, "running")
         wait_until(lambda: case.boss.call("run.get", id=number)["questions"])
-        words = {"steer": {"text": "hurry"}, "answer": {"option": "yes", "text": "please", "question": 1}}
+        words = {"steer": {"text": "hurry"}}
         found = [case.boss.call(f"run.{verb}", id=number, **words[verb])]
         _run_of(case, thinker, "completed")
         assert case.boss.call("run.get", id=number)["run"]["text"] == verb
@@ -261,7 +261,45 @@ def provided(case: Case) -> list[Any]:
     return found
 
 
+def presences(case: Case) -> list[Any]:
+    persons(case)
+    _thinker(case)
+    return [
+        case.ada.call("presence.get", address=one) for one in ("user:boss", case.bob.address, case.bob.name)
+    ]
+
+
+def typings(case: Case) -> list[Any]:
+    number = case.ada.call("conversation.messages", **{"with": case.bob.address})["conversation"]
+    calls = ({}, {"on": True}, {"on": False}, {"on": False})
+    found = [case.ada.call("presence.typing", conversation=number, **one) for one in calls]
+    assert [one["changed"] for one in found] == [True, False, True, False]
+    return found
+
+
+def watches(case: Case) -> list[Any]:
+    """Ask to be told of an agent that is busy, and of one that is idle."""
+    idle = agent(case.daemon)
+    found = [
+        case.ada.call("agent.notify", name=case.bob.name, when=one) for one in ("idle", "waiting", "finished")
+    ]
+    found += [case.boss.call("agent.notify", name=idle.name, when="idle")]
+    assert [one["told"] for one in found] == [False, False, False, True]
+    return found
+
+
 CALLS_OF_RUNS: dict[str, Answers] = {
+    "presence.get": presences,
+    "presence.list": lambda case: [one.call("presence.list") for one in (case.ada, case.boss)],
+    "presence.typing": typings,
+    "agent.notify": watches,
+    "agent.notify.list": lambda case: [
+        watches(case) and one.call("agent.notify.list") for one in (case.ada, case.boss)
+    ],
+    "agent.notify.remove": lambda case: [
+        watches(case) and case.ada.call("agent.notify.remove", name=case.bob.name, when="idle"),
+        case.ada.call("agent.notify.remove", name=case.bob.name),
+    ],
     "agent.status": statuses,
     "agent.team": lambda case: [_thinker(case) and one.call("agent.team") for one in (case.ada, case.boss)],
     "agent.pause": pauses("pause"),
@@ -274,7 +312,6 @@ CALLS_OF_RUNS: dict[str, Answers] = {
     "run.pause": steers_run("pause"),
     "run.resume": steers_run("resume"),
     "run.steer": talks("steer"),
-    "run.answer": talks("answer"),
     "provider.list": lambda case: [one.call("provider.list") for one in (case.boss, case.ada)],
     "event.subscribe": lambda case: [case.ada.call("event.subscribe", topics=["envelope.read"])],
     "event.unsubscribe": lambda case: [case.ada.call("event.unsubscribe", subscription=1)],

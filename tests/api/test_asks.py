@@ -307,33 +307,6 @@ def test_the_answer_of_another_is_told_where_the_turn_that_asked_would_have_answ
     assert question["text"].startswith("Deploy?")
 
 
-FAILER = """
-made = call("ask.create", question="Deploy?")
-note(made)
-if len(open(__file__ + ".notes").readlines()) < 2:
-    sys.exit(1)
-print("NO_REPLY")
-"""
-
-
-def test_a_turn_that_is_repeated_finds_its_open_ask_again(ada: Boss, team: Team) -> None:
-    agent = team.hire(FAILER)
-    ada.say(agent, text="go")
-    first = noted(agent)
-    second = taken_again(ada, agent)
-    assert (first["duplicate"], second["duplicate"]) == (False, True)
-    assert first["ask"]["id"] == second["ask"]["id"]
-    assert (first["ask"]["run"], second["ask"]["run"]) == tuple(run["id"] for run in agent.runs())
-    assert len([one for one in texts(ada.heard(agent)) if "Deploy?" in one]) == 1
-
-
-def taken_again(ada: Boss, agent: PythonAgent) -> Any:
-    """Let the turn that failed be taken again now; return what it noted."""
-    wait_until(lambda: agent.runs() and agent.runs()[0]["status"] == "failed")
-    ada.call("lane.retry", address=agent.address)
-    return noted(agent, 2)
-
-
 def test_the_same_words_are_a_new_question_when_the_run_has_its_answer(ada: Boss, team: Team) -> None:
     agent = team.hire(
         """
@@ -356,7 +329,7 @@ print("NO_REPLY")
 
 
 def test_a_background_task_that_waits_gets_the_answer_and_its_agent_no_turn(ada: Boss, team: Team) -> None:
-    agent = team.hire(ASKER)
+    agent = team.hire(f'if TEXTS != ["do it"]:\n    sys.exit(print("NO_REPLY"))\n{ASKER}')
     agent.send("agent:background", text="do it")
     ada.call("ask.answer", id=noted(agent), choice="yes")
     wait_until_idle(agent.daemon)
@@ -387,23 +360,25 @@ def test_a_run_that_waits_frees_its_place_and_says_that_it_asks(small: Team) -> 
     assert ada.status(asker)["state"] == "idle"
 
 
-def test_a_run_whose_connection_drops_while_it_waits_takes_its_place_again(small: Team) -> None:
-    ada = Boss(small.daemon)
-    asker = small.hire(
-        """
+DROPPER = """
 ask = call("ask.create", question="Deploy?")["ask"]
 params = {"id": ask["id"], "timeout": "1m", "token": os.environ["HIBOSS_TOKEN"]}
+request = {"jsonrpc": "2.0", "id": 1, "method": "ask.wait", "params": params}
 with socket.socket(socket.AF_UNIX) as line:
     line.connect(SOCKET)
-    line.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ask.wait", "params": params}).encode() + b"\\n")
-    while call("agent.status", name=call("agent.self")["name"])["agent"]["state"] != "asks":
+    line.sendall(json.dumps(request).encode() + b"\\n")
+    while call("agent.status", name=ask["asker"][6:])["agent"]["state"] != "asks":
         pass
 call("agent.self")
 note(ask["id"])
 wait_for("finish")
 print("NO_REPLY")
 """
-    )
+
+
+def test_a_run_whose_connection_drops_while_it_waits_takes_its_place_again(small: Team) -> None:
+    ada = Boss(small.daemon)
+    asker = small.hire(DROPPER.replace("SOCKET", repr(small.daemon.home.socket)))
     other = small.hire('print("I had the place")')
     ada.say(asker, text="go")
     noted(asker)

@@ -18,6 +18,7 @@ NO_COMMAND = {
     "rpc.discover": "it is for programs that speak JSON-RPC",
     "setup.check": "hiboss setup asks it on a terminal, and gives it nothing",
     "conversation.news": "hiboss chat asks it with what it was told before",
+    "presence.typing": "hiboss chat says it while somebody types",
     "event.subscribe": "hiboss chat and hiboss run tail follow what happens by it",
     "event.unsubscribe": "a command that ends takes its connection along",
 }
@@ -125,6 +126,7 @@ def _usage_of_runs() -> Iterator[Row]:
         ("user delete --name ann", "--yes"),
         ("user register", "NAME is missing|user register NAME"),
         ("taem", "taem|team?"),
+        ("notify nex --when bored", "--when|bored|finished"),
     ):
         yield _wrong("run.list", cli, "usage", says)
 
@@ -202,6 +204,8 @@ PLAIN = {
     "provider.list": "agent providers",
     "adapter.list": "agent adapters",
     "agent.team": "team",
+    "presence.list": "presence",
+    "agent.notify.list": "notify --list",
     "user.list": "user list",
     "agent.self": "agent self",
     "agent.heartbeat": "agent heartbeat",
@@ -211,6 +215,7 @@ PLAIN = {
     "boss.token.rotate": "boss token rotate",
     "config.show": "config show",
     "cron.list": "cron list",
+    "breaker.release": "go",
     "daemon.ping": "daemon ping",
     "daemon.status": "daemon status",
     "daemon.stop": "daemon stop",

@@ -34,6 +34,12 @@ def texts(office: Office, name: str) -> list[str]:
     return [one["text"] for one in said(office, name)]
 
 
+def asks(office: Office) -> list[dict[str, Any]]:
+    """The asks that are open."""
+    found: list[dict[str, Any]] = office.daemon.call("ask.list", token=office.token("boss"))["asks"]
+    return found
+
+
 # --- what is shown -------------------------------------------------------------------
 
 
@@ -179,8 +185,9 @@ def test_a_run_can_be_cancelled_and_the_way_to_retry_is_shown(office: Office, tm
         terminal.see("is working")
         terminal.press("/cancel\r")
         terminal.see("Cancelled. To retry: hiboss envelope retry e")
+        terminal.until(lambda: re.search("you: cancel r[0-9]+: applied", terminal.text), "the control")
         # The command returns before the run has ended.
-        terminal.until(lambda: said(office, name)[0]["status"] == "failed")
+        terminal.until(lambda: said(office, name)[0]["status"] == "cancelled")
         terminal.until(lambda: "is working" not in terminal.text)
 
 
@@ -215,11 +222,11 @@ def test_a_question_is_told_with_how_to_answer_it(office: Office, tmp_path: Path
     with talking(office, name) as terminal:
         terminal.ready()
         terminal.press("go\r")
-        terminal.see(f'notice: agent:{name} asks: "Now?"', "  To answer: hiboss run answer r")
+        terminal.see("  Now?\n\n  1. yes\n  2. no\n", "\nto answer: /answer q")
         terminal.see(f"{name} waits for an answer")
-        [run] = office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"]
-        office("run", "answer", run["id"], "yes", "--as", "boss")
-        terminal.see("  done")
+        [ask] = [one["id"] for one in asks(office) if one["asker"] == f"agent:{name}"]
+        terminal.press(f"/answer {ask} YES\r")
+        terminal.see(f"you answered {ask}: yes", "  done")
         assert terminal.text.count("Now?") == 1
 
 

@@ -62,10 +62,11 @@ def test_a_question_of_the_agent_is_told_while_its_answer_is_waited_for(
     name = office.agent(provider="command", settings={"command": f"sh {program}", "input": "open"})
     with asking(office, name, "--once", "go", "--as", "boss") as asked:
         told = asked.process.stderr.readline()  # type: ignore[union-attr] # it is a pipe
-        (run,) = office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"]
-        assert told == f'note: {name} asks: "Now? [yes, no]" (hiboss run answer {run["id"]} OPTION)\n'
+        (ask,) = office("ask", "list", "--as", "boss", "--json").json["asks"]
+        how = f"hiboss ask answer {ask['id']} --choice yes"
+        assert told == f'note: {name} asks {ask["id"]}: "Now?" (yes, no): {how}\n'
         assert office("agent", "status", name, "--as", "boss").record["state"] == "asks"
-        assert office("run", "answer", run["id"], "yes", "--as", "boss").rc == 0
+        assert office(*how.split()[1:], "--as", "boss").rc == 0
         done = asked.done()
     assert (done.rc, done.stdout, done.stderr) == (0, "done\n", "")
 
@@ -177,7 +178,7 @@ def test_a_question_that_fails_ends_with_1_and_the_reason(office: Office, tmp_pa
         wait_until(lambda: office.daemon.call("run.tail", token=boss, id=run["id"])["parts"])
         office.daemon.call("run.cancel", token=boss, id=run["id"], reason="too dear")
         done = question.done()
-    (sent,) = said(office, name)
+    sent, _ = said(office, name)  # and the control
     message = (
         f"{name} did not answer: the boss cancelled it: too dear "
         f"(to retry: hiboss envelope retry {sent['id']})"

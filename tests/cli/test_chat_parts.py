@@ -94,14 +94,30 @@ def test_a_text_is_sent_and_nothing_is_not() -> None:
 
 
 def test_every_command_is_understood_and_no_other() -> None:
-    assert [parse_input(f" /{name} ", []).command for name in COMMANDS if name != "file"] == [
-        name for name in COMMANDS if name != "file"
-    ]
+    alone = [name for name in COMMANDS if name not in ("file", "answer", "stop")]
+    assert [parse_input(f" /{name} ", []).command for name in alone] == alone
     for typed in ("/", "/hlep", "/status now", "/Quit", "/file", "/file 'open", "/file /nowhere/at/all"):
         asked = parse_input(typed, ["/a"])
         assert asked.error and not asked.sends and not asked.command
         assert asked.files == ["/a"]
     assert "(did you mean /help?)" in parse_input("/hlep", []).error
+    assert "(did you mean /answer?)" in parse_input("/anser q2 yes", []).error
+
+
+def test_an_answer_names_its_ask_and_what_is_said() -> None:
+    asked = parse_input(" /answer  q2   yes,  always\nbut be careful ", ["/a"])
+    assert (asked.command, asked.words) == ("answer", "q2 yes, always but be careful")
+    assert asked.files == ["/a"] and not asked.error and not asked.sends
+    for typed in ("/answer", "/answer q2", "/answer yes", "/answer 2 yes", "/answer q yes", "/answer yes q2"):
+        asked = parse_input(typed, [])
+        assert "like /answer q2 yes" in asked.error and not asked.command, typed
+
+
+def test_a_stop_of_everything_needs_the_word_all() -> None:
+    assert [parse_input(typed, []).command for typed in ("/stop all", "/stop  ALL ")] == ["stop", "stop"]
+    for typed in ("/stop", "/stop nex", "/stop all now"):
+        asked = parse_input(typed, [])
+        assert "/stop all ends" in asked.error and "/cancel" in asked.error and not asked.command, typed
 
 
 def test_a_file_is_named_as_in_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +157,12 @@ def test_a_question_is_told_once_and_its_state_is_shown_until_it_is_answered() -
     client = ConversationClient(Home("/nowhere"), None)
     client.own, client.other = "user:ann", Other(address="agent:nex", name="nex")
     live = client.live = LiveRun({"id": "r9"})
-    ask = {"kind": "ask", "text": "Now?\nyou  14:05 [yes, no]"}
+    ask = {"kind": "ask", "text": "q2 Now?\nyou  14:05 [yes, no]"}
     live.update({"paused": False, "next": 1, "parts": [ask]})
     assert client.new_questions() == [ask["text"]] and client.new_questions() == []
     assert working(live, "nex", 80) == ["nex waits for an answer"]
-    shown = 'nex asks: "Now? you 14:05 [yes, no]"'
-    assert asks(ask["text"], client) == f"{shown} (the boss can answer)"
-    client.own = "user:boss"
-    assert asks(ask["text"], client) == f"{shown} (hiboss run answer r9 OPTION)"
-    live.progress({"part": 2, "kind": "ask", "text": "And now?"})
+    assert asks(ask["text"], client) == 'nex asks: "Now? you 14:05 [yes, no]" (the boss can answer)'
+    live.progress({"part": 2, "kind": "ask", "text": "q3 And now?"})
     live.progress({"part": 3, "kind": "answer", "text": "yes"})
     assert working(live, "nex", 80) == ["nex waits for an answer"]
     live.progress({"part": 4, "kind": "answer", "text": "no"})

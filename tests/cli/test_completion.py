@@ -89,7 +89,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
         ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
         ("hiboss cron set --overlap q", ["queue"]),
         ("hiboss poll --format ", ["text", "json", "hook"]),
-        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer", "answer"]),
+        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer"]),
         ("hiboss run list --status c", ["completed", "cancelled"]),
         ("hiboss user ", ["register", "list", "delete", "token"]),
         ("hiboss agent register --busy ", ["collect", "followup"]),

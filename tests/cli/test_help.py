@@ -45,7 +45,7 @@ VERBS = {
         "token",
     ],
     "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
-    "run": ["list", "get", "tail", "cancel", "pause", "resume", "steer", "answer"],
+    "run": ["list", "get", "tail", "cancel", "pause", "resume", "steer"],
     "user": ["register", "list", "delete", "token"],
     "user token": ["rotate"],
     "contact": ["list", "approve", "block", "route"],
@@ -64,7 +64,22 @@ VERBS = {
 }
 FLAG = re.compile(r"--[a-z-]+")
 GROUPS = [tuple(noun.split()) for noun in VERBS]
-SINGLE = ["up", "setup", "chat", "send", "inbox", "read", "reply", "team", "poll", "watch"]  # without a noun
+SINGLE = [
+    "up",
+    "setup",
+    "chat",
+    "send",
+    "inbox",
+    "read",
+    "reply",
+    "team",
+    "stop",
+    "go",
+    "presence",
+    "notify",
+    "poll",
+    "watch",
+]  # without a noun
 PLACES = [(), *((word,) for word in SINGLE), *GROUPS]
 PLACES += [
     place for noun, verbs in VERBS.items() for verb in verbs if (place := (*noun.split(), verb)) not in GROUPS

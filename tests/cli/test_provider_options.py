@@ -116,14 +116,13 @@ def test_a_run_is_steered_and_answered_by_commands(office: Office, tmp_path: Pat
     office("send", name, "work", "--as", "boss")
     [run] = wait_until(lambda: office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"])
     shown = wait_until(
-        lambda: "asks: Now?" in (one := office("run", "get", run["id"], "--as", "boss")).stdout and one
+        lambda: "> Now?" in (one := office("run", "get", run["id"], "--as", "boss")).stdout and one
     )
-    assert f"answer-with: hiboss run answer {run['id']} yes --question 1" in shown.stdout
+    [ask] = office("ask", "list", "--as", "boss", "--json").json["asks"]
+    assert f"answer-with: hiboss ask answer {ask['id']} --choice yes" in shown.stdout
     assert office("run", "steer", run["id"], "faster", "--as", "boss").record["taken"] == "true"
-    assert (
-        office("run", "answer", run["id"], "yes", "--text", "please", "--as", "boss").record["option"]
-        == "yes"
-    )
+    answer = office("ask", "answer", ask["id"], "--choice", "yes", "--comment", "please", "--as", "boss")
+    assert answer.record["answer"] == "yes"
     done = wait_until(
         lambda: (one := office("run", "get", run["id"], "--as", "boss", "--json").json["run"])["text"] and one
     )

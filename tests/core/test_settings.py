@@ -218,6 +218,15 @@ def test_modules_of_your_own_are_a_list_in_file_and_environment(place: Place, wh
     assert f"[{what}s] modules" in caught.value.message and "Python modules" in caught.value.message
 
 
+@pytest.mark.parametrize("hours", ["22-7", "22:00-24:00", "22:00-22:00", "at night"])
+def test_quiet_hours_are_two_different_times_or_nothing(place: Place, hours: str) -> None:
+    assert place.read(toml({"boss.quiet_hours": '"22:00 - 7:00"'})).settings.quiet_hours == "22:00-07:00"
+    assert place.read(None, HIBOSS_BOSS_QUIET_HOURS="").settings.quiet_hours == ""
+    error = place.refused(toml({"boss.quiet_hours": f'"{hours}"'}))
+    assert isinstance(error, BadSetting) and hours in error.message
+    assert "two different times from 00:00 to 23:59, like 22:00-07:00, or nothing" in error.message
+
+
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default(place: Place) -> None:
     text = toml({"limits.page_size": 20, "log.level": '"debug"'})
     found = place.read(text, HIBOSS_LIMITS_PAGE_SIZE="30")

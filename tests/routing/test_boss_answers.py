@@ -71,8 +71,8 @@ def test_what_a_run_asks_is_told_in_the_chat_where_he_wrote_whatever_else_is_pos
     phone.bound(daemon, asking)
     ada.call("boss.set", reach=phone.address, forward="off")
     phone.comes_in("1", text="clean up", message="7")
-    phone.post_of(f'{asking.address} asks: "May I?"')
-    (run,) = ada.call("run.list", agent=asking.name)["runs"]
-    ada.call("run.answer", id=run["id"], option="yes")
+    phone.post_of("May I?")
+    (ask,) = ada.call("ask.list")["asks"]
+    ada.call("ask.answer", id=ask["id"], choice="yes")
     phone.post_of("then I did")
     ada.call("boss.set", reach="", forward="important")

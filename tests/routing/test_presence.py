@@ -1,7 +1,8 @@
-"""When callers were last seen: by any call, kept over a restart, without a write for each call."""
+"""When callers were last seen: by any call, kept over a restart. And whether agents are here now."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import started
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, boss
+from tests.support.present_people import EventClock, hearing, opened, presence
 
 NOON = "2030-06-01T12:0"
 
@@ -137,3 +139,120 @@ async def test_polling_writes_nothing_but_the_beat_s_one_note(daemon: InProcessD
         "SELECT a.last_seen_at FROM agent a JOIN address d ON d.id = a.address WHERE d.name = 'nex'"
     )
     assert row["last_seen_at"] == int(datetime.fromisoformat(f"{NOON}0:01+00:00").timestamp() * 1000)
+
+
+# --- agents that fetch their mail ----------------------------------------------------
+
+
+@frozen()
+async def test_an_agent_that_fetches_its_mail_is_offline_five_minutes_after_its_last_call(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai")  # mode pull
+    clock = EventClock(daemon)
+    with hearing(daemon, "presence") as listener:
+        assert await presence(daemon, "kai") == "offline"
+        await daemon.ask("agent.heartbeat", "kai")
+        assert await presence(daemon, "kai") == "idle"
+        clock.move(seconds=301)
+        assert await presence(daemon, "kai") == "offline"
+        facts = [await listener.hear() for _ in range(2)]
+        assert [one["agent"] for one in facts] == ["agent:kai"] * 2
+        # `state` says that it gets no turns, whether it is here or not.
+        assert {one["state"] for one in facts} == {"fetches"} and facts[-1]["presence"] == "offline"
+
+
+@frozen()
+async def test_it_is_here_as_long_as_it_is_connected_or_waits_for_mail(daemon: InProcessDaemon) -> None:
+    await daemon.register("kai")
+    clock = EventClock(daemon)
+    page = await opened(daemon, "kai")
+    clock.move(minutes=60)
+    assert await presence(daemon, "kai") == "idle"
+    page.close()
+    clock.move(minutes=4)
+    assert await presence(daemon, "kai") == "idle"
+    clock.move(seconds=61)
+    assert await presence(daemon, "kai") == "offline"
+    waiting = asyncio.create_task(daemon.ask("envelope.wait", "kai", timeout="1h"))
+    await daemon.until(lambda: daemon.daemon.wiring.presence._open)
+    clock.move(minutes=30)
+    assert await presence(daemon, "kai") == "idle"
+    await daemon.send("agent:kai")
+    await waiting
+    clock.move(minutes=6)
+    assert await presence(daemon, "kai") == "offline"
+
+
+@frozen()
+async def test_who_called_just_before_a_restart_is_still_here_after_it(daemon: InProcessDaemon) -> None:
+    await daemon.register("kai", "zoe")
+    await daemon.ask("agent.heartbeat", "zoe")
+    daemon.tick(minutes=4)
+    await daemon.ask("agent.heartbeat", "kai")
+    await daemon.restart(minutes=2)
+    assert [await presence(daemon, one) for one in ("kai", "zoe")] == ["idle", "offline"]
+    clock = EventClock(daemon)
+    clock.move(seconds=181)
+    assert await presence(daemon, "kai") == "offline"
+
+
+@frozen()
+async def test_calls_of_an_agent_that_gets_turns_change_nothing_of_its_presence(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.ask("agent.set", name="nex", provider="demo")
+    clock = EventClock(daemon)
+    before = daemon.daemon.wiring.facts.number
+    await daemon.ask("agent.heartbeat", "nex")
+    clock.move(minutes=6)
+    assert (await presence(daemon, "nex"), daemon.daemon.wiring.facts.number) == ("idle", before)
+
+
+@frozen()
+async def test_an_agent_without_a_provider_and_a_deleted_one_are_offline(daemon: InProcessDaemon) -> None:
+    await daemon.register("kai")
+    daemon.change("UPDATE agent SET mode = 'run' WHERE provider IS NULL")  # no operation does that
+    assert await presence(daemon, "kai") == "offline"
+    await daemon.ask("agent.delete", name="kai")
+    assert await presence(daemon, "agent:kai") == "offline"
+
+
+@frozen(quiet=False)
+async def test_a_paused_agent_is_offline_and_so_is_everybody_while_the_breaker_is_pulled(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.ask("agent.set", name="nex", provider="demo")
+    await daemon.ask("agent.pause", name="nex")
+    assert await presence(daemon, "nex") == "offline"
+    await daemon.ask("agent.resume", name="nex")
+    assert await presence(daemon, "nex") == "idle"
+    await daemon.ask("breaker.pull")
+    assert await presence(daemon, "nex") == "offline"
+    await daemon.ask("breaker.release")
+    assert await presence(daemon, "nex") == "idle"
+
+
+# --- runs ----------------------------------------------------------------------------
+
+
+@frozen()
+async def test_a_run_that_writes_types_until_some_seconds_after_its_last_words(
+    daemon: InProcessDaemon,
+) -> None:
+    wiring, clock = daemon.daemon.wiring, EventClock(daemon)
+    nex = daemon.rows("SELECT id FROM address WHERE fold = 'agent:nex'")[0]["id"]
+    with hearing(daemon, "presence") as listener:
+        for _ in range(50):
+            wiring.presence.progressed(9, nex, "delta")
+        assert wiring.presence.writes(9)
+        clock.move(seconds=4)
+        wiring.presence.progressed(9, nex, "delta")
+        clock.move(seconds=4)
+        assert wiring.presence.writes(9)
+        clock.move(seconds=2)
+        assert not wiring.presence.writes(9)
+        wiring.presence.progressed(9, nex, "delta")
+        wiring.presence.run_ended(9)  # that is told by the end of the run
+        assert not wiring.presence.writes(9)
+        assert [(await listener.hear())["agent"] for _ in range(3)] == ["agent:nex"] * 3

@@ -27,7 +27,10 @@ async def test_a_person_is_online_while_something_is_open_and_offline_when_the_l
         second.close()
         assert await presence(daemon, "ann") == "offline"
         facts = [await listener.hear() for _ in range(2)]  # one for each change, and none besides
-        assert [(one["user"], one["presence"]) for one in facts] == [("user:ann", "online"), ("user:ann", "offline")]
+        assert [(one["user"], one["presence"]) for one in facts] == [
+            ("user:ann", "online"),
+            ("user:ann", "offline"),
+        ]
         assert all("agent" not in one and one["topic"] == "presence" for one in facts)
 
 
@@ -101,7 +104,9 @@ async def test_a_restart_forgets_who_had_something_open_and_who_comes_back_is_on
 
 
 @frozen()
-async def test_presence_of_a_person_is_for_all_and_only_where_it_was_asked_for(daemon: InProcessDaemon) -> None:
+async def test_presence_of_a_person_is_for_all_and_only_where_it_was_asked_for(
+    daemon: InProcessDaemon,
+) -> None:
     await with_ann(daemon)
     await daemon.register("kai")
     page = await opened(daemon, "kai")

@@ -76,7 +76,7 @@ LATE_IMPORTS = {
     "hiboss/cli/commands/config.py::_without_daemon ...core.settings": "the settings table, which other commands do not need",
     "hiboss/cli/commands/config.py::check ...core.settings": "the settings table, which other commands do not need",
     "hiboss/cli/daemon_process.py::check_settings ..core.settings": "the settings table, which other commands do not need",
-    "hiboss/cli/commands/envelope.py::_pair json": "only --meta needs it",
+    "hiboss/cli/key_values.py::_pair json": "only --meta needs it",
     "hiboss/cli/main.py::_noun importlib.import_module": "a command pays for its own noun only",
     "hiboss/cli/main.py::main .completion": "only a shell that completes a word needs it",
     "hiboss/cli/output.py::_titled .text_layout": "only on a terminal are values and errors broken into lines",

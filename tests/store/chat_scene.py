@@ -154,7 +154,7 @@ class Scene:
         return self._content(agent, numbers, beside)
 
     def _content(self, agent: int, numbers: list[int], beside: turn_selection.Beside) -> str:
-        name = {NEX: "nex", KAI: "kai"}[agent]
+        name = {NEX: "nex", KAI: "kai"}.get(agent, "max")
         args = (self.connection, self.home, (agent, name), numbers, NOW, ZONE, 1_000)
         return turn_input.content(*args, beside).text
 

@@ -199,6 +199,32 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE run SET status = 'failed' WHERE id = 1",
         "UPDATE run SET error = 'why' WHERE id = 1",
     ],
+    "an ask has a time at which it was settled exactly if it is settled": [
+        "UPDATE ask SET answered_at = NULL WHERE id = 1",
+        "UPDATE ask SET answered_at = 5 WHERE id = 3",
+    ],
+    "the daemon looks again at every open ask that has an end, and at no settled one": [
+        "UPDATE ask SET wake_at = 5 WHERE id = 2",
+        "UPDATE ask SET wake_at = NULL WHERE id = 3",
+    ],
+    "an answered ask has one of its options as its answer, an expired one its default, a cancelled one none": [
+        "UPDATE ask SET answer = 'maybe' WHERE id = 1",
+        "UPDATE ask SET answer = NULL WHERE id = 1",
+        "UPDATE ask SET state = 'expired', answer = 'yes', answered_at = 5, wake_at = NULL WHERE id = 3",
+        "UPDATE ask SET answer = 'yes' WHERE id = 2",
+    ],
+    "nobody answers what it asked itself": [
+        "UPDATE ask SET answered_by = asker WHERE id = 1",
+        "UPDATE ask SET asked = asker WHERE id = 3",
+    ],
+    "the asker of an answered question was told": ["UPDATE ask SET reply = NULL WHERE id = 1"],
+    "no open ask is from or for somebody who was deleted": [
+        "UPDATE address SET retired_at = 5 WHERE fold = 'agent:ada'",
+        "UPDATE address SET retired_at = 5 WHERE fold = 'agent:nex'",
+    ],
+    "no button of a settled ask does anything": [
+        "UPDATE button SET pressed_at = NULL WHERE argument = '1:0'",
+    ],
     "only an active run is paused": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
     "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
     "what an agent used is the sum over its runs that have ended": [
@@ -262,6 +288,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert daemon.call("cron.run", token=nex, id=schedules[0])["ids"] == ["e8"]
         daemon.call("cron.disable", token=nex, id=schedules[1])
         _take_turns(daemon)
+        _ask(daemon)
     return Path(daemon.home.database)
 
 
@@ -283,6 +310,15 @@ def _take_turns(daemon: RunningDaemon) -> None:
     wait_until(lambda: runs() == ["failed", "completed", "completed"])
     daemon.call("lane.pause", token=boss, address="agent:ivo")
     assert failing["ids"] == ["e13"]
+
+
+def _ask(daemon: RunningDaemon) -> None:
+    """Make four asks: answered, cancelled, open with an end, open for ever."""
+    nex, boss = daemon.token("nex"), daemon.token("boss")
+    for how in ({}, {}, {"timeout": "1h", "default": "no"}, {"to": "agent:ada"}):
+        daemon.call("ask.create", token=nex, question="10", **how)
+    daemon.call("ask.answer", token=boss, id="q1", choice="yes")
+    daemon.call("ask.cancel", token=nex, id="q2")
 
 
 @pytest.fixture

@@ -218,7 +218,7 @@ TABLES = [
     ),
     *("schedule", "schedule_slot", "run", "run_envelope", "interrupted_run", "usage", "trace_limit"),
     *("provider_session", "ask"),
-    *("config", "counter", "poll_position", "quiet_notice"),
+    *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
 ]
 
 

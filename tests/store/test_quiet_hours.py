@@ -21,7 +21,7 @@ from tests.support.in_process_daemon import InProcessDaemon, frozen
 EVENING = datetime(2030, 6, 1, 21, tzinfo=UTC)
 NIGHT = datetime(2030, 6, 1, 23, 5, tzinfo=UTC)
 HOURS = "22:00-07:00"
-SCRIPTED = {"adapter_modules": "hiboss.testing.scripted_adapter"}
+SCRIPTED: dict[str, Any] = {"adapter_modules": "hiboss.testing.scripted_adapter"}
 
 
 class Boss:
@@ -127,6 +127,19 @@ async def test_mail_urgent_notices_and_answers_to_commands_are_posted_at_once(
         ["a letter", "it burns", "at once", "done, where notices go", "done, where he wrote"]
     )
     assert boss.waiting() == []
+
+
+@frozen(at=NIGHT, quiet_hours=HOURS, **SCRIPTED)
+async def test_an_ask_comes_at_once_and_its_reminders_after_the_night(daemon: InProcessDaemon) -> None:
+    boss = await Boss(daemon).reached()
+    number = (await daemon.ask("ask.create", "nex", question="Deploy?"))["ask"]["id"]
+    [post] = await boss.posts()
+    assert "Deploy?" in post
+    await daemon.move(hours=7, minutes=54)
+    assert len(await boss.posts()) == 1 and boss.waiting() == []
+    await daemon.move(minutes=1)
+    assert [number in one for one in (await boss.posts())[1:]] == [True]  # all that were missed are one
+    assert await boss.digests() == []
 
 
 @frozen(at=NIGHT, quiet_hours=HOURS, **SCRIPTED)

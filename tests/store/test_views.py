@@ -39,6 +39,8 @@ VIEWS = {
     "schedule_slots",
     "runs",
     "reactions",
+    "asks",
+    "controls",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -80,6 +82,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         _fail_to_post(running, directory)
         _schedule(running)
         _run(running)
+        _ask(running)
+        for event, more in (("pause", {"reason": "a look"}), ("resume", {}), ("cancel", {})):
+            running.call("control.send", token=boss, event=f"stream.{event}", agent="still", **more)
+        running.call("agent.pause", token=boss, name="still")
         yield running
 
 
@@ -102,6 +108,14 @@ def _run(running: RunningDaemon) -> None:
     wait_until(lambda: running.call("run.list", token=boss, status="failed")["runs"])
     running.call("agent.background", token=boss, agent="kai", task="and beside that")
     wait_until(lambda: len(running.call("run.list", token=boss, status="completed")["runs"]) == 2)
+
+
+def _ask(running: RunningDaemon) -> None:
+    """One that waits, and one that has its answer."""
+    nex = running.token("nex")
+    running.call("ask.create", token=nex, question="And then?", timeout="1h", default="no")
+    ask = running.call("ask.create", token=nex, question="Deploy?")["ask"]["id"]
+    running.call("ask.answer", token=running.token("boss"), id=ask, choice="yes", comment="now")
 
 
 def _schedule(running: RunningDaemon) -> None:
@@ -255,6 +269,18 @@ def test_the_runs_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
         assert {word: one[word] for word in shared} == {word: row[word] for word in shared}
         assert set(one) - shared == {"paused"}
     assert {(one["tokens_in"], one["tokens_out"], one["cost"]) for one in api} >= {(5, 7, 0.25)}
+
+
+def test_the_controls_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
+    api = daemon.call("control.list", token=daemon.token("boss"))["controls"]
+    found = rows(daemon, "SELECT * FROM controls ORDER BY message DESC")
+    assert [{word: row[word] for word in api[0]} for row in found] == api
+    outcomes = [(one["event"], one["outcome"]) for one in reversed(api)]
+    assert outcomes == [
+        ("stream.pause", "applied"),
+        ("stream.resume", "applied"),
+        ("stream.cancel", "too-late"),
+    ]
 
 
 def test_the_schedules_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:

@@ -155,7 +155,10 @@ class Boss(Party):
         return [one["text"] for one in found if one["from"] == "agent:system"]
 
     def told_of(self, other: Party) -> list[str]:
-        return [text for text in self.told() if f"{other.address} " in text]
+        """Return the notices about an agent, and what it asked because it had reached a limit."""
+        asks = self.call("ask.list", state="all", page_size=100)["asks"]
+        asked = [one["question"] for one in asks if (one["kind"], one["asker"]) == ("limit", other.address)]
+        return [*(text for text in self.told() if f"{other.address} " in text), *reversed(asked)]
 
     def status(self, other: Party) -> Any:
         return self.call("agent.status", name=other.name)["agent"]
@@ -168,7 +171,7 @@ SELECT (SELECT count(*) FROM run WHERE status = 'running') + (
     JOIN address s ON s.id = m.sender JOIN address r ON r.id = e.recipient
     JOIN agent g ON g.address = CASE r.fold WHEN 'agent:background' THEN s.id ELSE r.id END
     LEFT JOIN lane l ON l.address = g.address
-    WHERE e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL AND s.fold <> 'agent:system'
+    WHERE e.status = 0 AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.priority <> 4
       AND g.provider IS NOT NULL AND (g.mode = 'run' OR r.fold = 'agent:background')
       AND g.paused_at IS NULL AND g.deleted_at IS NULL AND ifnull(l.state, 'open') = 'open')
 """

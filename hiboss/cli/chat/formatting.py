@@ -7,7 +7,6 @@ that none can look like a line of ours.
 from __future__ import annotations
 
 from ...core import clock, rendering
-from ...core.address import BOSS
 from ...core.escaping import quote
 from ..text_layout import INDENT, LONGEST, cut, flat, hanging, tame, wrapped
 from .conversation import ConversationClient, Envelope, LiveRun
@@ -83,12 +82,9 @@ def state(client: ConversationClient) -> str:
 
 
 def asks(text: str, client: ConversationClient) -> str:
-    """A question of the run that works for this conversation; only the boss can answer it."""
-    number, _, question = text.partition(" ")
-    asked = f"{client.other.name} asks: {quote(flat(question))}"
-    if client.live is None or client.own != str(BOSS):
-        return f"{asked} (the boss can answer)"
-    return f"{asked} (hiboss ask answer {number} --choice OPTION)"
+    """A question of the run that works for this conversation; the boss, who can answer it, has it as a message."""
+    question = text.partition(" ")[2]  # the id of the ask is before it
+    return f"{client.other.name} asks: {quote(flat(question))} (the boss can answer)"
 
 
 def event(one: Envelope, client: ConversationClient) -> str:
@@ -100,12 +96,12 @@ def fetches(client: ConversationClient) -> str:
     return f"{client.other.name} gets no turns; it answers when it fetches its mail"
 
 
-def working(live: LiveRun, name: str, cells: int) -> list[str]:
-    """`nex is working, 3 s`, and the end of what it has written so far."""
+def working(live: LiveRun, name: str, cells: int, *, asks: bool = False) -> list[str]:
+    """`nex is working, 3 s`, and the end of what it has written so far. `asks`: it waits for an answer."""
     paused = " (paused; /resume lets it go on)" if live.paused else ""
     tool = f"; {flat(live.tool)}" if live.tool else ""
     first = f"{name} is working, {live.seconds} s{paused}{tool}"
-    if live.questions:
+    if live.questions or asks:
         first = f"{name} waits for an answer{paused}"
     return [cut(first, cells), *(INDENT + text for text in tail(live.text, cells - len(INDENT)))]
 

@@ -181,7 +181,7 @@ class Screen:
                 "no daemon answers; hiboss tries again every second (to start it: hiboss daemon start)"
             )
         elif live is not None:
-            lines += formatting.working(live, talk.other.name, cells)
+            lines += formatting.working(live, talk.other.name, cells, asks=talk.state == "asks")
         else:
             for text in (formatting.state(talk), self._failure):
                 lines += hanging(text, cells)[:STATE_LINES]

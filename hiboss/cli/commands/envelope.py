@@ -9,6 +9,7 @@ import typer
 from ...core.errors import EXIT_TIMEOUT, InvalidParams
 from .. import output
 from ..call import call, timeout_for
+from ..key_values import key_values
 from ..options import (
     Address,
     After,
@@ -97,7 +98,7 @@ def send(
         "type": type_,
         "parse_mode": parse_mode,
         "trace_id": trace_id,
-        "metadata": dict(_pair(one) for one in meta or []),
+        "metadata": key_values(meta),
         "key": key,
         "from": from_,
         "from_boss": from_boss,
@@ -113,22 +114,6 @@ def _text(text: str | None, text_file: str | None) -> str:
         return read_file(text_file, SEND_AS_FILE)
     return text_or_input(text or "", SEND_AS_FILE)
 
-
-def _pair(text: str) -> tuple[str, Any]:
-    import json
-
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise InvalidParams(detail=f"--meta {text} is not KEY=VALUE")
-    try:
-        found = json.loads(value)
-        json.dumps(found, allow_nan=False)  # NaN and Infinity are JSON only for Python
-        too_large = isinstance(found, int) and abs(found) >= 2**63  # it would come back rounded
-        return key, value if too_large else found
-    except ValueError:
-        return key, value
-    except RecursionError:
-        raise InvalidParams(detail=f"--meta {key[:60]} is nested too deep to be stored") from None
 
 
 @app.command("list")
@@ -318,7 +303,7 @@ def release(
 
 @app.command()
 def retry(ids: EnvelopeIds, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Retry envelopes that you sent and that failed."""
+    """Retry envelopes that you sent and that failed or were cancelled."""
     _act("envelope.retry", {"ids": ids}, token, as_)
 
 

@@ -72,14 +72,22 @@ def _newest_running(home: Home, token: str | None) -> str:
 
 
 @app.command()
-def cancel(id_: Id, reason: Reason = None, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Cancel a run: end its program. Its envelopes fail and can be retried."""
-    output.answer(call("run.cancel", {"id": id_, "reason": reason}, token=token, profile=as_))
+def cancel(
+    id_: Id,
+    reason: Reason = None,
+    requeue: Annotated[bool, flag("--requeue", None, "Keep its envelopes: they begin anew.")] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Cancel a run: end its program. Its envelopes are cancelled and can be retried."""
+    params = {"id": id_, "reason": reason, "requeue": requeue or None}
+    output.answer(call("run.cancel", params, token=token, profile=as_))
 
 
 @app.command()
 def pause(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Pause the program of a run. Its time limits are paused too."""
+    """Pause the program of a run. Its time limits are paused too, and its agent gets no other turn."""
     output.answer(call("run.pause", {"id": id_}, token=token, profile=as_))
 
 

@@ -72,7 +72,7 @@ SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.
        'c' || r.conversation AS conversation,
        (SELECT group_concat('e' || x.envelope, ', ') FROM run_envelope x WHERE x.run = r.id) AS envelopes,
        r.trace, r.hops, r.final_text, 'm' || r.answer AS answer, r.note, r.error_kind, r.error, r.error_scope,
-       r.tokens_in, r.tokens_out, r.cost, r.pid, r.paused_ms,
+       r.ends_as, 'm' || r.preempted_by AS preempted_by, r.tokens_in, r.tokens_out, r.cost, r.pid, r.paused_ms,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000.0, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.ended_at / 1000.0, 'unixepoch') AS ended_at
 FROM run r JOIN address a ON a.id = r.agent;
@@ -115,6 +115,7 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
        CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
        s.kind || ':' || s.name AS sender, r.kind || ':' || r.name AS "to", 'e' || e.forwards AS forwards,
+       (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from) AS routed_from,
        m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name,
        iif(m.deleted_at IS NULL, m.subject, NULL) AS subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
@@ -143,6 +144,32 @@ JOIN address r ON r.id = e.recipient
 LEFT JOIN address p ON p.id = m.place
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender;
+
+CREATE VIEW asks AS
+SELECT 'q' || k.id AS id, k.kind, k.state, a.kind || ':' || a.name AS "from", d.kind || ':' || d.name AS "to",
+       'r' || k.run AS run, 'm' || k.message AS message, iif(m.deleted_at IS NULL, k.question, '') AS question,
+       k.options, k.fallback AS "default", k.in_turn, k.reminders, k.answer, k.scope, k.comment,
+       b.kind || ':' || b.name AS answered_by, 'm' || k.reply AS reply, k.tool, k.subject,
+       strftime('%Y-%m-%dT%H:%M:%fZ', k.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', k.expires_at / 1000.0, 'unixepoch') AS expires_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', k.wake_at / 1000.0, 'unixepoch') AS wake_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', k.answered_at / 1000.0, 'unixepoch') AS answered_at
+FROM ask k JOIN address a ON a.id = k.asker JOIN address d ON d.id = k.asked JOIN message m ON m.id = k.message
+LEFT JOIN address b ON b.id = k.answered_by;
+
+CREATE VIEW controls AS
+SELECT 'stream.' || k.event AS event, k.outcome, k.why, a.kind || ':' || a.name AS actor,
+       g.kind || ':' || g.name AS agent, 'r' || k.run AS run, 'c' || k.conversation AS conversation,
+       'e' || k.envelope AS envelope, d.kind || ':' || d.name AS "to", k.reason, 'm' || k.message AS message,
+       strftime('%Y-%m-%dT%H:%M:%fZ', k.at / 1000.0, 'unixepoch') AS at
+FROM control k JOIN address a ON a.id = k.actor LEFT JOIN address g ON g.id = k.agent
+LEFT JOIN address d ON d.id = k.destination;
+
+CREATE VIEW conversation_routes AS
+SELECT 'c' || r.conversation AS conversation, a.kind || ':' || a.name AS agent,
+       d.kind || ':' || d.name AS destination, r.kind, 'm' || k.message AS control
+FROM conversation_route r JOIN address a ON a.id = r.agent JOIN address d ON d.id = r.destination
+JOIN control k ON k.id = r.control;
 
 CREATE VIEW reactions AS
 SELECT 'm' || r.message AS message, r.emoji, r.person, r.name, r.username, r.from_boss, r.shown,

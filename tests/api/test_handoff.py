@@ -1,0 +1,243 @@
+"""`control handoff` with a real daemon and a chat: to a person, to an agent, to the boss's phone, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Shell
+from tests.support.daemons import wait_until
+from tests.support.parties import Envelope, Party
+from tests.support.phones import Phone
+from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
+from tests.support.scripted_channels import daemon_with_channels
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with_channels(tmp_path_factory.mktemp("daemon")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ann(ada: Boss) -> Party:
+    return Party(ada.daemon, "user:ann", ada.call("user.register", name="ann")["token"])
+
+
+class Talk:
+    """Bob, in a chat of his own with an agent that has turns."""
+
+    def __init__(
+        self, team: Team, ada: Boss, directory: Path, body: str = 'print("nex: " + TEXTS[-1])'
+    ) -> None:
+        self.daemon, self.ada = team.daemon, ada
+        self.nex: PythonAgent = team.hire(body)
+        self.bob = Phone(directory)
+        self.bob.bound(team.daemon, self.nex)
+        self.conversation = self.asks("hello")["conversation"]
+        self.bob.post_of("nex: hello")
+
+    def asks(self, text: str, **facts: Any) -> Envelope:
+        """Let Bob write; return what it became, as the boss sees it."""
+        self.bob.comes_in(f"u{len(self.bob.digested())}-{text[:10]}", text=text, **facts)
+        query = "SELECT id FROM envelopes WHERE text = ? AND sender = ? AND forwards IS NULL ORDER BY id LIMIT 1"
+        found: list[str] = []
+
+        def look() -> bool:
+            with self.daemon.database() as database:
+                found[:] = [row["id"] for row in database.execute(query, (text, self.bob.address))]
+            return bool(found)
+
+        wait_until(look)
+        return self.ada.get(found[0])
+
+    def hand(self, to: Party, by: Party | None = None, **params: Any) -> Any:
+        event = {"event": "stream.handoff", "to": to.address, "conversation": self.conversation}
+        return (by or self.ada).call("control.send", **event, **params)
+
+    def said(self) -> list[tuple[str, str]]:
+        """Return what was said in the conversation, without what hiboss itself noted there."""
+        with self.daemon.database() as database:
+            rows = database.execute(
+                """
+                SELECT sender, text FROM messages WHERE conversation = ? AND type <> 'event'
+                  AND sender <> 'agent:system' ORDER BY seq
+                """,
+                (self.conversation,),
+            ).fetchall()
+        return [(row["sender"], row["text"]) for row in rows]
+
+
+@pytest.fixture
+def talk(team: Team, ada: Boss, tmp_path: Path) -> Iterator[Talk]:
+    made = Talk(team, ada, tmp_path)
+    yield made
+    wait_until_idle(team.daemon)
+
+
+def of(who: Party, text: str) -> Envelope:
+    """Return the one envelope with this text in somebody's box."""
+    [found] = [one for one in who.list(page_size=100) if one["text"] == text]
+    return found
+
+
+def told(who: Party) -> list[str]:
+    """Return what hiboss wrote to somebody, oldest first."""
+    found = who.list(page_size=100, oldest_first=True)
+    return [one["text"] for one in found if one["from"] == "agent:system" and one["type"] != "event"]
+
+
+def test_ann_has_the_chat_answers_in_it_and_gives_it_back(talk: Talk, ann: Party) -> None:
+    assert talk.hand(ann, reason="it is about money")["outcome"] == "applied"
+    wait_until_idle(talk.daemon)
+    turns = len(talk.nex.turns())
+    asked = talk.asks("how much?")
+    assert (asked["to"], asked["routed_from"]) == ("user:ann", talk.nex.address)
+    ann.send(text="ten", reply_to=of(ann, "how much?")["id"])
+    assert talk.bob.post_of("ten")
+    ann.send(talk.bob.address, text="or twenty")
+    assert talk.bob.post_of("or twenty")
+    assert talk.said()[-3:] == [
+        (talk.bob.address, "how much?"),
+        ("user:ann", "ten"),
+        ("user:ann", "or twenty"),
+    ]
+    assert of(talk.nex, "ten")["context"] and of(talk.nex, "how much?")["status"] == "done"
+    assert len(talk.nex.turns()) == turns
+    assert talk.hand(talk.nex, reason="settled")["outcome"] == "applied"
+    talk.asks("thanks")
+    assert talk.bob.post_of("nex: thanks")
+    last = talk.nex.turns()[-1]
+    assert "meanwhile: 3\n" in last and "> or twenty" in last and "from: user:ann\n" in last
+    assert 'is with you again; user:ann had it. Reason: "settled"' in last
+    assert ann.refusal("envelope.send", to=[talk.bob.address], text="hi") == "not_bound"
+
+
+def test_ann_is_told_what_was_said_and_gets_the_summary_of_the_agent(talk: Talk, ann: Party) -> None:
+    talk.hand(ann, reason="it is about money")
+    wait_until_idle(talk.daemon)
+    [first] = [text for text in told(ann) if f"{talk.conversation} " in text]
+    assert 'Reason: "it is about money"' in first
+    assert f'{talk.bob.address}: "hello"' in first and f'{talk.nex.address}: "nex: hello"' in first
+    [summary] = [one for one in ann.list(page_size=100) if one["from"] == talk.nex.address]
+    assert summary["text"].startswith("nex: This conversation") and summary["auto"]
+    assert not any("This conversation" in text for text in talk.bob.texts())
+
+
+def test_ann_sees_what_she_got_in_the_chat_and_nothing_older(talk: Talk, ann: Party) -> None:
+    talk.hand(ann)
+    talk.asks("only for ann")
+    ann.send(talk.bob.address, text="I see")
+    page = ann.call("conversation.messages", **{"with": talk.bob.address})
+    assert page["conversation"] == talk.conversation
+    assert texts(page["envelopes"]) == ["only for ann", "I see"]
+    first = talk.ada.call("conversation.messages", **{"with": talk.bob.address, "address": talk.nex.name})
+    assert "nex: hello" in texts(first["envelopes"])
+    wait_until_idle(talk.daemon)
+    talk.hand(talk.nex)
+    after = ann.call("conversation.messages", **{"with": talk.bob.address})
+    assert after["conversation"] is None
+
+
+def test_an_agent_without_an_account_answers_in_the_chat_of_another_one(
+    talk: Talk, team: Team, tmp_path: Path
+) -> None:
+    max_ = team.hire('print("max: " + TEXTS[-1])')
+    talk.hand(max_)
+    wait_until_idle(talk.daemon)
+    talk.asks("who are you?")
+    assert talk.bob.post_of("max: who are you?")
+    assert f"routed-from: {talk.nex.address}" in max_.turns()[-1]
+    assert "The last messages there" in max_.turns()[-1]
+    post = talk.bob.post_of("max: who are you?")
+    talk.asks("answering max", reply_to=post)
+    assert talk.bob.post_of("max: answering max")
+    assert talk.said()[-2:] == [(talk.bob.address, "answering max"), (max_.address, "max: answering max")]
+
+
+def test_an_agent_hands_its_chat_over_in_its_run_and_writes_the_summary(
+    team: Team, ada: Boss, ann: Party, tmp_path: Path
+) -> None:
+    talk = Talk(team, ada, tmp_path)
+    talk.nex.program.write(
+        f"""
+note(call("control.send", event="stream.handoff", conversation="{talk.conversation}", to="user:ann",
+          reason="Bob wants to pay"))
+print("Ann will write to you.")
+""",
+        talk.daemon.home.socket,
+    )
+    ada.call("agent.permission.set", name=talk.nex.name, level="privileged")
+    talk.asks("I want to pay")
+    assert talk.bob.post_of("Ann will write to you.")
+    [done] = talk.nex.program.notes()
+    assert done["outcome"] == "applied" and "its answer still goes out" in done["why"]
+    [first] = [text for text in told(ann) if f"{talk.conversation} " in text]
+    assert first.endswith(f"The summary of {talk.nex.address}:\n> Bob wants to pay")
+    assert of(ann, "Ann will write to you.")["context"]
+    assert talk.asks("here is money")["to"] == "user:ann"
+
+
+def test_the_boss_answers_on_his_phone_what_was_handed_to_him(
+    talk: Talk, team: Team, ada: Boss, tmp_path: Path
+) -> None:
+    phone = Phone(tmp_path / "his")
+    phone.bound(talk.daemon, team.hire('print("NO_REPLY")')).reached()
+    try:
+        assert talk.hand(ada)["outcome"] == "applied"
+        talk.asks("for the boss himself")
+        post = phone.post_of("for the boss himself")
+        phone.comes_in("his-answer", text="here I am", reply_to=post)
+        assert talk.bob.post_of("here I am")
+        assert talk.said()[-1] == ("user:boss", "here I am")
+        assert of(talk.nex, "here I am")["context"]
+        talk.hand(talk.nex)
+        talk.asks("and now?")
+        assert talk.bob.post_of("nex: and now?")
+    finally:
+        ada.call("boss.set", reach="")
+
+
+def test_the_command_line_hands_over_and_answers(talk: Talk, ann: Party) -> None:
+    shell = Shell(talk.daemon.home.path)
+    handing = ("control", "handoff", "--conversation", talk.conversation, "--to", "user:ann")
+    done, again = shell(*handing), shell(*handing)
+    assert (done.rc, done.values("outcome")) == (0, ["applied"])
+    assert (again.rc, again.values("outcome")) == (1, ["refused"])
+    talk.asks("by the shell")
+    number = of(ann, "by the shell")["id"]
+    assert shell("reply", number, "from ann's shell", env={"HIBOSS_TOKEN": ann.token}).rc == 0
+    assert talk.bob.post_of("from ann's shell")
+
+
+def test_a_handoff_survives_a_restart_and_ends_with_its_account_and_its_people(
+    team: Team, ada: Boss, tmp_path: Path
+) -> None:
+    talk = Talk(team, ada, tmp_path)
+    eve = Party(ada.daemon, "user:eve", ada.call("user.register", name="eve")["token"])
+    talk.hand(eve)
+    wait_until_idle(talk.daemon)
+    asked = talk.asks("before the account goes")
+    talk.bob.unbind()
+    assert eve.refusal("envelope.send", text="too late", reply_to=asked["message"]) == "not_bound"
+    talk.bob.bind(talk.nex)
+    talk.bob.wait_for_state("running")
+    eve.send(text="bound again", reply_to=asked["message"])
+    assert talk.bob.post_of("bound again")
+    ada.call("user.delete", name="eve")
+    talk.asks("who is there?")
+    assert talk.bob.post_of("nex: who is there?")
+    assert any("user:eve is deleted" in text and talk.conversation in text for text in ada.told())
+
+
+def test_a_handoff_needs_the_right_and_a_conversation_that_one_sees(talk: Talk, ann: Party) -> None:
+    handing = {"event": "stream.handoff", "to": "user:ann", "conversation": talk.conversation}
+    assert ann.refusal("control.send", **handing) == "not_found"
+    assert talk.nex.refusal("control.send", **handing) == "forbidden"
+    talk.hand(ann)
+    back = {**handing, "to": talk.nex.address}
+    assert ann.refusal("control.send", **back) == "forbidden"  # she sees it, and has not the right

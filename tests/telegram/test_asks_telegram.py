@@ -1,0 +1,219 @@
+"""Asks in Telegram: buttons, replies and /answer; from a program to the phone and back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from hiboss.testing.bot_api.bots import Bot
+from hiboss.testing.bot_api.chats import Chat
+from hiboss.testing.bot_api.messages import Message
+from tests.support.daemons import wait_until
+from tests.support.python_agents import PythonAgent, wait_until_idle
+from tests.support.telegram_casts import Cast, Stage, stage
+
+_numbers = itertools.count(1)
+# It asks, ends its turn, and says what it was answered.
+ENDER = """
+if "Answer to" in TEXTS[-1]:
+    print("I was told: " + TEXTS[-1].partition("): ")[2])
+else:
+    made = call("ask.create", question=TEXTS[-1], options=["Yes", "Not today", "y" * 200], timeout="1h")
+    note(made["ask"]["id"])
+    print("I asked.")
+"""
+WAITER = """
+ask = call("ask.create", question="Deploy?", options=["yes", "no"])["ask"]
+note(ask["id"])
+print("I deploy: " + call("ask.wait", id=ask["id"], timeout="1m")["ask"]["answer"])
+"""
+
+
+@pytest.fixture(scope="module")
+def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("asks")) as made:
+        yield made
+
+
+class Scene:
+    """An agent that asks, its bot, and Ada's chat with it."""
+
+    def __init__(self, theatre: Stage, body: str = ENDER) -> None:
+        number = next(_numbers)
+        self.office, self.ada = theatre.office, theatre.ada
+        self.agent: PythonAgent = self.office.team.hire(body, f"asker{number}")
+        self.bot: Bot = self.office.bound_bot(f"asker{number}bot", self.agent.name)
+        self.office.bind(self.bot, "nex")  # so the bot stays when the agent goes
+        self.chat: Chat = self.ada.starts(self.bot)
+        self.chat.wait_for_text("Commands of hiboss")
+
+    def asks(self, question: str = "Deploy?") -> Message:
+        """Let Ada say something; return the question that comes of it, with its buttons."""
+        self.ada.says(self.chat, question)
+        return self.posted(question)
+
+    def posted(self, words: str) -> Message:
+        def is_it(one: Message) -> bool:
+            return words in one.text and bool(one.buttons)
+
+        return next(filter(is_it, self.chat.wait_for(lambda found: any(map(is_it, found)))))
+
+    @property
+    def number(self) -> str:
+        return str(self.agent.program.notes()[-1])
+
+    def state(self) -> tuple[str, str | None]:
+        ask = self.office.boss.call("ask.get", id=self.number)["ask"]
+        return ask["state"], ask["answer"]
+
+    def press(self, post: Message, label: str) -> str:
+        """Let Ada press a button; return what she is told."""
+        (data,) = [one.data for one in post.buttons if one.text == label]
+        assert data is not None
+        return str(self.ada.presses(post, data).wait()["text"])
+
+    def loses_buttons(self, post: Message) -> None:
+        self.chat.wait_for(lambda found: not next(one for one in found if one.id == post.id).buttons)
+
+
+@pytest.fixture
+def scene(theatre: Stage) -> Scene:
+    return Scene(theatre)
+
+
+def test_an_ask_travels_from_a_program_to_a_button_and_the_answer_back_into_its_run(theatre: Stage) -> None:
+    scene = Scene(theatre, WAITER)
+    post = scene.asks("Deploy?")
+    assert [one.text for one in post.buttons] == ["yes", "no"]
+    assert "1. yes\n2. no" in post.text
+    assert scene.press(post, "yes") == f"{scene.number}: yes"
+    scene.chat.wait_for_text("I deploy: yes")
+    scene.loses_buttons(post)
+    wait_until_idle(scene.office.daemon)
+    assert len(scene.agent.runs()) == 1
+
+
+def test_an_ask_is_answered_by_a_button_after_the_turn_and_the_next_turn_answers_in_that_chat(
+    scene: Scene,
+) -> None:
+    post = scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    assert [one.text for one in post.buttons] == ["Yes", "Not today", "y" * 39 + "…"]
+    assert f"3. {'y' * 200}" in post.text
+    scene.press(post, "Not today")
+    scene.chat.wait_for_text("I was told: Not today")
+    scene.loses_buttons(post)
+
+
+def test_a_second_press_is_told_who_was_first_and_changes_nothing(scene: Scene) -> None:
+    post = scene.asks()
+    wait_until(lambda: scene.agent.program.notes())
+    scene.office.api.fault("editMessageReplyMarkup", status=500, bot=scene.bot.id, times=None)
+    try:
+        scene.press(post, "Yes")
+        assert scene.press(post, "Not today") == "Settled before: user:boss answered Yes."
+    finally:
+        scene.office.api.clear_faults()
+    assert scene.state() == ("answered", "Yes")
+
+
+@pytest.mark.parametrize("text", ["not  today", "2", "NOT TODAY"])
+def test_a_reply_to_the_question_whose_whole_text_is_an_option_answers_it(scene: Scene, text: str) -> None:
+    post = scene.asks()
+    scene.ada.says(scene.chat, text, reply_to=post)
+    scene.chat.wait_for_text("I was told: Not today")
+    scene.loses_buttons(post)
+    assert scene.state() == ("answered", "Not today")
+
+
+def test_a_reply_that_says_more_than_an_option_is_a_message(scene: Scene) -> None:
+    post = scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    first = scene.number
+    scene.ada.says(scene.chat, "Yes, but why?", reply_to=post)
+    scene.posted("Yes, but why?")  # the agent asks that
+    assert scene.office.boss.call("ask.get", id=first)["ask"]["state"] == "open"
+
+
+def test_a_reply_that_comes_too_late_is_a_message_and_ada_is_told_who_was_first(scene: Scene) -> None:
+    post = scene.asks()
+    wait_until(lambda: scene.agent.program.notes())
+    number = scene.number
+    scene.office.boss.call("ask.answer", id=number, choice="Yes")
+    scene.ada.says(scene.chat, "not today", reply_to=post)
+    scene.chat.wait_for_text(f"{number} was settled before: user:boss answered Yes")
+    scene.posted("not today")
+
+
+def test_the_command_answers_with_a_comment_and_says_what_is_wrong(scene: Scene) -> None:
+    post = scene.asks()
+    wait_until(lambda: scene.agent.program.notes())
+    scene.ada.says(scene.chat, f"/answer {scene.number} perhaps")
+    scene.chat.wait_for_text("perhaps is no option of")
+    scene.ada.says(scene.chat, "/answer q99999 yes")
+    scene.chat.wait_for_text("there is no ask q99999")
+    scene.ada.says(scene.chat, "/answer")
+    scene.chat.wait_for_text("Write for example: /answer q2 yes")
+    scene.ada.says(scene.chat, f"/answer {scene.number} not today it rains")
+    scene.chat.wait_for_text(f"{scene.number} is answered: Not today.")
+    scene.chat.wait_for_text("I was told: Not today\nit rains")
+    scene.loses_buttons(post)
+    scene.ada.says(scene.chat, f"/answer {scene.number} yes")
+    scene.chat.wait_for_text("was settled before: user:boss answered Not today")
+
+
+def test_others_cannot_answer_by_a_command_or_a_reply(scene: Scene) -> None:
+    post = scene.asks()
+    wait_until(lambda: scene.agent.program.notes())
+    bob = scene.office.api.add_person("Bob")
+    chat = scene.office.approved(bob, scene.bot)
+    bob.says(chat, f"/answer {scene.number} yes")
+    scene.office.wait_for_stored(chat, f"/answer {scene.number} yes")
+    group = scene.office.api.add_group("Both", [scene.ada, bob, scene.bot])
+    scene.office.approve(group)
+    bob.says(group, f"/answer@{scene.bot.name} {scene.number} yes")
+    scene.office.settle()
+    assert scene.state() == ("open", None)
+    assert post.buttons
+
+
+@pytest.mark.parametrize("way", ["ask.answer", "ask.cancel", "message.delete", "agent.delete"])
+def test_the_buttons_go_whatever_settles_an_ask(scene: Scene, way: str) -> None:
+    post = scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    ask = scene.office.boss.call("ask.get", id=scene.number)["ask"]
+    params = {
+        "ask.answer": {"id": ask["id"], "choice": "1"},
+        "ask.cancel": {"id": ask["id"]},
+        "message.delete": {"id": ask["message"]},
+        "agent.delete": {"name": scene.agent.name},
+    }
+    scene.office.boss.call(way, **params[way])
+    scene.chat.wait_for(
+        lambda found: not any(one.id == post.id and one.buttons and not one.deleted for one in found)
+    )
+    assert scene.state()[0] in ("answered", "cancelled")
+
+
+def test_the_end_of_an_ask_is_told_in_the_chat_where_it_was_asked(theatre: Stage) -> None:
+    scene = Scene(theatre, ENDER.replace('timeout="1h"', 'timeout="1s", default="Not today"'))
+    post = scene.asks()
+    scene.loses_buttons(post)
+    scene.chat.wait_for_text("so the answer is Not today")
+    assert scene.state() == ("expired", "Not today")
+
+
+def test_an_ask_of_a_turn_that_no_chat_began_goes_where_the_boss_is_reached(theatre: Stage) -> None:
+    cast = Cast(theatre)
+    chat = cast.private()
+    with cast.reached_in(chat):
+        cast.kai.call("ask.create", question="Shall I?")
+        post = chat.wait_for_text("Shall I?")
+        assert [one.text for one in post.buttons] == ["yes", "no"]
+        data = post.buttons[1].data
+        assert data is not None
+        cast.ada.presses(post, data).wait()
+    # It had no turn: what it says to the answer goes to where that was given.
+    chat.wait_for_text("heard Answer to")
