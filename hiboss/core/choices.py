@@ -13,8 +13,8 @@ def chosen(options: Sequence[str], given: str) -> str | None:
     for option in options:
         if _folded(option) == wanted:
             return option
-    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:4]) <= len(options):
-        return options[int(wanted[:4]) - 1]
+    if len(wanted) < 5 and wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= len(options):
+        return options[int(wanted) - 1]
     return None
 
 

@@ -160,8 +160,16 @@ INVARIANTS: dict[str, str] = {
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = m.sender)
         UNION ALL
         SELECT e.message FROM envelope e JOIN message m ON m.id = e.message
-        WHERE e.forwards IS NULL AND NOT EXISTS (
+        WHERE e.forwards IS NULL AND m.type <> 4 AND NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = e.recipient)""",
+    "the record of a control is a message of the type event that nobody has to do anything with": """
+        SELECT k.id FROM control k JOIN message m ON m.id = k.message WHERE m.type <> 4 OR NOT m.context""",
+    "a lane that is paused because of a run is the lane of its agent": """
+        SELECT l.id FROM lane l JOIN run r ON r.id = l.paused_run
+        WHERE l.state <> 'paused' OR l.address <> r.agent OR l.binding IS NOT NULL""",
+    "a run that was told to end has ended so": """
+        SELECT id FROM run WHERE ends_as IS NOT NULL AND status <> 'running' AND
+            status <> iif(ends_as IN ('cancelled', 'requeued'), 'cancelled', 'interrupted')""",
     "a forward posts to a chat the same message that is in the box of the boss": """
         SELECT f.id FROM envelope f JOIN address a ON a.id = f.recipient
         JOIN envelope box ON box.id = f.forwards LEFT JOIN user u ON u.address = box.recipient

@@ -227,7 +227,7 @@ def _send(tx: Tx, watch: Row, text: str, now: int) -> None:
     """Tell a person by a notice. An agent gets mail that starts a turn: it wanted to go on then."""
     to = Address(watch["watcher_kind"], watch["watcher_name"])
     if to.kind != "agent":
-        notices.notify(tx, to, text, now)
+        notices.notify(tx, to, text, now, urgent=True)  # he asked for it: also in his quiet hours
         return
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(

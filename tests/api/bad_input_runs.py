@@ -150,6 +150,11 @@ def _standing() -> Iterator[Row]:
     long = "r" * 257
     words = f"agent pause --name spare --reason {long}"
     yield row("agent.pause", {**pause, "reason": long}, "too_large", "reason|257 bytes|256", words)
+    yield row("breaker.pull", {"reason": NUL}, "bad_text", "reason|NUL")
+    words = f"stop --all --reason {long}"
+    yield row("breaker.pull", {"reason": long}, "too_large", "reason|257 bytes|256", words)
+    yield row("breaker.pull", {}, "forbidden", "boss", "stop --all", by="nex")
+    yield row("breaker.release", {}, "forbidden", "boss", "go", by="nex")
 
 
 def _background() -> Iterator[Row]:

@@ -14,6 +14,7 @@ from tests.api.bad_input_scene import Scene, check_message, check_words, open_sc
 from tests.support.cli import Done, Shell
 
 NO_COMMAND = {
+    "breaker.status": "hiboss stop --all asks it until all runs have ended, and gives it nothing",
     "auth.login": "a command is one request, and brings its token along",
     "rpc.discover": "it is for programs that speak JSON-RPC",
     "setup.check": "hiboss setup asks it on a terminal, and gives it nothing",

@@ -87,6 +87,7 @@ LATE_IMPORTS = {
     "hiboss/cli/text_layout.py::_letters wcwidth": "30 ms that Latin letters need not pay",
     "hiboss/cli/text_layout.py::width wcwidth": "30 ms that Latin letters need not pay",
     "hiboss/cli/views/agents.py::agents ..table_layout": "only a terminal shows tables",
+    "hiboss/cli/views/ask_rules.py::_table ..table_layout": "only a terminal shows tables",
     "hiboss/cli/views/contacts.py::contacts ..table_layout": "only a terminal shows tables",
     "hiboss/cli/views/agents.py::team_table ..table_layout": "only a terminal shows tables",
     "hiboss/cli/views/daemon.py::_settings_table ..table_layout": "only a terminal shows tables",

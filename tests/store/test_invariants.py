@@ -165,6 +165,14 @@ BREAKS: dict[str, list[str]] = {
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT sender FROM message WHERE id = 1)",
         "DELETE FROM participant WHERE conversation = 1 AND address = (SELECT recipient FROM envelope WHERE id = 1)",
     ],
+    "the record of a control is a message of the type event that nobody has to do anything with": [
+        "INSERT INTO control (message, event, actor, outcome, at) VALUES (1, 'pause', 1, 'applied', 1)"
+    ],
+    "a lane that is paused because of a run is the lane of its agent": [
+        "UPDATE lane SET paused_run = 1 WHERE state = 'paused'",
+        "UPDATE lane SET state = 'open', wake_at = NULL, paused_run = 3 WHERE address IN (SELECT agent FROM run)",
+    ],
+    "a run that was told to end has ended so": ["UPDATE run SET ends_as = 'cancelled' WHERE id = 1"],
     "the stays of a participant do not overlap, and only the last one is not over": [
         "INSERT INTO participant (conversation, address, joined_seq) SELECT conversation, address, 2"
         " FROM participant WHERE conversation = 1",

@@ -157,6 +157,13 @@ SELECT 'q' || k.id AS id, k.kind, k.state, a.kind || ':' || a.name AS "from", d.
 FROM ask k JOIN address a ON a.id = k.asker JOIN address d ON d.id = k.asked JOIN message m ON m.id = k.message
 LEFT JOIN address b ON b.id = k.answered_by;
 
+CREATE VIEW ask_rules AS
+SELECT u.id AS number, a.kind || ':' || a.name AS agent, u.tool, u.subject, u.answer, u.session, 'q' || u.ask AS ask,
+       b.kind || ':' || b.name AS created_by,
+       strftime('%Y-%m-%dT%H:%M:%fZ', u.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', u.removed_at / 1000.0, 'unixepoch') AS removed_at
+FROM ask_rule u JOIN address a ON a.id = u.agent JOIN address b ON b.id = u.created_by;
+
 CREATE VIEW controls AS
 SELECT 'stream.' || k.event AS event, k.outcome, k.why, a.kind || ':' || a.name AS actor,
        g.kind || ':' || g.name AS agent, 'r' || k.run AS run, 'c' || k.conversation AS conversation,

@@ -1,0 +1,99 @@
+"""Two hundred answers, cancels and time-outs race for the same asks: each has one winner, and all know it."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from typing import Any
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import wait_until
+from tests.support.parties import Party, agents
+from tests.support.python_agents import Boss
+
+ASKS = 20
+RACING = 200  # requests, besides the time-outs
+AHEAD = 0.6  # seconds in which all is prepared; then the asks end, and the requests come around that moment
+APART = 0.0005  # seconds between two requests: the first come before the end, the last behind it
+
+Request = tuple[str, str, dict[str, Any]]  # the ask, the operation, its parameters
+
+
+def test_each_of_twenty_asks_has_one_winner_of_two_hundred(daemon: RunningDaemon, ada: Boss) -> None:
+    asker, asked = agents(daemon, 2)
+    with ExitStack() as stack:
+        lines = [stack.enter_context(daemon.connect()) for _ in range(RACING)]
+        end = time.monotonic() + AHEAD
+        numbers = [_created(asker, asked, end) for _ in range(ASKS)]
+        requests = [
+            _request(numbers[place % ASKS], place // ASKS, asker, asked, ada) for place in range(RACING)
+        ]
+        random.Random(16).shuffle(requests)
+        for place, (line, request) in enumerate(zip(lines, requests, strict=True), -RACING // 2):
+            time.sleep(max(0.0, end + place * APART - time.monotonic()))
+            _write(line, request)
+        answers = [json.loads(line.makefile("rb").readline()) for line in lines]
+    wait_until(lambda: ada.call("ask.list", state="open", page_size=100)["asks"] == [])
+    won = Counter(request[0] for request, answer in zip(requests, answers, strict=True) if "result" in answer)
+    told = defaultdict(set)
+    for (number, _, _), answer in zip(requests, answers, strict=True):
+        told[number].add(_outcome(answer))
+    for number in numbers:
+        ask = ada.call("ask.get", id=number)["ask"]
+        assert won[number] == (0 if ask["state"] == "expired" else 1)
+        assert told[number] == {
+            (ask["state"], ask["answer"], ask["answered_by"])
+        }  # the losers know the winner
+    _check_mail(daemon, numbers)
+
+
+def _created(asker: Party, asked: Party, end: float) -> str:
+    timeout = f"{max(0.001, end - time.monotonic()):.3f}s"
+    made = asker.call("ask.create", question="Go?", to=asked.address, timeout=timeout, default="no")
+    return str(made["ask"]["id"])
+
+
+def _request(number: str, turn: int, asker: Party, asked: Party, ada: Party) -> Request:
+    """Return the next of those who race for an ask: two answer it, and two cancel it."""
+    who = (asked, ada, asker, ada)[turn % 4]
+    params = {"id": number, "token": who.token}
+    if turn % 4 < 2:
+        return number, "ask.answer", params | {"choice": ("yes", "no")[turn % 2]}
+    return number, "ask.cancel", params
+
+
+def _write(line: socket.socket, request: Request) -> None:
+    _, method, params = request
+    sent = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    line.sendall(json.dumps(sent).encode() + b"\n")
+
+
+def _outcome(answer: dict[str, Any]) -> tuple[str, str | None, str | None]:
+    """Return how an ask ended, as a winner or a loser was told."""
+    if "result" in answer:
+        ask = answer["result"]["ask"]
+        return ask["state"], ask["answer"], ask["answered_by"]
+    error = answer["error"]["data"]
+    assert error["code"] == "ask_settled", error
+    return error["state"], error["answer"], error["by"]
+
+
+def _check_mail(daemon: RunningDaemon, numbers: list[str]) -> None:
+    """The asker has one message about each, but for what it cancelled itself."""
+    with daemon.database() as database:
+        rows = database.execute(
+            """
+            SELECT k.state, k.answered_by IS k.asker AS own, k.reply IS NOT NULL AS told,
+                   (SELECT count(*) FROM message m WHERE json_extract(m.metadata, '$.ask') = 'q' || k.id
+                    AND m.id <> k.message) AS messages
+            FROM ask k
+            """
+        ).fetchall()
+    assert len(rows) == len(numbers)
+    for row in rows:
+        expected = 0 if row["own"] else 1
+        assert (row["told"], row["messages"]) == (expected, expected)
