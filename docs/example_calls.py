@@ -47,6 +47,7 @@ async def tell(ask: Teller) -> None:
     await _channels(ask)
     await _runs(ask)
     await _questions(ask)
+    await _asks(ask)
     await _conversations(ask)
     await _ends(ask)
 
@@ -197,6 +198,17 @@ async def _questions(ask: Teller) -> None:
     await ask.until(lambda answer: answer["runs"], "run.list", agent="asks", status="completed")
     (rule,) = (await ask("ask.rules", agent="asks"))["rules"]
     await ask("ask.rule.remove", number=rule["number"])
+
+
+async def _asks(ask: Teller) -> None:
+    options = {"options": ["now", "tomorrow"], "timeout": "1h", "default": "tomorrow"}
+    made = await ask("ask.create", "nex", question="Shall I publish it?", **options)
+    await ask("ask.get", "nex", id=made["ask"]["id"])
+    await ask("ask.list")
+    await ask("ask.wait", "nex", id=made["ask"]["id"], timeout="0.1s")
+    await ask("ask.answer", id=made["ask"]["id"], choice="now", comment="Well done.")
+    other = await ask("ask.create", "nex", question="And the photos?")
+    await ask("ask.cancel", "nex", id=other["ask"]["id"], reason="I found them.")
 
 
 async def _conversations(ask: Teller) -> None:

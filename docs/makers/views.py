@@ -28,6 +28,7 @@ LETTERS = {
     "r": "run",
     "b": "binding",
     "s": "schedule",
+    "q": "ask",
 }
 KINDS = {"INTEGER": "a whole number", "REAL": "a number", "TEXT": "text", "BLOB": "bytes"}
 _TYPES = "|".join(KINDS)

@@ -38,7 +38,7 @@ class Breaker:
         now = clock.now()
         changed = await write(lambda tx: breaker.pull(tx, by, reason, now))
         crashpoint(BREAKER_PULLED)
-        log.warning("The breaker was pulled: all runs end.", extra={"action": "breaker"})
+        log.info("The breaker was pulled: all runs end.", extra={"action": "breaker"})
         self._end_runs()
         return changed
 
@@ -50,7 +50,7 @@ class Breaker:
             crashpoint(BREAKER_RELEASED)
             flagged = self._home.take_stop_flag()
         if changed or flagged:
-            log.warning("The breaker was released.", extra={"action": "breaker"})
+            log.info("The breaker was released.", extra={"action": "breaker"})
         self.released()
         return changed or flagged
 

@@ -17,6 +17,7 @@ The operations, one file per noun:
 - `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
 - `providers`: provider.list; `option_fields` shows the options of adapters and providers.
 - `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.
+- `presence`: presence.*; `agent_states`: the words for it.  `agent_watches`: agent.notify, list, remove.
 - `tokens`: agent.token.*.  `permissions`: agent.permission.*, permission.policy.*.
 - `breaker`: breaker.pull, release, status.
 - `users`: user.*.  `boss`: boss.*.  `schedules`: cron.*.  `runs`: run.*.  `lanes`: lane.*.

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..agents.questions import OpenQuestion
 from ..core import clock, errors
 from ..core.address import BACKGROUND, BOSS
 from ..core.envelope import Lane
-from ..core.escaping import quote
-from ..store import agent_pauses, agents, asks, breaker, due_envelopes, lanes, run_history, run_limits
+from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
-from . import runs
+from . import agent_states, runs
+from .agent_states import Live
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, Timezone, operation
@@ -24,33 +22,6 @@ from .param_sizes import Line, Text, Word
 from .sending import Send, Sent, send
 
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
-QUESTION_TEXT = 200  # characters of a question in the reason of a state
-Asking = Mapping[int, OpenQuestion]  # what runs ask now, by run id (Runner.asking)
-# The presence of an agent in each state. While it runs it may also be `typing`; one that fetches its mail
-# is `offline` when it has gone; and so is one that has no provider.
-PRESENCE = {
-    "running": "running",
-    "asks": "waiting",
-    "stuck": "stuck",
-    "idle": "idle",
-    "retrying": "idle",
-    "fetches": "idle",
-    "waiting": "offline",
-    "paused": "offline",
-}
-
-
-def _no(number: int) -> bool:
-    return False
-
-
-class Live(NamedTuple):
-    """What is known of agents in memory only."""
-
-    asking: Asking = {}
-    is_stuck: Callable[[int], bool] = _no  # a run
-    writes: Callable[[int], bool] = _no  # a run
-    is_here: Callable[[int], bool] = _no  # an agent: it is connected, or called lately
 
 
 class Pause(ByName):
@@ -74,8 +45,8 @@ class AgentStatus(TypedDict):
     presence: Annotated[
         str,
         Field(
-            description="in short: typing, running, waiting (for an answer), stuck, idle, or offline (it gets "
-            "no turn now, or has gone)"
+            description="in short: typing, running, waiting (for an answer), stuck, idle, or offline (it "
+            "gets no turn now, or has gone)"
         ),
     ]
     why: Annotated[
@@ -141,7 +112,7 @@ class Background(Params):
 )
 async def status(context: Context, caller: Caller, params: ByName) -> OneAgentStatus:
     """Show the state of one agent: what waits for it, its runs, and what it used today."""
-    now, live = clock.now(), live_of(context)
+    now, live = clock.now(), agent_states.live_of(context)
 
     def read(connection: Connection) -> OneAgentStatus:
         row, day = agents.get(connection, params.name), clock.day(now, context.zone)[0]
@@ -153,7 +124,7 @@ async def status(context: Context, caller: Caller, params: ByName) -> OneAgentSt
 @operation("agent.team", level=Level.RESTRICTED, effect="read", result=Team)
 async def team(context: Context, caller: Caller, params: Nothing) -> Team:
     """Show the state of every agent."""
-    now, live = clock.now(), live_of(context)
+    now, live = clock.now(), agent_states.live_of(context)
 
     def read(connection: Connection) -> Team:
         rows, day = agents.list_all(connection), clock.day(now, context.zone)[0]
@@ -243,12 +214,6 @@ async def background(context: Context, caller: Caller, params: Background) -> Se
     return sent
 
 
-def live_of(context: Context) -> Live:
-    """Return what is known of agents in memory now."""
-    present = context.presence
-    return Live(context.runner.asking(), present.is_stuck, present.writes, present.is_here)
-
-
 def _status(
     context: Context, connection: Connection, row: Row, day: int, caller: Caller, live: Live
 ) -> AgentStatus:
@@ -256,7 +221,7 @@ def _status(
     last = run_history.last(connection, row["id"])
     spent = run_limits.spent(connection, row, day)
     oldest = run_history.oldest_unanswered(connection, row["id"])
-    state, why, until = _state_of_row(connection, row, running, live)
+    state, why, until = agent_states.of_row(connection, row, running, live)
     sees = caller.is_boss or caller.id == row["id"]
     return {
         "name": row["name"],
@@ -264,7 +229,7 @@ def _status(
         "mode": row["mode"],
         "provider": row["provider"],
         "state": state,
-        "presence": _presence(row, state, running, live),
+        "presence": agent_states.presence(row, state, running, live),
         "why": why if sees else None,
         "until": clock.iso_or_none(until),
         "due": due_envelopes.count(connection, row["id"], context.settings.count_exact_to),
@@ -286,85 +251,3 @@ def _in_short(status: AgentStatus) -> AgentStatus:
     if run is None or len(run["text"] or "") <= TEAM_TEXT:
         return status
     return {**status, "last_run": {**run, "text": (run["text"] or "")[:TEAM_TEXT] + "…"}}
-
-
-def state_of(connection: Connection, address: int, live: Live) -> tuple[str | None, str | None]:
-    """Return the state of an agent and its reason, by address id; None, None if it has no provider."""
-    row = agents.with_provider(connection, address)
-    return (None, None) if row is None else _state_and_reason(connection, row, live)
-
-
-def state_and_presence(connection: Connection, address: int, live: Live) -> tuple[str | None, str]:
-    """Return the state of any agent and its presence, each in one word; the state None if it is not there."""
-    row = agents.by_id(connection, address)
-    if row is None:
-        return None, "offline"
-    running = run_history.running(connection, address)
-    state = _state_of_row(connection, row, running, live)[0]
-    return state, _presence(row, state, running, live)
-
-
-def state_and_reason(connection: Connection, address: int, live: Live) -> tuple[str, str | None]:
-    """Return the state of an agent in one word, and the reason, which is for the boss."""
-    row = agents.by_id(connection, address)
-    return ("deleted", None) if row is None else _state_and_reason(connection, row, live)
-
-
-def _state_and_reason(connection: Connection, row: Row, live: Live) -> tuple[str, str | None]:
-    state, why, _ = _state_of_row(connection, row, run_history.running(connection, row["id"]), live)
-    return state, why
-
-
-def _presence(row: Row, state: str, running: list[Row], live: Live) -> str:
-    """Return in one word whether an agent is here: the only place that decides it."""
-    turns = [one for one in running if one["kind"] == "turn"]
-    if state == "running" and all(one["paused_at"] is not None for one in turns):
-        return PRESENCE["paused"]
-    if state == "running" and any(live.writes(one["id"]) for one in turns):
-        return "typing"
-    gone = state == "fetches" and not live.is_here(row["id"])
-    no_turns = state in ("idle", "retrying") and row["provider"] is None
-    return "offline" if gone or no_turns else PRESENCE[state]
-
-
-def _state_of_row(
-    connection: Connection, row: Row, running: list[Row], live: Live
-) -> tuple[str, str | None, int | None]:
-    for one in running:
-        for ask in asks.open_of_run(connection, one["id"])[:1] if one["id"] not in live.asking else ():
-            text = quote(ask["question"], QUESTION_TEXT)
-            return "asks", f"r{one['id']} asks q{ask['id']}: {text} (hiboss ask list)", None
-    lane = lanes.get(connection, Lane(row["id"], None))
-    retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
-    return _state(row, lane, running, retried, live, breaker.get(connection))
-
-
-def _state(
-    row: Row, lane: Row | None, running: list[Row], retried: Row | None, live: Live, pulled: Row | None
-) -> tuple[str, str | None, int | None]:
-    """Return the state in one word, its reason, and when it ends."""
-    for one in running:
-        if (asked := live.asking.get(one["id"])) is not None:
-            text = quote(asked.question.text, QUESTION_TEXT)
-            return "asks", f"r{one['id']} asks: {text} (hiboss run get r{one['id']})", None
-    turns = [one for one in running if one["kind"] == "turn"]
-    if (stuck := next((one["id"] for one in turns if live.is_stuck(one["id"])), None)) is not None:
-        return "stuck", f"r{stuck} gives no sign of life (hiboss run tail r{stuck})", None
-    if turns:
-        paused = [
-            f"r{one['id']} is paused (hiboss run resume r{one['id']})"
-            for one in turns
-            if one["paused_at"] is not None
-        ]
-        return "running", paused[0] if paused else row["paused_why"], None
-    if pulled is not None:
-        return "paused", breaker.why(pulled), None
-    if row["paused_at"] is not None:
-        return "paused", row["paused_why"], row["paused_until"]
-    if lane is not None and lane["state"] == "waiting":
-        return "waiting", lane["error_text"], lane["wake_at"]
-    if lane is not None and lane["state"] == "paused":
-        return "paused", f"its lane is paused (hiboss lane resume {row['name']})", None
-    if retried is not None:
-        return "retrying", retried["error_text"], retried["wake_at"]
-    return ("idle" if row["mode"] == "run" else "fetches"), None, None

@@ -14,7 +14,7 @@ from ..store.connection import Row
 from .operation import Id, Params, Timezone
 from .param_sizes import Line, Text
 
-State = Literal["open", "answered", "expired", "cancelled"]
+State = Literal["open", "answered", "expired", "cancelled", "all"]
 
 
 class Create(Params):
@@ -48,7 +48,7 @@ class Wait(ById):
 
 
 class List(Params):
-    state: State | Literal["all"] = Field("open", description="only those in this state")
+    state: State = Field("open", description="only those in this state")
     page_size: int | None = Field(None, description="how many at most, 1 to 100; default 10")
     after: int | None = Field(None, ge=1, le=LARGEST, description="the `next` of the previous page")
 

@@ -130,7 +130,7 @@ def _default(params: Create, options: tuple[str, ...]) -> str | None:
     option = chosen(options, params.default)
     if option is None:
         shown = ", ".join(name(one) for one in options)
-        raise BadChoice(id="the question", choice=params.default[:100], options=shown)
+        raise BadChoice(id="the question", choice=params.default[:100] or "''", options=shown)
     return option
 
 

@@ -95,9 +95,9 @@ async def pull(context: Context, caller: Caller, params: Pull) -> Pulled:
 @operation("breaker.release", level=Level.BOSS, effect="idempotent", result=Released, offline=True)
 async def release(context: Context, caller: Caller, params: Nothing) -> Released:
     """Let everything go on that the breaker holds: turns, schedules, posts, and mail of those who fetch it."""
-    before = await context.store.read_in_thread(lambda c: _status(context, caller, c))
+    waited = await context.store.read_in_thread(lambda c: _waits(context, c))
     changed = await context.breaker.release(lambda change: context.write(caller, change), caller.id or None)
-    return {"changed": changed, "waits": before["waits"]}
+    return {"changed": changed, "waits": waited if changed else NOTHING_WAITS}
 
 
 @operation("breaker.status", level=Level.RESTRICTED, effect="read", result=BreakerStatus)
@@ -111,8 +111,7 @@ def _status(context: Context, caller: Caller, connection: Connection) -> Breaker
     runs, waits = [], NOTHING_WAITS
     if row is not None:
         runs = [one for one in breaker.stopped_runs(connection, row["pulled_at"]) if _sees(caller, one)]
-        exact_to = context.settings.count_exact_to
-        waits = held_json(breaker_holds.waiting(connection, clock.now(), exact_to))
+        waits = _waits(context, connection)
     return {
         "breaker": state_json(row),
         "runs": [
@@ -122,6 +121,11 @@ def _status(context: Context, caller: Caller, connection: Connection) -> Breaker
         "waits": waits,
         "timezone": context.timezone,
     }
+
+
+def _waits(context: Context, connection: Connection) -> Held:
+    exact_to = context.settings.count_exact_to
+    return held_json(breaker_holds.waiting(connection, clock.now(), exact_to))
 
 
 def _sees(caller: Caller, run: Row) -> bool:

@@ -11,7 +11,7 @@ from ..core import clock, envelope_json, errors, ids
 from ..core.contracts.provider import Progress
 from ..core.ids import LARGEST
 from ..store import agents, conversations, run_history
-from . import agent_status, runs
+from . import agent_states, runs
 from .addresses import acting_for, address_id
 from .auth import Caller
 from .context import Context
@@ -133,7 +133,7 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
             lambda c: conversations.after(c, found["id"], params.after, limit, guest)
         )
         live = _live_run(context, caller, other, found["id"], params.parts, seen)
-    state, why = context.store.read(lambda c: agent_status.state_of(c, other, agent_status.live_of(context)))
+    state, why = context.store.read(lambda c: agent_states.state_of(c, other, agent_states.live_of(context)))
     shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
     return {
         "conversation": None if found is None else f"c{found['id']}",

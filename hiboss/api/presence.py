@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 from ..core import clock, errors, ids
 from ..store import agents, typing_places, users
 from ..store.connection import Connection, Row
-from . import agent_status
+from . import agent_states
 from .addresses import address_id, resolve
-from .agent_status import Live
+from .agent_states import Live
 from .auth import Caller
 from .context import Context
 from .operation import Id, Level, Nothing, Params, Timezone, operation
@@ -65,7 +65,7 @@ class TypingNoted(TypedDict):
 )
 def get(context: Context, caller: Caller, params: Get) -> PresenceOfOne:
     """Show whether an agent or a person is here now."""
-    address, live = resolve(context.store, params.address), agent_status.live_of(context)
+    address, live = resolve(context.store, params.address), agent_states.live_of(context)
     number = address_id(context.store, params.address)
     if address.kind not in ("agent", "user"):
         raise errors.InvalidParams(detail=f"only agents and people have a presence, not {address.kind}s")
@@ -84,7 +84,7 @@ def get(context: Context, caller: Caller, params: Get) -> PresenceOfOne:
 @operation("presence.list", level=Level.RESTRICTED, effect="read", result=PresenceOfAll)
 async def listed(context: Context, caller: Caller, params: Nothing) -> PresenceOfAll:
     """Show who is here now: every person and every agent."""
-    live = agent_status.live_of(context)
+    live = agent_states.live_of(context)
 
     def read(connection: Connection) -> PresenceOfAll:
         people = [_of_user(context, row) for row in users.list_all(connection)]
@@ -121,7 +121,7 @@ def _of_user(context: Context, row: Row) -> OnePresence:
 
 
 def _of_agent(context: Context, connection: Connection, row: Row, live: Live) -> OnePresence:
-    state, presence = agent_status.state_and_presence(connection, row["id"], live)
+    state, presence = agent_states.state_and_presence(connection, row["id"], live)
     return {
         "address": f"agent:{row['name']}",
         "presence": presence,

@@ -242,6 +242,8 @@ _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("cron", "id_"): _schedules,
     ("inbox", "--from"): _correspondents,
     ("lane", "address"): _lanes,
+    ("notify", "name"): _names,
+    ("presence", "address"): _correspondents,
     ("run", "--agent"): _names,
     ("run", "id_"): _runs,
     ("send", "to"): _correspondents,

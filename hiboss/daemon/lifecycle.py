@@ -20,7 +20,7 @@ from typing import Any
 from .. import __version__
 from ..agents import process_control
 from ..agents.providers.registry import Providers
-from ..api import agent_status
+from ..api import agent_states
 from ..api.auth import Authenticator
 from ..api.context import Context
 from ..api.dispatch import Dispatcher
@@ -80,14 +80,14 @@ class Daemon:
             auth.on_change = self.wiring.facts.recheck
             asking, present = self.wiring.runner.asking, self.wiring.presence
 
-            def live() -> agent_status.Live:
-                return agent_status.Live(asking(), present.is_stuck, present.writes, present.is_here)
+            def live() -> agent_states.Live:
+                return agent_states.Live(asking(), present.is_stuck, present.writes, present.is_here)
 
             self.wiring.facts.state = lambda agent: store.read(
-                lambda c: agent_status.state_and_presence(c, agent, live())
+                lambda c: agent_states.state_and_presence(c, agent, live())
             )
             self.wiring.intake.commands.state = lambda agent: State(
-                *store.read(lambda c: agent_status.state_and_reason(c, agent, live()))
+                *store.read(lambda c: agent_states.state_and_reason(c, agent, live()))
             )
             self.wiring.scheduler.may_send = auth.check_may_send
             self._reloaded = self.wiring.scheduler.look  # the quiet hours may have another end

@@ -6,9 +6,10 @@
 - `scheduler`: wakes what is due at a time
 - `delivery`: hands envelopes for channels to their adapters; `letters`: the form in which these get them
 - `live_posts`: lets an answer grow in its channel; `live_endings`: makes it the answer, or removes it
-- `signs`: shows what passes, like typing
+- `signs`: shows what passes, like typing; `typing_signs`: who types where
 - `waiters`: wakes the calls that wait for mail (envelope.wait, envelope.watch, follow)
-- `presence`: when each caller was last seen
+- `presence`: when each caller was last seen, and which agents are here; `user_presence`: which people are
+- `stuck_runs`: runs without a sign of life; `deadlines`: one timer for all that ends by itself
 
 Turns of agents are in hiboss/agents, SQL is in hiboss/store.
 """

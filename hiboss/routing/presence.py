@@ -2,7 +2,7 @@
 
 When a caller was seen is kept in memory at every call, and written to the store at intervals. The rest is
 only in memory: which agents that fetch their mail are connected or called lately, which runs write text now,
-and which gave no sign of life for too long. The words for it are in hiboss/api/agent_status.py.
+and which gave no sign of life for too long. The words for it are in hiboss/api/agent_states.py.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def answer(
         raise OwnAsk(id=f"q{ask}", asker=row["asker_address"])
     option = chosen(asks.options_of(row), choice)
     if option is None:
-        raise BadChoice(id=f"q{ask}", choice=choice[:100], options=ask_messages.options_list(row))
+        raise BadChoice(id=f"q{ask}", choice=choice[:100] or "''", options=ask_messages.options_list(row))
     if row["state"] == "open":  # else it is told who was first
         ask_rules.check(tx, row, scope)
     return asks.settle(tx, ask, Settlement("answered", option, by, comment or None, scope, place), now)

@@ -196,8 +196,7 @@ class Writer:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         outcomes = [run(operation, future) for operation, future in group]
-        if self._tx.facts and self._tx.cache.watched():
-            self._follow()
+        self.before_commit(self._tx)
         self._tx.cache.flush()
         crashpoint(IN_GROUP)
         execute("COMMIT")
@@ -234,21 +233,6 @@ class Writer:
             return future, None, error
         execute("RELEASE op")
         return future, result, None
-
-    def _follow(self) -> None:
-        """Write what follows from the facts of the group. What fails there costs nobody his change."""
-        execute, told = self._connection.execute, len(self._tx.facts)
-        execute("SAVEPOINT follows")
-        self._tx.cache.mark()
-        try:
-            self.before_commit(self._tx)
-        except Exception as error:
-            _raise_if_about_the_file(error, self._connection)
-            log.exception("Those who watch an agent were not told.", extra={"action": "write"})
-            execute("ROLLBACK TO follows")
-            self._tx.cache.back_to_mark(wrote=True)
-            del self._tx.facts[told:]
-        execute("RELEASE follows")
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:

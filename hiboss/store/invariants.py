@@ -191,6 +191,9 @@ INVARIANTS: dict[str, str] = {
     "no envelope is pending for a deleted agent or person": """
         SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient
         WHERE e.status = 0 AND a.retired_at IS NOT NULL""",
+    "nobody watches a deleted agent, and no deleted agent or person watches": """
+        SELECT w.agent FROM state_watch w JOIN address a ON a.id IN (w.agent, w.watcher)
+        WHERE a.retired_at IS NOT NULL""",
     "an active run belongs to this boot": """
         SELECT id FROM run
         WHERE status = 'running' AND boot <> (SELECT value FROM counter WHERE name = 'boot')""",

@@ -7,6 +7,8 @@ part of hiboss has to think of it. What takes a Tx runs inside the writer.
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -15,10 +17,11 @@ from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.envelope import Draft, Waits
 from ..core.escaping import quote
 from . import messages, notices
-from .connection import Connection, Row
+from .connection import Connection, Row, about_a_statement
 from .due_envelopes import MAIL
 from .group_commit import Tx
 
+log = logging.getLogger(__name__)
 STATES = ("idle", "waiting", "finished", "failed")
 ENDS = {
     "completed": "finished",
@@ -102,7 +105,28 @@ def end_of(tx: Tx, address: int, now: int) -> None:
 
 
 def tell_due(tx: Tx) -> None:
-    """Tell whoever waits for what the facts of this group made true. Called once, before its COMMIT."""
+    """Tell whoever waits for what the facts of this group made true. Called once, before its COMMIT.
+
+    A defect here costs nobody the change of his own: then nothing is told, and the watches stay.
+    """
+    if not tx.facts or not tx.cache.watched():
+        return
+    facts = len(tx.facts)
+    tx.execute("SAVEPOINT watches")
+    tx.cache.mark()
+    try:
+        _tell_due(tx)
+    except Exception as error:
+        if isinstance(error, sqlite3.Error) and not about_a_statement(error):
+            raise  # about the file: the whole group is lost
+        log.exception("Those who watch an agent were not told.", extra={"action": "write"})
+        tx.execute("ROLLBACK TO watches")
+        tx.cache.back_to_mark(wrote=True)
+        del tx.facts[facts:]
+    tx.execute("RELEASE watches")
+
+
+def _tell_due(tx: Tx) -> None:
     touched: dict[int, int] = {}  # agents, with the time of the last fact about them
     for fact in list(tx.facts):  # more come while they are told
         if isinstance(fact, events.RunEnded) and fact.status in ENDS:

@@ -39,8 +39,8 @@ LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FI
 
 # An agent: it keeps its run's token for us, and says and does something with it, well or badly.
 ASK = """echo $HIBOSS_TOKEN >> {}/run-tokens
-echo '{{"hiboss": "ask", "text": "now?", "options": ["yes", "no"]}}'
-read -r turn; read -r steered; read -r answered
+echo '{{"hiboss": "ask", "text": "now?", "tool": "Bash", "subject": "ls"}}'
+read -r turn; read -r answered; read -r steered
 """
 THINK = """
 turn=$(cat)
@@ -90,6 +90,7 @@ class Story:
         self.ends: dict[str, int] = {}  # how each command ended
         self.answer = ""  # what the thinker said to the boss
         self.sent = ""  # what the boss wrote to nex
+        self.asks: dict[str, str] = {}  # of nex, and of the boss
         self.misplaced = self.know("the misplaced token", tokens.new("boss"))
         self.strange = self.know("the token of another home", tokens.new("agent"))
         # Of a setting in the environment: the daemon that refuses it has got it.
@@ -139,6 +140,8 @@ class Story:
         self._fail_to_post()
         self._think()
         self.sent = self.run("send nex hello --json").json["ids"][0]
+        for name, words in (("OPEN", "--as nex"), ("TAKEN", "--as boss --to nex")):
+            self.asks[name] = self.run(f"ask create Ready? --json {words}").json["ask"]["id"]
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
@@ -164,7 +167,7 @@ class Story:
         wait_until(lambda: "failed" in self.run("envelope get --as boss --id e3").stdout)
 
     def _think(self) -> None:
-        """Runs: r1 is over, r2 goes on, r3 asks, and one fails and says its token; and a webhook that nobody answers."""
+        """Runs: r1 is over, r2 goes on, r3 asks and takes words, and one fails and says its token; and a webhook that nobody answers."""
         program = self.directory / "think"
         program.write_text(THINK.format(self.directory))
         register = "agent register --as boss --json --provider"
@@ -187,6 +190,7 @@ class Story:
         self.run("agent register --as boss --json --name asker", *words, shows="token")
         self.run("send asker hello")
         wait_until(lambda: "now?" in self.run("run get r3 --as boss").stdout)
+        self.run("ask answer q1 --as boss --choice allow --scope rule")  # rule 1
         self.run("send failing fail")
         self.run("send hooked hello")
         wait_until(lambda: len(self.run("run list --status failed --json").json["runs"]) >= 2)
@@ -205,7 +209,7 @@ class Story:
         for command, way in steps:
             given, how = way(self.shell.token("boss"))
             shows = "token" if command in SHOW_A_TOKEN else ""
-            facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer, "SENT": self.sent}
+            facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer, "SENT": self.sent, **self.asks}
             words = [_filled(word, facts) for word in COMMANDS[command]]
             done = self.run(command, *words, *given, "--json", shows=shows, **how)
             assert done.rc == 0, (command, done.stderr)

@@ -8,7 +8,8 @@ from typing import Any
 Words = tuple[str, ...]
 
 # Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's,
-# ANSWER what the thinker answered, and SENT what the boss wrote to nex.
+# ANSWER what the thinker answered, SENT what the boss wrote to nex, OPEN what nex asks and the boss answers,
+# TAKEN what the boss asks nex and takes back.
 COMMANDS: dict[str, Words] = {
     "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
     "envelope list": ("--address", "agent:nex"),
@@ -53,6 +54,12 @@ COMMANDS: dict[str, Words] = {
     "run resume": ("--id", "r2"),
     "run cancel": ("--id", "r2", "--reason", "enough"),
     "run steer": ("r3", "hurry"),
+    "ask create": ("Ready?", "--to", "nex"),
+    "ask get": ("TAKEN",),
+    "ask list": (),
+    "ask answer": ("OPEN", "--choice", "yes"),
+    "ask wait": ("OPEN",),
+    "ask cancel": ("TAKEN",),
     "ask rules": ("--agent", "asker"),
     "ask rule-remove": ("1",),
     "user register": ("--name", "ann"),

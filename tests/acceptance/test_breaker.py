@@ -287,9 +287,16 @@ def test_a_daemon_killed_while_it_obeys_obeys_at_its_next_start(story: Story) ->
 
 
 @pytest.fixture(scope="module")
-def telegram(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
     with telegram_daemon(tmp_path_factory.mktemp("t")) as running:
         yield running
+
+
+@pytest.fixture
+def telegram(shared: TelegramDaemon) -> Iterator[TelegramDaemon]:
+    yield shared
+    shared.boss.call("breaker.release")
+    end_all(shared.daemon)
 
 
 def test_stop_all_on_the_phone_stops_everything_and_go_lets_it_go_on(
@@ -313,11 +320,16 @@ def test_stop_all_on_the_phone_stops_everything_and_go_lets_it_go_on(
     worker.send(address(bob), text="to a stranger")  # holds
     worker.send("user:boss", text="to the boss")
     chat.wait_for_text("to the boss")
+    eve = telegram.approved(who := telegram.api.add_person("Eve"), bot)
+    who.says(eve, "hello")  # it waits, as all mail
+    wait_until(lambda: len(worker.ids(status="pending")) == 2)
+    assert len(worker.runs()) == 1
     assert not any("to a stranger" in one.text for one in bob.messages)
     ada.says(chat, "/go")
     chat.wait_for_text("Everybody works again")
     bob.wait_for_text("to a stranger")
     chat.wait_for_text("done")
+    eve.wait_for_text("done")
 
 
 def test_a_daemon_killed_after_stop_all_on_the_phone_says_it_when_it_runs_again(

@@ -10,6 +10,7 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
+from tests.support.followers import following
 from tests.support.parties import at_once
 from tests.support.shell_agents import (
     SLEEP,
@@ -215,3 +216,20 @@ def test_a_pull_and_a_release_are_the_bosss(daemon: RunningDaemon, ada: Boss, tm
     seen = worker.call("breaker.status")
     assert seen["breaker"]["pulled_by"] == "user:boss" and seen["runs"] == []
     assert len(other.call("breaker.status")["runs"]) == 1
+
+
+def test_pulling_and_releasing_are_told_to_the_boss_and_agents_see_their_state(
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path
+) -> None:
+    worker = hire(daemon, tmp_path)
+    with following(daemon) as follower, following(daemon) as other:
+        follower.subscribe(ada.token, topics=["breaker.pulled", "breaker.released"])
+        other.subscribe(worker.token, addresses=[worker.address], topics=["presence", "breaker.pulled"])
+        ada.call("breaker.pull")
+        pulled = follower.next()
+        assert (pulled["topic"], pulled["by"]) == ("breaker.pulled", "user:boss")
+        seen = other.next()
+        assert (seen["topic"], seen["agent"], seen["state"]) == ("presence", worker.address, "paused")
+        ada.call("breaker.release")
+        assert follower.next()["topic"] == "breaker.released"
+        assert other.next()["state"] == "idle"

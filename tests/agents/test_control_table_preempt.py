@@ -15,6 +15,14 @@ from tests.support.holding_agents import control
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, end_all, rows
 
+# It looks for orders while it works, and ends when it is asked to.
+OBEYS = """
+import select
+while not os.path.exists(D + "/go"):
+    if select.select([sys.stdin], [], [], 0.01)[0]:
+        sys.exit(0)
+say("final", text="x")
+"""
 Made = tuple[str, dict[str, Any]]  # an envelope, and what else the order names
 
 
@@ -28,10 +36,7 @@ class Scene(Worker):
             self.change(provider="late", workspace=str(self.directory))
         elif provider == "open":  # its program takes orders: it is asked to end before it gets a signal
             self.change(settings={"input": "open"})
-            self.program.becomes(
-                HEAD
-                + "import time\nwhile not os.path.exists(D + '/go'): time.sleep(0.01)\nsay('final', text='x')\n"
-            )
+            self.program.becomes(HEAD + OBEYS)
         else:
             self.program.waits()
         self.ada = Boss(daemon)

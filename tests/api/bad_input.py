@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.api.bad_input_asks import asks
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_delivery import delivery
 from tests.api.bad_input_messages import messages
@@ -390,7 +391,7 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    elsewhere = (contacts, delivery, messages, schedules, waiting, thinking, people, following, present)
+    elsewhere = (asks, contacts, delivery, messages, schedules, waiting, thinking, people, following, present)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 
@@ -436,6 +437,11 @@ def limits() -> list[Limit]:
         _limit(send, "attachments", ["%full"], ["%over"], "too_large"),
         _limit(send, "deliver_at", "+100Y", "+101Y", "too_far"),
         _limit("message.edit", "text", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
+        _limit("ask.create", "question", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
+        _limit("ask.create", "options", [*map(str, range(20))], [*map(str, range(21))], "bad_options"),
+        _limit("ask.create", "options", ["ü" * 200], ["ü" * 201], "bad_options"),
+        _limit("ask.create", "timeout", "8784h", "8784h1s", "bad_duration"),
+        _limit("ask.list", "page_size", 100, 101, "invalid_params", "1 to 100"),
         _limit("envelope.list", "page_size", 100, 101, "invalid_params", "1 to 100"),
         _limit("envelope.list", "page_size", 1, 0, "invalid_params", "1 to 100"),
         *[

@@ -72,6 +72,16 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("run.steer", "id"): ("bad_id",) * 3,
     ("run.steer", "text"): ("bad_text", "empty_message", ""),
     ("ask.rules", "agent"): ("unknown_agent",) * 3,
+    ("ask.create", "question"): ("bad_text", "empty_message", ""),
+    ("ask.create", "options"): ("bad_text", "bad_options", "bad_options"),
+    ("ask.create", "to"): ("bad_address",) * 3,
+    ("ask.create", "timeout"): ("bad_duration",) * 3,
+    ("ask.create", "default"): ("invalid_params",) * 3,  # without a timeout, whatever it is
+    **{(f"ask.{verb}", "id"): ("bad_id",) * 3 for verb in ("answer", "cancel", "get", "wait")},
+    ("ask.answer", "choice"): ("bad_text", "bad_choice", "bad_choice"),
+    ("ask.answer", "comment"): ("bad_text", "", "too_large"),
+    ("ask.cancel", "reason"): ("bad_text", "", "too_large"),
+    ("ask.wait", "timeout"): ("bad_duration",) * 3,
     **{
         (f"conversation.{verb}", param): ("bad_address",) * 3
         for verb in ("messages", "news")

@@ -43,6 +43,7 @@ class Scene:
         self.tokens: dict[str, str | None] = {"nobody": None}
         self._people()
         self._runs(directory)
+        self._asks()
         self._schedules()
         self._mail()
         self._files(directory)
@@ -113,6 +114,17 @@ class Scene:
         chief.call("ask.answer", id=ask["id"], choice="allow", scope="rule")
         [rule] = chief.call("ask.rules")["rules"]
         self.facts["rule"] = rule["number"]
+
+    def _asks(self) -> None:
+        """One of nex, one for nex, and one that is settled."""
+        ada, nex = (self.party[name] for name in ("ada", "nex"))
+        made = {
+            "ask": nex.call("ask.create", question="x", to=ada.address),
+            "asked": ada.call("ask.create", question="x", to=nex.address),
+            "settled": nex.call("ask.create", question="x", to=ada.address),
+        }
+        self.facts |= {name: one["ask"]["id"] for name, one in made.items()}
+        nex.call("ask.cancel", id=self.facts["settled"])
 
     def _schedules(self) -> None:
         """None is due while anything is tried; one is in the name of somebody who will leave."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.example_calls import ASKS
+from tests.api.operation_asks import CALLS_OF_ASKS
 from tests.api.operation_rules import CALLS_OF_RULES
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
 from tests.support.daemons import wait_until
@@ -401,4 +402,5 @@ CALLS: dict[str, Answers] = {
     "config.reload": lambda case: [case.boss.call("config.reload")],
     **CALLS_OF_RUNS,
     **CALLS_OF_RULES,
+    **CALLS_OF_ASKS,
 }

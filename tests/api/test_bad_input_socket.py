@@ -30,6 +30,7 @@ ELSEWHERE = {
         (f"envelope.{verb}", "stopping"): "only while the daemon ends, which no row outlives"
         for verb in ("wait", "watch", "poll")
     },
+    ("ask.wait", "stopping"): "as of envelope.wait",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",
     ("reaction.set", "emoji_refused"): "only in a chat of some platforms: tests/api/test_reactions.py",

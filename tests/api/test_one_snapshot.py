@@ -63,6 +63,9 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "presence.list": [("boss", {})],
     "agent.notify.list": [("boss", {})],
     "rpc.discover": [("boss", {})],
+    "ask.get": [("boss", {"id": "q1"}), ("kai", {"id": "q1"})],
+    "ask.list": [("boss", {}), ("kai", {}), ("nex", {"state": "all"})],
+    "ask.wait": [("boss", {"id": "q1", "timeout": "0s"})],
     "ask.rules": [("boss", {}), ("boss", {"agent": "kai"}), ("kai", {})],
     "run.get": [("boss", {"id": "r1"})],
     "run.list": [("boss", {}), ("boss", {"agent": "kai"})],
@@ -85,6 +88,7 @@ CHANGING = {
     *("lane.resume", "lane.retry", "permission.policy.set", "run.cancel", "run.pause", "run.resume"),
     *("message.edit", "message.delete", "reaction.set", "reaction.remove"),
     *("presence.typing", "agent.notify", "agent.notify.remove"),
+    *("ask.create", "ask.answer", "ask.cancel"),
     *("run.steer", "ask.rule.remove", "event.subscribe", "event.unsubscribe"),
     *("setup.execute", "user.delete", "user.register", "user.token.rotate"),
 }
@@ -165,6 +169,7 @@ async def scene(daemon: InProcessDaemon) -> Meddler:
     await daemon.send("nex", who="kai", text="three", reply_to=first)
     await daemon.send("kai", who="nex", text="four", reply_to=second)
     await daemon.ask("cron.create", every="2h", to="nex", text="x", name="a name")
+    await daemon.ask("ask.create", "nex", question="five", to="kai")
     daemon.change(
         """
         INSERT INTO run (agent, status, provider, boot, started_at, ended_at)

@@ -92,7 +92,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
         ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer"]),
         ("hiboss run list --status c", ["completed", "cancelled"]),
         ("hiboss user ", ["register", "list", "delete", "token"]),
-        ("hiboss agent register --busy ", ["collect", "followup"]),
+        ("hiboss agent register --busy ", ["collect", "followup", "interrupt"]),
         ("hiboss inbox --pe", ["--peek"]),
         ("hiboss chat --on", ["--once"]),
         ("hiboss lane ", ["list", "retry", "pause", "resume"]),

@@ -203,7 +203,7 @@ WRONG = [
     (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
     (
         ("agent", "set", "x", "--busy", "colect"),
-        "--busy cannot be colect (did you mean collect?); use one of: collect, followup",
+        "--busy cannot be colect (did you mean collect?); use one of: collect, followup, interrupt",
         "hiboss agent set",
     ),
     (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.api import agent_status
+from hiboss.api import agent_states
 from hiboss.core.address import BACKGROUND, SYSTEM
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Answer
@@ -27,8 +27,10 @@ from hiboss.store import (
     run_limits,
     run_settlement,
     run_start,
+    state_watches,
     tokens,
     turn_selection,
+    typing_places,
     users,
 )
 from hiboss.store.connection import Connection, Row
@@ -251,7 +253,7 @@ def status(connection: Connection, size: int) -> None:
     assert run_history.oldest_unanswered(connection, NEX_ID) is not None
     assert run_history.next_retry(connection, NEX_ID) is None
     assert due_envelopes.count(connection, NEX_ID, 10) == "10+"
-    assert agent_status.state_of(connection, NEX_ID, agent_status.Live()) == ("idle", None)
+    assert agent_states.state_of(connection, NEX_ID, agent_states.Live()) == ("idle", None)
 
 
 HOT: dict[str, Hot] = {
@@ -267,6 +269,9 @@ HOT: dict[str, Hot] = {
     "what was spent today": lambda c, n: run_limits.spent(c, nex(c), TODAY),
     "whether the budget is used up": write(lambda tx, n: run_limits.over_budget(tx, nex(tx), START.bounds)),
     "a pause ends": write(waking),
+    "whether an agent has nothing to do": lambda c, n: state_watches.is_idle(c, NEX_ID),
+    "whether an agent waits for an answer": lambda c, n: state_watches.waits_for_answer(c, NEX_ID),
+    "where it is shown that somebody types": lambda c, n: typing_places.targets(c, NEX_ID, 1),
     "an agent that thinks": lambda c, n: agents.with_provider(c, NEX_ID),
     "the last run": lambda c, n: run_history.last(c, NEX_ID),
     "what runs": lambda c, n: run_history.running(c, NEX_ID),

@@ -21,6 +21,11 @@ from tests.support.daemons import started, wait_until
 HELD = "held_by = (SELECT value FROM counter WHERE name = 'boot')"
 MISSED = "INSERT INTO schedule_slot (schedule, slot, last_slot, number, outcome, at)"
 UPDATE = "INSERT INTO platform_update (binding, update_id, chat, received_at, raw, outcome, message)"
+_ROUTE = """
+INSERT INTO conversation_route (conversation, agent, destination, kind, control)
+SELECT m.conversation, a.id, d.id, '{}', 1 FROM message m JOIN address a ON a.fold = '{}'
+JOIN address d ON d.fold = '{}' WHERE m.id = 1
+"""
 BREAKS: dict[str, list[str]] = {
     "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -173,6 +178,26 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE lane SET state = 'open', wake_at = NULL, paused_run = 3 WHERE address IN (SELECT agent FROM run)",
     ],
     "a run that was told to end has ended so": ["UPDATE run SET ends_as = 'cancelled' WHERE id = 1"],
+    "mail is routed only from an agent that takes part in the conversation, and a copy is done on arrival": [
+        "UPDATE envelope SET routed_from = (SELECT address FROM user WHERE boss = 1) WHERE id = 1",
+        "UPDATE envelope SET routed_from = recipient WHERE id = 1",
+        "UPDATE envelope SET routed_from = recipient, handovers = 1 WHERE id = 2",
+    ],
+    "a route goes from a live agent that takes part in the conversation to somebody else who lives": [
+        _ROUTE.format("handoff", "user:boss", "agent:ivo"),
+        _ROUTE.format("handoff", "agent:ivo", "agent:nex"),
+        _ROUTE.format("route", "agent:nex", "user:boss"),
+        (_ROUTE + " LIMIT 1").replace("d.fold =", "d.kind =").format("handoff", "agent:nex", "channel"),
+    ],
+    "the destination of a route is a guest of the conversation": [
+        _ROUTE.format("handoff", "agent:nex", "agent:ivo"),
+        "INSERT INTO participant (conversation, address, role, joined_seq) SELECT 1, id, 'guest', 9 FROM address "
+        "WHERE fold = 'agent:ivo'",
+    ],
+    "nobody is both a party and a guest of a conversation": [
+        "INSERT INTO participant (conversation, address, role, joined_seq, left_seq) "
+        "SELECT conversation, address, 'guest', 9, 8 FROM participant LIMIT 1",
+    ],
     "the stays of a participant do not overlap, and only the last one is not over": [
         "INSERT INTO participant (conversation, address, joined_seq) SELECT conversation, address, 2"
         " FROM participant WHERE conversation = 1",
@@ -194,6 +219,10 @@ BREAKS: dict[str, list[str]] = {
     "no deleted agent or person has a valid token": ["UPDATE token SET revoked_at = NULL"],
     "no envelope is pending for a deleted agent or person": [
         "UPDATE envelope SET status = 0, done_at = NULL WHERE id = 6",
+    ],
+    "nobody watches a deleted agent, and no deleted agent or person watches": [
+        "INSERT INTO state_watch (watcher, agent, state, created_at)"
+        " SELECT g.address, a.id, 'idle', 1 FROM agent g, address a WHERE a.retired_at IS NOT NULL LIMIT 1",
     ],
     "an active run belongs to this boot": [
         "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, boot = boot - 1 WHERE id = 1",

@@ -287,18 +287,18 @@ async def test_a_defect_in_telling_costs_nobody_a_write_and_the_watch_stays(daem
     await daemon.register("kai")
     [number] = await daemon.send("agent:kai")
     await watch(daemon, "idle")
-    writer = daemon.daemon.wiring._store._writer
-    tell = writer.before_commit
+    tell = state_watches._tell_due
 
     def breaks(tx: Any) -> None:
         tell(tx)
         raise RuntimeError("a defect")
 
-    writer.before_commit = breaks
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(state_watches, "_tell_due", breaks)
     await daemon.ask("envelope.ack", "kai", ids=[number])
     assert (await told(daemon), left(daemon)) == ([], [("idle",)])
     assert (await daemon.get(number))["status"] == "done"
-    writer.before_commit = tell
+    monkeypatch.undo()
     await asyncio.gather(*(daemon.ask("envelope.list", "kai") for _ in range(3)))
     [again] = await daemon.send("agent:kai")
     await daemon.ask("envelope.ack", "kai", ids=[again])

@@ -43,6 +43,7 @@ VIEWS = {
     "asks",
     "ask_rules",
     "controls",
+    "conversation_routes",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -87,6 +88,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         _ask(running)
         for event, more in (("pause", {"reason": "a look"}), ("resume", {}), ("cancel", {})):
             running.call("control.send", token=boss, event=f"stream.{event}", agent="still", **more)
+        routed = running.call("envelope.send", token=boss, to="agent:still", text="for whoever is awake")
+        where = {"conversation": routed["conversation"], "to": "agent:ada"}
+        running.call("control.send", token=boss, event="stream.handoff", **where)
         running.call("agent.pause", token=boss, name="still", reason="for a while")
         yield running
 
@@ -124,6 +128,7 @@ def _ask(running: RunningDaemon) -> None:
     [permission] = running.call("ask.list", token=permits)["asks"]
     running.call("ask.answer", token=boss, id=permission["id"], choice="allow", scope="rule")
     running.call("ask.rule.remove", token=boss, number=1)
+    wait_until(lambda: running.call("run.list", token=permits, status="completed")["runs"])
     nex = running.token("nex")
     running.call("ask.create", token=nex, question="And then?", timeout="1h", default="no")
     ask = running.call("ask.create", token=nex, question="Deploy?")["ask"]["id"]
@@ -252,7 +257,7 @@ def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> N
 def test_the_agents_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
     api = daemon.call("agent.list", token=daemon.token("boss"))["agents"]
     found = {row["name"]: row for row in rows(daemon, "SELECT * FROM agents WHERE deleted_at IS NULL")}
-    assert set(found) == {one["name"] for one in api} == {"nex", "ada", "kai", "odd", "still"}
+    assert set(found) == {one["name"] for one in api} == {"nex", "ada", "kai", "odd", "permits", "still"}
     for one in api:
         # Who was seen just now is noted, and written later.
         shared = set(one) & set(found[one["name"]]) - {"last_seen_at"}
@@ -272,6 +277,7 @@ def test_the_runs_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
         ("kai", "turn", "completed"),
         ("kai", "background", "completed"),
         ("odd", "turn", "failed"),
+        ("permits", "turn", "completed"),
     }
     for one in api:
         row = found[one["id"]]
@@ -292,6 +298,7 @@ def test_the_controls_view_says_the_same_as_the_api(daemon: RunningDaemon) -> No
         ("stream.pause", "refused"),  # it is paused already
         ("stream.resume", "applied"),
         ("stream.cancel", "too-late"),
+        ("stream.handoff", "applied"),
     ]
 
 

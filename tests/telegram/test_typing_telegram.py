@@ -60,6 +60,24 @@ def test_an_agent_that_types_to_the_boss_shows_it_where_he_wrote(office: Telegra
     assert office.boss.call("presence.get", address="boss")["presence"] == "online"  # he wrote a moment ago
 
 
+def test_a_person_who_was_given_a_conversation_types_by_the_account_of_the_agent(
+    office: TelegramDaemon,
+) -> None:
+    kai = agent(office.daemon)
+    bot = office.bound_bot("handedbot", kai.name)
+    gus = office.api.add_person("Gus")
+    chat = office.approved(gus, bot)
+    gus.says(chat, "a person, please")
+    heard(kai, "a person, please")
+    number = conversation(kai, address(chat))
+    registered = office.boss.call("user.register", name="ann")
+    ann = Party(office.daemon, "user:ann", registered["token"])
+    assert ann.refusal("presence.typing", conversation=number) == "not_found"
+    office.boss.call("control.send", event="stream.handoff", conversation=number, to=ann.address)
+    assert ann.call("presence.typing", conversation=number)["changed"] is True
+    office.api.wait_for(lambda: "typing" in chat.actions)
+
+
 def test_nothing_is_shown_where_the_one_who_types_may_not_post(office: TelegramDaemon) -> None:
     kai, zoe = agent(office.daemon), agent(office.daemon)
     bot = office.bound_bot("quietbot", kai.name)

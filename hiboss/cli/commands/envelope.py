@@ -68,6 +68,9 @@ def send(
     priority: Annotated[
         PRIORITY, flag("--priority", None, "How urgent; more urgent mail is delivered first.")
     ] = "normal",
+    not_interruptible: Annotated[
+        bool, flag("--not-interruptible", None, "Set the run that works on it aside for nothing.")
+    ] = False,
     type_: Annotated[TYPE, flag("--type", None, "The format of the text.")] = "text",
     parse_mode: Annotated[PARSE_MODE | None, flag("--parse-mode", None, PARSE)] = None,
     trace_id: Annotated[Text, flag("--trace-id", "ID", TRACE)] = None,
@@ -95,6 +98,7 @@ def send(
         "reply_to": reply_to,
         "subject": subject,
         "priority": priority,
+        "interruptible": not not_interruptible,
         "type": type_,
         "parse_mode": parse_mode,
         "trace_id": trace_id,

@@ -115,7 +115,8 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        't' || ifnull(m.thread, m.id) AS thread, 'm' || m.reply_to AS reply_to,
        CASE WHEN p.id IS NULL THEN s.kind || ':' || s.name ELSE p.kind || ':' || p.name END AS "from",
        s.kind || ':' || s.name AS sender, r.kind || ':' || r.name AS "to", 'e' || e.forwards AS forwards,
-       (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from) AS routed_from,
+       (SELECT f.kind || ':' || f.name FROM address f
+        WHERE f.id = e.routed_from AND f.id <> e.recipient) AS routed_from,
        m.from_boss, coalesce(m.from_name, u.name, g.display) AS from_name,
        iif(m.deleted_at IS NULL, m.subject, NULL) AS subject,
        CASE m.type WHEN 0 THEN 'text' WHEN 1 THEN 'markdown' WHEN 2 THEN 'json'
@@ -130,7 +131,7 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
        CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
                     WHEN 3 THEN 'snooze' END AS waits,
        e.arrived, e.attempts, e.handovers, 'm' || e.preempted_by AS preempted_by, e.error_kind, e.error_text,
-       m.context, m.metadata,
+       m.context OR e.routed_from IS e.recipient AS context, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.wake_at / 1000.0, 'unixepoch') AS wake_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,

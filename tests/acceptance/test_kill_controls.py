@@ -1,0 +1,181 @@
+"""kill -9 around each control: afterwards it is applied as a whole or not at all, and told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from hiboss.core.crashpoint import AFTER_COMMIT, CONTROLLED, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
+from hiboss.core.errors import DaemonUnreachable
+from hiboss.store.invariants import violations
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import set_up, wait_until
+from tests.support.parties import Party, agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, left_behind, rows
+
+STREAM = 'while [ ! -e "$D/go" ]; do echo line; sleep 0.02; done; echo done'
+
+
+class Story:
+    """An agent that streams for zoe, and a daemon that dies when the boss controls it."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+        self.daemon, self.directory = daemon, directory
+        self.ada, self.zoe, self.worker = Boss(daemon), agent(daemon), Worker(daemon, directory)
+        self.worker.program.does(STREAM)
+        self.number = ""
+
+    def begins(self, crash_at: str) -> None:
+        """Let it work for zoe, in a daemon that dies there as soon as it is armed."""
+        self.daemon.stop()
+        self.daemon.start(HIBOSS_CRASH_AT=f"{crash_at}@{self.armed}")
+        self.number = self.zoe.tell(self.worker)
+        self.worker.under_way()
+
+    @property
+    def armed(self) -> Path:
+        return self.directory / "armed"
+
+    def control(self, event: str, **more: Any) -> None:
+        self.ada.call("control.send", event=f"stream.{event}", run=self.worker.runs()[0]["id"], **more)
+
+    def dies_in(self, event: str, **more: Any) -> None:
+        """Send a control, and let the daemon die of it."""
+        run = self.worker.runs()[0]["id"]
+        self.armed.touch()
+        try:
+            self.ada.call("control.send", event=f"stream.{event}", run=run, **more)
+        except DaemonUnreachable:
+            pass
+        self.daemon.wait_for_death()
+        with self.daemon.database() as database:  # as the dead daemon has left it
+            assert violations(database) == []
+
+    def recorded(self, event: str) -> bool:
+        """Whether the control is stored, with its message, and nothing of it is missing."""
+        found = rows(
+            self.daemon,
+            "SELECT k.outcome, m.type FROM control k JOIN message m ON m.id = k.message WHERE k.event = ?"
+            " AND k.agent = (SELECT id FROM address WHERE name = ? AND retired_at IS NULL)",
+            event,
+            self.worker.name,
+        )
+        assert [tuple(one) for one in found] in ([], [("applied", 4)])
+        return bool(found)
+
+    def row(self) -> dict[str, Any]:
+        """Its first run, and its lane."""
+        [found] = rows(
+            self.daemon,
+            "SELECT r.status, r.ends_as, r.paused_at, r.error_kind, l.state, l.paused_run FROM run r"
+            " LEFT JOIN lane l ON l.address = r.agent WHERE r.id ="
+            " (SELECT min(id) FROM run WHERE agent ="
+            "  (SELECT id FROM address WHERE name = ? AND retired_at IS NULL))",
+            self.worker.name,
+        )
+        return dict(found)
+
+    def told(self, party: Party) -> list[str]:
+        return [one["text"] for one in party.list(page_size=100) if one["from"] == "agent:system"]
+
+    def comes_again(self) -> None:
+        """What it worked on is given to it again, and is answered once."""
+        self.worker.program.let_go()
+        eventually(lambda: self.worker.answers_to(self.number)[-1:], ["done"])
+        eventually(lambda: self.zoe.get(self.number)["status"], "done")
+        assert len([one for one in self.worker.answers_to(self.number) if one.endswith("done")]) == 1
+
+
+class Case(NamedTuple):
+    event: str
+    more: dict[str, Any]
+    stored: Callable[[Story], None]  # what is true after the next start, if it is stored
+    before: Callable[[Story], None] = lambda story: None
+    not_stored: Callable[[Story], None] = lambda story: story.comes_again()
+
+
+def _cancelled(story: Story) -> None:
+    """As if the daemon had gone on: cancelled, and its sender told once."""
+    run = story.worker.settled()
+    assert (run["status"], run["error"]) == ("cancelled", "the boss cancelled it: enough")
+    envelope = story.zoe.get(story.number)
+    assert (envelope["status"], envelope["attempts"]) == ("cancelled", 0)
+    [notice] = story.told(story.zoe)
+    assert notice.startswith(f"Not delivered: {story.number}") and "enough" in notice
+    assert len(story.worker.runs()) == 1
+    story.worker.program.answers("again")
+    story.zoe.call("envelope.retry", ids=[story.number])
+    eventually(lambda: story.worker.answers_to(story.number), ["again"])
+
+
+def _requeued(story: Story) -> None:
+    assert story.worker.settled()["status"] == "cancelled"
+    assert story.told(story.zoe) == []
+    story.comes_again()
+    assert story.zoe.get(story.number)["attempts"] == 0
+
+
+def _paused(story: Story) -> None:
+    """Its run went with the daemon, and nothing begins before it is resumed."""
+    found = story.row()
+    assert (found["status"], found["state"], found["paused_at"]) == ("interrupted", "paused", None)
+    assert len(story.worker.runs()) == 1 and story.zoe.get(story.number)["status"] == "pending"
+    story.control("resume")
+    story.comes_again()
+
+
+def _resumed(story: Story) -> None:
+    assert story.row()["state"] == "open"
+    story.comes_again()
+
+
+CASES = {
+    "pause": Case("pause", {}, _paused),
+    "resume": Case("resume", {}, _resumed, lambda story: story.control("pause"), _paused),
+    "cancel": Case("cancel", {"reason": "enough"}, _cancelled),
+    "requeue": Case("cancel", {"reason": "enough", "requeue": True}, _requeued),
+}
+POINTS = {
+    **dict.fromkeys(CASES, (IN_GROUP, AFTER_COMMIT, CONTROLLED)),
+    # Its processes have ended, and that is not stored; it is settled.
+    **dict.fromkeys(("cancel", "requeue"), (IN_GROUP, AFTER_COMMIT, CONTROLLED, RUN_ANSWERED, RUN_SETTLED)),
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
+    mortal.start()
+    yield mortal
+    mortal.stop()
+
+
+@pytest.fixture
+def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
+    told = Story(daemon, tmp_path)
+    yield told
+    if daemon.process is None:
+        daemon.start()
+    end_all(daemon)
+
+
+@pytest.mark.parametrize(("case", "point"), [(case, point) for case in CASES for point in POINTS[case]])
+def test_a_control_is_applied_as_a_whole_or_not_at_all(story: Story, case: str, point: str) -> None:
+    control = CASES[case]
+    story.begins(point)
+    control.before(story)
+    story.dies_in(control.event, **control.more)
+    stored = story.recorded(control.event)
+    found = story.row()
+    assert stored or point == IN_GROUP  # nothing after COMMIT takes it back
+    if control.event == "cancel":
+        assert (found["ends_as"] is not None) == stored
+    else:
+        assert (found["paused_run"] is not None) == (stored == (control.event == "pause"))
+    story.daemon.start()
+    wait_until(lambda: not left_behind(story.daemon, story.worker.program.pids[:1]))
+    (control.stored if stored else control.not_stored)(story)
+    assert_idle(story.daemon, story.worker.program)

@@ -1,0 +1,102 @@
+"""Random mail, orders and answers: however runs are set aside, each envelope is settled once, and none fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.agents.test_steering import HEAD
+from tests.support.daemons import daemon_with, wait_until
+from tests.support.holding_agents import control
+from tests.support.parties import agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, rows
+
+STEPS = 60
+SEEDS = range(4)
+# Some turns take longer than the second that a run has before a person ends it.
+SLEEPS = """
+case $(($$ % 5)) in 0) sleep 1.2;; 1) sleep 0.2;; 2) sleep 0.05;; esac
+echo done
+"""
+WORKS = """
+import random, time
+time.sleep(random.choice([0, 0.01, 0.05, 0.2, 1.2]))
+say("final", text="done")
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=3, finish_seconds=0.1) as running:
+        yield running
+        running.check()
+        assert rows(running, "SELECT count(*) FROM run WHERE ends_as = 'preempted'")[0][0] >= len(SEEDS)
+
+
+class Story:
+    """A few agents, and people and agents who write to them at random."""
+
+    def __init__(self, daemon: RunningDaemon, directory: Path, seed: int) -> None:
+        self.daemon, self.chance, self.ada = daemon, random.Random(seed), Boss(daemon)
+        policies = ("collect", "followup", "interrupt", "interrupt")
+        self.workers = [Worker(daemon, directory, busy=busy) for busy in policies]
+        for worker in self.workers[:-1]:
+            worker.program.does(SLEEPS)
+        self.workers[-1].change(settings={"input": "open"})  # its turns take words
+        self.workers[-1].program.becomes(HEAD + WORKS)
+        self.writers = [self.ada, agent(daemon), agent(daemon)]
+        self.sent: list[str] = []
+        self.outcomes: list[str] = []
+
+    def step(self) -> None:
+        number = self.chance.choice(self.sent) if self.sent else None
+        kind = self.chance.choices(["send", "preempt", "priority", "cancel", "requeue"], [10, 3, 3, 1, 1])[0]
+        if number is None or kind == "send":
+            self.send()
+        elif kind == "priority":
+            level = self.chance.choice(["critical", "high", "normal", "low"])
+            self.outcomes.append(control(self.daemon, "priority", envelope=number, level=level)[0])
+        elif kind == "preempt":
+            self.outcomes.append(control(self.daemon, "preempt", envelope=number)[0])
+        else:
+            self.outcomes.append(
+                control(self.daemon, "cancel", envelope=number, requeue=kind == "requeue")[0]
+            )
+
+    def send(self) -> None:
+        to = self.chance.choice(self.workers)
+        params: dict[str, Any] = {"priority": self.chance.choice(["normal"] * 4 + ["critical", "low"])}
+        if self.chance.random() < 0.2:
+            params["interruptible"] = False
+        self.sent.append(self.chance.choice(self.writers).tell(to, **params))
+
+    def is_over(self) -> bool:
+        return all(self.ada.get(one)["status"] != "pending" for one in self.sent)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_envelope_is_settled_once_and_none_fails(
+    daemon: RunningDaemon, tmp_path: Path, seed: int
+) -> None:
+    story = Story(daemon, tmp_path, seed)
+    for _ in range(STEPS):
+        story.step()
+    wait_until(story.is_over, 60)
+    assert_idle(daemon, *(worker.program for worker in story.workers))
+    found = [story.ada.get(one) for one in story.sent]
+    assert {one["status"] for one in found} <= {"done", "cancelled"}
+    assert {one["attempts"] for one in found} == {0}
+    for one in found:
+        query = """
+            SELECT r.status, r.ends_as FROM run_envelope x JOIN run r ON r.id = x.run WHERE x.envelope = ?
+        """
+        runs = [tuple(row) for row in rows(daemon, query, int(one["id"][1:]))]
+        assert runs.count(("completed", None)) == (one["status"] == "done"), (one["id"], runs)
+        assert {status for status, _ in runs} <= {"completed", "cancelled", "interrupted"}
+    assert "applied" in story.outcomes
+    assert story.ada.notices_of(story.workers[0]) == []

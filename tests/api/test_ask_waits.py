@@ -1,0 +1,32 @@
+"""How long a call inside a run waits for the answer to an ask, whatever it wants."""
+
+from __future__ import annotations
+
+import pytest
+
+from hiboss.api import asks
+from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.python_agents import hire
+
+HOLDS_ON = 'note(os.environ["HIBOSS_TOKEN"]); wait_for("finish"); print("NO_REPLY")'
+
+
+def test_harnesses_kill_commands_after_a_minute() -> None:
+    assert asks.RUN_SECONDS == 50.0
+
+
+@frozen(at=None)
+async def test_a_run_waits_no_longer_than_its_limit_and_others_do(daemon: InProcessDaemon) -> None:
+    program = await hire(daemon, "worker", HOLDS_ON)
+    await daemon.send("agent:worker")
+    await daemon.until(lambda: program.notes())
+    token = program.notes()[0]
+    number = (await daemon.call("ask.create", token=token, question="Deploy?"))["ask"]["id"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asks, "RUN_SECONDS", 0.01)
+        waited = await daemon.call("ask.wait", token=token, id=number, timeout="1h")
+    assert (waited["timed_out"], waited["ask"]["state"]) == (True, "open")
+    await daemon.ask("ask.answer", id=number, choice="yes")
+    assert (await daemon.ask("ask.wait", id=number, timeout="1h"))["ask"]["answer"] == "yes"
+    program.path.with_name("finish").touch()
+    await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
