@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    breaker,
     callers,
     command,
     deferred,
@@ -43,6 +44,7 @@ PARTS = (
     "telegram",
     "telegram_out",
     "stops",
+    "breaker",
 )
 
 
@@ -51,7 +53,7 @@ def arguments() -> argparse.Namespace:
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
         "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot, its posts and "
-        "stops.",
+        "stops, and the breaker.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
@@ -91,6 +93,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "telegram": lambda: telegram.measure(directory, 20 if quick else 60),
         "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
         "stops": lambda: stops.measure(directory, 1 if quick else 3),
+        "breaker": lambda: breaker.measure(directory, 1 if quick else 3),
     }
     return [figure for part in given.only or PARTS for figure in parts[part]()]
 

@@ -88,6 +88,7 @@ class Controls:
             target = target_of(tx)
             order.check(tx, target)
             decision = change(tx, order, target, now)
+            order.decided(decision, target)
             recorded = controls.record(tx, _control(order, target), decision.outcome, decision.why, now)
             if decision.recorded is not None:
                 decision.recorded(tx, recorded.control)

@@ -127,7 +127,7 @@ def _default(params: Create, options: tuple[str, ...]) -> str | None:
         raise InvalidParams(
             detail="default (--default) needs a timeout (--timeout): it counts when that is over"
         )
-    option = chosen(options, params.default)
+    option = chosen(options, check_text(params.default, "default"))
     if option is None:
         shown = ", ".join(name(one) for one in options)
         raise BadChoice(id="the question", choice=params.default[:100] or "''", options=shown)

@@ -9,15 +9,19 @@ from typing_extensions import TypedDict
 
 from ..core import errors, ids
 from ..core.errors import NotFound, NotRunning
-from ..store import run_history
 from ..store.connection import Row
-from ..store.controls import APPLIED, REFUSED, Order
+from ..store.control_targets import Target
+from ..store.controls import APPLIED, REFUSED, Decision, Order
 from . import control_rights
 from .auth import Caller
 from .context import Context
 from .operation import Level, operation
 from .param_sizes import Word
 from .runs import ById
+
+
+class _Unchanged(Exception):
+    """It is in the wanted state already: nothing is stored."""
 
 
 class Cancel(ById):
@@ -41,11 +45,16 @@ class RunChange(TypedDict):
 async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     """Cancel a run: its program is ended, and its envelopes are cancelled; they can be retried."""
     reason = context.settings.check_word("reason", params.reason or "").strip() or None
-    outcome, row = await _send(context, caller, "cancel", params, reason, requeue=params.requeue)
-    changed = outcome == APPLIED
-    if not changed and not (row["status"] == "running" and row["ends_as"] in ("cancelled", "requeued")):
-        raise _not_running(row, "cancelled")
-    return {"id": f"r{row['id']}", "changed": changed}
+
+    def decided(decision: Decision, target: Target) -> None:
+        run = _named(target)
+        if run["status"] == "running" and run["ends_as"] in ("cancelled", "requeued"):
+            raise _Unchanged
+        if decision.outcome != APPLIED:
+            raise _not_running(run, "cancelled")
+
+    order = _order(context, caller, "cancel", params)._replace(reason=reason, requeue=params.requeue)
+    return await _send(context, order._replace(decided=decided))
 
 
 @operation(
@@ -58,13 +67,18 @@ async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
 )
 async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
     """Pause a run: its processes stop where they are, its time limits do not count, and its lane is held."""
-    outcome, row = await _send(context, caller, "pause", params)
-    if outcome == REFUSED and row["paused_at"] is None:
-        state = "a run without a program of its own, which cannot be paused"
-        raise NotRunning(id=f"r{row['id']}", state=state, what="paused, and only if it has one")
-    if outcome not in (APPLIED, REFUSED):
-        raise _not_running(row, "paused")
-    return {"id": f"r{row['id']}", "changed": outcome == APPLIED}
+
+    def decided(decision: Decision, target: Target) -> None:
+        run = _named(target)
+        if decision.outcome == REFUSED and run["paused_at"] is not None:
+            raise _Unchanged
+        if decision.outcome == REFUSED:
+            state = "a run without a program of its own, which cannot be paused"
+            raise NotRunning(id=f"r{run['id']}", state=state, what="paused, and only if it has one")
+        if decision.outcome != APPLIED:
+            raise _not_running(run, "paused")
+
+    return await _send(context, _order(context, caller, "pause", params)._replace(decided=decided))
 
 
 @operation(
@@ -77,39 +91,41 @@ async def pause(context: Context, caller: Caller, params: ById) -> RunChange:
 )
 async def resume(context: Context, caller: Caller, params: ById) -> RunChange:
     """Resume a paused run. One that was ended because its pause was too long begins again."""
-    outcome, row = await _send(context, caller, "resume", params)
-    if outcome not in (APPLIED, REFUSED):
-        raise _not_running(row, "resumed")
-    return {"id": f"r{row['id']}", "changed": outcome == APPLIED}
+
+    def decided(decision: Decision, target: Target) -> None:
+        if decision.outcome == REFUSED:
+            raise _Unchanged
+        if decision.outcome != APPLIED:
+            raise _not_running(_named(target), "resumed")
+
+    return await _send(context, _order(context, caller, "resume", params)._replace(decided=decided))
 
 
-async def _send(
-    context: Context,
-    caller: Caller,
-    event: str,
-    params: ById,
-    reason: str | None = None,
-    *,
-    requeue: bool = False,
-) -> tuple[str, Row]:
-    """Send the control; return its outcome, and the run as it is now."""
-    run = ids.number(params.id, "run")
-    order = Order(
+def _order(context: Context, caller: Caller, event: str, params: ById) -> Order:
+    return Order(
         event=event,
         actor=caller.id,
         by=caller.name,
-        run=run,
-        reason=reason,
-        requeue=requeue,
+        run=ids.number(params.id, "run"),
         is_boss=caller.is_boss,
         check=control_rights.check(context, caller, event),
     )
-    outcome = await context.controls.send(order)
-    row = context.store.read(lambda c: run_history.get(c, run))
-    assert row is not None
-    return outcome.outcome, row
 
 
-def _not_running(row: Row, what: str) -> NotRunning:
-    state = "about to end" if row["status"] == "running" else row["status"]
-    return NotRunning(id=f"r{row['id']}", state=state, what=what)
+async def _send(context: Context, order: Order) -> RunChange:
+    """Send the control; what was not applied raises in its transaction, so that nothing is stored."""
+    try:
+        await context.controls.send(order)
+    except _Unchanged:
+        return {"id": f"r{order.run}", "changed": False}
+    return {"id": f"r{order.run}", "changed": True}
+
+
+def _named(target: Target) -> Row:
+    assert target.run is not None
+    return target.run
+
+
+def _not_running(run: Row, what: str) -> NotRunning:
+    state = "about to end" if run["status"] == "running" else run["status"]
+    return NotRunning(id=f"r{run['id']}", state=state, what=what)

@@ -78,7 +78,7 @@ def turn(
         blocks += _around(around, zone)
     if reactions is not None and reactions.shown:
         blocks.append(_new_reactions(reactions))
-    return "\n\n".join([*blocks, mail(envelopes, zone)])
+    return "\n\n".join([*blocks, mail(envelopes, zone)] if envelopes else blocks)
 
 
 def mail(envelopes: Sequence[Envelope], zone: tzinfo) -> str:

@@ -46,6 +46,8 @@ class Order(NamedTuple):
     until_done: bool = False  # tried again while the store cannot be used: nobody would repeat it
     # Raises if the actor may not do this; called first in the transaction.
     check: Callable[[Tx, Target], None] = lambda tx, target: None
+    # Raises where a door answers with an error, so that nothing is stored.
+    decided: Callable[[Decision, Target], None] = lambda decision, target: None
 
     @property
     def explanation(self) -> str:

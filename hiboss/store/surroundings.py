@@ -1,6 +1,7 @@
 """What was said around an agent in a group chat: to nobody of us, or to another agent of its account.
 
-Another account in the same chat hears the same messages: those are not shown twice.
+Another account in the same chat hears the same messages: those are not shown twice. Also what was said in a
+conversation while somebody else had it (`copies`).
 
 A turn with envelopes of a group shows them, up to the last message before its run began. They are shown
 until a turn that showed them is completed (`participant.shown_upto`). Reads a bounded number of rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.address import BOSS
 from ..core.envelope import Lane
-from . import forwarding, recipients
+from . import breaker, forwarding, recipients
 from .connection import Connection, Row
 from .live_posts import Target, place_name
 
@@ -48,7 +48,7 @@ def _lane(connection: Connection, typist: Row, other: Row, conversation: int) ->
     """Return by which account the other one is reached, and in which chat; None: in none."""
     asked = _last_message(connection, conversation, other["id"])
     if other["kind"] == "channel":
-        if typist["kind"] == "agent" and _breaker_is_pulled(connection):
+        if typist["kind"] == "agent" and breaker.get(connection) is not None:
             return None  # it may post to nobody but the boss
         for_all = typist["fold"] == BOSS.fold
         account = recipients.account_for(connection, typist["speaker"], other["id"], asked, for_all=for_all)
@@ -68,10 +68,6 @@ def _last_message(connection: Connection, conversation: int, sender: int) -> int
         (conversation, sender, LOOKED_THROUGH),
     ).fetchone()
     return None if row is None else int(row["id"])
-
-
-def _breaker_is_pulled(connection: Connection) -> bool:
-    return connection.execute("SELECT 1 FROM breaker").fetchone() is not None
 
 
 def _target(connection: Connection, lane: Lane) -> Target | None:

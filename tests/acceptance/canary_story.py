@@ -90,7 +90,7 @@ class Story:
         self.ends: dict[str, int] = {}  # how each command ended
         self.answer = ""  # what the thinker said to the boss
         self.sent = ""  # what the boss wrote to nex
-        self.asks: dict[str, str] = {}  # of nex, and of the boss
+        self.asks: dict[str, str] = {}  # what nex asks the boss
         self.misplaced = self.know("the misplaced token", tokens.new("boss"))
         self.strange = self.know("the token of another home", tokens.new("agent"))
         # Of a setting in the environment: the daemon that refuses it has got it.
@@ -140,8 +140,8 @@ class Story:
         self._fail_to_post()
         self._think()
         self.sent = self.run("send nex hello --json").json["ids"][0]
-        for name, words in (("OPEN", "--as nex"), ("TAKEN", "--as boss --to nex")):
-            self.asks[name] = self.run(f"ask create Ready? --json {words}").json["ask"]["id"]
+        for name in ("OPEN", "TAKEN"):
+            self.asks[name] = self.run("ask create Ready? --json --as nex").json["ask"]["id"]
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use

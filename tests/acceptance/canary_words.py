@@ -9,7 +9,7 @@ Words = tuple[str, ...]
 
 # Each command that takes a token, with words that make it succeed for the boss; DIRECTORY is the story's,
 # ANSWER what the thinker answered, SENT what the boss wrote to nex, OPEN what nex asks and the boss answers,
-# TAKEN what the boss asks nex and takes back.
+# TAKEN what it asks and the boss cancels.
 COMMANDS: dict[str, Words] = {
     "envelope send": ("--from", "agent:nex", "--to", "agent:nex", "--text", "hello"),
     "envelope list": ("--address", "agent:nex"),
@@ -54,7 +54,7 @@ COMMANDS: dict[str, Words] = {
     "run resume": ("--id", "r2"),
     "run cancel": ("--id", "r2", "--reason", "enough"),
     "run steer": ("r3", "hurry"),
-    "ask create": ("Ready?", "--to", "nex"),
+    "ask create": ("Ready?", "--to", "failing"),
     "ask get": ("TAKEN",),
     "ask list": (),
     "ask answer": ("OPEN", "--choice", "yes"),
@@ -184,6 +184,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "agent.pause": {"name": "lea"},
     "agent.background": {"agent": "talker", "task": "hello"},
     "run.cancel": {"id": "r1"},
+    "control.send": {"event": "stream.cancel", "run": "r1"},
+    "control.list": {},
     "run.tail": {"id": "r1"},
     "user.register": {"name": "zoe"},
     "conversation.messages": {"with": "agent:nex"},

@@ -13,6 +13,9 @@ from tests.support.holding_agents import HoldingWorker, control
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, assert_idle, end_all, rows
 
+# It ends when it is let go, or killed: so what is decided meanwhile meets a run that is ending.
+STUBBORN = "trap '' INT TERM\nwhile [ ! -e \"$D/go\" ]; do sleep 0.02; done\necho done"
+
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
@@ -170,7 +173,7 @@ def test_without_a_turn_nothing_keeps_an_envelope_waiting(ada: Boss, nex: Holdin
 
 
 def test_a_run_that_is_ending_is_not_set_aside_a_second_time(ada: Boss, nex: HoldingWorker) -> None:
-    nex.program.does("trap '' INT TERM\nwhile [ ! -e \"$D/go\" ]; do sleep 0.02; done\necho done")
+    nex.program.does(STUBBORN)
     old = ada.tell(nex)
     run = nex.under_way()["id"]
     first, second = (agent(nex.daemon).tell(nex) for _ in range(2))
@@ -316,7 +319,7 @@ def test_what_a_run_used_before_it_was_set_aside_counts_for_the_budget(ada: Boss
 def test_a_message_that_is_deleted_while_it_was_set_aside_does_not_come_back(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    nex.program.does("trap '' INT TERM\nwhile [ ! -e \"$D/go\" ]; do sleep 0.02; done\necho done")
+    nex.program.does(STUBBORN)
     old = ada.tell(nex)
     nex.under_way()
     urgent = agent(nex.daemon).tell(nex, priority="critical")
@@ -332,7 +335,7 @@ def test_a_message_that_is_deleted_while_it_was_set_aside_does_not_come_back(
 def test_an_envelope_that_is_cancelled_before_its_turn_leaves_the_others_in_order(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    nex.program.does("trap '' INT TERM\nwhile [ ! -e \"$D/go\" ]; do sleep 0.02; done\necho done")
+    nex.program.does(STUBBORN)
     old = ada.tell(nex)
     nex.under_way()
     kai = agent(nex.daemon)
@@ -342,6 +345,44 @@ def test_an_envelope_that_is_cancelled_before_its_turn_leaves_the_others_in_orde
     nex.program.let_go()
     nex.all_done(old)
     assert [shown for *_, shown in nex.history()] == [[old], [old]]
+
+
+def test_mail_that_was_routed_elsewhere_is_not_the_next_turn_any_more(
+    ada: Boss, nex: HoldingWorker, tmp_path: Path
+) -> None:
+    kai = HoldingWorker(nex.daemon, tmp_path)
+    nex.program.does(STUBBORN)
+    old = ada.tell(nex)
+    nex.under_way()
+    urgent = agent(nex.daemon).tell(nex, priority="critical")
+    wait_until(lambda: nex.preempts())
+    assert control(nex.daemon, "route", envelope=urgent, to=kai.address)[0] == "applied"
+    nex.program.let_go()
+    kai.all_done(urgent)
+    nex.all_done(old)
+    assert [shown for *_, shown in nex.history()] == [[old], [old]]
+    assert [shown for *_, shown in kai.history()] == [[urgent]]
+
+
+def test_the_breaker_keeps_what_a_run_was_set_aside_for_and_it_is_the_next_turn_afterwards(
+    ada: Boss, nex: HoldingWorker
+) -> None:
+    nex.program.does(STUBBORN)
+    old = ada.tell(nex)
+    nex.under_way()
+    waiting = agent(nex.daemon).tell(nex, priority="critical", interruptible=False, text="x")
+    wait_until(lambda: nex.preempts())
+    ada.call("breaker.pull")
+    try:
+        nex.program.let_go()
+        nex.settled()
+        assert control(nex.daemon, "preempt", envelope=waiting)[0] == "too-late"
+        assert len(nex.runs()) == 1
+    finally:
+        ada.call("breaker.release")
+    nex.all_done(old, waiting)
+    assert nex.history()[0][:2] == ("interrupted", "preempted")
+    assert [shown for *_, shown in nex.history()] == [[old], [waiting], [old]]
 
 
 # --- priority --------------------------------------------------------------------------

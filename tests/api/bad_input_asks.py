@@ -34,7 +34,8 @@ def _options() -> Iterator[Row]:
     yield row(name, {**ASK, "options": [NUL]}, "bad_text", "options|NUL")
     needs = {**ASK, "default": "yes"}
     yield row(name, needs, "invalid_params", "--default|--timeout", f"{WORDS} --default yes")
-    for value in ("maybe", "", "0", "3", NUL, LONG):
+    yield row(name, {**ASK, "timeout": "1h", "default": NUL}, "bad_text", "default|NUL")
+    for value in ("maybe", "", "0", "3", LONG):
         yield row(name, {**ASK, "timeout": "1h", "default": value}, "bad_choice", "yes, no")
     maybe = {**ASK, "timeout": "1h", "default": "maybe"}
     yield row(name, maybe, "bad_choice", "maybe|yes, no", f"{WORDS} --timeout 1h --default maybe")

@@ -43,6 +43,8 @@ def asker(operation: str) -> str:
     """Who may call it, so that something else is wrong."""
     if operation == "agent.background":  # nex has nothing to think with
         return "thinker"
+    if operation in ("control.send", "run.cancel", "run.pause", "run.resume"):
+        return "boss"  # it asks for a right of its own
     return "nex" if REGISTRY[operation].level <= Level.STANDARD else "boss"
 
 
@@ -83,6 +85,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "run.get": {"id": "%run"},
     "run.tail": {"id": "%run"},
     **{f"run.{verb}": {"id": "%running"} for verb in ("cancel", "pause", "resume")},
+    "control.send": {"event": "stream.pause", "run": "%running"},
     "run.steer": {"id": "%asking", "text": "x"},
     "ask.rule.remove": {"number": "%rule"},
     "ask.create": {"question": "x"},

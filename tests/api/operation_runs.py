@@ -141,6 +141,34 @@ def steers_run(verb: str) -> Answers:
     return asked
 
 
+def controls(case: Case) -> list[Any]:
+    """One of each outcome, and all three about something else."""
+    thinker = _thinker(case, "echo one; exec sleep 1000")
+    number = _run_of(case, thinker, "running")
+    _heard(thinker, number)
+    meant = {"run": number, "reason": "a look", "meta": {"a": 1}}
+    found = [case.boss.call("control.send", event="stream.pause", **meant)]
+    found += [case.boss.call("control.send", event="stream.pause", agent=case.bob.name)]
+    found += [case.boss.call("control.send", event="stream.pause", agent=case.bob.name)]
+    found += [case.boss.call("control.send", event="stream.cancel", run=number)]
+    _run_of(case, thinker, "cancelled")
+    found += [case.boss.call("control.send", event="stream.cancel", run=number, requeue=True)]
+    assert [one["outcome"] for one in found] == ["applied", "applied", "refused", "applied", "too-late"]
+    case.boss.call("agent.resume", name=case.bob.name)
+    return found
+
+
+def control_lists(case: Case) -> list[Any]:
+    controls(case)
+    found = [case.boss.call("control.list", page_size=2)]
+    found += [case.boss.call("control.list", after=found[0]["next"], actor="user:boss")]
+    found += [case.bob.call("control.list"), case.boss.call("control.list", agent=case.bob.name)]
+    conversation = found[1]["controls"][0]["conversation"]
+    found += [case.boss.call("control.list", conversation=conversation)]
+    assert found[0]["next"] and all(one["controls"] for one in found)
+    return found
+
+
 TALKS = """import json, sys
 say = lambda kind, **more: print(json.dumps({"hiboss": kind, **more}), flush=True)
 hear = lambda: json.loads(sys.stdin.readline())
@@ -311,6 +339,8 @@ CALLS_OF_RUNS: dict[str, Answers] = {
     "run.cancel": steers_run("cancel"),
     "run.pause": steers_run("pause"),
     "run.resume": steers_run("resume"),
+    "control.send": controls,
+    "control.list": control_lists,
     "run.steer": talks("steer"),
     "provider.list": lambda case: [one.call("provider.list") for one in (case.boss, case.ada)],
     "event.subscribe": lambda case: [case.ada.call("event.subscribe", topics=["envelope.read"])],

@@ -26,6 +26,8 @@ NOT_CHANGING = {
     "agent.register",
     "user.register",
     "agent.status",
+    "agent.notify",
+    "agent.notify.remove",
     "agent.permission.get",
     "agent.permission.set",
 }

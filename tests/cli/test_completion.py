@@ -34,6 +34,10 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         folder = {"path": str(Path(running.home.path).with_name("reports"))}
         running.daemon.call("agent.bind", token=boss, name="nex", adapter_type="folder", settings=folder)
         running.send("kai", "nex", "take your time")
+        for number in ("q1", "q2"):
+            made = running.daemon.call("ask.create", token=boss, question=EVIL, to="user:ann")
+            assert made["ask"]["id"] == number
+        running.daemon.call("ask.cancel", token=boss, id="q1")
         wait_until(lambda: running.daemon.call("run.list", token=boss)["runs"])
         yield running
         running.daemon.call("run.cancel", token=boss, id="r1")
@@ -173,6 +177,11 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss message delete --as kai ", ["e3"]),
         ("hiboss reaction set --as kai ", ["e2", "e3"]),
         ("hiboss reaction remove --as nex ", ["e3", "e2", "e1"]),
+        ("hiboss ask answer ", ["q2"]),
+        ("hiboss ask get ", ["q2", "q1"]),
+        ("hiboss ask cancel --as kai q", []),
+        ("hiboss ask wait --as ann ", ["q2"]),
+        ("hiboss ask create x --to agent:k", ["agent:kai"]),
         ("hiboss contact block ", ["channel:folder:reports"]),
         ("hiboss contact block --as kai ", []),
         ("hiboss contact approve channel:", []),  # it is allowed already

@@ -46,6 +46,8 @@ VERBS = {
     ],
     "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
     "run": ["list", "get", "tail", "cancel", "pause", "resume", "steer"],
+    "control": ["pause", "resume", "cancel", "preempt", "priority", "route", "handoff", "list"],
+    "ask": ["create", "wait", "answer", "list", "get", "cancel", "rules", "rule-remove"],
     "user": ["register", "list", "delete", "token"],
     "user token": ["rotate"],
     "contact": ["list", "approve", "block", "route"],

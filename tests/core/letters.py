@@ -28,6 +28,7 @@ def letter(number: int = 81, **facts: Any) -> Envelope:
         "group": None,
         "to": "agent:nex",
         "forwards": None,
+        "routed_from": None,
         "subject": None,
         "type": "text",
         "text": "The build is green.",

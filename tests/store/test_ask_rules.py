@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hiboss.core.address import Address
+from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Question
 from hiboss.core.envelope import Draft
 from hiboss.core.errors import AskSettled, CannotRemember
@@ -283,9 +284,7 @@ def test_the_open_asks_of_a_run_end_with_it(office: Office, status: str) -> None
     if status == "cancelled":
         office.ends(turn)
     else:
-        run_settlement.fail(
-            office.tx, turn, run_settlement.Failure("broke", "it broke"), (1_000,), office.now
-        )
+        run_settlement.fail(office.tx, turn, Failure("broke", "it broke"), (1_000,), office.now)
     assert (office.state(answered), office.state(left)) == ("answered", "cancelled")
     with pytest.raises(AskSettled):
         office.answers(left)
@@ -334,6 +333,6 @@ def test_a_repeated_turn_that_asks_something_else_leaves_no_ask_open(office: Off
 def test_a_turn_that_is_repeated_after_a_failure_asks_anew(office: Office) -> None:
     first = office.begins()
     office.answers(office.asks(first))
-    run_settlement.fail(office.tx, first, run_settlement.Failure("broke", "it broke"), (0,), office.now)
+    run_settlement.fail(office.tx, first, Failure("broke", "it broke"), (0,), office.now)
     office.tx.execute("UPDATE envelope SET waits = NULL, wait_until = NULL WHERE waits IS NOT NULL")
     assert office.asks(office.begins(mail=False)).reply is None

@@ -217,7 +217,7 @@ TABLES = [
         "lane",
     ),
     *("schedule", "schedule_slot", "run", "run_envelope", "interrupted_run", "usage", "trace_limit"),
-    *("provider_session", "ask", "ask_rule", "control", "conversation_route"),
+    *("provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
     *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
 ]
 

@@ -12,15 +12,16 @@ from tests.support.in_process_daemon import InProcessDaemon
 
 
 class Page:
-    """What a person or an agent has open: a connection that follows. It takes notifications, and shows none."""
+    """What a person or an agent has open: a connection that follows. It keeps the notifications."""
 
     def __init__(self, daemon: InProcessDaemon) -> None:
         self._daemon = daemon
         self.subscriptions: list[Subscription] = []
         self.ready = True
+        self.heard: list[bytes] = []
 
     def notify(self, lines: bytes) -> None:
-        pass
+        self.heard += lines.splitlines()
 
     async def open(self, who: str = "boss", **params: Any) -> None:
         given = {"token": self._daemon.token(who), **params}

@@ -219,4 +219,5 @@ def test_the_menu_is_in_the_chat_of_the_boss_alone(theatre: Stage) -> None:
     assert list(cast.bot.commands) == [f"chat/{chat.id}//"]
     (menu,) = cast.bot.commands.values()
     shown = [f"/{one['command']}" for one in menu]
-    assert shown == ["/status", "/agents", "/new", "/stop", "/pause", "/resume", "/help"]
+    first = ["/status", "/agents", "/new", "/stop", "/go", "/answer"]
+    assert shown == [*first, "/pause", "/resume", "/help"]

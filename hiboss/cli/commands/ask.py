@@ -75,7 +75,9 @@ def create(
 def wait(
     id_: Id, timeout: Timeout = AT_ONCE, token: Token = None, as_: As = None, json_: Json = False
 ) -> None:
-    """Wait for the answer to an ask; inside a run at most 50 seconds.
+    """Wait for the answer to an ask and print it.
+
+    Inside a run it waits at most 50 seconds.
 
     Exit status: 0 there is an answer (also the default), 1 it was cancelled, 4 no answer in time.
     """
@@ -143,7 +145,10 @@ def list_(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """List what you ask and what you are asked, newest first; the boss sees all."""
+    """List what you ask and are asked, newest first.
+
+    The boss sees all.
+    """
     params = {"state": state, "page_size": number, "after": after}
     views.asks(call("ask.list", params, token=token, profile=as_))
 

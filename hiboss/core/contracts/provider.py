@@ -168,14 +168,13 @@ class LiveRun(Protocol):
     async def ask(self, question: Question) -> Choice:
         """Ask a question and wait for its answer. Time limits stand still meanwhile.
 
-        It is stored as an ask to the boss, who can answer at every door (`hiboss ask answer q2 --choice allow`,
-        a button in a chat); the first answer counts. Nobody answers in `runs.question_seconds`: the default
-        counts. When the run ends, its open asks are cancelled. If the daemon dies, the ask stays open, and
-        the repeated turn that asks the same gets this ask again, or its answer if there is one by then.
+        It is stored as an ask to the boss, who can answer at every door (`hiboss ask answer q2 --choice
+        allow`, a button in a chat); the first answer counts. Nobody answers in `runs.question_seconds`: the
+        default counts. When the run ends, its open asks are cancelled. If the daemon dies, the ask stays
+        open, and the repeated turn that asks the same gets this ask again, or its answer if there is one.
 
-        With a `tool` and a `subject`, the boss can let his answer hold for the provider's session, or as a rule
-        (`hiboss ask rules`): the same question then gets this answer at once. Where an option is missing
-        that the rule remembers, people are asked.
+        With a `tool` and a `subject`, the boss can let his answer hold for the provider's session, or as a
+        rule (`hiboss ask rules`): the same question then gets this answer at once, if it has this option.
 
         Up to 100 questions may wait at the same time, and 10 of them are shown to the boss; one more gets its
         default at once. Needs the capability `ask`. Raises ValueError for what is no question.
