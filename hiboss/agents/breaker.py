@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from ..core import clock
 from ..core.crashpoint import BREAKER_OBEYED, BREAKER_PULLED, BREAKER_RELEASED, crashpoint
+from ..core.errors import HibossError
 from ..core.paths import Home
 from ..store import breaker
 from ..store.group_commit import Tx
@@ -64,4 +65,7 @@ class Breaker:
                 return
             await self.pull(self._store.write_until_done, None, flag.get("reason"))
             crashpoint(BREAKER_OBEYED)
-            self._home.take_stop_flag()
+            try:
+                self._home.take_stop_flag()
+            except HibossError as error:  # it is obeyed; who releases the breaker hears of it
+                log.error("The flag of the breaker stays: %s", error, extra={"action": "breaker"})

@@ -92,9 +92,15 @@ async def pull(context: Context, caller: Caller, params: Pull) -> Pulled:
     return {"changed": changed, **found}
 
 
-@operation("breaker.release", level=Level.BOSS, effect="idempotent", result=Released, offline=True)
+@operation(
+    "breaker.release",
+    level=Level.BOSS,
+    effect="idempotent",
+    result=Released,
+    offline=True,
+)
 async def release(context: Context, caller: Caller, params: Nothing) -> Released:
-    """Let everything go on that the breaker holds: turns, schedules, posts, and mail of those who fetch it."""
+    """Let everything go on that the breaker holds: turns, schedules, posts, and mail for agents."""
     waited = await context.store.read_in_thread(lambda c: _waits(context, c))
     changed = await context.breaker.release(lambda change: context.write(caller, change), caller.id or None)
     return {"changed": changed, "waits": waited if changed else NOTHING_WAITS}

@@ -159,7 +159,7 @@ def _check_params(event: str, params: Send) -> None:
         if name not in known:
             raise InvalidParams(detail=f"{event} takes no {name}; name one of: {', '.join(known)}")
     for name, takes in _ONLY.items():
-        if getattr(params, name) and event not in takes:
+        if getattr(params, name) not in (None, False) and event not in takes:
             raise InvalidParams(detail=f"{event} takes no {name}; {' and '.join(takes)} take it")
     needed = _NEEDS.get(event)
     if needed is not None and getattr(params, needed) is None:

@@ -251,8 +251,11 @@ class Home:
         """Delete the flag, durably; return whether there was one."""
         if not self.has_stop_flag():
             return False
-        _unlink(self._stop_flag)
-        sync_directory(self.path)
+        try:
+            _unlink(self._stop_flag)
+            sync_directory(self.path)
+        except OSError as error:
+            raise unusable(error, self.path, self._stop_flag) from error
         return True
 
     def forget_secrets(self, name: str | None) -> None:

@@ -3,8 +3,8 @@
 A message keeps its conversation and its order there. While a route holds, an envelope for the agent goes to
 the destination, with `routed_from`. After a handoff the agent reads along: it gets a copy, which is done on
 arrival and starts no turn. What the agent itself still says there, the destination gets as a copy. A copy is
-an envelope with its recipient in `routed_from`. What takes a Tx runs inside the writer, which keeps all routes
-in memory (writer_cache): a send into any other conversation costs one look into a dictionary.
+an envelope with its recipient in `routed_from`. What takes a Tx runs inside the writer, which keeps all
+routes in memory (writer_cache): a send into any other conversation costs one look into a dictionary.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.address import SYSTEM, Address
+from ..core.envelope import Draft, Kind
 from . import envelopes
 from .connection import Row
 from .group_commit import Tx
@@ -50,7 +50,10 @@ def put(tx: Tx, conversation: int, agent: int, to: int, control: int, *, handed_
     """Let a destination get the mail of an agent in a conversation, in place of the one before it."""
     end(tx, conversation, agent)
     tx.execute(
-        "INSERT INTO conversation_route (conversation, agent, destination, kind, control) VALUES (?, ?, ?, ?, ?)",
+        """
+        INSERT INTO conversation_route (conversation, agent, destination, kind, control)
+        VALUES (?, ?, ?, ?, ?)
+        """,
         (conversation, agent, to, "handoff" if handed_over else "route", control),
     )
     tx.cache.forget_routes()
@@ -81,7 +84,7 @@ def of_agent(tx: Tx, agent: int) -> list[tuple[int, Route]]:
 
 
 def merge(tx: Tx, gone: int, kept: int) -> None:
-    """Two conversations become one: its routes are those of both; of two for one agent, that of the kept one."""
+    """Two conversations become one, with the routes of both; of two for one agent, that of the kept one."""
     for table in ("conversation_route", "control"):
         tx.execute(f"UPDATE OR IGNORE {table} SET conversation = ?2 WHERE conversation = ?1", (gone, kept))
     tx.execute("DELETE FROM conversation_route WHERE conversation = ?", (gone,))
@@ -97,6 +100,15 @@ def merge(tx: Tx, gone: int, kept: int) -> None:
 # --- guests --------------------------------------------------------------------------
 
 
+def members(tx: Tx, conversation: int) -> set[int]:
+    """Return the parties of a conversation, without guests."""
+    rows = tx.execute(
+        "SELECT address FROM participant WHERE conversation = ? AND left_seq IS NULL AND role <> 'guest'",
+        (conversation,),
+    )
+    return {row["address"] for row in rows}
+
+
 def enter(tx: Tx, conversation: int, address: int, *, stays: bool = False) -> None:
     """Note that somebody got mail of a conversation who is none of its parties.
 
@@ -108,14 +120,20 @@ def enter(tx: Tx, conversation: int, address: int, *, stays: bool = False) -> No
         "last_seq"
     ]
     known = tx.execute(
-        "SELECT joined_seq, left_seq FROM participant WHERE conversation = ? AND address = ? ORDER BY joined_seq",
+        """
+        SELECT joined_seq, left_seq FROM participant
+        WHERE conversation = ? AND address = ? ORDER BY joined_seq
+        """,
         (conversation, address),
     ).fetchall()
     if known and (known[-1]["left_seq"] is None or not stays):
         return
     if known and known[-1]["joined_seq"] == last + 1:  # it left, and nothing was said since
         tx.execute(
-            "UPDATE participant SET left_seq = NULL WHERE conversation = ? AND address = ? AND joined_seq = ?",
+            """
+            UPDATE participant SET left_seq = NULL
+            WHERE conversation = ? AND address = ? AND joined_seq = ?
+            """,
             (conversation, address, last + 1),
         )
         return
@@ -129,7 +147,7 @@ def enter(tx: Tx, conversation: int, address: int, *, stays: bool = False) -> No
 
 
 def _leave(tx: Tx, conversation: int, guest: int) -> None:
-    """Note that a guest is shown nothing more of a conversation, unless it stands in for another agent there."""
+    """Note that a guest is shown nothing more of a conversation, unless it stands in for another agent."""
     if any(one.destination.id == guest for one in tx.cache.routes().of.get(conversation, ())):
         return
     tx.cache.flush()
@@ -143,6 +161,18 @@ def _leave(tx: Tx, conversation: int, guest: int) -> None:
 
 
 # --- the rule for what is sent -------------------------------------------------------
+
+
+def recipients_of(
+    draft: Draft, sender: LiveAddress, recipients: Sequence[Addressed], routes: Sequence[Route]
+) -> Sequence[Addressed]:
+    """Return who gets a draft in a conversation with routes. What is deferred follows those of its time.
+
+    The record of a control is for the agent that it is about.
+    """
+    if draft.deliver_at is not None or draft.kind is Kind.EVENT:
+        return recipients
+    return redirect(routes, sender.id, recipients)
 
 
 def redirect(routes: Sequence[Route], sender: int, recipients: Sequence[Addressed]) -> list[Addressed]:
@@ -197,97 +227,3 @@ def redirect_deferred(tx: Tx, message: Row, now: int) -> list[Addressed]:
             copies.append(_copy(agent))
         has.add(to.id)
     return copies
-
-
-# --- who speaks in the place of an agent ---------------------------------------------
-
-
-def spoken_in(tx: Tx, sender: int, parties: Sequence[int], parent: Row | None) -> int | None:
-    """Return the conversation in which somebody writes to these parties in the place of an agent; None: none.
-
-    That is where it gets the mail of the agent, or the one of what it answers, if that was routed to it.
-    """
-    rows = tx.execute(
-        """
-        SELECT r.conversation, r.agent FROM conversation_route r
-        JOIN participant p ON p.conversation = r.conversation AND p.address = ?2 AND p.role <> 'guest'
-        WHERE r.destination = ?1
-        """,
-        (sender, parties[0]),
-    ).fetchall()
-    places = [(row["conversation"], row["agent"]) for row in rows]
-    if parent is not None and parent["routed_from"] not in (None, sender):
-        places.insert(0, (parent["conversation"], parent["routed_from"]))
-    for conversation, agent in places:
-        of_both = {one for number, one in places if number == conversation} | {agent}
-        if set(parties) == members(tx, conversation) - of_both:
-            return int(conversation)
-    return None
-
-
-def members(tx: Tx, conversation: int) -> set[int]:
-    """Return the parties of a conversation, without guests."""
-    rows = tx.execute(
-        "SELECT address FROM participant WHERE conversation = ? AND left_seq IS NULL AND role <> 'guest'",
-        (conversation,),
-    )
-    return {row["address"] for row in rows}
-
-
-def stood_in_for(tx: Tx, conversation: int | None, writer: int) -> list[LiveAddress]:
-    """Return for whom somebody speaks in a conversation now: what answers it is for them, and so comes to it."""
-    routes = tx.cache.routes().of.get(conversation or 0, ())
-    return [one.agent for one in routes if one.destination.id == writer]
-
-
-def was_routed(tx: Tx, message: int, to: Address) -> bool:
-    """Tell whether somebody got a message in the place of an agent."""
-    row = tx.execute(
-        """
-        SELECT 1 FROM envelope e JOIN address a ON a.id = e.recipient AND a.fold = ?
-        WHERE e.message = ? AND e.routed_from <> e.recipient
-        """,
-        (to.fold, message),
-    ).fetchone()
-    return row is not None
-
-
-def others(tx: Tx, conversation: int | None, sender: int, run: int) -> list[Address]:
-    """Return who gets the answer of a run in a conversation: the other parties.
-
-    Not those in whose place it answers. What agent:system asked, it reads no answer to.
-    """
-    rows = tx.execute(
-        """
-        SELECT a.kind, a.name FROM participant p JOIN address a ON a.id = p.address
-        WHERE p.conversation = ?1 AND p.left_seq IS NULL AND p.role <> 'guest' AND a.retired_at IS NULL
-          AND a.id <> ?2 AND a.fold <> ?4
-          AND NOT EXISTS (SELECT 1 FROM conversation_route r
-                          WHERE r.conversation = ?1 AND r.agent = a.id AND r.destination = ?2)
-          AND NOT EXISTS (SELECT 1 FROM run_envelope x JOIN envelope e ON e.id = x.envelope
-                          JOIN message m ON m.id = e.message AND m.conversation = ?1
-                          WHERE x.run = ?3 AND e.routed_from = a.id)
-        ORDER BY a.id
-        """,
-        (conversation, sender, run, SYSTEM.fold),
-    ).fetchall()
-    return [Address(row["kind"], row["name"]) for row in rows]
-
-
-def asks_for_summary(tx: Tx, sender: int) -> bool:
-    """Tell whether hiboss itself wants an answer: it asks for nothing but summaries."""
-    system = tx.cache.live_address(SYSTEM)
-    return system is not None and system.id == sender
-
-
-def summary_for(tx: Tx, conversation: int, agent: int) -> LiveAddress | None:
-    """Return who has the conversation of an agent now, and gets its summary; None: nobody."""
-    routes = tx.cache.routes().of.get(conversation, ())
-    own = sorted(routes, key=lambda one: one.agent.id != agent)
-    return next((one.destination for one in own if one.destination.id != agent), None)
-
-
-def is_summary(tx: Tx, answers: int | None) -> bool:
-    """Tell whether a run that answers this message writes a summary."""
-    row = tx.execute("SELECT sender FROM message WHERE id = ? AND NOT auto", (answers,)).fetchone()
-    return row is not None and asks_for_summary(tx, row["sender"])

@@ -22,7 +22,8 @@ SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.a
        coalesce(m.from_name, u.name, g.display) AS from_name,
        CASE c.kind WHEN 'group' THEN c.name END AS group_name,
        CASE WHEN e.routed_from <> e.recipient THEN
-            (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from) END AS routed_from_address
+            (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from)
+       END AS routed_from_address
 FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender

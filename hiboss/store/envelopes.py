@@ -118,7 +118,7 @@ def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> 
                error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, read_at = NULL,
                preempted_by = NULL, due_again = NULL, snoozed_until = NULL,
                waits = iif(arrived IS NULL, waits, NULL), wait_until = iif(arrived IS NULL, wait_until, NULL),
-               status = iif(arrived IS NOT NULL AND ?3, 1, 0), done_at = iif(arrived IS NOT NULL AND ?3, ?4, NULL),
+               status = arrived IS NOT NULL AND ?3, done_at = iif(arrived IS NOT NULL AND ?3, ?4, NULL),
                arrived = iif(arrived IS NULL, NULL, ?5)
         WHERE id = ?6 AND status = 0
         """,

@@ -128,7 +128,7 @@ def _of_control(connection: Connection, fact: events.ControlSent) -> Concerned:
 
 
 def members(connection: Connection, conversation: int) -> list[int]:
-    """Return the address ids of those who are in a conversation now; not of whom its mail is routed away from."""
+    """Return the address ids of those who are in a conversation now, and get its mail."""
     rows = connection.execute(
         """
         SELECT DISTINCT p.address FROM participant p WHERE p.conversation = ? AND p.left_seq IS NULL

@@ -17,7 +17,7 @@ from .connection import Row
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, Decision, Order
 from .group_commit import Tx
-from .route_moves import cannot_get, hand_over, live, move, still_works, take_back, waiting, whose
+from .route_moves import cannot_get, hand_over, live, move, still_works, take_back, whose
 from .writer_cache import LiveAddress
 
 MESSAGES = 20  # the summary, if nobody wrote one
@@ -60,7 +60,7 @@ def handoff(tx: Tx, order: Order, target: Target, now: int) -> Decision:
 
 
 def _give_back(tx: Tx, order: Order, number: int, agent: LiveAddress, now: int) -> None:
-    """Return a conversation to its agent, and tell both; its next turn there shows what was said meanwhile."""
+    """Return a conversation to its agent, and tell both. Its next turn shows what was said meanwhile."""
     before = conversation_routes.find(tx, number, agent.id)
     assert before is not None
     take_back(tx, number, agent, now)
@@ -80,8 +80,8 @@ def end_of(tx: Tx, gone: int, now: int) -> None:
     for number, route in conversation_routes.of_destination(tx, gone):
         back = take_back(tx, number, route.agent, now)
         text = (
-            f"{route.destination.address} is deleted: {_named(tx, number)} is with {route.agent.address} again"
-            f"{f', and {back} envelopes that waited' if back else ''}."
+            f"{route.destination.address} is deleted: {_named(tx, number)} is with {route.agent.address} "
+            f"again{f', and {back} envelopes that waited' if back else ''}."
         )
         notices.notify(tx, BOSS, text, now)
         _tell(tx, route.agent, f"{_named(tx, number)} is with you again.", now)
@@ -100,7 +100,8 @@ def _return_single(tx: Tx, gone: int, now: int) -> None:
     """Give back what was routed to somebody envelope by envelope, if its agent is there."""
     rows = tx.execute(
         """
-        SELECT e.id, e.message, e.recipient, e.routed_from, e.arrived, m.sender, m.conversation, a.kind, a.name
+        SELECT e.id, e.message, e.recipient, e.routed_from, e.arrived, m.sender, m.conversation,
+               a.kind, a.name
         FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
         JOIN address a ON a.id = e.routed_from AND a.retired_at IS NULL
         WHERE e.recipient = ?1 AND e.box = 0 AND e.status = 0 AND e.held_by IS NULL AND e.waits IS NOT 2
@@ -176,7 +177,7 @@ def _line(row: Row, at: str) -> str:
 def _ask_for_summary(tx: Tx, number: int, outgoing: LiveAddress, to: LiveAddress, now: int) -> None:
     """Ask the outgoing agent for a summary where it remembers: in the conversation. It is not said there.
 
-    Where its final text goes is decided by `conversation_routes.summary_for`.
+    Where its final text goes is decided by `stand_ins.summary_for`.
     """
     row = tx.execute(
         """
@@ -191,8 +192,8 @@ def _ask_for_summary(tx: Tx, number: int, outgoing: LiveAddress, to: LiveAddress
     if row["reply"] != "auto":
         how = f"Send it with: hiboss send {to.address} TEXT. It goes to"
     text = (
-        f"This conversation (c{number}) is given to {to.address}. Write a short summary for {to.address}: what "
-        f"it is about, what you promised, what is open. {how} {to.address}, and to nobody else."
+        f"This conversation (c{number}) is given to {to.address}. Write a short summary for {to.address}: "
+        f"what it is about, what you promised, what is open. {how} {to.address}, and to nobody else."
     )
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(

@@ -123,7 +123,7 @@ INVARIANTS: dict[str, str] = {
     "a private conversation has at most two participants": """
         SELECT c.id FROM conversation c JOIN participant p ON p.conversation = c.id
         WHERE c.kind = 'private' AND p.role <> 'guest' GROUP BY c.id HAVING count(DISTINCT p.address) > 2""",
-    "mail is routed only from an agent that takes part in the conversation, and a copy is done on arrival": """
+    "mail is routed only from an agent of the conversation, and a copy is done on arrival": """
         SELECT e.id FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
         WHERE e.routed_from IS NOT NULL AND (e.forwards IS NOT NULL
            OR (e.routed_from <> e.recipient AND NOT EXISTS (SELECT 1 FROM participant p JOIN agent g

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 
 from ..core.address import BOSS, Address
-from ..core.envelope import Accepted, Draft, Kind
+from ..core.envelope import Accepted, Draft
 from ..core.errors import KeyReused
 from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
-from . import conversation_routes, envelopes, forwarding
+from . import conversation_routes, envelopes, forwarding, stand_ins
 from .connection import Row
-from .group_commit import Tx
 from .conversation_routes import Addressed
+from .group_commit import Tx
 from .recipients import addressed, parent_of, sender_of
 from .writer_cache import LiveAddress
 
@@ -36,15 +36,12 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     found = addressed(tx, draft, sender, parent)  # the last check, before anything is written
     chats = [one for one in found if one.to_boss]
     recipients = _instead_of_chats(tx, found) if chats else found
-    parties = [one.recipient.id for one in recipients]
-    parties += draft.gone
-    conversation = _conversation(tx, draft, sender, parties, parent, now, chats=bool(chats))
-    readers: Sequence[int] = ()  # who gets a copy, which nobody waits for
-    routes = tx.cache.routes().of.get(conversation) if draft.kind is not Kind.EVENT else None
-    if routes and draft.deliver_at is None:
-        recipients = found = conversation_routes.redirect(routes, sender.id, recipients)
+    parties = [one.recipient.id for one in recipients] + list(draft.gone)
+    conversation = stand_ins.conversation_of(tx, draft, sender, parties, parent, now, to_chats=bool(chats))
+    routes = tx.cache.routes().of.get(conversation)
+    if routes:
+        recipients = conversation_routes.recipients_of(draft, sender, recipients, routes)
         parties = [*(one.recipient.id for one in recipients), *draft.gone]
-        readers = [one.recipient.id for one in recipients if one.is_context]
     # Due now: it arrives in this transaction. Deferred: it arrives when its time comes (overdue.py).
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
@@ -56,16 +53,14 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     if seq is not None:
         last = tx.cache.last_arrived
         tx.facts.append(EnvelopesArrived(now, message, conversation, seq, sender.id, inserted, parties, last))
-        if failed:
-            tx.facts += [EnvelopeSettled(now, one, "failed") for one in failed]
+        tx.facts += [EnvelopeSettled(now, one, "failed") for one in failed]
     posted: list[int] = []
     boss = tx.cache.reach().boss
     if boss in parties:
         posted = _forward(tx, draft, message, inserted[parties.index(boss)], chats, parent, now)
     named = tuple(inserted) if not (chats or routes) else _named_envelopes(tx, draft, message)
     if seq is not None:
-        # What was said to nobody of us gives nobody anything to do.
-        tx.arrived_for += () if draft.context else [one for one in parties if one not in readers]
+        tx.arrived_for += parties if not draft.context else ()  # then nobody has anything to do
     else:
         assert draft.deliver_at is not None
         of = (message, conversation, sender.id, (*inserted, *posted))
@@ -81,7 +76,9 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
         thread=(parent["thread"] or parent["id"]) if parent else message,
         envelopes=named,
         deliver_at=draft.deliver_at,
-        recipients=() if draft.context else tuple([one.recipient.id for one in found if not one.is_copy]),
+        recipients=()
+        if draft.context
+        else tuple([one.recipient.id for one in recipients if not one.is_copy]),
         lanes=_lanes(draft, found),
         failed=failed,
     )
@@ -103,29 +100,6 @@ def _insert_envelopes(
         )
         for one in recipients
     ]
-
-
-def _conversation(
-    tx: Tx,
-    draft: Draft,
-    sender: LiveAddress,
-    parties: Sequence[int],
-    parent: Row | None,
-    now: int,
-    *,
-    chats: bool,
-) -> int:
-    """Return the conversation of a draft. `chats`: it is for the boss, and its sender named a chat of his."""
-    replaces = sender.id in tx.cache.routes().destinations or (
-        parent is not None and parent["routed_from"] is not None
-    )
-    if draft.conversation is None and replaces:
-        spoken_in = conversation_routes.spoken_in(tx, sender.id, parties, parent)
-        if spoken_in is not None:
-            return spoken_in
-    if draft.conversation is None or chats:
-        return tx.cache.conversation((sender.id, *parties), now)
-    return draft.conversation
 
 
 def _forward(

@@ -11,7 +11,17 @@ from ..core.contracts.failures import Failure
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
 from ..core.events import ChatRenamed
-from . import chat_pacing, conversation_routes, envelopes, gone_topics, lanes, live_posts, notices, posts, schedules
+from . import (
+    chat_pacing,
+    conversation_routes,
+    envelopes,
+    gone_topics,
+    lanes,
+    live_posts,
+    notices,
+    posts,
+    schedules,
+)
 from .accounts import SAME_ACCOUNT
 from .connection import Row
 from .group_commit import Tx

@@ -12,8 +12,9 @@ from . import topics
 from .accounts import SAME_ACCOUNT
 from .addresses import near_address
 from .connection import Connection, Row
-from .conversation_routes import Addressed, stood_in_for
+from .conversation_routes import Addressed
 from .group_commit import Tx
+from .stand_ins import stood_in_for
 from .stray_forwards import IN_HIS_CHAT
 from .writer_cache import LiveAddress
 
@@ -91,7 +92,7 @@ def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequenc
 
 
 # Not where the boss has it forwarded to. A chat that its sender named, only while that is his.
-# What was routed was for another one, who gets the next one again unless a route holds; copies are for nobody.
+# What was routed was for another one, who gets the next one again unless a route holds. Not to readers.
 _SENT_TO = f"""
     SELECT ifnull(e.routed_from, e.recipient) FROM envelope e
     WHERE e.message = ? AND CASE WHEN e.forwards IS NULL THEN e.routed_from IS NOT e.recipient

@@ -12,7 +12,6 @@ from ..core.escaping import mark_lines, quote
 from ..core.events import AgentChanged, RunEnded
 from . import (
     chat_notes,
-    conversation_routes,
     envelopes,
     giving_up,
     lane_failures,
@@ -24,6 +23,7 @@ from . import (
     run_cancels,
     run_limits,
     run_pauses,
+    stand_ins,
     steering,
     surroundings,
 )
@@ -167,10 +167,11 @@ def _send(
     giver = _task_giver(tx, turn)
     to = [giver] if giver else []
     if entry is not None and not giver:
-        to = conversation_routes.others(tx, turn.reply_conversation, entry.id, turn.run)
+        to = stand_ins.others(tx, turn.reply_conversation, entry.id, turn.run)
     to = [one for one in to if one not in got_it]
     if entry is None or not to:
         return None
+    is_summary = stand_ins.is_summary(tx, turn.reply_message)
     draft = Draft(
         sender=sender,
         caller=entry.id,
@@ -185,7 +186,7 @@ def _send(
         hops=turn.hops + 1,
         conversation=None if giver else turn.reply_conversation,
         # A summary is shown with the next turn of who gets it, and starts none.
-        priority=Priority.NOTICE if conversation_routes.is_summary(tx, turn.reply_message) else Priority.NORMAL,
+        priority=Priority.NOTICE if is_summary else Priority.NORMAL,
     )
     return messages.insert(tx, draft, now)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.contracts.inbound import Inbound
-from . import conversation_routes, identities
+from . import identities, stand_ins
 from .agent_routing import route
 from .connection import Row
 from .group_commit import Tx
@@ -66,7 +66,7 @@ def _in_its_place(tx: Tx, answers: Answered | None) -> Answered | None:
     if answers is None or answers.message is None or answers.stands_for:
         return answers
     row = tx.execute("SELECT conversation FROM message WHERE id = ?", (answers.message,)).fetchone()
-    instead = conversation_routes.stood_in_for(tx, row["conversation"], answers.writer)
+    instead = stand_ins.stood_in_for(tx, row["conversation"], answers.writer)
     return answers if not instead else answers._replace(writer=instead[0].id)
 
 
@@ -89,7 +89,7 @@ def _parties(tx: Tx, answers: Answered) -> list[Row]:
     Also who was deleted since: nobody else may get it. Nobody: it was a notice, or a note to himself.
     """
     writer = tx.execute("SELECT * FROM address WHERE id = ?", (answers.writer,)).fetchone()
-    if answers.message is not None and conversation_routes.was_routed(tx, answers.message, BOSS):
+    if answers.message is not None and stand_ins.was_routed(tx, answers.message, BOSS):
         return [writer]  # he has it in the place of an agent
     # What came in from a chat before it was his is from the chat: that was him too.
     own = writer["kind"] == "channel" or Address(writer["kind"], writer["name"]) == BOSS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import conversation_routes, due_envelopes, lanes, reactions, surroundings
+from . import due_envelopes, lanes, reactions, stand_ins, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -119,9 +119,9 @@ def reply_target(tx: Tx, agent: int, conversation: int, rows: list[Row], now: in
     asking = [one for one in rows if wants_answer(agent, one)]
     if asking:
         last = asking[-1]
-        if not conversation_routes.asks_for_summary(tx, last["sender"]):
+        if not stand_ins.asks_for_summary(tx, last["sender"]):
             return ReplyTarget(conversation, int(last["message"]))
-        to = conversation_routes.summary_for(tx, conversation, agent)
+        to = stand_ins.summary_for(tx, conversation, agent)
         if to is None:  # it was given back meanwhile: nobody needs it
             return NOWHERE
         return ReplyTarget(tx.cache.conversation((agent, to.id), now), int(last["message"]))

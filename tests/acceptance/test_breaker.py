@@ -11,6 +11,7 @@ import pytest
 
 from hiboss.core.crashpoint import (
     AFTER_COMMIT,
+    BREAKER_FLAGGED,
     BREAKER_OBEYED,
     BREAKER_PULLED,
     BREAKER_RELEASED,
@@ -279,6 +280,18 @@ def test_a_daemon_killed_while_it_obeys_obeys_at_its_next_start(story: Story) ->
     assert story.flag()
     story.daemon.start()
     assert not story.flag()
+    story.is_held(number)
+    story.comes_after_go(number)
+
+
+def test_a_command_killed_before_it_ends_anything_has_left_the_flag(story: Story) -> None:
+    number = story.begins()
+    story.daemon.kill()
+    done = story.office("stop", "--all", env={"HIBOSS_CRASH_AT": BREAKER_FLAGGED})
+    assert done.rc == 3 and story.flag()
+    assert len(left_behind(story.daemon, story.program.pids)) > 0
+    story.program.answers("done")
+    story.daemon.start()
     story.is_held(number)
     story.comes_after_go(number)
 

@@ -156,6 +156,23 @@ def test_go_while_the_runs_are_still_ending_lets_them_come_again(
     assert_idle(daemon, worker.program)
 
 
+def test_a_paused_run_is_ended_too_and_stays_paused_after_go(
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path
+) -> None:
+    worker = hire(daemon, tmp_path, f"{SLEEP} &\n{SLEEP}")
+    number = ada.tell(worker)
+    run = worker.under_way()
+    ada.call("run.pause", id=run["id"])
+    ada.call("breaker.pull")
+    stopped(ada)
+    assert left_behind(daemon, worker.program.pids) == []
+    worker.program.answers("done")
+    ada.call("breaker.release")
+    assert worker.status()["state"] == "paused" and worker.answers_to(number) == []
+    ada.call("run.resume", id=run["id"])
+    eventually(lambda: worker.answers_to(number), ["done"])
+
+
 def test_an_agent_that_is_deleted_meanwhile_does_not_come_again(
     daemon: RunningDaemon, ada: Boss, tmp_path: Path
 ) -> None:

@@ -115,7 +115,7 @@ def test_a_run_whose_sender_wants_no_interruption_goes_on(ada: Boss, nex: Holdin
 def test_messages_in_quick_succession_end_one_run_and_are_collected(ada: Boss, nex: HoldingWorker) -> None:
     old = ada.tell(nex, text="hold")
     nex.works()
-    burst = ada.flood(nex, 15, from_="user:boss")
+    burst = [*ada.flood(nex, 15, from_="user:boss")]
     assert nex.shown(2) == [old, *burst[:8], burst[-1]]  # ten, and the last words are among them
     nex.program.let_go()
     nex.all_done(old, *burst)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.api.bad_input_asks import asks
 from tests.api.bad_input_contacts import contacts
+from tests.api.bad_input_controls import controls
 from tests.api.bad_input_delivery import delivery
 from tests.api.bad_input_messages import messages
 from tests.api.bad_input_presence import present
@@ -391,7 +392,8 @@ def _house() -> Iterator[Row]:
 def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
-    elsewhere = (asks, contacts, delivery, messages, schedules, waiting, thinking, people, following, present)
+    elsewhere = (asks, contacts, controls, delivery, messages, schedules, waiting, thinking, people)
+    elsewhere += (following, present)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 

@@ -97,7 +97,6 @@ def _retries() -> Iterator[Row]:
     for value, state in (("%sent", "pending"), ("%own", "done"), ("%lost", "agent:left|no longer exists")):
         yield row(name, {"ids": ["%failed", value]}, "too_late", f"{value}|retried|{state}")
     yield row(name, {"ids": ["%sent"]}, "too_late", "%sent|pending", f"{command} %sent")
-    yield row(name, {"ids": ["%cancelled"]}, "too_late", "cancelled", by="boss")
 
 
 def _lanes() -> Iterator[Row]:

@@ -69,6 +69,16 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
     ("breaker.pull", "reason"): ("bad_text", "", "too_large"),
     ("run.cancel", "reason"): ("bad_text", "", "too_large"),
+    # Beside the run that is right, whatever they are.
+    **{
+        ("control.send", param): ("invalid_params",) * 3
+        for param in ("agent", "conversation", "envelope", "to")
+    },
+    ("control.send", "run"): ("bad_id",) * 3,
+    ("control.send", "reason"): ("bad_text", "", "too_large"),
+    ("control.list", "agent"): ("unknown_agent",) * 3,
+    ("control.list", "conversation"): ("bad_id",) * 3,
+    ("control.list", "actor"): ("bad_address",) * 3,
     ("run.steer", "id"): ("bad_id",) * 3,
     ("run.steer", "text"): ("bad_text", "empty_message", ""),
     ("ask.rules", "agent"): ("unknown_agent",) * 3,

@@ -58,9 +58,10 @@ def test_a_person_may_not_do_what_the_boss_may(team: Team, ada: Boss) -> None:
         ("user.token.rotate", {"name": "erin"}),
         ("agent.pause", {"name": kai.name}),
         ("agent.set", {"name": kai.name, "reply": "explicit"}),
-        ("run.cancel", {"id": run["id"]}),
+        ("control.send", {"event": "stream.pause", "agent": kai.name}),
     ):
         assert erin.refusal(method, **params) in ("forbidden", "boss_only"), method
+    assert {erin.refusal(f"run.{verb}", id=run["id"]) for verb in ("cancel", "pause")} == {"not_found"}
     assert erin.refusal("run.get", id=run["id"]) == "not_found" and erin.call("run.list")["runs"] == []
     assert erin.refusal("run.list", agent=kai.name) == "boss_only"
     assert erin.refusal("conversation.messages", **{"with": kai.address}, address="user:boss") == "boss_only"

@@ -178,7 +178,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE lane SET state = 'open', wake_at = NULL, paused_run = 3 WHERE address IN (SELECT agent FROM run)",
     ],
     "a run that was told to end has ended so": ["UPDATE run SET ends_as = 'cancelled' WHERE id = 1"],
-    "mail is routed only from an agent that takes part in the conversation, and a copy is done on arrival": [
+    "mail is routed only from an agent of the conversation, and a copy is done on arrival": [
         "UPDATE envelope SET routed_from = (SELECT address FROM user WHERE boss = 1) WHERE id = 1",
         "UPDATE envelope SET routed_from = recipient WHERE id = 1",
         "UPDATE envelope SET routed_from = recipient, handovers = 1 WHERE id = 2",
