@@ -11,10 +11,13 @@ from typing import NamedTuple
 from ..core.address import Address
 from ..core.choices import chosen
 from ..core.errors import BadChoice, NotAsker, NotFound, OwnAsk
+from ..core.ids import LARGEST
 from . import ask_messages, ask_rules, asks, envelopes
 from .ask_closing import Settlement
 from .connection import Connection, Row
 from .group_commit import Tx
+
+STATES = ("open", "answered", "expired", "cancelled")
 
 
 class Query(NamedTuple):
@@ -35,16 +38,23 @@ def visible(connection: Connection | Tx, ask: int, sees: int | None) -> Row:
 
 
 def listed(connection: Connection, query: Query) -> list[Row]:
-    """Return asks, newest first."""
-    given = (query.state, query.before, query.sees)
-    found = "k.state = ifnull(?1, k.state) AND (?2 IS NULL OR k.id < ?2)"
-    if query.sees is None:
-        sql = f"{asks.SELECT} WHERE {found} AND ?3 IS NULL ORDER BY k.id DESC LIMIT ?4"
-    else:
-        own = f"SELECT id FROM ask k INDEXED BY ask_asker WHERE k.asker = ?3 AND {found}"
-        asked = f"SELECT id FROM ask k INDEXED BY ask_asked WHERE k.asked = ?3 AND {found}"
-        sql = f"{asks.SELECT} WHERE k.id IN ({own} UNION {asked}) ORDER BY k.id DESC LIMIT ?4"
-    return connection.execute(sql, (*given, query.limit)).fetchall()
+    """Return asks, newest first. A page costs the same, however many others there are."""
+    states = STATES if query.state is None else (query.state,)
+    roles = ("state",) if query.sees is None else ("asker", "asked")
+    walks = " UNION ALL ".join(_walk(role, state) for role in roles for state in states)
+    before = LARGEST if query.before is None else query.before
+    return connection.execute(
+        f"{asks.SELECT} WHERE k.id IN ({walks}) ORDER BY k.id DESC LIMIT ?3",
+        (query.sees, before, query.limit),
+    ).fetchall()
+
+
+def _walk(role: str, state: str) -> str:
+    """Return the statement for the newest asks in one state: all, or those in which ?1 has a role."""
+    whose = "" if role == "state" else f"{role} = ?1 AND "
+    return f"""
+        SELECT * FROM (SELECT id FROM ask INDEXED BY ask_{role} WHERE {whose}state = '{state}' AND id < ?2
+                       ORDER BY id DESC LIMIT ?3)"""
 
 
 # --- answer --------------------------------------------------------------------------

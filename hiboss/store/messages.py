@@ -95,7 +95,7 @@ def _insert_envelopes(
             one.recipient,
             one.binding,
             *how,
-            context=draft.context or one.is_context,
+            context=draft.context or (one.routed_from is not None and one.is_context),
             routed_from=one.routed_from,
         )
         for one in recipients

@@ -27,11 +27,11 @@ def conversation_of(
     to_chats: bool,
 ) -> int:
     """Return the conversation of a draft. `to_chats`: it is for the boss, by chats of his that were named."""
-    in_its_place = None
-    if draft.conversation is None:
-        in_its_place = spoken_in(tx, sender.id, parties, parent)
-    elif not to_chats:
+    if draft.conversation is not None and not to_chats:
         return draft.conversation
+    in_its_place = None
+    if draft.conversation is None and (parent is not None or sender.id in tx.cache.routes().destinations):
+        in_its_place = spoken_in(tx, sender.id, parties, parent)
     return in_its_place or tx.cache.conversation((sender.id, *parties), now)
 
 

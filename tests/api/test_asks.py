@@ -12,7 +12,8 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import daemon_with, wait_until
-from tests.support.parties import Party
+from tests.support.followers import following
+from tests.support.parties import Party, agent
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 
 Pair = tuple[Party, Party]
@@ -400,3 +401,38 @@ def test_the_limits_of_a_run_stand_still_while_it_waits(tmp_path: Path) -> None:
         wait_until(lambda: [run["status"] for run in hare.runs()] == ["failed"])
         ada.call("ask.answer", id=number, choice="yes")
         wait_until(lambda: texts(ada.heard(asker))[-1:] == ["I deploy: yes"])
+
+
+# --- facts -----------------------------------------------------------------------------
+
+
+def test_who_asks_who_is_asked_and_the_boss_hear_of_an_ask_and_nobody_else(
+    ada: Boss, two: Pair, daemon: RunningDaemon
+) -> None:
+    outsider = agent(daemon)
+    topics = ["ask.created", "ask.settled", "envelope.arrived"]
+    with (
+        following(daemon) as asking,
+        following(daemon) as asked_one,
+        following(daemon) as chief,
+        following(daemon) as other,
+    ):
+        for follower, who in ((asking, two[0]), (asked_one, two[1]), (chief, ada), (other, outsider)):
+            follower.subscribe(who.token, topics=topics)
+        ask = asked(two[0], to=two[1].address)
+        two[1].call("ask.answer", id=ask["id"], choice="yes")
+        for follower in (asking, asked_one, chief):
+            created = follower.next("ask.created")
+            settled = follower.next("ask.settled")
+            assert (created["ask"], created["from"], created["to"]) == (
+                ask["id"],
+                two[0].address,
+                two[1].address,
+            )
+            assert (settled["ask"], settled["state"], settled["message"]) == (
+                ask["id"],
+                "answered",
+                ask["message"],
+            )
+        sent = ada.send(outsider)
+        assert other.next()["message"] == sent["message"]

@@ -47,12 +47,6 @@ def _usage() -> Iterator[Row]:
         ("envelope list extra", "extra"),
         ("agent permission set --name spare --level bos", "--level|bos|restricted"),
         ("agent delete --name spare", "--yes"),
-        ("ask crate x", "crate|create?"),
-        ("ask create", "QUESTION is missing|ask create QUESTION"),
-        ("ask answer q1", "--choice"),
-        ("ask answer --choice yes", "ID is missing|ask answer ID"),
-        ("ask list --state none", "--state|none|open"),
-        ("ask answer q1 --choice yes --scope always", "--scope|always|once"),
         ("contact aprove K7QM2XPA", "aprove|approve?"),
         ("contact approve", "CONTACT is missing|contact approve CONTACT"),
         ("contact list --state none", "--state|none|asking"),
@@ -97,6 +91,18 @@ def _usage() -> Iterator[Row]:
         yield _wrong("permission.policy.set", policy, "invalid_params", says, stdin=text)
     breaking = "agent set --role r --name 'x\ncode: ok'"
     yield _wrong("agent.set", breaking, "unknown_agent", r"x\ncode: ok")
+
+
+def _usage_of_asks() -> Iterator[Row]:
+    for cli, says in (
+        ("ask crate x", "crate|create?"),
+        ("ask create", "QUESTION is missing|ask create QUESTION"),
+        ("ask answer q1", "--choice"),
+        ("ask answer --choice yes", "ID is missing|ask answer ID"),
+        ("ask list --state none", "--state|none|open"),
+        ("ask answer q1 --choice yes --scope always", "--scope|always|once"),
+    ):
+        yield _wrong("ask.create", cli, "usage", says)
 
 
 def _usage_of_schedules() -> Iterator[Row]:
@@ -234,6 +240,7 @@ ROWS = [
     *(one for one in written() if one.cli),
     *_usage(),
     *_usage_of_schedules(),
+    *_usage_of_asks(),
     *_usage_of_runs(),
     *_everyday(),
     *_callers(),

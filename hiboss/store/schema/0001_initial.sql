@@ -651,6 +651,7 @@ CREATE TABLE ask (
     question    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX ask_wake ON ask (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX ask_state ON ask (state);
 CREATE INDEX ask_asker ON ask (asker, state);
 CREATE INDEX ask_asked ON ask (asked, state);
 CREATE INDEX ask_message ON ask (message);
