@@ -66,7 +66,10 @@ class Bare:
                     *(None, False, None),
                 ),
             ).lastrowid
-            execute(envelopes._INSERT, (message, agent, None, 0, 2, seq, None, None, None, None, False, None, None))
+            execute(
+                envelopes._INSERT,
+                (message, agent, None, 0, 2, seq, None, None, None, None, False, None, None),
+            )
         self._seq += group
         execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (self._seq, conversation))
         execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._seq,))

@@ -165,7 +165,7 @@ class Execution:
 
     @property
     def silent_seconds(self) -> float | None:
-        """For how long the provider gave no sign of life; None while that does not count: paused, or asking."""
+        """For how long the provider gave no sign of life; None while that does not count (paused, asking)."""
         return None if self._standing_still else self._clock() - self._alive_at
 
     async def pause(self) -> bool:

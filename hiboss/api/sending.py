@@ -223,7 +223,7 @@ class ByIds(Params):
     errors=(errors.NotFound, errors.BadId, errors.TooLate),
 )
 async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
-    """Retry failed or cancelled envelopes that the caller sent; an account that was bound again posts them."""
+    """Retry failed or cancelled envelopes of the caller; an account that was bound again posts them."""
     numbers = [ids.number(given, "envelope") for given in params.ids]
     now = clock.now()
 

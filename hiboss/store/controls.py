@@ -141,9 +141,7 @@ def record(tx: Tx, control: Control, outcome: str, why: str | None, now: int) ->
     message = messages.insert(tx, draft, now).message
     number = _insert(tx, control, message, outcome, why, now)
     about = (control.agent, control.run, control.envelope)
-    tx.facts.append(
-        ControlSent(now, number, PREFIX + control.event, outcome, control.actor, *about, message)
-    )
+    tx.facts.append(ControlSent(now, number, PREFIX + control.event, outcome, control.actor, *about, message))
     return Recorded(number, message)
 
 

@@ -206,14 +206,16 @@ INVARIANTS: dict[str, str] = {
     "the daemon looks again at every open ask that has an end, and at no settled one": """
         SELECT id FROM ask WHERE (wake_at IS NOT NULL AND state <> 'open')
            OR (wake_at IS NULL AND state = 'open' AND expires_at IS NOT NULL)""",
-    "an answered ask has one of its options as its answer, an expired one its default, a cancelled one none": """
+    "an answered ask has one of its options, an expired one its default, a cancelled one no answer": """
         SELECT id FROM ask WHERE CASE state
             WHEN 'answered' THEN NOT EXISTS (SELECT 1 FROM json_each(options) WHERE value = answer)
             WHEN 'expired' THEN answer IS NOT fallback ELSE answer IS NOT NULL END""",
     "nobody answers what it asked itself": """
-        SELECT id FROM ask WHERE asker = asked OR (state = 'answered' AND ifnull(answered_by, asker) = asker)""",
+        SELECT id FROM ask
+        WHERE asker = asked OR (state = 'answered' AND ifnull(answered_by, asker) = asker)""",
     "the asker of an answered question was told": """
-        SELECT id FROM ask WHERE state = 'answered' AND kind = 'question' AND in_turn = 0 AND reply IS NULL""",
+        SELECT id FROM ask
+        WHERE state = 'answered' AND kind = 'question' AND in_turn = 0 AND reply IS NULL""",
     "no open ask is from or for somebody who was deleted": """
         SELECT k.id FROM ask k JOIN address a ON a.id IN (k.asker, k.asked)
         WHERE k.state = 'open' AND a.retired_at IS NOT NULL""",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
 from ..core.events import EnvelopeClaimed, EnvelopeDue
-from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, paging
+from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, paging, route_moves
 from .acknowledgements import CLAIMED_AGAIN
 from .connection import Row
 from .group_commit import Tx
@@ -28,10 +28,14 @@ def claim(
     if breaker_holds.holds_mail(tx, recipient):
         return [], None
     found: list[int] = []
-    while due := [one.id for one in due_envelopes.due(tx, recipient, now, limit)]:
-        found = deleted_envelopes.without_deleted(tx, due, now)
-        if len(found) == len(due):
+    while due := due_envelopes.due(tx, recipient, now, limit):
+        found = deleted_envelopes.without_deleted(tx, [one.id for one in due], now)
+        routed = [one for one in due if one.conversation in tx.cache.routes().of and one.id in found]
+        # A route was made while they were claimed.
+        moved = [one for one in routed if route_moves.follow(tx, one.conversation, recipient, [one.id], now)]
+        if len(found) == len(due) and not moved:
             break
+        found = []
     if most_bytes is not None:
         found = paging.fitting(tx, found, most_bytes)
     if not found:

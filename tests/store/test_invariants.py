@@ -244,7 +244,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE ask SET wake_at = 5 WHERE id = 2",
         "UPDATE ask SET wake_at = NULL WHERE id = 3",
     ],
-    "an answered ask has one of its options as its answer, an expired one its default, a cancelled one none": [
+    "an answered ask has one of its options, an expired one its default, a cancelled one no answer": [
         "UPDATE ask SET answer = 'maybe' WHERE id = 1",
         "UPDATE ask SET answer = NULL WHERE id = 1",
         "UPDATE ask SET state = 'expired', answer = 'yes', answered_at = 5, wake_at = NULL WHERE id = 3",

@@ -28,73 +28,85 @@ def posted(chat: Chat, text: str) -> Message:
     return [one for one in chat.messages if text in one.text][-1]
 
 
+class Talk:
+    """Bob in Telegram, the bot of an agent, the boss on his phone, and Ann, who has a box."""
+
+    def __init__(self, office: TelegramDaemon) -> None:
+        self.office = office
+        self.nex = office.team.hire(ECHO, "helper")
+        self.bot = office.bound_bot("helperbot", self.nex.name)
+        self.ada, self.bob = office.api.add_person("Ada"), office.api.add_person("Bob")
+        self.desk, self.chat = office.pair(self.ada, self.bot), office.approved(self.bob, self.bot)
+        token = office.boss.call("user.register", name="ann")["token"]
+        self.ann = Party(office.daemon, "user:ann", token)
+        self.bob.says(self.chat, "first")
+        posted(self.chat, "nex: first")
+        [row] = office.rows("SELECT conversation FROM messages WHERE text = 'nex: first'")
+        self.conversation = row["conversation"]
+
+    def hand(self, to: str) -> None:
+        """Hand the conversation over, and wait for the summary of the agent."""
+        event = {"event": "stream.handoff", "conversation": self.conversation, "to": to}
+        assert self.office.boss.call("control.send", **event)["outcome"] == "applied"
+        wait_until_idle(self.office.daemon)
+
+    def of_ann(self, text: str) -> str:
+        """Wait until Ann has got a text; return the id of the envelope."""
+        wait_until(lambda: any(one["text"] == text for one in self.ann.list()))
+        return str(next(one["id"] for one in self.ann.list() if one["text"] == text))
+
+    def said(self) -> list[tuple[str, str]]:
+        rows = self.office.rows(
+            """
+            SELECT sender, text FROM messages WHERE conversation = ? AND type <> 'event'
+              AND sender <> 'agent:system' ORDER BY seq
+            """,
+            self.conversation,
+        )
+        return [(one["sender"], one["text"]) for one in rows]
+
+
 def test_one_chat_is_answered_by_ann_by_the_boss_on_his_phone_and_by_the_agent_again(
     office: TelegramDaemon,
 ) -> None:
-    nex = office.team.hire(ECHO, "helper")
-    bot = office.bound_bot("helperbot", nex.name)
-    ada, bob = office.api.add_person("Ada"), office.api.add_person("Bob")
-    desk, chat = office.pair(ada, bot), office.approved(bob, bot)
-    ann = Party(office.daemon, "user:ann", office.boss.call("user.register", name="ann")["token"])
-    bob.says(chat, "first")
-    posted(chat, "nex: first")
-    number = office.rows("SELECT conversation FROM messages WHERE text = 'nex: first'")[0]["conversation"]
-
-    def hand(to: str) -> None:
-        done = office.boss.call("control.send", event="stream.handoff", conversation=number, to=to)
-        assert done["outcome"] == "applied"
-        wait_until_idle(office.daemon)
+    talk = Talk(office)
+    bob, chat, ann, nex = talk.bob, talk.chat, talk.ann, talk.nex
 
     # Ann: her box, and her replies by the same bot in the same chat.
-    hand(ann.address)
+    talk.hand(ann.address)
     turns = len(nex.turns())
     bob.says(chat, "second")
-    wait_until(lambda: any(one["text"] == "second" for one in ann.list()))
-    [got] = [one for one in ann.list() if one["text"] == "second"]
-    ann.send(text="ann: hello Bob", reply_to=got["id"])
-    of_ann = posted(chat, "ann: hello Bob")
-    assert of_ann.sender is bot
+    ann.send(text="ann: hello Bob", reply_to=talk.of_ann("second"))
+    hello = posted(chat, "ann: hello Bob")
+    assert hello.sender is talk.bot
     ann.send(address(chat), text="ann: one more thing")
     posted(chat, "ann: one more thing")
-    bob.says(chat, "third", reply_to=of_ann)
-    wait_until(lambda: any(one["text"] == "third" for one in ann.list()))
-    assert len(nex.turns()) == turns
+    bob.says(chat, "third", reply_to=hello)
+    talk.of_ann("third")
 
     # The boss: on his phone, and from there.
-    hand("user:boss")
+    talk.hand("user:boss")
     bob.says(chat, "fourth")
-    ada.says(desk, "the boss himself", reply_to=posted(desk, "fourth"))
+    talk.ada.says(talk.desk, "the boss himself", reply_to=posted(talk.desk, "fourth"))
     posted(chat, "the boss himself")
     assert len(nex.turns()) == turns
-    ada.says(desk, "something for the agent")
-    posted(desk, "nex: something for the agent")
+    talk.ada.says(talk.desk, "something for the agent")
+    posted(talk.desk, "nex: something for the agent")
 
     # The agent again: it is shown what was said.
-    hand(nex.address)
+    talk.hand(nex.address)
     bob.says(chat, "fifth")
     posted(chat, "nex: fifth")
-    last = nex.turns()[-1]
-    for text in ("second", "ann: hello Bob", "ann: one more thing", "third", "fourth", "the boss himself"):
-        assert f"> {text}\n" in last
-    said = office.rows(
-        """
-        SELECT sender, text FROM messages WHERE conversation = ? AND type <> 'event'
-          AND sender <> 'agent:system' ORDER BY seq
-        """,
-        number,
-    )
-    assert [(one["sender"], one["text"]) for one in said][-10:] == [
-        (address(chat), "first"),
-        (nex.address, "nex: first"),
+    meanwhile = [
         (address(chat), "second"),
         ("user:ann", "ann: hello Bob"),
         ("user:ann", "ann: one more thing"),
         (address(chat), "third"),
         (address(chat), "fourth"),
         ("user:boss", "the boss himself"),
-        (address(chat), "fifth"),
-        (nex.address, "nex: fifth"),
     ]
+    assert all(f"> {text}\n" in nex.turns()[-1] for _, text in meanwhile)
+    assert talk.said()[-8:] == [*meanwhile, (address(chat), "fifth"), (nex.address, "nex: fifth")]
     assert not any("onversation" in one.text for one in chat.messages)
 
 

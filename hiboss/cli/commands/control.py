@@ -36,9 +36,9 @@ def pause(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Stop the processes of runs where they are, and give their agent no other turn.
+    """Stop the processes of runs where they are.
 
-    After 10 minutes (runs.paused_seconds) a paused run is ended; it comes again when it is resumed.
+    Their agent gets no other turn. After 10 minutes (runs.paused_seconds) a paused run is ended; it comes again when it is resumed.
 
     Example: hiboss control pause --run r9
     """
@@ -77,7 +77,9 @@ def cancel(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """End runs, and cancel what they work on; hiboss envelope retry brings it back.
+    """End runs, and cancel what they work on.
+
+    hiboss envelope retry brings it back.
 
     Example: hiboss control cancel --run r9 --reason "wrong branch"
     """
@@ -99,7 +101,9 @@ def preempt(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Set the run of an agent aside for an envelope; what it worked on comes back afterwards.
+    """Set the run of an agent aside for an envelope.
+
+    What it worked on comes back afterwards.
 
     Example: hiboss control preempt --envelope e81
     """
@@ -154,7 +158,9 @@ def handoff(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Hand a conversation over to another agent or a person; the agent reads along.
+    """Hand a conversation over to another agent or a person.
+
+    The agent reads along.
 
     Example: hiboss control handoff --conversation c4 --to user:ann
     """

@@ -119,7 +119,6 @@ def _text(text: str | None, text_file: str | None) -> str:
     return text_or_input(text or "", SEND_AS_FILE)
 
 
-
 @app.command("list")
 def list_(
     box: BoxOption = None,
