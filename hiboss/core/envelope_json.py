@@ -123,8 +123,8 @@ EnvelopeJson = TypedDict(
         "context": Annotated[
             bool,
             Field(
-                description="true: it starts no turn: it was said in a group, but not to the recipient, or the "
-                "recipient only reads along"
+                description="true: it starts no turn: it was said in a group, but not to the recipient, or "
+                "the recipient only reads along"
             ),
         ],
         "deliver_at": Annotated[str | None, Field(description="when it was to be delivered; null: at once")],

@@ -44,7 +44,7 @@ class Scene:
         self.before = self.conversation()
 
     def conversation(self) -> str:
-        [asked] = received(self.place)
+        [asked] = [one for one in received(self.place) if one["type"] != "event"]
         return str(asked["conversation"])
 
     def merge(self) -> None:
