@@ -17,16 +17,16 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.date import DateTrigger
 
 from ..core import clock
-from ..core.crashpoint import ARRIVED, ARRIVING, ASK_WOKEN, crashpoint
+from ..core.crashpoint import ARRIVED, ARRIVING, crashpoint
 from ..core.errors import HibossError
 from ..core.settings import Settings
-from ..store import ask_times, overdue, quiet_hours
+from ..store import overdue, quiet_hours
 from ..store.group_commit import Tx
 from ..store.overdue import Woken
 from ..store.schedule_firing import MaySend
 from ..store.store import Store
+from . import ask_wakes
 from .clock_watch import ClockWatch
-from .intake_failures import is_of_the_store
 
 log = logging.getLogger(__name__)
 RETRY_MS = 1_000  # after the store could not be used
@@ -170,7 +170,7 @@ class Scheduler:
             if following.row is not None and following.row <= now:
                 await self._wake(lambda tx: overdue.wake(tx, now))  # noqa: B023 - awaited here
             elif following.ask is not None and following.ask <= now:
-                await self._wake_asks(now)
+                await ask_wakes.wake(self._store, now)
             # Apart from the rest and after it: if firing fails, mail and lanes are woken all the same. One
             # slice at a time: nor do they wait for schedules that make up for a long downtime.
             elif following.slot is not None and following.slot <= now:
@@ -182,19 +182,6 @@ class Scheduler:
         for at in (following.nearest, digest):
             if at is not None:
                 self.nudge(at)  # unless an earlier row came in meanwhile
-
-    async def _wake_asks(self, now: int) -> None:
-        """Remind of asks and end those whose time is over: each at its own risk."""
-        for number in self._store.read(lambda c: ask_times.due(c, now)):
-            try:
-                await self._store.write(lambda tx: ask_times.wake(tx, number, now))  # noqa: B023 - awaited here
-                crashpoint(ASK_WOKEN)
-            except Exception as error:
-                if isinstance(error, HibossError) and is_of_the_store(error):
-                    raise
-                # A defect: the others go on.
-                log.exception("q%d is looked at later.", number, extra={"action": "wake"})
-                await self._store.write(lambda tx: ask_times.postpone(tx, number, now))  # noqa: B023
 
     async def _wake(self, wake: Callable[[Tx], Woken]) -> None:
         """Wake a chunk of what is overdue, in one transaction."""

@@ -84,7 +84,7 @@ def mentions(page: Page) -> list[str]:
     nouns = {command.split()[1] for command in known}
     text = re.sub(r"`[^`]*`|pip install --upgrade", "", page.prose)
     problems = []
-    for found in re.finditer(r"\bhiboss((?: [a-z]+)+)", text):
+    for found in re.finditer(r"\bhiboss((?: [a-z]+(?:-[a-z]+)*)+)", text):
         words = ["hiboss", *found[1].split()]
         if len(words) == 2 and text.startswith(" {", found.end()):
             continue  # an error fills in the verb: hiboss agent {verb}

@@ -61,7 +61,7 @@ BROAD_EXCEPTS = {
     "hiboss/routing/presence.py::Presence.flush": "whatever kept it from being written, it is noted again; then raised",
     "hiboss/core/paths.py::Home.keeping": "a token that was not stored leaves no file; then it is raised again",
     "hiboss/core/paths.py::replacing": "the temporary file goes, whatever happened; then it is raised again",
-    "hiboss/routing/scheduler.py::Scheduler._wake_asks": "a defect with one ask is logged; the others are looked at",
+    "hiboss/routing/ask_wakes.py::wake": "a defect with one ask is logged; the others are looked at",
     "hiboss/routing/scheduler.py::Scheduler._loop": "a defect in waking is logged and tried again, and ends nothing",
     "hiboss/store/group_commit.py::Writer._commit_group": "the writer outlives whatever happens to a group",
     "hiboss/store/group_commit.py::Writer._run_in_savepoint": "the same, when the group is written with savepoints",

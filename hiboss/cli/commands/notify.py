@@ -26,7 +26,7 @@ WhenOption = Annotated[
     When | None,
     flag(
         "--when",
-        "STATE",
+        "idle|waiting|finished|failed",
         "idle: nothing to do; waiting: it asks; finished or failed: how its next run ends.",
     ),
 ]
