@@ -191,7 +191,8 @@ class Questions:
 def _shown(question: Question, detail_bytes: int) -> Question:
     """Return a question as people see it: without secrets, its options still different, its default named.
 
-    It keeps its subject only if that is the same then: what looks the same to people must be the same.
+    It keeps its subject only if that and the tool are the same then: what looks the same to people must be
+    the same.
     """
     options: list[str] = []
     for number, one in enumerate(question.options, 1):
@@ -200,14 +201,15 @@ def _shown(question: Question, detail_bytes: int) -> Question:
             text = f"{text} ({number})"
         options.append(text)
     default = question.options.index(question.default) if question.default else -1
+    tool = storable(question.tool, len(question.tool))
     subject = storable(question.subject, SUBJECT_CHARACTERS)
     return Question(
         storable(question.text, QUESTION_CHARACTERS),
         tuple(options),
         options[default],
-        storable(question.tool, len(question.tool)),
+        tool,
         _within(storable(question.detail, detail_bytes), detail_bytes),
-        subject if subject == question.subject else "",
+        subject if (tool, subject) == (question.tool, question.subject) else "",
     )
 
 

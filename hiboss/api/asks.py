@@ -13,7 +13,7 @@ from ..core.contracts.provider import MOST_OPTIONS, OPTION_CHARACTERS
 from ..core.crashpoint import ASK_CREATED, ASK_SETTLED, crashpoint
 from ..core.envelope import check_text, measure
 from ..core.errors import BadChoice, BadOptions, InvalidParams, UnknownRecipient
-from ..core.escaping import name
+from ..core.escaping import name, shows
 from ..store import addresses, ask_answers, asks
 from ..store.asks import NewAsk
 from ..store.connection import Connection, Row
@@ -112,6 +112,8 @@ def _options(given: list[str] | None) -> tuple[str, ...]:
         raise BadOptions(why=f"there are {len(options)}")
     if not all(options):
         raise BadOptions(why="one is empty")
+    if not all(map(shows, options)):
+        raise BadOptions(why="one shows nothing")
     if longest := max((one for one in options if len(one) > OPTION_CHARACTERS), key=len, default=""):
         raise BadOptions(why=f"one has {len(longest)} characters")
     if len({one.casefold() for one in options}) < len(options):
@@ -169,7 +171,14 @@ async def answer(context: Context, caller: Caller, params: Answer) -> OneAsk:
     effect="destructive",
     params=Cancel,
     result=OneAsk,
-    errors=(*_ID_ERRORS, errors.AskSettled, errors.NotAsker, errors.TooLarge, errors.BadText),
+    errors=(
+        *_ID_ERRORS,
+        errors.AskSettled,
+        errors.AskFixed,
+        errors.NotAsker,
+        errors.TooLarge,
+        errors.BadText,
+    ),
 )
 async def cancel(context: Context, caller: Caller, params: Cancel) -> OneAsk:
     """Take back an ask of yours (the boss: any), so that nobody can answer it any more."""

@@ -66,7 +66,7 @@ class Send(Params):
     requeue: bool = Field(False, description="of cancel: what the run works on is due again")
 
 
-class Sent(TypedDict):
+class ControlSent(TypedDict):
     outcome: Annotated[
         str, Field(description="applied; too-late: nothing runs there; refused: it cannot be done")
     ]
@@ -110,7 +110,7 @@ class ControlList(TypedDict):
     level=Level.RESTRICTED,
     effect="change",
     params=Send,
-    result=Sent,
+    result=ControlSent,
     errors=(
         errors.NotFound,
         errors.UnknownAgent,
@@ -121,7 +121,7 @@ class ControlList(TypedDict):
         errors.TooLarge,
     ),
 )
-async def send(context: Context, caller: Caller, params: Send) -> Sent:
+async def send(context: Context, caller: Caller, params: Send) -> ControlSent:
     """Control what runs or waits; what came of it is stored as a message of the type event.
 
     It needs the right control.interrupt, or control.route for route and handoff. Who wrote all that a run

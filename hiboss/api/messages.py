@@ -51,6 +51,7 @@ class DeletedMessage(TypedDict):
     params=Edit,
     result=EditedMessage,
     errors=(
+        errors.AskFixed,
         errors.NotFound,
         errors.BadId,
         errors.BadText,
@@ -81,7 +82,14 @@ async def edit(context: Context, caller: Caller, params: Edit) -> EditedMessage:
     effect="destructive",
     params=Delete,
     result=DeletedMessage,
-    errors=(errors.NotFound, errors.BadId, errors.BadText, errors.NotAuthor, errors.TooLarge),
+    errors=(
+        errors.AskFixed,
+        errors.NotFound,
+        errors.BadId,
+        errors.BadText,
+        errors.NotAuthor,
+        errors.TooLarge,
+    ),
 )
 async def delete(context: Context, caller: Caller, params: Delete) -> DeletedMessage:
     """Delete a message that you wrote (the boss: any), for everybody: its content is not shown any more.

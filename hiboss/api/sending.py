@@ -13,7 +13,7 @@ from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Draft, Kind, Lane, Priority
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..store import envelopes, post_changes, posts
+from ..store import ask_mail, envelopes, post_changes, posts
 from ..store.group_commit import Tx
 from .addresses import resolve
 from .auth import Caller
@@ -255,7 +255,7 @@ class CancelledCount(ChangedCount):
     effect="destructive",
     params=ByIds,
     result=CancelledCount,
-    errors=(errors.NotFound, errors.BadId, errors.TooLate),
+    errors=(errors.NotFound, errors.BadId, errors.TooLate, errors.AskFixed),
 )
 async def cancel(context: Context, caller: Caller, params: ByIds) -> CancelledCount:
     """Cancel envelopes that the caller sent, while nobody holds them."""
@@ -264,6 +264,7 @@ async def cancel(context: Context, caller: Caller, params: ByIds) -> CancelledCo
 
     def write(tx: Tx) -> CancelledCount:
         changed = envelopes.cancel(tx, numbers, caller.sees, now)
+        ask_mail.check_cancel(tx, numbers, caller.id, now, boss=caller.is_boss)
         return {"changed": changed, "partly_posted": posts.begun(tx, numbers)}
 
     result = await context.write(caller, write)

@@ -30,6 +30,11 @@ _UNFIT = re.compile(
 _RIGHT_TO_LEFT = re.compile(
     "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
+# What shows nothing, or looks like a space. With what is above, nobody sees that it is there.
+_HIDDEN = re.compile(
+    "[\u00a0\u00ad\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200d\u202f\u205f-\u2065\u206a-\u206f"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _PLAIN = re.compile(r"[A-Za-z0-9.'-]+(?: [A-Za-z0-9.'-]+)*")
 # Pictures, and no dingbats that look like quotes, brackets or letters.
 _PICTURE = "[\u2600-\u26ff\u2702-\u2716\u2728\u2744\u274c\u2753-\u2757\u2763\u2764\u2b50\u2b55"
@@ -91,6 +96,30 @@ def plain(text: str) -> str:
 def visible(text: str) -> str:
     """Return the text on one line, with control characters and the like written as `\\u200f`."""
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def exposed(text: str) -> str:
+    """Return a text on one line that looks like no other one: as it is, or as a JSON string with escapes.
+
+    Escaped is what nobody sees, and what changes the order of the letters.
+    """
+    unseen = (_UNFIT, _HIDDEN, _RIGHT_TO_LEFT)
+    if not any(one.search(text) for one in unseen) and text == text.strip():
+        return text
+    inside = visible(json.dumps(text, ensure_ascii=False)[1:-1])
+    for one in unseen:
+        inside = one.sub(_escape, inside)
+    return f'"{inside}"'
+
+
+def shows(text: str) -> bool:
+    """Tell whether there is anything to see of a text."""
+    return bool(_HIDDEN.sub("", _UNFIT.sub("", text)).strip())
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def shell_word(text: str, instead: str) -> str:

@@ -1,18 +1,19 @@
 """Who may answer or cancel an ask, which option is meant, and who gets to see it.
 
-Who asks never answers itself, whatever token it uses. Only the one who was asked and the boss answer; only
-the asker and the boss cancel. What takes a Tx runs inside the writer.
+Who asks never answers itself, whatever token it uses. Only the one who was asked, whoever holds the question
+in its place, and the boss answer; only the asker and the boss cancel. What takes a Tx runs inside the writer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.address import Address
 from ..core.choices import chosen
 from ..core.errors import BadChoice, NotAsker, NotFound, OwnAsk
 from ..core.ids import LARGEST
-from . import ask_messages, ask_rules, asks, envelopes
+from . import ask_mail, ask_messages, ask_rules, asks, envelopes
 from .ask_closing import Settlement
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -30,9 +31,12 @@ class Query(NamedTuple):
 
 
 def visible(connection: Connection | Tx, ask: int, sees: int | None) -> Row:
-    """Return an ask that this address id asked or is asked; None sees all. Raise NotFound for the others."""
+    """Return an ask that this address id asked, is asked or holds; None sees all. Else raise NotFound."""
     row = asks.need(connection, ask)
-    if sees is not None and sees not in (row["asker"], row["asked"]):
+    if sees is None or sees in (row["asker"], row["asked"]):
+        return row
+    holds = f"SELECT {ask_mail.HOLDS.format(message='?1', address='?2')} AS holds"
+    if not connection.execute(holds, (row["message"], sees)).fetchone()["holds"]:
         raise NotFound(what="ask", value=f"q{ask}", where=asks.WHERE)
     return row
 
@@ -42,6 +46,8 @@ def listed(connection: Connection, query: Query) -> list[Row]:
     states = STATES if query.state is None else (query.state,)
     roles = ("state",) if query.sees is None else ("asker", "asked")
     walks = " UNION ALL ".join(_walk(role, state) for role in roles for state in states)
+    if query.sees is not None:
+        walks += f" UNION ALL {_held(states)}"
     before = LARGEST if query.before is None else query.before
     return connection.execute(
         f"{asks.SELECT} WHERE k.id IN ({walks}) ORDER BY k.id DESC LIMIT ?3",
@@ -55,6 +61,16 @@ def _walk(role: str, state: str) -> str:
     return f"""
         SELECT * FROM (SELECT id FROM ask INDEXED BY ask_{role} WHERE {whose}state = '{state}' AND id < ?2
                        ORDER BY id DESC LIMIT ?3)"""
+
+
+def _held(states: Sequence[str]) -> str:
+    """Return the statement for the asks whose question ?1 holds in place of the one who is asked."""
+    marks = ", ".join(f"'{state}'" for state in states)
+    return f"""
+        SELECT * FROM (SELECT k.id FROM envelope e INDEXED BY envelope_routed
+                       JOIN ask k INDEXED BY ask_message ON k.message = e.message
+                       WHERE e.recipient = ?1 AND e.routed_from <> e.recipient AND k.state IN ({marks})
+                         AND k.id < ?2 ORDER BY k.id DESC LIMIT ?3)"""
 
 
 # --- answer --------------------------------------------------------------------------
@@ -105,6 +121,8 @@ def cancel(tx: Tx, ask: int, by: int, now: int, reason: str | None = None) -> Ro
     row = visible(tx, ask, None if boss else by)
     if not boss and by != row["asker"]:
         raise NotAsker(id=f"q{ask}", asker=row["asker_address"])
+    if not boss and row["kind"] == "limit":
+        raise ask_mail.limit_ask(ask, "cancelled")
     return asks.settle(tx, ask, Settlement("cancelled", None, by, reason or None), now)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 
 from ..core.clock import local, zone
 from ..core.envelope import shorten
-from ..core.escaping import name, quote, shell_word, visible
+from ..core.escaping import exposed, name, quote, shell_word, visible
 from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx
 
 SHOWN_CHARACTERS = 200  # of a question, where it is only named
 TOOL_CHARACTERS = 2_500  # of what a tool would do, where a chat shows it: one post on every platform
+END_CHARACTERS = 800  # of these, for the end of what is too long: it must not be pushed out of sight
+SUBJECT_CHARACTERS = 1_500  # of what a rule would be about
+POST_CHARACTERS = 3_500  # of a text that is one post, with the buttons under it
+_GAPS = re.compile(r"[^\S\n]{40,}|\n\s*\n\s*\n\s*")  # what pushes the rest of a text out of sight
 
 
 def question(
@@ -35,12 +40,37 @@ def question(
     return "\n".join(lines)
 
 
-def in_short(number: int, text: str) -> str:
-    """Return what a provider asks as a message shows it: what a tool would do can be a megabyte."""
-    if len(text) <= TOOL_CHARACTERS:
+def body(number: int, text: str, tool: str | None, subject: str | None) -> str:
+    """Return what is asked as a chat shows it. Of a permission, first what a rule would be about.
+
+    Nothing in that can be hidden, nor pushed out of sight by what follows.
+    """
+    if not tool:
+        return in_short(number, text)
+    lines = [f"Tool: {exposed(tool)}"]
+    if subject:
+        shown = exposed(subject)
+        whole = len(shown) <= SUBJECT_CHARACTERS
+        lines.append(f"For exactly: {shown if whole else shown[:SUBJECT_CHARACTERS] + '…'}")
+        text = text.removesuffix(f"\n\n{subject}")
+    rest = _GAPS.sub(lambda gap: "\n\n" if "\n" in gap[0] else " … ", text)
+    return "\n".join([*lines, "", in_short(number, rest, TOOL_CHARACTERS - sum(map(len, lines)))])
+
+
+def shows_all(text: str, tool: str | None, subject: str | None) -> bool:
+    """Tell whether a message shows all that a rule would be about, in one post with its buttons."""
+    head = f"Tool: {exposed(tool or '')}\nFor exactly: {exposed(subject or '')}\n"
+    return text.startswith(head) and len(text) <= POST_CHARACTERS
+
+
+def in_short(number: int, text: str, most: int = TOOL_CHARACTERS) -> str:
+    """Return what somebody asks as a message shows it: what a tool would do can be a megabyte."""
+    most = max(most, 2 * END_CHARACTERS)
+    if len(text) <= most:
         return text
-    left = len(text) - TOOL_CHARACTERS
-    return f"{text[:TOOL_CHARACTERS]}…\n({left} more characters; to read all: hiboss ask get q{number})"
+    begin, end = text[: most - END_CHARACTERS], text[-END_CHARACTERS:]
+    left = f"({len(text) - most} more characters; to read all: hiboss ask get q{number})"
+    return f"{begin}…\n{left}\n…{end}"
 
 
 def command(number: int, options: tuple[str, ...]) -> str:
@@ -51,7 +81,7 @@ def command(number: int, options: tuple[str, ...]) -> str:
 
 def label(option: str, characters: int) -> str:
     """Return what a button for this option shows."""
-    return shorten(option, characters)
+    return shorten(visible(option), characters) or "…"
 
 
 def _named(ask: Row) -> str:
@@ -98,9 +128,8 @@ def reminder(tx: Tx | Connection, ask: Row) -> str:
     """Return what reminds somebody of an open ask."""
     options = tuple(json.loads(ask["options"]))
     since = local(ask["created_at"], zone(boss_timezone(tx)))
-    text = question(
-        tx, ask["id"], ask["question"], options, until=ask["expires_at"], fallback=ask["fallback"]
-    )
+    what = body(ask["id"], ask["question"], ask["tool"], ask["subject"])
+    text = question(tx, ask["id"], what, options, until=ask["expires_at"], fallback=ask["fallback"])
     return f"{ask['asker_address']} has waited for your answer to q{ask['id']} since {since}:\n{text}"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ..core.envelope import shorten
 from ..core.errors import CannotRemember
+from ..core.escaping import visible
 from . import buttons
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -65,7 +66,8 @@ def add_buttons(
     options: Sequence[str],
 ) -> None:
     """Put buttons under a permission that remember its first option: what the asker hopes for."""
-    labels = {SESSION: f"{options[0]} for this session", RULE: f"always {options[0]} exactly this"}
+    option = visible(options[0])
+    labels = {SESSION: f"{option} for this session", RULE: f"always {option} exactly this"}
     found = [one for one in possible(tx, run, tool, subject) if one != ONCE]
     buttons.add(tx, message, [(shorten(labels[one], 40), "ask.answer", f"{ask}:0:{one}") for one in found])
 

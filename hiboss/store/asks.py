@@ -101,7 +101,9 @@ def create(tx: Tx, new: NewAsk, now: int) -> Created:
     message = _send(tx, number, new, asked, now)
     if asked.kind == "user":
         add_buttons(tx, message, number, new.options)
-        ask_rules.add_buttons(tx, message, number, new.run, new.tool, new.subject, new.options)
+        text = tx.execute("SELECT text FROM message WHERE id = ?", (message,)).fetchone()["text"]
+        if ask_messages.shows_all(text, new.tool, new.subject):
+            ask_rules.add_buttons(tx, message, number, new.run, new.tool, new.subject, new.options)
     wake_at = min(now + REMINDERS_MS[0], new.expires_at or now + REMINDERS_MS[0])
     tx.execute(
         """
@@ -129,7 +131,8 @@ def _digest(new: NewAsk) -> bytes:
 def _asked_before(tx: Tx, new: NewAsk, digest: bytes) -> Row | None:
     """Return the same ask of this turn: of an earlier run that it repeats, or of this run.
 
-    Of this run only one whose answer it has not got: after that, the same words are a new question.
+    Of this run only one whose answer it has not got: after that, the same words are a new question. Those
+    that were asked several times come in the order in which they were asked.
     """
     row: Row | None = tx.execute(
         """
@@ -140,7 +143,7 @@ def _asked_before(tx: Tx, new: NewAsk, digest: bytes) -> Row | None:
         SELECT k.id, k.message FROM turn JOIN ask k INDEXED BY ask_run ON k.run = turn.run
         WHERE k.asker = ?1 AND k.digest = ?2 AND (k.run <> ?3 OR k.state = 'open' OR EXISTS (
             SELECT 1 FROM envelope e WHERE e.message = k.reply AND e.recipient = ?1 AND e.status = 0))
-        ORDER BY k.state = 'open' DESC, k.id LIMIT 1
+        ORDER BY k.id LIMIT 1
         """,
         (new.asker, digest, new.run),
     ).fetchone()
@@ -164,7 +167,7 @@ def _send(tx: Tx, number: int, new: NewAsk, asked: Address, now: int) -> int:
         text=ask_messages.question(
             tx,
             number,
-            ask_messages.in_short(number, new.question) if new.in_turn else new.question,
+            ask_messages.body(number, new.question, new.tool, new.subject) if new.in_turn else new.question,
             new.options,
             until=new.expires_at,
             fallback=new.fallback,

@@ -107,7 +107,7 @@ def _of_run(connection: Connection, agent: int, conversation: int | None) -> Con
 
 
 def _of_ask(connection: Connection, ask: int) -> Concerned:
-    """Return who asked and who was asked."""
+    """Return who asked, who was asked, and who holds the question in its place."""
     row = connection.execute(
         """
         SELECT k.asker, k.asked, m.conversation, m.id FROM ask k JOIN message m ON m.id = k.message
@@ -117,7 +117,11 @@ def _of_ask(connection: Connection, ask: int) -> Concerned:
     ).fetchone()
     if row is None:
         return Concerned()
-    return Concerned((row["asker"], row["asked"]), row["conversation"], row["id"], row["asker"], row["asked"])
+    held = connection.execute(
+        "SELECT recipient FROM envelope WHERE message = ? AND routed_from <> recipient", (row["id"],)
+    )
+    parties = (row["asker"], row["asked"], *(one["recipient"] for one in held.fetchall()))
+    return Concerned(parties, row["conversation"], row["id"], row["asker"], row["asked"])
 
 
 def _of_control(connection: Connection, fact: events.ControlSent) -> Concerned:

@@ -283,6 +283,9 @@ def _message(tx: Tx, came: _Came) -> _Result:
 def _edit(tx: Tx, came: _Came) -> _Result:
     private = came.inbound.chat_kind == "private"
     message = platform_updates.find(tx, came.binding, came.chat, came.inbound.message, private=private)
+    answer = _answer_by_edit(tx, came, message)
+    if answer is not None:
+        return answer
     if message is None:
         return _message(tx, came)
     if not message_edits.edit(tx, message, came.inbound.text, came.files, came.now):
@@ -296,6 +299,19 @@ def _edit(tx: Tx, came: _Came) -> _Result:
     told = message_edits.tell(tx, message, came.inbound.note, came.now)
     # What the new wording became is linked to the same post on the platform: an answer to it goes there.
     return "edited", told.message if told else message, Meaning(told, stored_files=True)
+
+
+def _answer_by_edit(tx: Tx, came: _Came, message: int | None) -> _Result | None:
+    """Take an edit as the answer to an ask; what has been an answer stays as it was. None: it is no answer."""
+    binding, adapter, inbound, chat, files, now = came
+    last = platform_updates.last_wording(tx, binding, chat, inbound.message)
+    if any(chat_answers.edited(tx, binding, adapter, inbound, one, now) for one in (message, last)):
+        return "ignored", message, Meaning()
+    if message is None:
+        answer = chat_answers.edited_command(tx, binding, adapter, inbound, now)
+    else:
+        answer = None if files else chat_answers.answer(tx, binding, adapter, inbound, chat, now)
+    return None if answer is None else ("edited", answer, Meaning())
 
 
 def _press(tx: Tx, came: _Came) -> _Result:

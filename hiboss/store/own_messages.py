@@ -11,7 +11,7 @@ from ..core.address import Address
 from ..core.envelope import Status, Waits
 from ..core.errors import EmptyMessage, NotAuthor, NotFound, TooLate
 from ..core.events import MessageDeleted
-from . import ask_answers, deleted_envelopes, envelope_rows, message_edits, post_changes
+from . import ask_answers, ask_mail, deleted_envelopes, envelope_rows, message_edits, post_changes
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -54,6 +54,7 @@ def edit(tx: Tx, row: Row, text: str, editor: int, now: int) -> bool:
     Its posts follow. Agents that have it already are told, as of an edit on a platform.
     """
     _check_author(row, editor, "edit")
+    ask_mail.check_edit(tx, row["id"])
     check_there(row, "edited")
     if not text.strip() and not row["attachments"]:
         raise EmptyMessage()
@@ -98,6 +99,7 @@ def delete(tx: Tx, row: Row, why: str | None, caller: int, now: int, *, boss: bo
         )
     if row["deleted_at"] is not None:
         return Deleted(False)
+    ask_mail.check_delete(tx, row["id"], caller, boss=boss)
     tx.execute(
         "UPDATE message SET deleted_at = ?, deleted_by = ?, deleted_why = ? WHERE id = ?",
         (now, caller, why or None, row["id"]),

@@ -91,6 +91,7 @@ def test_what_was_cancelled_begins_anew_if_that_is_wanted_or_is_retried(office: 
 
 
 def test_controls_are_listed_newest_first_by_agent_conversation_and_actor(office: Office) -> None:
+    office("control", "cancel", "--agent", "idle")
     office("control", "pause", "--agent", "idle", "--reason", "first")
     office("control", "resume", "--agent", "idle")
     listed = office("control", "list", "--agent", "idle", "-n", "2")
@@ -106,7 +107,7 @@ def test_controls_are_listed_newest_first_by_agent_conversation_and_actor(office
     assert (nobody.rc, nobody.stdout) == (0, "no-controls: true\n")
 
 
-def test_the_chat_shows_a_control_as_one_line(office: Office) -> None:
+def test_the_mail_of_an_agent_shows_a_control_as_one_line(office: Office) -> None:
     office("control", "pause", "--agent", "idle", "--reason", "a\nbreak")
     office("control", "resume", "--agent", "idle")
     said = office("envelope", "list", "--as", "idle", "-n", "2", "--json").json["envelopes"]

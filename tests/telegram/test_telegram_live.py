@@ -238,7 +238,7 @@ while True: time.sleep(0.05)
         (mail,) = office.rows(
             "SELECT e.status, e.error_kind FROM run_envelope x JOIN envelope e ON e.id = x.envelope"
         )
-        assert (mail["status"], mail["error_kind"]) == (2, "cancelled")
+        assert (mail["status"], mail["error_kind"]) == (3, "cancelled")
         assert not [one for one in talk.texts() if "restarted" in one]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeGuard
 
+from ..escaping import shows, visible
 from ..option_models import Options
 
 # What a provider can do beyond answering. It declares them, and only then is it asked to.
@@ -120,6 +121,8 @@ class Question(NamedTuple):
             return "a question needs a text"
         if not words or not all(isinstance(one, str) and 0 < len(one) <= OPTION_CHARACTERS for one in given):
             return f"the options of a question are texts of up to {OPTION_CHARACTERS} characters"
+        if not all(map(shows, given)) or any(visible(one) != one for one in given):
+            return "each option of a question is a line that shows something, without control characters"
         if not 1 <= len(given) <= MOST_OPTIONS or len(set(given)) < len(given):
             return f"a question has 1 to {MOST_OPTIONS} options, each of them once"
         if self.default not in ("", *given):

@@ -238,3 +238,9 @@ class CannotRemember(HibossError):
     """the answer to {id} cannot be remembered (scope {scope}): {why}; answer it with the scope once"""
 
     code, rpc, http = "cannot_remember", -32063, 409
+
+
+class AskFixed(HibossError):
+    """{what} cannot be {action}: {why}"""
+
+    code, rpc, http = "ask_fixed", -32064, 409

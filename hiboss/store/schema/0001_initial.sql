@@ -207,6 +207,7 @@ CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
 -- Status before arrived: one page of a box, of one status or of all, merges at most four index
 -- ranges, so a million settled rows cost nothing.
 CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
+CREATE INDEX envelope_routed ON envelope (recipient, message) WHERE routed_from IS NOT NULL;
 CREATE INDEX envelope_unread ON envelope (recipient, ifnull(due_again, arrived))
     WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
 
