@@ -110,6 +110,9 @@ class Execution:
         self._standing_still = 0  # for how many reasons: a pause, questions that wait for their answer
         self._resumed = asyncio.Event()
         self._resumed.set()
+        self._waiting: set[int] = set()  # the asks for which a call of the run waits, and its limits with it
+        self._waited: dict[int, float] = {}  # the seconds for which they did, by ask
+        self._waited_in_all = 0.0
 
     async def run(self) -> Outcome:
         self._provider_task = asyncio.create_task(self._take_turn())
@@ -232,12 +235,31 @@ class Execution:
             self._reports.on_standstill(False)
 
     @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """Stop the clock of the limits and free the place while a call of the run waits for a person."""
+    def standing_still(self, ask: int) -> Iterator[None]:
+        """Stop the clock of the limits and free the place while a call of the run waits for an answer.
+
+        Only for so long, of one ask and of all: a program can wait in the background and work on.
+        """
+        left = min(ASK_SECONDS - self._waited.get(ask, 0.0), self._limits.question_seconds - self._waited_in_all)
+        if left <= 0 or ask in self._waiting:
+            yield
+            return
+        began = self._clock()
+        self._waiting.add(ask)
         self._stand_still()
+        bound = asyncio.get_running_loop().call_later(left, self._end_wait, ask, began)
         try:
             yield
         finally:
+            bound.cancel()
+            self._end_wait(ask, began)
+
+    def _end_wait(self, ask: int, began: float) -> None:
+        if ask in self._waiting:
+            lasted = self._clock() - began
+            self._waiting.discard(ask)
+            self._waited[ask] = self._waited.get(ask, 0.0) + lasted
+            self._waited_in_all += lasted
             self._go_on()
 
     def _remark(self, note: str) -> None:

@@ -45,6 +45,9 @@ class Cancel(ById):
 
 class Wait(ById):
     timeout: str = Field("55s", description="how long to wait at most; a run waits at most 50s")
+    received: bool = Field(
+        False, description="true: the asker has the answer, so no message need bring it (again)"
+    )
 
 
 class List(Params):

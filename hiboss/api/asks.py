@@ -94,8 +94,6 @@ async def create(context: Context, caller: Caller, params: Create) -> CreatedAsk
             run=caller.run,
         )
         made = asks.create(tx, new, now)
-        if made.duplicate:
-            ask_answers.received(tx, made.id, now)
         return asks.need(tx, made.id), made.duplicate
 
     row, duplicate = await context.write(caller, write)
@@ -242,8 +240,8 @@ async def listed(context: Context, caller: Caller, params: List) -> AskList:
 async def wait(context: Context, caller: Caller, params: Wait) -> WaitedAsk:
     """Wait until an ask is settled, or until the time limit.
 
-    A run that waits for what it asked frees its place, and its time limits stand still meanwhile. What it
-    got so comes by no other way.
+    A run that waits for what it asked frees its place, and its time limits stand still meanwhile: 50 seconds
+    for each ask. The answer comes as a message too, until the asker says that it has it (`received`).
     """
     number, loop = ids.number(params.id, "ask"), asyncio.get_running_loop()
     end = deadline(params.timeout)
@@ -254,14 +252,14 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitedAsk:
         execution = context.runner.execution(caller.run) if caller.run == row["run"] else None
     with (
         context.waiters.waiting(row["asker"]) as bell,
-        nullcontext() if execution is None else execution.standing_still(),
+        nullcontext() if execution is None else execution.standing_still(number),
     ):
         while (row := _visible(context, caller, number))["state"] == "open" and loop.time() < end:
             if not await context.waiters.wait(bell, end - loop.time()):
                 row = _visible(context, caller, number)
                 break
             context.auth.recheck(caller)
-    if row["state"] != "open" and caller.id == row["asker"]:
+    if params.received and row["state"] != "open" and caller.id == row["asker"]:
         now = clock.now()
         await context.write(caller, lambda tx: ask_answers.received(tx, number, now))
     return {"ask": ask_json(row), "timezone": context.timezone, "timed_out": row["state"] == "open"}

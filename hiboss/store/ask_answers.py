@@ -151,7 +151,10 @@ def end_of_message(tx: Tx, message: int, by: int, why: str | None, now: int) -> 
 
 
 def received(tx: Tx, ask: int, now: int) -> None:
-    """Store that the asker was given the answer by its own call: no turn need bring it again."""
+    """Store that the asker says that it has the answer: no turn need bring it again.
+
+    Not before it says so: what was written to a connection may never be read.
+    """
     row = asks.need(tx, ask)
     mail = tx.execute(
         "SELECT id, status, held_by FROM envelope WHERE message = ? AND recipient = ?",

@@ -76,7 +76,7 @@ def by_command(tx: Tx, words: str, boss: int, place: Address | None, now: int) -
 
 
 def edited(tx: Tx, binding: int, adapter: str, inbound: Inbound, known: int | None, now: int) -> bool:
-    """Tell the boss that an answer stays as it was, if that is what he edited. `known`: what it had become."""
+    """Tell the boss that an answer stays as it was, if he edited one. `known`: what his message had become."""
     ask = ask_mail.about(tx, known)
     if ask is None:
         return False
@@ -89,19 +89,20 @@ def edited(tx: Tx, binding: int, adapter: str, inbound: Inbound, known: int | No
     return True
 
 
-def edited_command(tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int) -> int | None:
-    """Carry out what became a right `/answer` of the boss by an edit; return the message that it became."""
+def edited_command(
+    tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int
+) -> tuple[bool, int | None]:
+    """Carry out what an edit made an `/answer` of the boss; return whether it is one, and what it became."""
     command = _COMMAND.match(inbound.text)
     boss = tx.cache.reach().boss
     if command is None or boss is None or inbound.chat_kind != "private" or inbound.forwarded is not None:
-        return None
+        return False, None
     if not speakers.is_boss(tx, binding, adapter, inbound.author.id):
-        return None
+        return False, None
     place = Address("channel", f"{adapter}:{inbound.place}")
     text, became = by_command(tx, inbound.text[command.end() :], boss, place, now)
-    if became is not None:
-        _tell(tx, place, binding, text, now)
-    return became
+    _tell(tx, place, binding, text, now)
+    return True, became
 
 
 def _tell(tx: Tx, place: Address, binding: int, text: str, now: int) -> None:

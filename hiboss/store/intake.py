@@ -302,15 +302,15 @@ def _edit(tx: Tx, came: _Came) -> _Result:
 
 
 def _answer_by_edit(tx: Tx, came: _Came, message: int | None) -> _Result | None:
-    """Take an edit as the answer to an ask; what has been an answer stays as it was. None: it is no answer."""
+    """Take an edit as the answer to an ask; what was an answer stays as it was. None: it is no answer."""
     binding, adapter, inbound, chat, files, now = came
     last = platform_updates.last_wording(tx, binding, chat, inbound.message)
     if any(chat_answers.edited(tx, binding, adapter, inbound, one, now) for one in (message, last)):
         return "ignored", message, Meaning()
     if message is None:
-        answer = chat_answers.edited_command(tx, binding, adapter, inbound, now)
-    else:
-        answer = None if files else chat_answers.answer(tx, binding, adapter, inbound, chat, now)
+        ours, answer = chat_answers.edited_command(tx, binding, adapter, inbound, now)
+        return ("edited" if answer else "ignored", answer, Meaning()) if ours else None
+    answer = None if files else chat_answers.answer(tx, binding, adapter, inbound, chat, now)
     return None if answer is None else ("edited", answer, Meaning())
 
 

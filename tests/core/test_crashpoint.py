@@ -68,10 +68,18 @@ def test_passes_count_from_the_moment_that_a_file_exists(tmp_path: Path) -> None
 def test_every_crash_point_has_a_name_of_its_own() -> None:
     names = [value for name, value in vars(module).items() if name.isupper()]
     assert sorted(names) == [
+        "ask.created",
+        "ask.settled",
+        "ask.woken",
+        "breaker.flagged",
+        "breaker.obeyed",
+        "breaker.pulled",
+        "breaker.released",
         "change.made",
         "change.noted",
         "change.planned",
         "change.reacted",
+        "control.stored",
         "delivery.claimed",
         "delivery.moved",
         "delivery.posted",
@@ -89,6 +97,7 @@ def test_every_crash_point_has_a_name_of_its_own() -> None:
         "media.copied",
         "media.placed",
         "runner.answered",
+        "runner.asked",
         "runner.begun",
         "runner.session",
         "runner.set_aside",

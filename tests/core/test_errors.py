@@ -27,7 +27,9 @@ USAGE = {
     "bad_id",
     "bad_name",
     "bad_text",
+    "bad_choice",
     "bad_emoji",
+    "bad_options",
     "emoji_refused",
 } | {
     "empty_message",

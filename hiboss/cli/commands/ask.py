@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated, Any, Literal
 
 import typer
@@ -65,6 +66,7 @@ def create(
     result = call_as(home, "ask.create", params, found)
     if not wait:
         views.created(result)
+        _has_it(home, found, result)
         return
     if not output.Mode.json:
         output.lines([f"ask-id: {result['ask']['id']}"])  # at once: whoever ends this can still use it
@@ -83,8 +85,7 @@ def wait(
     """
     home = Home()
     found = find_token(home, token, as_)
-    result = _wait_once(home, found, id_, timeout)
-    _end(result)
+    _end(home, found, _wait_once(home, found, id_, timeout))
 
 
 def _wait(home: Home, token: str | None, result: dict[str, Any]) -> None:
@@ -93,7 +94,7 @@ def _wait(home: Home, token: str | None, result: dict[str, Any]) -> None:
     result = _wait_once(home, token, result["ask"]["id"], IN_A_RUN if inside else AT_ONCE)
     while result["timed_out"] and not inside:
         result = _wait_once(home, token, result["ask"]["id"], AT_ONCE)
-    _end(result)
+    _end(home, token, result)
 
 
 def _wait_once(home: Home, token: str | None, id_: str, timeout: str) -> dict[str, Any]:
@@ -102,9 +103,17 @@ def _wait_once(home: Home, token: str | None, id_: str, timeout: str) -> dict[st
     return found
 
 
-def _end(result: dict[str, Any]) -> None:
+def _has_it(home: Home, token: str | None, result: dict[str, Any]) -> None:
+    """Say that the answer is printed: until then it comes as a message too."""
+    if result["ask"]["state"] != "open":
+        sys.stdout.flush()
+        call_as(home, "ask.wait", {"id": result["ask"]["id"], "timeout": "0s", "received": True}, token)
+
+
+def _end(home: Home, token: str | None, result: dict[str, Any]) -> None:
     """Print how a wait ended, and end with the status that says so."""
     views.waited(result, inside=bool(os.environ.get(RUN_VARIABLE)))
+    _has_it(home, token, result)
     if result["timed_out"] or (result["ask"]["state"] == "expired" and result["ask"]["answer"] is None):
         raise typer.Exit(EXIT_TIMEOUT)
     if result["ask"]["state"] == "cancelled":
