@@ -39,6 +39,9 @@ from .run_outcome import NOTE_CHARACTERS, Outcome
 
 log = logging.getLogger(__name__)
 END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
+ASK_SECONDS = (
+    50.0  # that a run waits for one ask by its own calls: harnesses kill commands that take a minute
+)
 INTERRUPT_SECONDS = 2.0  # for a provider that can end a turn in an orderly way, before it is cancelled
 STEER_SECONDS = 10.0
 
@@ -240,7 +243,9 @@ class Execution:
 
         Only for so long, of one ask and of all: a program can wait in the background and work on.
         """
-        left = min(ASK_SECONDS - self._waited.get(ask, 0.0), self._limits.question_seconds - self._waited_in_all)
+        left = min(
+            ASK_SECONDS - self._waited.get(ask, 0.0), self._limits.question_seconds - self._waited_in_all
+        )
         if left <= 0 or ask in self._waiting:
             yield
             return

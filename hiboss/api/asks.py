@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ..agents.run_execution import ASK_SECONDS
 from ..core import clock, errors, ids
 from ..core.address import BACKGROUND, SYSTEM
 from ..core.choices import chosen
@@ -39,7 +40,6 @@ from .request_limits import deadline, fitting, page_size
 
 YES_NO = ("yes", "no")
 LONGEST_TIMEOUT_MS = 366 * 24 * 3_600_000
-RUN_SECONDS = 50.0  # that a call inside a run waits: harnesses kill commands that take a minute
 _ID_ERRORS = (errors.NotFound, errors.BadId)
 
 
@@ -80,7 +80,8 @@ async def create(context: Context, caller: Caller, params: Create) -> CreatedAsk
     def write(tx: Tx) -> tuple[Row, bool]:
         entry = tx.cache.live_address(to)
         if entry is None or to.kind not in ("agent", "user") or entry.address in (SYSTEM, BACKGROUND):
-            raise UnknownRecipient(address=str(to), hint=addresses.near_address(tx, to))
+            nobody = " (it is hiboss itself, and answers nothing)" if to in (SYSTEM, BACKGROUND) else ""
+            raise UnknownRecipient(address=str(to), hint=nobody or addresses.near_address(tx, to))
         if entry.id == caller.id:
             how = "ask somebody else (--to), or ask as an agent (--as NAME)"
             raise InvalidParams(detail=f"{to} cannot ask itself: who asks never answers; {how}")
@@ -248,7 +249,7 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitedAsk:
     row = _visible(context, caller, number)
     execution = None
     if caller.run is not None:
-        end = min(end, loop.time() + RUN_SECONDS)
+        end = min(end, loop.time() + ASK_SECONDS)
         execution = context.runner.execution(caller.run) if caller.run == row["run"] else None
     with (
         context.waiters.waiting(row["asker"]) as bell,

@@ -76,7 +76,7 @@ def by_command(tx: Tx, words: str, boss: int, place: Address | None, now: int) -
 
 
 def edited(tx: Tx, binding: int, adapter: str, inbound: Inbound, known: int | None, now: int) -> bool:
-    """Tell the boss that an answer stays as it was, if he edited one. `known`: what his message had become."""
+    """Tell the boss that an answer stays as it was, if he edited one. `known`: what it had become."""
     ask = ask_mail.about(tx, known)
     if ask is None:
         return False
@@ -89,9 +89,7 @@ def edited(tx: Tx, binding: int, adapter: str, inbound: Inbound, known: int | No
     return True
 
 
-def edited_command(
-    tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int
-) -> tuple[bool, int | None]:
+def edited_command(tx: Tx, binding: int, adapter: str, inbound: Inbound, now: int) -> tuple[bool, int | None]:
     """Carry out what an edit made an `/answer` of the boss; return whether it is one, and what it became."""
     command = _COMMAND.match(inbound.text)
     boss = tx.cache.reach().boss

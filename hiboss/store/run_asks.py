@@ -72,11 +72,16 @@ def ask(tx: Tx, run: int, question: Question, expires_at: int, now: int) -> Aske
 
 
 def _asked_before(tx: Tx, new: NewAsk) -> int | None:
-    """Return the same ask of a run that is repeated: one that is open, or that somebody answered."""
+    """Return the same ask of a run that is repeated: one that is open, or that somebody answered.
+
+    Not a permission that was given before that run ended: it may have used it, and it holds once.
+    """
     row = tx.execute(
         f"""
         SELECT k.id FROM ask k INDEXED BY ask_run
         WHERE k.run IN ({_REPEATED}) AND k.in_turn AND k.state IN ('open', 'answered') AND k.asker = ?2
+          AND (k.state = 'open' OR k.kind <> 'permission'
+               OR k.answered_at > (SELECT r.ended_at FROM run r WHERE r.id = k.run))
           AND k.options = ?3 AND k.tool IS ?4 AND k.subject IS ?5 AND k.question = ?6
         ORDER BY k.id LIMIT 1
         """,

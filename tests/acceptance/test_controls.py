@@ -233,7 +233,7 @@ def test_a_task_in_the_background_stays_paused_however_long_it_takes(ada: Boss, 
     assert_idle(worker.daemon, worker.program, other.program)
 
 
-@frozen(at=None, quiet=False, provider_modules="tests.support.control_providers")
+@frozen(at=None, quiet=False, provider_modules="tests.support.control_providers", lock_wait_seconds=60)
 async def test_an_answer_that_is_ready_when_its_run_is_paused_waits_for_the_resume(
     daemon: InProcessDaemon,
 ) -> None:

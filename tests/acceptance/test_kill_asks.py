@@ -22,6 +22,7 @@ WAITER = """
 made = call("ask.create", question="Deploy?")
 note([made["ask"]["id"], made["duplicate"], made["ask"]["answer"]])
 answer = made["ask"]["answer"] or call("ask.wait", id=made["ask"]["id"], timeout="1m")["ask"]["answer"]
+call("ask.wait", id=made["ask"]["id"], received=True)
 print("I deploy: " + answer)
 """
 
@@ -123,7 +124,7 @@ def test_a_turn_that_is_repeated_finds_its_open_ask_again(story: Story) -> None:
 
 
 def test_a_turn_that_is_repeated_gets_the_answer_that_its_first_run_did_not_get(story: Story) -> None:
-    agent = story.team.hire(WAITER.replace('call("ask.wait"', 'wait_for("never") or call("ask.wait"'))
+    agent = story.team.hire(WAITER.replace('call("ask.wait"', 'wait_for("never") or call("ask.wait"', 1))
     story.ada.say(agent, text="go")
     wait_until(lambda: agent.program.notes())
     story.ada.call("ask.answer", id=agent.program.notes()[0][0], choice="no")

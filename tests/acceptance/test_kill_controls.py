@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hiboss.agents import process_control
 from hiboss.core.crashpoint import AFTER_COMMIT, CONTROLLED, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.store.invariants import violations
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.parties import Party, agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, left_behind, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
 
 STREAM = 'while [ ! -e "$D/go" ]; do echo line; sleep 0.02; done; echo done'
 
@@ -176,6 +177,6 @@ def test_a_control_is_applied_as_a_whole_or_not_at_all(story: Story, case: str, 
     else:
         assert (found["paused_run"] is not None) == (stored == (control.event == "pause"))
     story.daemon.start()
-    wait_until(lambda: not left_behind(story.daemon, story.worker.program.pids[:1]))
+    assert not process_control.members(story.worker.program.pids[0])  # it ended them before it was ready
     (control.stored if stored else control.not_stored)(story)
     assert_idle(story.daemon, story.worker.program)

@@ -225,12 +225,15 @@ def test_the_list_shows_the_open_ones_newest_first_in_pages(two: Pair) -> None:
 # --- waiting ---------------------------------------------------------------------------
 
 
-def test_a_wait_ends_with_the_answer_which_then_lies_in_no_box(ada: Boss, two: Pair) -> None:
+def test_a_wait_ends_with_the_answer_which_lies_in_no_box_when_the_asker_has_it(ada: Boss, two: Pair) -> None:
     ask = asked(two[0])
     with waiting(two[0], ask) as answer:
         ada.call("ask.answer", id=ask["id"], choice="yes")
         found = answer()
     assert (found["timed_out"], found["ask"]["answer"]) == (False, "yes")
+    [mail] = two[0].list()
+    assert mail["status"] == "pending"  # nobody knows yet whether it was read
+    two[0].call("ask.wait", id=ask["id"], received=True)
     [mail] = two[0].list()
     assert (mail["status"], mail["read_at"] is None) == ("done", False)
 
@@ -258,6 +261,7 @@ ASKER = """
 ask = call("ask.create", question="Deploy?")["ask"]
 note(ask["id"])
 answer = call("ask.wait", id=ask["id"], timeout="1m")
+call("ask.wait", id=ask["id"], received=True)
 print("I deploy: " + str(answer["ask"]["answer"]))
 """
 ENDER = """
@@ -316,6 +320,7 @@ for _ in range(2):
     again = call("ask.create", question="Deploy?")
     note([ask["id"], again["ask"]["id"], again["duplicate"]])
     call("ask.wait", id=ask["id"], timeout="1m")
+    call("ask.wait", id=ask["id"], received=True)
 print("NO_REPLY")
 """
     )

@@ -310,15 +310,33 @@ def test_a_turn_that_is_repeated_after_a_crash_finds_its_open_ask_again(office: 
     assert office.state(asked) == office.state(other) == "cancelled"
 
 
-def test_the_answers_that_a_crashed_run_had_come_again_in_their_order_and_once(office: Office) -> None:
+def test_the_answers_to_questions_of_a_crashed_run_come_again_in_their_order_and_once(
+    office: Office,
+) -> None:
+    which = Question("Which?", ("a", "b"))
     first = office.begins()
-    given = [office.asks(first), office.asks(first)]
-    office.answers(given[0], "allow")
+    given = [office.asks(first, which), office.asks(first, which)]
+    office.answers(given[0], "a")
     office.crashes()
-    office.answers(given[1], "deny")  # meanwhile
+    office.answers(given[1], "b")  # meanwhile
     again = office.begins(boot=2, mail=False)
-    replies = [office.asks(again).reply for _ in range(3)]
-    assert [reply and reply.answer for reply in replies] == ["allow", "deny", None]
+    replies = [office.asks(again, which).reply for _ in range(3)]
+    assert [reply and reply.answer for reply in replies] == ["a", "b", None]
+
+
+def test_a_permission_once_that_a_crashed_run_may_have_used_does_not_serve_again(office: Office) -> None:
+    first = office.begins()
+    used, open_then = office.asks(first), office.asks(first)
+    office.answers(used, "allow")
+    office.crashes()
+    office.answers(open_then, "allow")  # meanwhile: nobody has used it
+    again = office.begins(boot=2, mail=False)
+    replies = [office.asks(again).reply for _ in range(2)]
+    assert [reply and reply.answer for reply in replies] == ["allow", None]
+    office.now += 1_000
+    office.crashes()  # again: now that one may have been used
+    third = office.begins(boot=3, mail=False)
+    assert office.asks(third).reply is None
 
 
 def test_a_repeated_turn_that_asks_something_else_leaves_no_ask_open(office: Office) -> None:

@@ -27,7 +27,9 @@ else:
 WAITER = """
 ask = call("ask.create", question="Deploy?", options=["yes", "no"])["ask"]
 note(ask["id"])
-print("I deploy: " + call("ask.wait", id=ask["id"], timeout="1m")["ask"]["answer"])
+answer = call("ask.wait", id=ask["id"], timeout="1m")["ask"]["answer"]
+call("ask.wait", id=ask["id"], received=True)
+print("I deploy: " + answer)
 """
 
 

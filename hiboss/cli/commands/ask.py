@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import typer
 
-from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT
+from ...core.errors import EXIT_REFUSED, EXIT_TIMEOUT, HibossError
 from ...core.paths import Home
 from .. import output
 from ..call import call, call_as, timeout_for
@@ -107,7 +108,9 @@ def _has_it(home: Home, token: str | None, result: dict[str, Any]) -> None:
     """Say that the answer is printed: until then it comes as a message too."""
     if result["ask"]["state"] != "open":
         sys.stdout.flush()
-        call_as(home, "ask.wait", {"id": result["ask"]["id"], "timeout": "0s", "received": True}, token)
+        params = {"id": result["ask"]["id"], "timeout": "0s", "received": True}
+        with suppress(HibossError):  # then it comes twice
+            call_as(home, "ask.wait", params, token)
 
 
 def _end(home: Home, token: str | None, result: dict[str, Any]) -> None:
