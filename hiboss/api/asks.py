@@ -40,6 +40,7 @@ from .request_limits import deadline, fitting, page_size
 
 YES_NO = ("yes", "no")
 LONGEST_TIMEOUT_MS = 366 * 24 * 3_600_000
+RUN_SECONDS = ASK_SECONDS  # that a call inside a run waits
 _ID_ERRORS = (errors.NotFound, errors.BadId)
 
 
@@ -249,7 +250,7 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitedAsk:
     row = _visible(context, caller, number)
     execution = None
     if caller.run is not None:
-        end = min(end, loop.time() + ASK_SECONDS)
+        end = min(end, loop.time() + RUN_SECONDS)
         execution = context.runner.execution(caller.run) if caller.run == row["run"] else None
     with (
         context.waiters.waiting(row["asker"]) as bell,

@@ -31,9 +31,11 @@ def call_for_all(
     method: str, params: dict[str, Any], records: str, *, token: str | None, profile: str | None
 ) -> Any:
     """Call an operation that lists records, until the last page; return the pages as one result."""
-    result = call(method, params, token=token, profile=profile)
+    home = Home()
+    found = find_token(home, token, profile)  # once: it may be read from standard input
+    result = call_as(home, method, params, found)
     while result["next"] is not None:
-        page = call(method, params | {"after": result["next"]}, token=token, profile=profile)
+        page = call_as(home, method, params | {"after": result["next"]}, found)
         result = page | {records: result[records] + page[records]}
     return result
 

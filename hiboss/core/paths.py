@@ -216,48 +216,6 @@ class Home:
 
         shutil.rmtree(self._in("run-tokens"), ignore_errors=True)
 
-    # --- the flag of the breaker: left by the command line, while no daemon answers --------
-
-    @property
-    def _stop_flag(self) -> str:
-        return self._in("stop-all")
-
-    def leave_stop_flag(self, reason: str | None) -> None:
-        """Tell the daemon, at its next look, that the breaker was pulled. It is on disk when this returns."""
-        try:
-            with replacing(self._stop_flag) as temporary, open(temporary, "w", opener=_private) as file:
-                json.dump({"reason": reason}, file)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise unusable(error, self.path, self._stop_flag) from error
-
-    def has_stop_flag(self) -> bool:
-        return os.path.exists(self._stop_flag)
-
-    def stop_flag(self) -> dict[str, str | None] | None:
-        """Return what the flag says; None if there is none. One that cannot be read counts too."""
-        try:
-            with open(self._stop_flag, encoding="utf-8") as file:
-                found = json.load(file)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            found = None
-        reason = found.get("reason") if isinstance(found, dict) else None
-        return {"reason": reason if isinstance(reason, str) else None}
-
-    def take_stop_flag(self) -> bool:
-        """Delete the flag, durably; return whether there was one."""
-        if not self.has_stop_flag():
-            return False
-        try:
-            _unlink(self._stop_flag)
-            sync_directory(self.path)
-        except OSError as error:
-            raise unusable(error, self.path, self._stop_flag) from error
-        return True
-
     def forget_secrets(self, name: str | None) -> None:
         if name is not None:
             _unlink(os.path.join(self.secrets, name))

@@ -17,7 +17,7 @@ TOOL_CHARACTERS = 2_500  # of what a tool would do, where a chat shows it: one p
 END_CHARACTERS = 800  # of these, for the end of what is too long: it must not be pushed out of sight
 SUBJECT_CHARACTERS = 1_500  # of what a rule would be about
 POST_CHARACTERS = 3_500  # of a text that is one post, with the buttons under it
-_GAPS = re.compile(r"[^\S\n]{40,}|\n\s*\n\s*\n\s*")  # what pushes the rest of a text out of sight
+_GAP = re.compile(r"\s{3,}")
 
 
 def question(
@@ -51,10 +51,18 @@ def body(number: int, text: str, tool: str | None, subject: str | None) -> str:
     if subject:
         shown = exposed(subject)
         whole = len(shown) <= SUBJECT_CHARACTERS
-        lines.append(f"For exactly: {shown if whole else shown[:SUBJECT_CHARACTERS] + '…'}")
+        all_of_it = f"… (to read all: hiboss ask get q{number})"
+        lines.append(f"For exactly: {shown if whole else shown[:SUBJECT_CHARACTERS] + all_of_it}")
         text = text.removesuffix(f"\n\n{subject}")
-    rest = _GAPS.sub(lambda gap: "\n\n" if "\n" in gap[0] else " … ", text)
+    rest = _GAP.sub(_narrow, text.strip())
     return "\n".join([*lines, "", in_short(number, rest, TOOL_CHARACTERS - sum(map(len, lines)))])
+
+
+def _narrow(gap: re.Match[str]) -> str:
+    """Return less of a gap that would push the rest of a text out of sight."""
+    if gap[0].count("\n") > 2:
+        return "\n\n"
+    return " … " if len(gap[0]) >= 40 else gap[0]
 
 
 def shows_all(text: str, tool: str | None, subject: str | None) -> bool:

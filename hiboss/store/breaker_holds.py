@@ -90,6 +90,20 @@ def holds_post(connection: Connection | Tx, envelope: int) -> bool:
     return row is not None and bool(row[0])
 
 
+def holds_begun(connection: Connection | Tx, lane: Lane, other_than: int) -> bool:
+    """Tell whether a lane has another envelope that is partly posted, and whose rest holds now."""
+    if not is_pulled(connection):
+        return False
+    row = connection.execute(
+        f"""
+        SELECT id FROM envelope WHERE status = 0 AND id <> ?3
+          AND id = (SELECT partly_posted FROM lane WHERE {PLACE} = ?1 AND {BINDING} = ?2)
+        """,
+        (lane.address, lane.binding or 0, other_than),
+    ).fetchone()
+    return row is not None and holds_post(connection, row["id"])
+
+
 # --- what waits ----------------------------------------------------------------------
 
 

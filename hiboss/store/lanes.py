@@ -211,7 +211,9 @@ def recovered(tx: Tx, lane: Lane) -> None:
     tx.execute(
         f"""
         UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
-               error_at = NULL, boss_told_at = NULL, partly_posted = NULL,
+               error_at = NULL, boss_told_at = NULL,
+               -- Another envelope may have passed one that is partly posted: that one still goes before the rest.
+               partly_posted = (SELECT id FROM envelope WHERE id = partly_posted AND status = 0),
                -- Meanwhile another topic of the chat was told to wait: that holds here too.
                not_before = iif(state = 'waiting', not_before, NULL)
         WHERE {PLACE} = ? AND {BINDING} = ? AND (failures > 0 OR partly_posted IS NOT NULL)
@@ -240,7 +242,12 @@ def account_recovered(tx: Tx, lane: Lane, now: int) -> bool:
 
 
 def note_partly_posted(tx: Tx, lane: Lane, envelope: int) -> None:
-    """Store that some chunks of an envelope are posted: it goes before everything else in its lane."""
+    """Store that some chunks of an envelope are posted: it goes before everything else in its lane.
+
+    Not if the breaker holds another one that was begun: that one is the next when it is released.
+    """
+    if breaker_holds.holds_begun(tx, lane, envelope):
+        return
     tx.execute(
         f"""
         INSERT INTO lane (address, binding, partly_posted)

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.address import SYSTEM
+from ..core.address import BOSS, SYSTEM
 from ..core.envelope import Kind, Lane, Priority
-from . import agents, controls, envelopes, lanes, run_cancels
+from . import agents, controls, envelopes, lanes, notices, run_cancels
 from .connection import Connection, Row
 from .controls import Control
 from .group_commit import Tx
 from .lane_index import BINDING, PLACE
 
 LOOKED_THROUGH = 100  # the newest messages of a conversation among which a person's is searched
+# So often is an envelope set aside for critical mail of agents: else they could keep it from its end.
+LIMIT = 3
 
 
 class Found(NamedTuple):
@@ -40,15 +42,16 @@ class Found(NamedTuple):
 def find(connection: Connection | Tx, agent: int, now: int) -> Found | None:
     """Return the envelope for which the running turn of an agent is to be set aside; None: there is none.
 
-    Critical mail is one, unless the run works on critical mail itself. What a person wrote in the
-    conversation of the run since it began is one for an agent with the busy policy `interrupt`.
+    Critical mail is one, unless the run works on critical mail itself; that of agents, unless what it works
+    on was set aside for such mail often enough. What a person wrote in the conversation of the run since it
+    began is one for an agent with the busy policy `interrupt`.
     """
     run = running(connection, agent)
     if run is None or why_not(run) is not None or not may_begin(connection, agent, now):
         return None
     row, critical = None, run["priority"] != Priority.CRITICAL
     if critical:
-        row = connection.execute(_CRITICAL, (agent, run["id"])).fetchone()
+        row = _critical(connection, agent, run["id"])
     if row is None and run["busy"] == "interrupt":
         row, critical = next(iter(said_by_people(connection, agent, run)), None), False
     if row is None:
@@ -73,19 +76,61 @@ _RUNNING = """
     JOIN message m ON m.id = e.message
     WHERE r.status = 'running' AND r.agent = ? AND r.kind = 'turn' GROUP BY r.id
 """
-# Not what the run sent to its own agent: it would end itself each time that it is repeated. Nor what was
-# set aside for this run.
+
+
+def _critical(connection: Connection | Tx, agent: int, run: int) -> Row | None:
+    """Return the critical mail of an agent for which its run is set aside: the first that came.
+
+    It is searched among the oldest that wait, then among the newest: it must not cost more if many wait.
+    """
+    agents_too = not _at_limit(connection, run)
+    for order in ("ASC", "DESC"):
+        query = _CRITICAL.format(order=order)
+        row: Row | None = connection.execute(query, (agent, run, agents_too)).fetchone()
+        if row is not None:
+            return row
+    return None
+
+
+# Of an address `s`: whether it is an agent, and not hiboss itself.
+_IS_AGENT = f"(s.kind = 'agent' AND s.fold <> '{SYSTEM.fold}')"
+# Not what the agent sent to itself: it could set itself aside without an end. Nor what was set aside for
+# this run.
 _CRITICAL = f"""
     SELECT e.id, e.message, m.sender, m.conversation
-    FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
-    WHERE e.recipient = ?1 AND e.binding IS NULL AND e.priority = {Priority.CRITICAL:d} AND e.status = 0
-      AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
-      AND m.deleted_at IS NULL AND m.type <> {Kind.EVENT:d} AND m.run IS NOT ?2
+    FROM (SELECT id, message, arrived, preempted_by FROM envelope INDEXED BY envelope_due
+          WHERE recipient = ?1 AND binding IS NULL AND priority = {Priority.CRITICAL:d} AND status = 0
+            AND arrived IS NOT NULL AND waits IS NULL AND held_by IS NULL
+          ORDER BY arrived {{order}} LIMIT {LOOKED_THROUGH}) e
+    JOIN message m ON m.id = e.message JOIN address s ON s.id = m.sender
+    WHERE m.deleted_at IS NULL AND m.type <> {Kind.EVENT:d} AND m.sender <> ?1
+      AND (?3 OR NOT {_IS_AGENT})
       AND (e.preempted_by IS NULL OR NOT EXISTS (
           SELECT 1 FROM run_envelope x JOIN envelope y ON y.id = x.envelope
           WHERE x.run = ?2 AND y.message = e.preempted_by))
     ORDER BY e.arrived LIMIT 1
 """
+
+
+def _at_limit(connection: Connection | Tx, run: int) -> bool:
+    """Tell whether an envelope of a run was set aside for critical mail of agents often enough."""
+    rows = connection.execute("SELECT envelope FROM run_envelope WHERE run = ?", (run,)).fetchall()
+    return any(_times(connection, row["envelope"]) >= LIMIT for row in rows)
+
+
+def _times(connection: Connection | Tx, envelope: int) -> int:
+    """Return how often an envelope was set aside for mail of agents. Nobody ordered that (`cancelled_by`)."""
+    row = connection.execute(
+        f"""
+        SELECT count(*) FROM (
+            SELECT 1 FROM run_envelope x INDEXED BY run_envelope_envelope JOIN run r ON r.id = x.run
+            JOIN message m ON m.id = r.preempted_by JOIN address s ON s.id = m.sender
+            WHERE x.envelope = ? AND r.ends_as = 'preempted' AND r.cancelled_by IS NULL AND {_IS_AGENT}
+            LIMIT {LIMIT + 1})
+        """,
+        (envelope,),
+    ).fetchone()
+    return int(row[0])
 
 
 def said_by_people(connection: Connection | Tx, agent: int, run: Row) -> list[Row]:
@@ -148,7 +193,26 @@ def for_news(tx: Tx, agent: int, now: int) -> Found | None:
     system = (tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)).id
     about = (agent, found.run, None, found.envelope)
     controls.record(tx, Control("preempt", system, *about, reason=reason), controls.APPLIED, None, now)
+    if found.critical:
+        _tell_of_limit(tx, found, now)
     return found
+
+
+def _tell_of_limit(tx: Tx, found: Found, now: int) -> None:
+    """Tell the boss of what was set aside now so often that mail of agents does it no more: once for each."""
+    sender = tx.execute(f"SELECT *, {_IS_AGENT} AS is_agent FROM address s WHERE id = ?", (found.sender,))
+    who = sender.fetchone()
+    held = tx.execute("SELECT envelope FROM run_envelope WHERE run = ?", (found.run,)).fetchall()
+    numbers = [f"e{row['envelope']}" for row in held if _times(tx, row["envelope"]) == LIMIT]
+    if not numbers or not who["is_agent"]:
+        return
+    name = tx.execute("SELECT name FROM address WHERE id = ?", (found.agent,)).fetchone()["name"]
+    text = (
+        f"Critical mail of agents has set aside the work of agent:{name} on {', '.join(numbers)} {LIMIT} times,"
+        f" the last time e{found.envelope} of agent:{who['name']}. From now on such mail waits until that"
+        f" work is done; yours does not.\nTo look at it: hiboss control list --agent {name}"
+    )
+    notices.notify(tx, BOSS, text, now, about=found.message)
 
 
 def set_aside(tx: Tx, run: int, envelope: int, why: str, by: int | None) -> bool:

@@ -29,7 +29,16 @@ from hiboss.store import migrations, tokens
 from hiboss.store.connection import connect
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.acceptance.canary import Canary, Evidence, watched
-from tests.acceptance.canary_words import COMMANDS, CONFIGS, GOOD, MISPLACED, POLICIES, SHOW_A_TOKEN, Words
+from tests.acceptance.canary_words import (
+    COMMANDS,
+    CONFIGS,
+    GOOD,
+    MISPLACED,
+    POLICIES,
+    SHOW_A_TOKEN,
+    TOO_LATE,
+    Words,
+)
 from tests.support.cli import Done, Shell, wait_until
 
 Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is run
@@ -212,7 +221,7 @@ class Story:
             facts = {"DIRECTORY": str(self.directory), "ANSWER": self.answer, "SENT": self.sent, **self.asks}
             words = [_filled(word, facts) for word in COMMANDS[command]]
             done = self.run(command, *words, *given, "--json", shows=shows, **how)
-            assert done.rc == 0, (command, done.stderr)
+            assert done.rc == (1 if command in TOO_LATE else 0), (command, done.stderr)
 
     def _by_profile(self, token: str) -> Given:
         return ("--as", "boss"), {}

@@ -53,12 +53,12 @@ COMMANDS: dict[str, Words] = {
     "run pause": ("--id", "r2"),
     "run resume": ("--id", "r2"),
     "run cancel": ("--id", "r2", "--reason", "enough"),
-    "control pause": ("--run", "r1", "--reason", "enough"),
-    "control resume": ("--run", "r1"),
+    "control pause": ("--agent", "nex", "--reason", "enough"),
+    "control resume": ("--agent", "nex"),
     "control cancel": ("--run", "r1"),
-    "control preempt": ("--run", "r1", "--envelope", "e1"),
-    "control priority": ("--envelope", "e1", "--level", "high"),
-    "control route": ("--envelope", "e1", "--to", "nex"),
+    "control preempt": ("--run", "r1", "--envelope", "ANSWER"),
+    "control priority": ("--envelope", "ANSWER", "--level", "high"),
+    "control route": ("--envelope", "ANSWER", "--to", "nex"),
     "control handoff": ("--conversation", "c1", "--to", "nex"),
     "control list": (),
     "run steer": ("r3", "hurry"),
@@ -174,6 +174,7 @@ MISPLACED: list[str] = [
     "permission policy set --file {}",
     "setup --timezone {}",
 ]
+TOO_LATE = {f"control {verb}" for verb in ("cancel", "preempt", "priority", "route", "handoff")}  # or refused
 POLICIES = ["envelope.send: {}", '{"{}": ', "{}: x\n{}: y"]
 CONFIGS = ["{} = 1", "[{}]\na = 1", "[log]\n{} = 1", '[log]\nlevel = "{}"', "[log]\nlevel = {}", '["{}"']
 # For each operation, parameters with which it could succeed; one after the other is replaced.

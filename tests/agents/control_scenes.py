@@ -62,6 +62,8 @@ class Scene:
 
     @property
     def conversation(self) -> str:
+        if not self.envelope:  # nobody has told it anything; so what it says itself begins one
+            return str(self.agent.send("user:boss", text="I am here")["conversation"])
         return str(self.world.boss.get(self.envelope)["conversation"])
 
     def target(self, kind: str) -> str:
@@ -115,6 +117,7 @@ class World:
         self.daemon, self.directory = daemon, directory
         self.boss = Boss(daemon)
         self.hole = Hole()
+        self.other = agent(daemon)  # it fetches its mail, so it never works
         self._scenes: dict[tuple[str, str], Scene] = {}
 
     def scene(self, state: str, provider: str) -> Scene:

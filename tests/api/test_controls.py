@@ -221,3 +221,22 @@ def test_the_record_of_a_control_about_a_deleted_agent_is_kept_for_who_sent_it(
     [record] = [one for one in ada.list(page_size=5) if one["type"] == "event"][:1]
     assert record["to"] == "user:boss" and record["text"].startswith(f"cancel {run}: too-late")
     wait_until(lambda: ada.call("control.list")["controls"][0]["run"] == run)
+
+
+# --- retry -----------------------------------------------------------------------------
+
+
+def test_what_was_cancelled_after_its_arrival_can_be_retried_and_nothing_else(
+    ada: Boss, worker: Worker
+) -> None:
+    zoe, kim = agent(worker.daemon), agent(worker.daemon)
+    arrived, deleted = zoe.tell(kim, text="one"), zoe.tell(kim, text="two")
+    deferred = zoe.tell(kim, text="three", deliver_at="+1h")
+    zoe.call("envelope.cancel", ids=[arrived, deferred])
+    zoe.call("message.delete", id=deleted)
+    assert zoe.call("envelope.retry", ids=[arrived])["changed"] == 1
+    assert kim.get(arrived)["status"] == "pending"
+    assert zoe.refusal("envelope.retry", ids=[deferred]) == "too_late"
+    assert zoe.refusal("envelope.retry", ids=[deleted]) == "too_late"
+    assert zoe.refusal("envelope.retry", ids=[arrived]) == "too_late"  # it is pending
+    assert zoe.get(deferred)["status"] == "cancelled"

@@ -124,8 +124,18 @@ def test_an_agent_cannot_get_rid_of_the_ask_of_its_limit(office: Office) -> None
 
 
 @frozen()
-@pytest.mark.parametrize("way", ["envelope", "conversation"])
-async def test_whoever_holds_a_routed_question_sees_and_answers_it(daemon: InProcessDaemon, way: str) -> None:
+async def test_whoever_holds_a_routed_question_sees_and_answers_it(daemon: InProcessDaemon) -> None:
+    await routed(daemon, "envelope")
+
+
+@frozen()
+async def test_whoever_gets_the_mail_of_a_conversation_sees_and_answers_what_is_asked_there(
+    daemon: InProcessDaemon,
+) -> None:
+    await routed(daemon, "conversation")
+
+
+async def routed(daemon: InProcessDaemon, way: str) -> None:
     await daemon.register("kai", "zed", "yan", "bob")
     made = await daemon.ask("ask.create", "kai", question="Deploy?", to="agent:zed")
     ask = made["ask"]
@@ -228,7 +238,7 @@ def test_nothing_in_a_subject_is_hidden(office: Office, subject: str, shown: str
 @pytest.mark.parametrize("subject", ["x" * 1_501, "ls" + "\n" * 1_000 + "; rm -rf /prod"])
 def test_what_a_post_does_not_show_whole_has_no_button_that_remembers(office: Office, subject: str) -> None:
     text, labels = posted(office, PUSH._replace(detail=subject, subject=subject))
-    assert labels == ["allow", "deny"] and "hiboss ask get q1" in text or "…" in text
+    assert labels == ["allow", "deny"] and "… (to read all: hiboss ask get q1)\n" in text
     assert len(text) < 3_500
 
 

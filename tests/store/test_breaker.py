@@ -16,6 +16,8 @@ from hiboss.core.events import AgentChanged, BreakerPulled, BreakerReleased
 from hiboss.store import (
     breaker,
     breaker_holds,
+    deleted_envelopes,
+    envelopes,
     lanes,
     leases,
     messages,
@@ -244,6 +246,50 @@ def test_the_rest_of_a_post_holds_and_others_pass_it(scene: Scene) -> None:
     assert claimed(scene, "7") == "from the boss"
     release(scene)
     assert claimed(scene, "7") == "long"
+
+
+def begun(scene: Scene, number: int) -> None:
+    """Post the first chunk of an envelope, and put it back."""
+    lane = place(scene, "7")
+    held = scene.write(lambda tx: lanes.claim(tx, lane, scene.now, 1))
+    assert held is not None and held["id"] == number
+    scene.write(lambda tx: lanes.note_partly_posted(tx, lane, number))
+    scene.execute("UPDATE envelope SET held_by = NULL WHERE id = ?", number)
+
+
+@pytest.mark.parametrize("passing", ["short", "in parts"])
+def test_what_was_begun_before_the_breaker_was_pulled_goes_on_before_all_others_when_it_is_released(
+    scene: Scene, passing: str
+) -> None:
+    begun(scene, sends(scene, Address("agent", "nex"), "7", "long"))
+    pull(scene)
+    number = sends(scene, Address("user", "boss"), "7", "from the boss")
+    if passing == "in parts":
+        begun(scene, number)
+    assert claimed(scene, "7") == "from the boss"
+    other = sends(scene, Address("agent", "nex"), "7", "urgent")
+    scene.execute("UPDATE envelope SET priority = 0 WHERE id = ?", other)
+    release(scene)
+    assert [claimed(scene, "7"), claimed(scene, "7")] == ["long", "urgent"]
+    assert scene.execute("SELECT id FROM lane WHERE partly_posted IS NOT NULL") == []
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "deleted", "failed"])
+def test_what_was_begun_and_is_settled_otherwise_does_not_stay_in_its_lane(scene: Scene, ending: str) -> None:
+    number = sends(scene, Address("agent", "nex"), "7", "long")
+    begun(scene, number)
+    pull(scene)
+    status = {"cancelled": 3, "deleted": 3, "failed": 2}[ending]
+    if ending == "deleted":
+        scene.write(lambda tx: deleted_envelopes.end(tx, number, scene.now))
+    elif ending == "failed":
+        scene.write(lambda tx: lanes.fail(tx, [number], Failure("too_old", "for a day"), scene.now))
+    else:
+        scene.write(lambda tx: envelopes.cancel(tx, [number], None, scene.now))
+    assert scene.execute("SELECT status FROM envelope WHERE id = ?", number) == [{"status": status}]
+    sends(scene, Address("user", "boss"), "7", "from the boss")
+    assert claimed(scene, "7") == "from the boss"
+    assert scene.execute("SELECT id FROM lane WHERE partly_posted IS NOT NULL") == []
 
 
 def test_what_waits_is_counted_with_what_an_ending_run_holds(scene: Scene) -> None:

@@ -108,9 +108,8 @@ def _has_it(home: Home, token: str | None, result: dict[str, Any]) -> None:
     """Say that the answer is printed: until then it comes as a message too."""
     if result["ask"]["state"] != "open":
         sys.stdout.flush()
-        params = {"id": result["ask"]["id"], "timeout": "0s", "received": True}
         with suppress(HibossError):  # then it comes twice
-            call_as(home, "ask.wait", params, token)
+            call_as(home, "ask.wait", {"id": result["ask"]["id"], "received": True}, token)
 
 
 def _end(home: Home, token: str | None, result: dict[str, Any]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from ...core.paths import Home
 from .. import output
-from ..call import call
+from ..call import call_as
+from ..credentials import find_token
 from ..options import After, As, Json, Number, Text, Token, flag, single_command
 from ..views import envelopes as views
 
@@ -38,7 +40,9 @@ def inbox(
         "after": after,
         "address": address,
     }
-    result = call("envelope.list", params, token=token, profile=as_)
+    home = Home()
+    found = find_token(home, token, as_)  # once: it may be read from standard input
+    result = call_as(home, "envelope.list", params, found)
     whole = views.listed(result)
     if unread or peek or address:
         return
@@ -46,4 +50,4 @@ def inbox(
     if cut := [one for one in new if one not in whole]:
         output.note(f"Not shown in full, still unread: hiboss read {' '.join(cut)}")
     if seen := [one for one in new if one in whole]:
-        call("envelope.read", {"ids": seen}, token=token, profile=as_)
+        call_as(home, "envelope.read", {"ids": seen}, found)
