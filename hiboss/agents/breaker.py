@@ -62,12 +62,14 @@ class Breaker:
         """
         one = Pull(breaker.new_pull(), by, reason)
         try:
-            return await self._pull(write, one)
+            changed = await self._pull(write, one)
         except (Busy, StoreError, HomeUnusable) as error:
             self._unstored = one
             log.error("The breaker was pulled, and not stored: %s", error, extra={"action": "breaker"})
             self._end_all(breaker.ended_for(reason))
             raise BreakerNotStored(why=error.message) from error
+        self._unstored = None  # this one counts instead
+        return changed
 
     async def _pull(self, write: Write, one: Pull) -> bool:
         now = clock.now()

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from dataclasses import dataclass
 from typing import Any
 
-from . import process_control
+from . import process_control, survivors
 
 POLL_SECONDS = 0.02
 READ_BYTES = 1 << 16
@@ -119,14 +119,17 @@ class Process:
             too_much_output=self._too_much_output,
         )
 
-    async def end(self) -> None:
-        """End it and what it started: INT, then TERM, then KILL."""
+    async def end(self) -> bool:
+        """End it and what it started: INT, then TERM, then KILL. Return whether all are gone."""
         child = self._child
         assert child is not None
         mark = self._env.get(process_control.MARK)
         marks = frozenset({mark} if mark else ())
         run = process_control.RunProcesses(frozenset({child.pid}), marks, self._since)
-        await process_control.end(run, leader_gone=lambda: child.returncode is not None)
+        gone = await process_control.end(run, leader_gone=lambda: child.returncode is not None)
+        if mark and not gone:
+            survivors.note(mark)
+        return gone
 
     def write(self, line: bytes) -> bool:
         """Give it more input, without waiting until it is read. Return False if it takes no more."""

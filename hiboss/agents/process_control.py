@@ -16,16 +16,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import NamedTuple
 
 from . import process_table
 from .process_table import MARK as MARK
-from .process_table import Table
+from .process_table import Process, Table
 
 STEP_SECONDS = 1.0  # between INT, TERM and KILL: after an interrupt too, all must end within five seconds
-KILLS = 50  # rounds of KILL: a process may start others meanwhile
+KILL_SECONDS = 5.0  # rounds of KILL last at most so long: a process may start others meanwhile
+CHASE_SECONDS = 1.0  # one of those rounds, against processes that are born as fast as others end
 STOPS = 20  # rounds of STOP, for the same reason
-LOOKS = 3  # at most, when processes end while they are looked at: they may have started others
 POLL_SECONDS = 0.02
 LOCKS = 10  # RLIMIT_LOCKS, which the module `resource` does not name
 
@@ -41,23 +42,65 @@ class RunProcesses(NamedTuple):
 # --- ending and stopping ---------------------------------------------------------------
 
 
-async def end(run: RunProcesses, leader_gone: Callable[[], bool] = lambda: True) -> None:
-    """End all processes of a run: INT, then TERM, then KILL. Its program may have ended already."""
-    # KILL more than once: a process started meanwhile got none of the signals before.
-    steps = [signal.SIGINT, signal.SIGTERM, *[signal.SIGKILL] * KILLS]
-    for number in steps:
-        if not (left := await look(run)):
-            return
-        signal_all(left, number)
-        signal_all(left, signal.SIGCONT)  # a stopped process does not see a signal before
+async def end(run: RunProcesses, leader_gone: Callable[[], bool] = lambda: True) -> bool:
+    """End all processes of a run: INT, then TERM, then KILL. Its program may have ended already.
+
+    Return whether all are gone. Else some could not be ended, or start others faster than they are found.
+    """
+    clock = asyncio.get_running_loop().time
+    left = await look(run)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if not left.pids:
+            break  # if some may have been missed, there is nobody to be asked
+        signal_all(left.pids, number)
+        signal_all(left.pids, signal.SIGCONT)  # a stopped process does not see a signal before
         # Children of a program that has ended need less time: nobody waits for their output.
         seconds = STEP_SECONDS / 10 if leader_gone() else STEP_SECONDS
-        until = asyncio.get_running_loop().time() + seconds  # looking takes time too, on a busy machine
-        while asyncio.get_running_loop().time() < until:
+        until = clock() + seconds  # looking takes time too, on a busy machine
+        while left.pids and clock() < until:
             await asyncio.sleep(POLL_SECONDS)
             left = await look(run)
-            if not left or number == signal.SIGKILL:
-                break
+    return left.are_none or await _kill(run)
+
+
+async def _kill(run: RunProcesses) -> bool:
+    """Send KILL until nobody is left: a process that was started meanwhile got none of the signals before."""
+    clock = asyncio.get_running_loop().time
+    until, before = clock() + KILL_SECONDS, frozenset[int]()
+    while True:
+        left = await look(run)
+        if left.are_none:
+            return True
+        if clock() > until:
+            return False
+        signal_all([*left.groups, *_led(run), *left.pids], signal.SIGKILL)
+        if left.missed or (before and not before.issuperset(left.pids)):  # others were born meanwhile
+            await asyncio.to_thread(chase, run, signal.SIGKILL)
+        else:
+            await asyncio.sleep(POLL_SECONDS)
+        before = frozenset(left.pids)
+
+
+def chase(run: RunProcesses, number: int) -> bool:
+    """Send a signal to each process of a run as soon as it is seen; return whether the last one got it.
+
+    It does not sleep, looks only at new processes, and begins with the newest: that one has most likely
+    not started its successor yet. So it catches up with a chain in which each process starts the next one
+    and ends. Call it in a thread.
+    """
+    seen, until = {os.getpid()}, monotonic() + CHASE_SECONDS
+    limits = {_limit(mark) for mark in run.marks}
+    while monotonic() < until:
+        is_last = True
+        for one in process_table.unseen(seen, run.since, with_marks=bool(run.marks)):
+            if one is None:
+                is_last = False
+            elif one.session in run.sessions or one.marks & run.marks or one.limit in limits:
+                signal_all([-one.group, one.pid] if _is_apart(one) else [one.pid], number)
+                is_last = False
+        if is_last:
+            return True
+    return False
 
 
 def stop(run: RunProcesses) -> None:
@@ -70,7 +113,7 @@ def stop(run: RunProcesses) -> None:
         running = [pid for pid, stat in found if stat is not None and stat.state not in "Tt"]
         if not running:
             return
-        signal_all(running, signal.SIGSTOP)
+        chase(run, signal.SIGSTOP)
 
 
 def resume(run: RunProcesses) -> None:
@@ -89,6 +132,21 @@ def signal_all(pids: Iterable[int], number: int) -> None:
 # --- finding -----------------------------------------------------------------------------
 
 
+class Left(NamedTuple):
+    """The live processes of a run."""
+
+    pids: list[int]
+    # Of their process groups, those that have no process of others: as kill() takes them, negative numbers.
+    # All of a group get a signal at the same moment, also one that is being started.
+    groups: frozenset[int] = frozenset()
+    missed: bool = False  # there may be more: some processes of the machine ended before they could be read
+
+    @property
+    def are_none(self) -> bool:
+        """Whether it is sure that there is none."""
+        return not self.pids and not self.missed
+
+
 def find(run: RunProcesses) -> list[int]:
     """Return the live processes of a run. Where there is no /proc: its process group, as one number.
 
@@ -96,26 +154,14 @@ def find(run: RunProcesses) -> list[int]:
     """
     if not process_table.is_there():
         return _groups(run)
-    found: list[int] = []
-    for _ in range(LOOKS):
-        table = process_table.read(run.since, with_marks=bool(run.marks))
-        found = _chosen(table, run)
-        if found or not table.missed:
-            break
-    return found
+    return _chosen(process_table.read(run.since, with_marks=bool(run.marks)), run).pids
 
 
-async def look(run: RunProcesses) -> list[int]:
+async def look(run: RunProcesses) -> Left:
     """Do the same on the event loop; all who look at the same time share one look at the processes."""
     if not process_table.is_there():
-        return _groups(run)
-    found: list[int] = []
-    for _ in range(LOOKS):
-        table = await process_table.look(run.since)
-        found = _chosen(table, run)
-        if found or not table.missed:
-            break
-    return found
+        return Left(_groups(run))
+    return _chosen(await process_table.look(run.since), run)
 
 
 def members(session: int) -> list[int]:
@@ -128,13 +174,37 @@ def marked(marks: frozenset[str]) -> list[int]:
     return find(RunProcesses(marks=marks))
 
 
-def _chosen(table: Table, run: RunProcesses) -> list[int]:
+def _chosen(table: Table, run: RunProcesses) -> Left:
     """Return those of a run."""
     found = {pid for session in run.sessions for pid in table.sessions.get(session, ())}
     for mark in run.marks:
         found.update(table.marks.get(mark, ()))
         found.update(table.limits.get(_limit(mark), ()))
-    return [pid for pid in sorted(found) if table.started[pid] >= run.since and _may_signal(pid)]
+    pids = [pid for pid in sorted(found) if table.all[pid].started >= run.since and _may_signal(pid)]
+    groups = frozenset(-table.all[pid].group for pid in pids if _is_apart(table.all[pid]))
+    return Left(pids, groups, table.missed)
+
+
+def _is_apart(process: Process) -> bool:
+    """Tell whether the process group of a process of a run can only have processes of that run.
+
+    Not if it is in the session of the daemon: a provider may have started it there.
+    """
+    return process.group > 1 and process.session != os.getsid(0)
+
+
+def _led(run: RunProcesses) -> list[int]:
+    """Return the process groups that the programs of a run lead or led: as kill() takes them, negative numbers.
+
+    So they get a signal also if each of their processes ends before it can be read. The number of a group
+    is given to no other process while it has one; if one has it now, it must be the program itself.
+    """
+    stats = {leader: process_table.stat_of(leader) for leader in run.sessions if leader != os.getsid(0)}
+    return [
+        -leader
+        for leader, stat in stats.items()
+        if leader > 1 and (stat is None or stat.state in "ZX" or int(stat.started) == run.since)
+    ]
 
 
 def _may_signal(pid: int) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 PROC = "/proc"  # Linux only; elsewhere the processes that a crashed daemon left are not found
 MARK = "HIBOSS_RUN"  # in the environment of every process of a run; empty: it may stay after the run
+PASSES = 8  # at most, in one look, while processes end before they can be read: they may have started others
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,50 +23,98 @@ class Stat:
     """What is used of /proc/PID/stat."""
 
     state: str
+    group: int
     session: int
     started: str  # clock ticks since the boot of the machine
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A live process, and what it can be recognised by."""
+
+    pid: int
+    group: int
+    session: int
+    started: int  # in clock ticks
+    marks: frozenset[str] = frozenset()  # in its environment
+    limit: int | None = None  # of file locks; None also if it may stay, whatever its limits say
 
 
 @dataclass(slots=True)
 class Table:
     """The live processes, by what they can be recognised by. Without those that are older than wanted."""
 
-    started: dict[int, int] = field(default_factory=dict)  # by pid, in clock ticks
+    all: dict[int, Process] = field(default_factory=dict)  # by pid
     sessions: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     marks: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     limits: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    missed: bool = False  # a process ended before it could be looked at: it may have started others
+    missed: bool = False  # to the end, some had ended before they could be read: others may be there
 
 
 def read(since: int = 0, *, with_marks: bool = True) -> Table:
     """Look at all processes that are not older. It reads many files: call it in a thread."""
-    table = Table()
-    for pid in processes():
-        stat = stat_of(pid)
-        if stat is None:
-            table.missed = True
-        elif stat.state == "Z" or int(stat.started) < since or pid == os.getpid():
-            continue
-        else:
-            table.started[pid] = int(stat.started)
-            table.sessions[stat.session].append(pid)
-            if with_marks:
-                _read_marks(table, pid)
+    table, seen = Table(), {os.getpid()}
+    for _ in range(PASSES):
+        table.missed = False
+        for one in unseen(seen, since, with_marks=with_marks):
+            if one is None:
+                table.missed = True
+            else:
+                _add(table, one)
+        if not table.missed:
+            break
     return table
 
 
-def _read_marks(table: Table, pid: int) -> None:
+def unseen(seen: set[int], since: int = 0, *, with_marks: bool = True) -> Iterator[Process | None]:
+    """Yield the live processes that were not seen before, newest first, and add all to `seen`.
+
+    None stands for one that has ended meanwhile. It may have started another one that is not in this list,
+    but is in the next: so if there is a None, look again. If there is none, no descendant of an unseen
+    process is missing: Linux lists them in the order of their numbers, and gives them in that order.
+    """
+    for pid in sorted(set(processes()) - seen, reverse=True):
+        seen.add(pid)
+        try:
+            one = _process(pid, since, with_marks)
+        except (FileNotFoundError, ProcessLookupError):
+            yield None
+            continue
+        if one is None or one.started >= since:
+            yield one
+
+
+def _process(pid: int, since: int, with_marks: bool) -> Process | None:
+    """Return a live process; None if it has ended and is not reaped yet. Raises if it is gone."""
+    stat = _stat(_read(pid, "stat"))
+    if stat is None:  # it is hidden from us, so it is no process of ours
+        return Process(pid, 0, 0, -1)
+    if stat.state in "ZX":
+        return None
+    started = int(stat.started)
+    if started < since or not with_marks:
+        return Process(pid, stat.group, stat.session, started)
     beginning = f"{MARK}=".encode()
     variables = _read(pid, "environ").split(b"\0")  # a process may hide it, like ssh-agent
     marks = {one.removeprefix(beginning) for one in variables if one.startswith(beginning)}
-    for mark in marks:
-        table.marks[mark.decode("utf-8", "surrogateescape")].append(pid)
-    if b"" in marks:  # it may stay after the run, whatever its limits say
-        return
-    lines = _read(pid, "limits").splitlines()  # it cannot hide these
+    limit = None if b"" in marks else _limit(_read(pid, "limits"))  # it cannot hide these
+    texts = frozenset(mark.decode("utf-8", "surrogateescape") for mark in marks)
+    return Process(pid, stat.group, stat.session, started, texts, limit)
+
+
+def _limit(limits: bytes) -> int | None:
+    lines = limits.splitlines()
     words = next((line.split()[3:4] for line in lines if line.startswith(b"Max file locks")), [])
-    if words and words[0].isdigit():
-        table.limits[int(words[0])].append(pid)
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def _add(table: Table, one: Process) -> None:
+    table.all[one.pid] = one
+    table.sessions[one.session].append(one.pid)
+    for mark in one.marks:
+        table.marks[mark].append(one.pid)
+    if one.limit is not None:
+        table.limits[one.limit].append(one.pid)
 
 
 # --- looks that are shared -----------------------------------------------------------
@@ -136,15 +185,24 @@ def processes() -> list[int]:
 
 def stat_of(pid: int) -> Stat | None:
     """Return what is known of a process; None if there is none."""
+    try:
+        return _stat(_read(pid, "stat"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _stat(line: bytes) -> Stat | None:
     # The name, in brackets, may be any bytes; only what follows it is text and can be split.
-    fields = _read(pid, "stat").rpartition(b")")[2].decode("ascii").split()
-    return Stat(fields[0], int(fields[3]), fields[19]) if fields else None
+    fields = line.rpartition(b")")[2].decode("ascii").split()
+    return Stat(fields[0], int(fields[2]), int(fields[3]), fields[19]) if fields else None
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Return a file of a process; nothing if the process has ended, or hides the file from us."""
+    """Return a file of a process; nothing if the process hides the file from us. Raises if it has ended."""
     try:
         with open(f"{PROC}/{pid}/{name}", "rb") as file:
             return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        raise
     except OSError:
         return b""

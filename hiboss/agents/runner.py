@@ -478,6 +478,11 @@ class Runner:
             if execution.turn.agent == agent:
                 execution.end("cancelled", why)
 
+    def end_all(self, why: str) -> None:
+        """End all runs; it could not be stored before. Their envelopes are due again."""
+        for execution in list(self._executions.values()):
+            execution.end("interrupted", why)
+
 
 async def _nothing() -> None:
     pass

@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, errors
+from ..core.settings import Settings
 from ..store import breaker, breaker_holds
 from ..store.breaker_holds import Waits
 from ..store.connection import Connection, Row
@@ -19,6 +20,14 @@ from .param_sizes import Word
 
 class Pull(Params):
     reason: Word | None = Field(None, description="shown wherever the state of an agent is shown")
+
+
+class Release(Params):
+    pull: Word | None = Field(
+        None,
+        description="the pull that is meant, as breaker.status shows it (empty: it shows none); so a request"
+        " that is carried out late does not undo a later one. By default whatever is pulled",
+    )
 
 
 class StoppedRun(TypedDict):
@@ -53,9 +62,14 @@ class BreakerState(TypedDict):
 class BreakerStatus(TypedDict):
     breaker: Annotated[BreakerState | None, Field(description="null: it is not pulled, and nothing is held")]
     runs: Annotated[
-        list[StoppedRun], Field(description="those that it ended; an agent sees only its own runs")
+        list[StoppedRun],
+        Field(description="those that have ended since, or are ending; an agent sees only its own runs"),
     ]
     waits: Annotated[Held, Field(description="what waits until it is released")]
+    pull: Annotated[
+        str | None,
+        Field(description="identifies the last pull, for breaker.release; also one that is not obeyed yet"),
+    ]
     timezone: Timezone
 
 
@@ -77,14 +91,15 @@ NOTHING_WAITS: Held = {"mail": [], "tasks": 0, "posts": 0, "schedules": 0}
     effect="destructive",
     params=Pull,
     result=Pulled,
-    errors=(errors.TooLarge, errors.BadText),
+    errors=(errors.TooLarge, errors.BadText, errors.BreakerNotStored),
 )
 async def pull(context: Context, caller: Caller, params: Pull) -> Pulled:
     """Stop everything: end every run, give nobody a turn, hold schedules and what agents post.
 
-    What agents post to the boss passes. It answers when this is stored; the runs end after that.
+    What agents post to the boss passes. It answers when this is stored; the runs end after that. If it cannot
+    be stored, as on a full disk, they end all the same, and the error says so.
     """
-    reason = context.settings.check_word("reason", params.reason or "").strip() or None
+    reason = checked_reason(params.reason, context.settings)
     changed = await context.breaker.pull(
         lambda change: context.write(caller, change), caller.id or None, reason
     )
@@ -92,17 +107,26 @@ async def pull(context: Context, caller: Caller, params: Pull) -> Pulled:
     return {"changed": changed, **found}
 
 
+def checked_reason(reason: str | None, settings: Settings) -> str | None:
+    """Return a reason as it is stored; raise TooLarge or BadText if it cannot be."""
+    return settings.check_word("reason", reason or "").strip() or None
+
+
 @operation(
     "breaker.release",
     level=Level.BOSS,
     effect="idempotent",
+    params=Release,
     result=Released,
+    errors=(errors.PulledAgain, errors.TooLarge),
     offline=True,
 )
-async def release(context: Context, caller: Caller, params: Nothing) -> Released:
+async def release(context: Context, caller: Caller, params: Release) -> Released:
     """Let everything go on that the breaker holds: turns, schedules, posts, and mail for agents."""
     waited = await context.store.read_in_thread(lambda c: _waits(context, c))
-    changed = await context.breaker.release(lambda change: context.write(caller, change), caller.id or None)
+    changed = await context.breaker.release(
+        lambda change: context.write(caller, change), caller.id or None, params.pull
+    )
     return {"changed": changed, "waits": waited if changed else NOTHING_WAITS}
 
 
@@ -125,6 +149,7 @@ def _status(context: Context, caller: Caller, connection: Connection) -> Breaker
             for one in runs
         ],
         "waits": waits,
+        "pull": context.breaker.latest(row),
         "timezone": context.timezone,
     }
 

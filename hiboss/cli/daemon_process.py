@@ -7,8 +7,9 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from ..core.paths import Home
@@ -143,16 +144,26 @@ def _outputs(
     process: subprocess.Popen[bytes], given: bytes, doing: str, seconds: float
 ) -> tuple[bytes, bytes]:
     """What the process wrote to standard output and standard error, once it has ended."""
-    words: bytes | None = given
+    pipe, process.stdin = process.stdin, None
+    assert pipe is not None
+    # Not by `communicate`: in slices of time it would lose what does not fit into the pipe at once.
+    threading.Thread(target=_give, args=(pipe, given), daemon=True).start()
     end = time.monotonic() + seconds
     with output.ProgressBar(doing) as waiting:
         while time.monotonic() < end:
             try:
-                return process.communicate(words, timeout=SLICE)
+                return process.communicate(timeout=SLICE)
             except subprocess.TimeoutExpired:
-                words = None  # may be given only once
                 waiting()
     raise TimedOut(seconds=seconds)
+
+
+def _give(pipe: IO[bytes], given: bytes) -> None:
+    try:
+        with pipe:
+            pipe.write(given)
+    except OSError:  # it has ended, and says why
+        pass
 
 
 def holder(home: Home) -> int | None:

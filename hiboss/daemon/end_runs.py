@@ -1,8 +1,8 @@
 """`python -m hiboss.daemon --end-runs`: pull the breaker while the daemon does not answer, or none runs.
 
 The command line starts it. It leaves a flag in the home, which the daemon obeys before it starts a run, at
-its next heartbeat, and at its next start; then it ends the processes of all recorded runs itself. It only
-reads the database: a daemon that hangs may hold its locks.
+its next heartbeat, and at its next start; then it ends the processes of all recorded runs itself, also if
+the flag cannot be left. It only reads the database: a daemon that hangs may hold its locks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import os
 from typing import Any
 
 from ..agents import left_processes, process_control
-from ..api.breaker import held_json
+from ..api.breaker import Pull, checked_reason, held_json
+from ..api.param_sizes import check_sizes, sizes
 from ..core import clock
 from ..core.crashpoint import BREAKER_FLAGGED, crashpoint
-from ..core.errors import BadToken, Forbidden, NoToken, NotSetUp
+from ..core.errors import BadConfig, BadToken, Forbidden, HibossError, NoToken, NotSetUp
 from ..core.paths import Home
+from ..core.settings import DEFAULTS, Configuration
+from ..core.stop_flag import StopFlag
 from ..rpc import codec
 from ..store import breaker, breaker_holds, counters, tokens
 from ..store.boss import boss_timezone, find_boss
@@ -36,12 +39,33 @@ def end_runs(home: Home, line: bytes) -> bytes:
         raise NotSetUp(home=str(home))
     with reading(home, wait_seconds=WAIT_SECONDS) as connection:
         _check_boss(connection, home, params.get("token"))
-        home.leave_stop_flag(params.get("reason"))
+        not_durable = _leave_flag(home, _reason(home, params.get("reason")))
         crashpoint(BREAKER_FLAGGED)
         runs = asyncio.run(_end(connection))
         waits = breaker_holds.waiting(connection, clock.now(), COUNT_EXACT_TO)
         zone = boss_timezone(connection)
-    return codec.result(1, {"runs": runs, "waits": held_json(waits), "timezone": zone})
+    found = {"runs": runs, "waits": held_json(waits), "timezone": zone, "not_durable": not_durable}
+    return codec.result(1, found)
+
+
+def _reason(home: Home, given: object) -> str | None:
+    """Return the reason, checked as by breaker.pull. Wrong settings do not keep anybody from stopping."""
+    try:
+        settings = Configuration(home.config, os.environ).settings
+    except BadConfig:
+        settings = DEFAULTS
+    reason = given if isinstance(given, str) else None
+    check_sizes(OPERATION, sizes(Pull), {"reason": reason}, settings)
+    return checked_reason(reason, settings)
+
+
+def _leave_flag(home: Home, reason: str | None) -> str | None:
+    """Leave the flag; return why that was not possible."""
+    try:
+        StopFlag(home).leave(reason)
+    except HibossError as error:
+        return error.message
+    return None
 
 
 def _check_boss(connection: Connection, home: Home, token: object) -> None:
@@ -67,7 +91,8 @@ async def _end(connection: Connection) -> list[dict[str, Any]]:
             break
         known |= {row["id"]: row for row in rows}
         await left_processes.end_recorded(epoch, rows)
-    ended = not known or not await process_control.look(await left_processes.find(epoch, known.values()))
+    left = await process_control.look(await left_processes.find(epoch, known.values()))
+    ended = not known or left.are_none
     return [
         {"id": f"r{number}", "agent": f"agent:{row['name']}", "ended": ended} for number, row in known.items()
     ]

@@ -85,7 +85,7 @@ class Wiring:
         self.stuck_runs = StuckRuns(store, settings, self.deadlines, self.presence)
         self.intake.boss_spoke = self._boss_spoke
         self.runner = Runner(store, home, settings, self._tell_of_run)
-        self.breaker = Breaker(store, home, self.runner.end_told)
+        self.breaker = Breaker(store, home, self.runner.end_told, self.runner.end_all)
         self.runner.obey_flag = self.breaker.obey_flag
         self.controls = Controls(store, settings, self.runner)
         self.intake.commands.breaker = BreakerOrders(store, self.breaker)
@@ -113,6 +113,7 @@ class Wiring:
     async def start(self) -> None:
         """Free what was held, start the adapters, wake what is overdue, give turns to agents."""
         await self.scheduler.look_at_clock()  # before anything is decided by the time
+        self.breaker.start()
         await self.breaker.obey_flag()  # before runs of an earlier daemon are settled
         self.breaker.released = self._breaker_released
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..agents.breaker import Breaker
 from ..core import clock
+from ..core.errors import BreakerNotStored
 from ..core.escaping import visible
 from ..store import breaker, breaker_holds
 from ..store.breaker_holds import Waits
@@ -32,7 +33,10 @@ class BreakerOrders:
     async def stop_all(self, order: Order) -> str:
         """/stop all: pull the breaker. Carried out again after a crash, it says the same."""
         reason = order.arguments.strip()[len("all") :].strip() or f"/stop all in {visible(order.where)}"
-        await self._breaker.pull(self._store.write_until_done, order.boss, reason)
+        try:
+            await self._breaker.pull(self._store.write, order.boss, reason)
+        except BreakerNotStored:  # all runs have ended; say so when it is stored
+            await self._breaker.pull(self._store.write_until_done, order.boss, reason)
         return self._store.read(_stopped)
 
     async def go(self, order: Order) -> str:

@@ -75,13 +75,18 @@ _OF_ALL, _OF_MAIL, _OF_NOTICES = _walks(*Priority), _walks(*MAIL), _walks(Priori
 
 
 def count(connection: Connection, recipient: int, exact_to: int, *, with_held: bool = False) -> int | str:
-    """Return how many are due: exact up to a limit, then '1000+'. `with_held`: also those being delivered."""
+    """Return how many are due: exact up to a limit, then '1000+'. `with_held`: also those being delivered.
+
+    Not those of a run that was cancelled, and is ending: they will be cancelled too.
+    """
     found: int = connection.execute(
         """
         SELECT count(*) FROM (
-            SELECT 1 FROM envelope INDEXED BY envelope_due
+            SELECT 1 FROM envelope e INDEXED BY envelope_due
             WHERE recipient = ?1 AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
-              AND waits IS NULL AND (?3 OR held_by IS NULL) LIMIT ?2)
+              AND waits IS NULL AND (held_by IS NULL OR ?3 AND NOT EXISTS (
+                  SELECT 1 FROM run_envelope x JOIN run r ON r.id = x.run
+                  WHERE x.envelope = e.id AND r.status = 'running' AND r.ends_as = 'cancelled')) LIMIT ?2)
         """,
         (recipient, exact_to + 1, with_held),
     ).fetchone()[0]

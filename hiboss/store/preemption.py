@@ -200,17 +200,17 @@ def for_news(tx: Tx, agent: int, now: int) -> Found | None:
 
 def _tell_of_limit(tx: Tx, found: Found, now: int) -> None:
     """Tell the boss of what was set aside now so often that mail of agents does it no more: once for each."""
-    sender = tx.execute(f"SELECT *, {_IS_AGENT} AS is_agent FROM address s WHERE id = ?", (found.sender,))
-    who = sender.fetchone()
     held = tx.execute("SELECT envelope FROM run_envelope WHERE run = ?", (found.run,)).fetchall()
     numbers = [f"e{row['envelope']}" for row in held if _times(tx, row["envelope"]) == LIMIT]
-    if not numbers or not who["is_agent"]:
+    query = f"SELECT name, {_IS_AGENT} AS is_agent FROM address s WHERE id = ?"
+    agent, sender = (tx.execute(query, (one,)).fetchone() for one in (found.agent, found.sender))
+    if not numbers or not sender["is_agent"]:
         return
-    name = tx.execute("SELECT name FROM address WHERE id = ?", (found.agent,)).fetchone()["name"]
     text = (
-        f"Critical mail of agents has set aside the work of agent:{name} on {', '.join(numbers)} {LIMIT} times,"
-        f" the last time e{found.envelope} of agent:{who['name']}. From now on such mail waits until that"
-        f" work is done; yours does not.\nTo look at it: hiboss control list --agent {name}"
+        f"Critical mail of agents has set aside what agent:{agent['name']} works on {LIMIT} times:"
+        f" {', '.join(numbers)}. The last was e{found.envelope} of agent:{sender['name']}. From now on such"
+        f" mail waits until that work is done; mail of people does not.\n"
+        f"To look at it: hiboss control list --agent {agent['name']}"
     )
     notices.notify(tx, BOSS, text, now, about=found.message)
 

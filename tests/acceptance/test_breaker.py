@@ -20,83 +20,10 @@ from hiboss.core.crashpoint import (
 )
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.cli import Office
+from tests.support.breaker_stories import DEAF, WITH_CHILD, Story, told
 from tests.support.daemons import set_up, wait_until
-from tests.support.shell_agents import (
-    SLEEP,
-    Boss,
-    Worker,
-    assert_idle,
-    end_all,
-    eventually,
-    left_behind,
-    remains,
-    rows,
-    running,
-)
+from tests.support.shell_agents import Worker, end_all, eventually, left_behind, remains, running
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
-
-WITH_CHILD = f"{SLEEP} &\nexec {SLEEP}"
-DEAF = f"trap '' INT TERM\n{WITH_CHILD}"
-
-
-class Story:
-    """A daemon, an agent whose program does not end by itself and has a child, and the boss at a terminal."""
-
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
-        self.daemon, self.office = daemon, Office(daemon)
-        self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
-        self.program = self.worker.program
-        self.program.does(WITH_CHILD)
-        self.armed = directory / "armed"
-
-    def begins(self) -> str:
-        """Let the agent begin to work; return the envelope."""
-        number = self.ada.tell(self.worker)
-        self.program.begins()
-        return number
-
-    def flag(self) -> bool:
-        return self.daemon.home.has_stop_flag()
-
-    def dies_at(self, place: str) -> None:
-        """Start it again so that it dies when it passes this place, as soon as it is `armed`."""
-        self.daemon.stop()
-        self.daemon.start(HIBOSS_CRASH_AT=f"{place}@{self.armed}")
-
-    def tries(self, method: str) -> None:
-        """Call an operation that the daemon dies of."""
-        self.armed.touch()
-        with pytest.raises(DaemonUnreachable):
-            self.ada.call(method)
-        self.daemon.wait_for_death()
-
-    def is_held(self, number: str) -> None:
-        """Everything has ended, and nothing begins, although the agent would answer at once."""
-        self.program.answers("done")
-        wait_until(lambda: running(self.daemon) == [])
-        assert_idle(self.daemon, self.program)
-        assert self.ada.call("breaker.status")["breaker"] is not None
-        assert self.ada.get(number)["status"] == "pending" and self.worker.answers_to(number) == []
-        kinds = {
-            row["error_kind"]
-            for row in rows(self.daemon, "SELECT error_kind FROM run WHERE agent = ?", self.id)
-        }
-        assert kinds == {"stopped"}
-
-    @property
-    def id(self) -> int:
-        [row] = rows(
-            self.daemon, "SELECT id FROM address WHERE name = ? AND retired_at IS NULL", self.worker.name
-        )
-        return int(row["id"])
-
-    def comes_after_go(self, number: str) -> None:
-        done = self.office("go")
-        assert (done.rc, done.values("breaker")) == (0, ["released"])
-        eventually(lambda: self.worker.answers_to(number), ["done"])
-        assert_idle(self.daemon, self.program)
-        assert not self.flag()
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +36,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 @pytest.fixture
 def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
-    told = Story(daemon, tmp_path)
-    yield told
-    daemon.kill()  # also one that a test has stopped, or that was to crash
-    daemon.start()
-    Boss(daemon).call("breaker.release")
-    end_all(daemon)
+    with told(daemon, tmp_path) as one:
+        yield one
 
 
 # --- at the terminal ------------------------------------------------------------------

@@ -173,6 +173,22 @@ def test_a_paused_run_is_ended_too_and_stays_paused_after_go(
     eventually(lambda: worker.answers_to(number), ["done"])
 
 
+def test_a_run_that_was_cancelled_before_and_still_ends_is_waited_for_too(
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path
+) -> None:
+    worker = hire(daemon, tmp_path, f"trap '' INT TERM\n{SLEEP} &\n{SLEEP}")
+    number = ada.tell(worker)
+    run = worker.under_way()
+    worker.program.begins()
+    assert ada.call("control.send", event="stream.cancel", agent=worker.name)["outcome"] == "applied"
+    pulled = ada.call("breaker.pull")
+    assert pulled["runs"] == [{"id": run["id"], "agent": worker.address, "ended": False}]
+    assert pulled["waits"]["mail"] == []
+    assert stopped(ada)["runs"] == [{"id": run["id"], "agent": worker.address, "ended": True}]
+    assert left_behind(daemon, worker.program.pids) == []
+    assert (worker.runs()[0]["status"], ada.get(number)["status"]) == ("cancelled", "cancelled")
+
+
 def test_an_agent_that_is_deleted_meanwhile_does_not_come_again(
     daemon: RunningDaemon, ada: Boss, tmp_path: Path
 ) -> None:

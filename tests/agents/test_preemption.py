@@ -232,6 +232,62 @@ def test_what_a_run_sends_to_its_own_agent_does_not_end_it(ada: Boss, nex: Holdi
     assert nex.answers_to(old) == ["done", "done"]  # a note of its own is answered where it was written
 
 
+def test_no_mail_of_an_agent_to_itself_sets_its_run_aside(ada: Boss, nex: HoldingWorker) -> None:
+    """Also not with its own token, outside of the run: else it could set itself aside without an end."""
+    old = ada.tell(nex, text="hold")
+    nex.works()
+    own = nex.tell(nex, text="note", priority="critical")
+    assert agent(nex.daemon).tell(nex, text="later", priority="high")
+    nex.program.let_go()
+    nex.all_done(old, own)
+    assert nex.history()[0] == ("completed", None, [old])
+    assert nex.preempts() == []
+
+
+def test_agents_set_an_envelope_aside_three_times_and_the_boss_hears_of_it_once(
+    ada: Boss, nex: HoldingWorker
+) -> None:
+    kai = agent(nex.daemon)
+    old = ada.tell(nex, text="hold")
+    for number in range(3):
+        nex.works(2 * number + 1)
+        assert ada.notices_of(nex) == []
+        last = kai.tell(nex, priority="critical")
+        nex.all_done(last)
+    nex.works(7)
+    [notice] = ada.notices_of(nex)
+    assert f"{nex.address} works on 3 times: {old}. The last was {last} of {kai.address}." in notice
+    waits = [one.tell(nex, priority="critical") for one in (kai, kai, agent(nex.daemon))]
+    urgent = ada.tell(nex, text="fire", priority="critical")  # that of people is not limited
+    assert nex.shown(8)[0] == urgent
+    assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
+    nex.program.let_go()
+    nex.all_done(old, urgent, *waits)
+    assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
+    assert ada.notices_of(nex) == [notice]
+
+
+def test_an_order_sets_aside_what_mail_of_agents_does_not_any_more_and_does_not_count(
+    ada: Boss, nex: HoldingWorker
+) -> None:
+    kai = agent(nex.daemon)
+    old = ada.tell(nex, text="hold")
+    for number, ordered in enumerate((True, False, True, False, False)):
+        nex.works(2 * number + 1)
+        new = kai.tell(nex, priority="normal" if ordered else "critical")
+        if ordered:
+            assert control(nex.daemon, "preempt", envelope=new)[0] == "applied"
+        nex.all_done(new)
+    nex.works(11)
+    assert len(ada.notices_of(nex)) == 1
+    waits = kai.tell(nex, priority="critical")
+    assert control(nex.daemon, "preempt", envelope=waits)[0] == "applied"
+    nex.all_done(waits)
+    nex.program.let_go()
+    nex.all_done(old)
+    assert len(nex.preempts()) == 6
+
+
 def test_critical_mail_waits_while_a_run_is_paused_and_sets_it_aside_when_it_goes_on(
     ada: Boss, nex: HoldingWorker
 ) -> None:

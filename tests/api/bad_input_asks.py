@@ -13,7 +13,7 @@ ONE = {"ask.get": {}, "ask.wait": {}, "ask.cancel": {}, "ask.answer": {"choice":
 
 
 def asks() -> Iterator[Row]:
-    for part in (_options, _questions, _ids, _answers, _lists):
+    for part in (_options, _questions, _ids, _answers, _mail, _lists):
         yield from part()
 
 
@@ -23,6 +23,7 @@ def _options() -> Iterator[Row]:
         ([], "there are 0"),
         ([""], "one is empty"),
         (["a", " \n"], "one is empty"),
+        (["a", "\u200b"], "one shows nothing"),
         (["Yes", "yes"], "two are the same"),
         (["a b", "A  B"], "two are the same"),
         (["x" * 201], "one has 201 characters"),
@@ -96,6 +97,17 @@ def _answers() -> Iterator[Row]:
         yield row(name, wrong, "cannot_remember", "%asked|only the answer to a permission")
     words = "ask answer %asked --choice yes --scope rule"
     yield row(name, {"id": "%asked", "choice": "yes", "scope": "rule"}, "cannot_remember", "%asked", words)
+
+
+def _mail() -> Iterator[Row]:
+    """What is asked and answered stays as it was sent."""
+    edit, again = {"id": "%question", "text": "other"}, "the question of|ask again: hiboss ask cancel|%ask"
+    yield row("message.edit", edit, "ask_fixed", again, "message edit %question other")
+    yield row("message.edit", {"id": "%answer", "text": "no"}, "ask_fixed", "hiboss ask get")
+    gone = "counts as it was given"
+    yield row("message.delete", {"id": "%answer"}, "ask_fixed", gone, "message delete %answer")
+    ends, words = "hiboss ask cancel|%ask", "envelope cancel --id %question_mail"
+    yield row("envelope.cancel", {"ids": ["%question_mail"]}, "ask_fixed", ends, words)
 
 
 def _lists() -> Iterator[Row]:

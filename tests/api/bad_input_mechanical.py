@@ -68,6 +68,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"{noun}.list", "after"): ("bad_id",) * 3 for noun in ("run", "cron")},
     **{(f"run.{verb}", "id"): ("bad_id",) * 3 for verb in ("get", "tail", "cancel", "pause", "resume")},
     ("breaker.pull", "reason"): ("bad_text", "", "too_large"),
+    ("breaker.release", "pull"): ("", "", "too_large"),
     ("run.cancel", "reason"): ("bad_text", "", "too_large"),
     # Beside the run that is right, whatever they are.
     **{

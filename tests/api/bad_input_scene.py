@@ -125,6 +125,12 @@ class Scene:
         }
         self.facts |= {name: one["ask"]["id"] for name, one in made.items()}
         nex.call("ask.cancel", id=self.facts["settled"])
+        done = ada.call("ask.create", question="x", to=nex.address)["ask"]["id"]
+        self.facts["question"] = made["ask"]["ask"]["message"]
+        self.facts["answer"] = nex.call("ask.answer", id=done, choice="yes")["ask"]["reply"]
+        self.facts["question_mail"] = next(
+            one["id"] for one in ada.list() if one["message"] == self.facts["question"]
+        )
 
     def _schedules(self) -> None:
         """None is due while anything is tried; one is in the name of somebody who will leave."""

@@ -395,6 +395,22 @@ def test_a_run_whose_connection_drops_while_it_waits_takes_its_place_again(small
     assert first["ended_at"] <= second["started_at"]
 
 
+def test_a_run_that_waits_again_and_again_does_not_escape_its_limits(tmp_path: Path) -> None:
+    with daemon_with(tmp_path, total_seconds=1.0, question_seconds=1.0) as running:
+        team, ada = Team(running, tmp_path), Boss(running)
+        asker = team.hire(
+            """
+while True:
+    for word in ("one", "two"):
+        ask = call("ask.create", question=word)["ask"]
+        call("ask.wait", id=ask["id"], timeout="0.1s")
+"""
+        )
+        ada.say(asker, text="go")
+        wait_until(lambda: [run["status"] for run in asker.runs()][:1] == ["failed"])
+        assert asker.runs()[0]["error_kind"] == "timed_out"
+
+
 def test_the_limits_of_a_run_stand_still_while_it_waits(tmp_path: Path) -> None:
     with daemon_with(tmp_path, total_seconds=2.0, idle_seconds=2.0) as running:
         team, ada = Team(running, tmp_path), Boss(running)

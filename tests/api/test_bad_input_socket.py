@@ -31,11 +31,14 @@ ELSEWHERE = {
         for verb in ("wait", "watch", "poll")
     },
     ("ask.wait", "stopping"): "as of envelope.wait",
+    ("ask.cancel", "ask_fixed"): "only of an agent at its limit: tests/store/test_ask_edits.py",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",
     ("reaction.set", "emoji_refused"): "only in a chat of some platforms: tests/api/test_reactions.py",
     ("agent.background", "busy"): "as of envelope.send",
     ("agent.background", "store_full"): "as of envelope.send",
+    ("breaker.pull", "breaker_not_stored"): "only with a full disk: tests/acceptance/test_breaker_faults.py",
+    ("breaker.release", "pulled_again"): "only while it is pulled: tests/api/test_breaker.py",
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",
 }
 

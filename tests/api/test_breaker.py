@@ -80,6 +80,19 @@ async def test_the_time_and_the_reason_are_those_of_the_first_pull_also_after_a_
 
 
 @frozen()
+async def test_a_release_of_a_pull_is_refused_if_it_was_pulled_again_since(daemon: InProcessDaemon) -> None:
+    first = (await daemon.ask("breaker.pull"))["pull"]
+    last = (await daemon.ask("breaker.pull"))["pull"]
+    assert first != last == (await daemon.ask("breaker.status"))["pull"]
+    for meant in (first, ""):
+        refused = await daemon.ask("breaker.release", pull=meant, code="pulled_again")
+        assert "hiboss go" in refused["message"]
+    assert (await daemon.ask("breaker.release", pull=last))["changed"]
+    assert (await daemon.ask("breaker.status"))["pull"] is None
+    assert not (await daemon.ask("breaker.release", pull=""))["changed"]
+
+
+@frozen()
 async def test_a_policy_can_let_an_agent_pull_it(daemon: InProcessDaemon) -> None:
     await daemon.ask("permission.policy.set", policy={"breaker.pull": "standard"})
     pulled = await daemon.ask("breaker.pull", "nex", reason="help")

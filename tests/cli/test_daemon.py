@@ -102,6 +102,55 @@ def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -
     assert shell("daemon", "ping").values("pid") == second.values("pid") == [str(shell.pid)]
 
 
+# The command as it is, but it waits less for a daemon that does not end.
+IMPATIENT = """
+from hiboss.cli.commands import daemon
+daemon.ANSWER_SECONDS, daemon.STOP_SECONDS = 0.5, {seconds}
+from hiboss.cli.main import main
+main()
+"""
+HANGS = """
+import time
+from hiboss.core.contracts.provider import Provider
+
+class Hangs(Provider):
+    name = "hangs"
+
+    async def take_turn(self, turn, run):
+        while True:  # so does the whole daemon
+            time.sleep(1)
+
+PROVIDERS = [Hangs]
+"""
+
+
+def test_a_stopped_daemon_ends_in_an_orderly_way_and_another_one_starts(shell: Shell) -> None:
+    shell.set_up()
+    shell("daemon", "start")
+    before = shell.pid
+    assert before is not None
+    os.kill(before, signal.SIGSTOP)
+    done = shell.run([sys.executable, "-c", IMPATIENT.format(seconds=30), "daemon", "restart"])
+    assert (done.rc, done.stderr) == (0, "") and shell.pid not in (before, None)
+    assert "Daemon stopped." in Path(shell.home.log_file).read_text()
+
+
+@pytest.mark.parametrize("verb", ["restart", "stop"])
+def test_a_daemon_that_hangs_is_killed_after_a_while(shell: Shell, tmp_path: Path, verb: str) -> None:
+    (tmp_path / "hanging.py").write_text(HANGS)
+    own = {"PYTHONPATH": str(tmp_path), "HIBOSS_PROVIDERS_MODULES": "hanging"}
+    shell.set_up()
+    assert shell("daemon", "start", env=own).rc == 0
+    before = shell.pid
+    assert before is not None
+    assert shell("agent", "register", "stuck", "--provider", "hangs").rc == 0
+    shell("send", "stuck", "hello")
+    wait_until(lambda: shell.impatient("daemon", "ping").rc == 4)
+    done = shell.run([sys.executable, "-c", IMPATIENT.format(seconds=0.5), "daemon", verb], env=own)
+    assert done.rc == 0 and f"pid {before}" in done.stderr and "killed" in done.stderr
+    assert gone(before) and (shell.pid is None) == (verb == "stop")
+
+
 PROVIDER = """
 print("this module prints when it is loaded")
 from hiboss.core.contracts.provider import Answer, Provider

@@ -12,6 +12,7 @@ from hiboss.core.address import Address
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Answer
 from hiboss.core.envelope import Draft, Kind, Lane
+from hiboss.core.errors import PulledAgain
 from hiboss.core.events import AgentChanged, BreakerPulled, BreakerReleased
 from hiboss.store import (
     breaker,
@@ -40,11 +41,17 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 def pull(scene: Scene, reason: str | None = "enough") -> bool:
-    return scene.write(lambda tx: breaker.pull(tx, BOSS_ID, reason, scene.now))
+    return scene.write(lambda tx: breaker.pull(tx, BOSS_ID, reason, scene.now, breaker.new_pull()))
 
 
-def release(scene: Scene) -> bool:
-    return scene.write(lambda tx: breaker.release(tx, BOSS_ID, scene.now))
+def release(scene: Scene, number: str | None = None) -> bool:
+    return scene.write(lambda tx: breaker.release(tx, BOSS_ID, scene.now, number))
+
+
+def last_pull(scene: Scene) -> str:
+    row = breaker.get(scene.connection)
+    assert row is not None
+    return str(row["pull"])
 
 
 def asked(scene: Scene, text: str = "hello") -> None:
@@ -93,6 +100,17 @@ def test_the_breaker_is_pulled_once_and_the_first_reason_stays(scene: Scene) -> 
     assert breaker.get(scene.connection) is None
 
 
+def test_a_release_of_a_pull_does_not_undo_a_later_one(scene: Scene) -> None:
+    pull(scene)
+    first = last_pull(scene)
+    pull(scene)
+    for number in (first, ""):  # empty: whoever asked saw that it was not pulled
+        with pytest.raises(PulledAgain):
+            release(scene, number)
+    assert release(scene, last_pull(scene)) and not release(scene, "")
+    assert not release(scene, first)  # somebody else was faster
+
+
 def test_pulling_and_releasing_are_told_once_with_the_state_of_every_agent(scene: Scene) -> None:
     scene.facts()
     pull(scene)
@@ -137,6 +155,28 @@ def test_a_run_that_somebody_cancelled_before_stays_cancelled(scene: Scene) -> N
     scene.write(lambda tx: run_cancels.note(tx, turn.run, "by me", BOSS_ID))
     pull(scene)
     assert run(scene, turn)["ends_as"] == "cancelled"
+    row = breaker.get(scene.connection)
+    assert row is not None
+    # It is shown until it has ended and after that; what it works on does not wait.
+    for status in ("running", "cancelled"):
+        found = breaker.stopped_runs(scene.connection, row["pulled_at"])
+        assert [(one["id"], one["status"]) for one in found] == [(turn.run, status)]
+        assert breaker_holds.waiting(scene.connection, scene.now, 10).mail == []
+        if status == "running":
+            scene.write(lambda tx: run_settlement.cancel(tx, turn, "interrupted", "x", scene.now))
+
+
+@pytest.mark.parametrize("ends_as", [run_cancels.PREEMPTED, run_cancels.PAUSED, run_cancels.REQUEUED])
+def test_a_run_that_was_ending_for_something_else_is_shown_too_and_its_mail_waits(
+    scene: Scene, ends_as: str
+) -> None:
+    asked(scene)
+    turn = scene.begin()
+    scene.write(lambda tx: run_cancels.note(tx, turn.run, "by me", BOSS_ID, ends_as))
+    pull(scene)
+    found = breaker.stopped_runs(scene.connection, scene.now)
+    assert [one["id"] for one in found] == [turn.run]
+    assert breaker_holds.waiting(scene.connection, scene.now, 10).mail == [("agent:nex", 1)]
 
 
 def test_the_runs_of_a_pull_are_shown_and_not_those_of_an_earlier_one(scene: Scene) -> None:

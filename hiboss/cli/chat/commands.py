@@ -108,5 +108,6 @@ class Commands:
         self._say(f"Everything is stopped. {ended}, and nobody gets a turn until /go (or hiboss go).")
 
     def _go(self, words: str) -> None:
-        changed = self._client.call("breaker.release")["changed"]
+        meant = self._client.call("breaker.status")["pull"] or ""
+        changed = self._client.call("breaker.release", pull=meant)["changed"]
         self._say("Everybody works again." if changed else "Nothing was stopped.")

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Annotated
 
 from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
@@ -18,7 +19,9 @@ from ..options import Json, flag, noun
 from ..views import daemon as views
 
 app = noun("Start, stop and inspect the daemon.")
-STOP_SECONDS = 30.0
+ANSWER_SECONDS = 5.0  # after that it gets a signal
+STOP_SECONDS = 30.0  # and what its runs may take; after that it is killed
+KILL_SECONDS = 10.0
 LOG_LINES = 50
 
 
@@ -30,7 +33,7 @@ def start(json_: Json = False) -> None:
 
 @app.command()
 def stop(json_: Json = False) -> None:
-    """Stop the daemon after it has finished what it is doing.
+    """Stop the daemon after it has finished what it is doing; kill it if it does not end.
 
     Not inside a run of its home: the stop would end the run and every other one.
     """
@@ -138,14 +141,32 @@ def _stop(home: Home) -> int | None:
     with output.ProgressBar("stopping the daemon") as waiting:
         seconds = STOP_SECONDS
         try:
-            stopping = client.call(home, "daemon.stop", {}, timeout=5, waiting=waiting)
+            stopping = client.call(home, "daemon.stop", {}, timeout=ANSWER_SECONDS, waiting=waiting)
             seconds += stopping.get("seconds", 0)
-        except (DaemonUnreachable, TimedOut):
-            os.kill(pid, signal.SIGTERM)  # it holds the lock but does not answer
-        deadline = time.monotonic() + seconds
-        while holder(home) == pid:
-            waiting()
-            if time.monotonic() > deadline:
-                raise TimedOut(seconds=seconds)
-            time.sleep(0.02)
+        except (DaemonUnreachable, TimedOut):  # it holds the lock but does not answer
+            _signal(home, pid, signal.SIGTERM)
+            _signal(home, pid, signal.SIGCONT)  # a stopped process does not see a signal before
+        if not _ends(home, pid, seconds, waiting):
+            output.note(f"The daemon (pid {pid}) has not ended within {seconds:g} seconds: it is killed.")
+            output.note("What its runs have started may go on, until a daemon starts or: hiboss stop --all")
+            _signal(home, pid, signal.SIGKILL)
+            if not _ends(home, pid, KILL_SECONDS, waiting):  # the kernel holds it, as for a disk that hangs
+                raise TimedOut(seconds=seconds + KILL_SECONDS)
     return pid
+
+
+def _ends(home: Home, pid: int, seconds: float, waiting: Callable[[], None]) -> bool:
+    """Whether the daemon ends within this time; it holds the lock of its home until then."""
+    deadline = time.monotonic() + seconds
+    while holder(home) == pid:
+        waiting()
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _signal(home: Home, pid: int, number: int) -> None:
+    """Signal the daemon if it still holds the lock of its home: a process with its pid may be another one."""
+    if holder(home) == pid:
+        os.kill(pid, number)

@@ -26,7 +26,9 @@ def go(token: Token = None, as_: As = None, json_: Json = False) -> None:
     home = Home()
     found = find_token(home, token, as_)
     try:
-        result = call_as(home, "breaker.release", {}, found, ANSWER_SECONDS)
+        # If the daemon hangs and carries this out later, it does not undo a stop that was ordered meanwhile.
+        meant = call_as(home, "breaker.status", {}, found, ANSWER_SECONDS)["pull"] or ""
+        result = call_as(home, "breaker.release", {"pull": meant}, found, ANSWER_SECONDS)
     except DaemonUnreachable:
         if holder(home) is not None or not home.has_profile("boss"):
             raise

@@ -22,6 +22,7 @@ ANSWER_SECONDS = 2.0  # after that this command ends the runs itself
 END_SECONDS = 20.0  # for programs that end only at the third signal, and providers that do not end
 POLL_SECONDS = 0.05
 # Answers of a daemon that cannot pull the breaker now.
+NOT_STORED = "breaker_not_stored"
 CANNOT = ("busy", "stopping", "internal_error", "store_error", "store_locked", "store_full", "store_damaged")
 TEACHES = (
     "hiboss stop --all ends every run, and nobody gets a turn until hiboss go;"
@@ -48,11 +49,12 @@ def stop(
     try:
         result, daemon = _ended_by_daemon(home, found, reason), None
     except (DaemonUnreachable, TimedOut, Answered) as error:
-        if isinstance(error, Answered) and error.stable_code not in CANNOT:
+        if isinstance(error, Answered) and error.stable_code not in (*CANNOT, NOT_STORED):
             raise
-        result, daemon = end_runs(home, found, reason), _away(home, error)
+        result = end_runs(home, found, reason)
+        daemon = _away(home, error, durable=result["not_durable"] is None)
     views.stopped(result, daemon)
-    if not all(one["ended"] for one in result["runs"]):
+    if result.get("not_durable") or not all(one["ended"] for one in result["runs"]):
         raise typer.Exit(EXIT_REFUSED)
 
 
@@ -68,11 +70,18 @@ def _ended_by_daemon(home: Home, token: str | None, reason: str | None) -> Any:
     return result
 
 
-def _away(home: Home, error: DaemonUnreachable | TimedOut | Answered) -> str:
-    """Say why the daemon had no part in it, and that it will obey."""
+def _away(home: Home, error: DaemonUnreachable | TimedOut | Answered, *, durable: bool) -> str:
+    """Say why the daemon had no part in it, and whether it will obey: if the flag could be left for it."""
+    if isinstance(error, Answered) and error.stable_code == NOT_STORED:
+        return "it could not store this; no run begins before it can" + ("" if durable else ", unless it ends")
     if isinstance(error, Answered):
-        return f"it could not do it ({error.stable_code}); it obeys as soon as it can"
+        return _obeys(f"it could not do it ({error.stable_code})", "as soon as it can", durable)
     pid = holder(home)
     if pid is None:
-        return "none runs; the next one obeys when it starts"
-    return f"it does not answer (pid {pid}); it obeys as soon as it can, at the latest when it starts again"
+        return _obeys("none runs", "when it starts", durable, "the next one")
+    away = f"it does not answer (pid {pid})"
+    return _obeys(away, "as soon as it can, at the latest when it starts again", durable)
+
+
+def _obeys(what: str, when: str, durable: bool, who: str = "it") -> str:
+    return f"{what}; {who} {f'obeys {when}' if durable else 'knows nothing of this, and gives turns again'}"

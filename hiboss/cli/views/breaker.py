@@ -25,11 +25,17 @@ def stopped(result: dict[str, Any], daemon: str | None) -> None:
     ended = [_run(one) for one in result["runs"] if one["ended"]]
     left = [_run(one) for one in result["runs"] if not one["ended"]]
     state = pulled(result.get("breaker"), result["timezone"]) or "pulled (hiboss go)"
+    if result.get("not_durable"):
+        state = "not stored"
     facts = {"breaker": state, "ended": ended or "nothing was running", "still-ending": left or None}
     if left and not ended:
         facts["ended"] = None
-    output.record(facts | {"daemon": daemon} | waits(result["waits"]))
-    output.note("Nobody gets a turn now. To let everybody work again: hiboss go")
+    why = result.get("not_durable")
+    output.record(facts | {"daemon": daemon, "not-durable": why} | waits(result["waits"]))
+    if why:
+        output.note("The runs were ended, but this is not on the disk. Mend that, then again: hiboss stop --all")
+    else:
+        output.note("Nobody gets a turn now. To let everybody work again: hiboss go")
 
 
 def _run(one: dict[str, Any]) -> str:

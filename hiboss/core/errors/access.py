@@ -213,6 +213,15 @@ class TooLate(HibossError):
     code, rpc, http = "too_late", -32012, 409
 
 
+# --- the breaker ---------------------------------------------------------------------
+
+
+class PulledAgain(HibossError):
+    """the breaker was pulled again after you looked, so it stays pulled; look why (hiboss daemon status), then: hiboss go"""
+
+    code, rpc, http = "pulled_again", -32065, 409
+
+
 # --- asks ----------------------------------------------------------------------------
 
 

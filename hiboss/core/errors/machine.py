@@ -54,6 +54,12 @@ class StoreFull(StoreError):
     code, rpc, http = "store_full", -32042, 507
 
 
+class BreakerNotStored(HibossError):
+    """everything was stopped, but this is not durable: {why}. No run begins before it is stored; if the daemon ends before, they begin again at its next start"""
+
+    code, rpc, http = "breaker_not_stored", -32052, 507
+
+
 class StoreDamaged(StoreError):
     """the database {path} is damaged ({detail}). Stop the daemon, keep a copy of that file, then replace it with the newest backup from {backups}"""
 

@@ -576,7 +576,7 @@ CREATE INDEX run_agent ON run (agent, id);
 CREATE INDEX run_day ON run (agent, started_at);
 CREATE INDEX run_trace ON run (trace) WHERE trace IS NOT NULL;
 CREATE INDEX run_running ON run (status) WHERE status = 'running';
-CREATE INDEX run_stopped ON run (ended_at) WHERE ends_as = 'stopped';  -- by the breaker
+CREATE INDEX run_told ON run (ended_at) WHERE ends_as IS NOT NULL;  -- those that the breaker ended, among them
 
 CREATE TABLE run_envelope (
     run      INTEGER NOT NULL REFERENCES run (id),
@@ -713,7 +713,8 @@ CREATE TABLE breaker (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
     pulled_at INTEGER NOT NULL,
     pulled_by INTEGER REFERENCES address (id),  -- NULL: by the command line, while the daemon did not answer
-    reason    TEXT
+    reason    TEXT,
+    pull      TEXT NOT NULL  -- the last pull, also if it was pulled before: who releases it names that one
 ) STRICT;
 
 -- Who is told once when an agent is in a state. The row goes in the transaction that tells it.
