@@ -6,6 +6,7 @@
 - `live_output`: what a run has reported so far, in memory, for those who follow it
 - `child_process`: one program: start it, feed it, read it, end it
 - `process_control`: find, stop and end all processes of a run
+- `survivors`: runs of whose processes some may not have ended, until the boss is told
 - `providers/`: how an agent thinks: a program, a webhook, the built-in demo
 
 Not here: the rules of a run in the database (hiboss/store/run_*.py) and the operations `run.*` and

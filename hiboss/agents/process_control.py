@@ -67,18 +67,17 @@ async def _kill(run: RunProcesses) -> bool:
     """Send KILL until nobody is left: a process that was started meanwhile got none of the signals before."""
     clock = asyncio.get_running_loop().time
     until, before = clock() + KILL_SECONDS, frozenset[int]()
-    while True:
-        left = await look(run)
-        if left.are_none:
-            return True
+    signal_all(_led(run), signal.SIGKILL)  # a look may take long if many come and go
+    while not (left := await look(run)).are_none:
+        signal_all([*left.groups, *left.pids], signal.SIGKILL)
         if clock() > until:
             return False
-        signal_all([*left.groups, *_led(run), *left.pids], signal.SIGKILL)
         if left.missed or (before and not before.issuperset(left.pids)):  # others were born meanwhile
             await asyncio.to_thread(chase, run, signal.SIGKILL)
         else:
             await asyncio.sleep(POLL_SECONDS)
         before = frozenset(left.pids)
+    return True
 
 
 def chase(run: RunProcesses, number: int) -> bool:
@@ -108,6 +107,7 @@ def stop(run: RunProcesses) -> None:
     if not process_table.is_there():
         signal_all(find(run), signal.SIGSTOP)
         return
+    signal_all(_led(run), signal.SIGSTOP)
     for _ in range(STOPS):
         found = [(pid, process_table.stat_of(pid)) for pid in find(run)]
         running = [pid for pid, stat in found if stat is not None and stat.state not in "Tt"]
@@ -194,7 +194,7 @@ def _is_apart(process: Process) -> bool:
 
 
 def _led(run: RunProcesses) -> list[int]:
-    """Return the process groups that the programs of a run lead or led: as kill() takes them, negative numbers.
+    """Return the process groups that the programs of a run lead or led, in the form that kill() takes.
 
     So they get a signal also if each of their processes ends before it can be read. The number of a group
     is given to no other process while it has one; if one has it now, it must be the program itself.

@@ -44,7 +44,7 @@ from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import left_processes, process_control, run_execution, turn_input
+from . import left_processes, process_control, run_execution, survivors, turn_input
 from .providers.registry import Providers
 from .questions import OpenQuestion, stored_asks
 from .run_execution import Execution, Limits, Reports
@@ -97,7 +97,7 @@ class Runner:
         self._home.forget_run_tokens()
         left = self._store.read(lambda c: run_settlement.left_over(c, self._store.boot))
         if left:
-            await left_processes.end_recorded(self._store.epoch, left)
+            await left_processes.end_recorded(self._store.run_marks, left)
             number = await self._store.write(
                 lambda tx: run_settlement.interrupt_left_over(tx, self._store.boot, clock.now())
             )
@@ -333,7 +333,7 @@ class Runner:
         )
 
     def _mark(self, run: int) -> str:
-        return left_processes.mark(self._store.epoch, run)
+        return left_processes.mark(self._store.run_marks, run)
 
     async def _store_pid(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
@@ -376,6 +376,7 @@ class Runner:
             sent, wake_at = [], None  # the writer may call this again
             if execution is not None and outcome.ended is None and run_pauses.stands_still(tx, turn.run):
                 return False
+            survivors.tell_boss(tx, turn, self._mark(turn.run), now)
             if usage is not None:
                 run_settlement.note_usage(tx, turn, usage)
             if outcome.answer is not None:
@@ -397,6 +398,7 @@ class Runner:
         if not await self._store.timed_write_until_done(write):
             return False
         self._executions.pop(turn.run, None)
+        survivors.forget(self._mark(turn.run))
         self._forget_token(turn.run)
         self._log_end(turn, outcome)
         self._call_hook(turn, self.on_token_ended)  # it is settled: nothing from here on may settle it again

@@ -1,4 +1,4 @@
-"""Runs of whose processes some may still be there although they were told to end, as long as nobody knows of it.
+"""Runs of whose processes some may still be there although they were told to end, until the boss is told.
 
 A provider ends its program itself, so only the mark of the run (process_control.py) says which run it was.
 """
@@ -10,29 +10,29 @@ import logging
 from ..core.address import BOSS
 from ..store import notices
 from ..store.group_commit import Tx
+from ..store.run_start import Turn
 
 log = logging.getLogger(__name__)
-_marks: set[str] = set()  # in memory: after a crash the next daemon ends what is left, and logs it again
+_marks: set[str] = set()  # after a crash the next daemon ends what is left, and logs it again
 
 
 def note(mark: str) -> None:
-    """Note that not all processes with a mark could be ended."""
+    """Note that it is not sure that all processes with a mark have ended."""
     _marks.add(mark)
-    log.warning("Not all processes of the run %s could be ended.", mark, extra={"action": "run"})
+    log.warning("Perhaps not all processes of the run %s have ended.", mark, extra={"action": "run"})
 
 
-def take(mark: str) -> bool:
-    """Tell whether that was noted of a run, and forget it."""
-    known = mark in _marks
+def forget(mark: str) -> None:
     _marks.discard(mark)
-    return known
 
 
-def tell_boss(tx: Tx, run: int, agent: str, mark: str, now: int) -> None:
-    """Tell the boss that a run is over, and that processes of it may still be there."""
+def tell_boss(tx: Tx, turn: Turn, mark: str, now: int) -> None:
+    """Tell the boss, if that was noted of a run. It is over; nobody else would look for its processes."""
+    if mark not in _marks:
+        return
     text = (
-        f"r{run} of agent:{agent} is over, but hiboss could not make sure that all its processes have ended:"
-        " they may start others faster than they are found, or hang.\n"
+        f"r{turn.run} of agent:{turn.name} is over, but perhaps not all its processes have ended: they start"
+        " others faster than they are found, or do not end.\n"
         f"To look for them: grep -lz HIBOSS_RUN={mark} /proc/[0-9]*/environ"
     )
     notices.notify(tx, BOSS, text, now)

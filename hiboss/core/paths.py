@@ -31,6 +31,12 @@ class Home:
     def __str__(self) -> str:
         return self.path
 
+    @property
+    def identity(self) -> str:
+        """Which directory this is, on its disk: a renamed home keeps it, a copy has another one."""
+        known = os.stat(self.path)
+        return f"{known.st_dev:x}.{known.st_ino:x}"
+
     def _in(self, *names: str) -> str:
         return os.path.join(self.path, *names)
 

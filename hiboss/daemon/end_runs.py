@@ -41,7 +41,7 @@ def end_runs(home: Home, line: bytes) -> bytes:
         _check_boss(connection, home, params.get("token"))
         not_durable = _leave_flag(home, _reason(home, params.get("reason")))
         crashpoint(BREAKER_FLAGGED)
-        runs = asyncio.run(_end(connection))
+        runs = asyncio.run(_end(connection, home.identity))
         waits = breaker_holds.waiting(connection, clock.now(), COUNT_EXACT_TO)
         zone = boss_timezone(connection)
     found = {"runs": runs, "waits": held_json(waits), "timezone": zone, "not_durable": not_durable}
@@ -82,16 +82,21 @@ def _check_boss(connection: Connection, home: Home, token: object) -> None:
         raise Forbidden(operation=OPERATION, needed="boss", caller=name, level=level)
 
 
-async def _end(connection: Connection) -> list[dict[str, Any]]:
-    """End all recorded runs; return them, with whether all their processes are gone."""
-    epoch, known = counters.epoch(connection), dict[int, Row]()
+async def _end(connection: Connection, home: str) -> list[dict[str, Any]]:
+    """End all recorded runs; return them, with whether all their processes are gone.
+
+    None in a copy of a home in which no daemon has run yet: those are the runs of the first one.
+    """
+    if not counters.is_home(connection, home):
+        return []
+    marks, known = counters.run_marks(connection, home), dict[int, Row]()
     for _ in range(ROUNDS):
         rows = breaker.recorded_runs(connection)
         if not rows or known.keys() >= {row["id"] for row in rows}:
             break
         known |= {row["id"]: row for row in rows}
-        await left_processes.end_recorded(epoch, rows)
-    left = await process_control.look(await left_processes.find(epoch, known.values()))
+        await left_processes.end_recorded(marks, rows)
+    left = await process_control.look(await left_processes.find(marks, known.values()))
     ended = not known or left.are_none
     return [
         {"id": f"r{number}", "agent": f"agent:{row['name']}", "ended": ended} for number, row in known.items()

@@ -6,7 +6,6 @@ in its place, and the boss answer; only the asker and the boss cancel. What take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.address import Address
@@ -33,10 +32,7 @@ class Query(NamedTuple):
 def visible(connection: Connection | Tx, ask: int, sees: int | None) -> Row:
     """Return an ask that this address id asked, is asked or holds; None sees all. Else raise NotFound."""
     row = asks.need(connection, ask)
-    if sees is None or sees in (row["asker"], row["asked"]):
-        return row
-    holds = f"SELECT {ask_mail.HOLDS.format(message='?1', address='?2')} AS holds"
-    if not connection.execute(holds, (row["message"], sees)).fetchone()["holds"]:
+    if sees is not None and sees not in (row["asker"], row["asked"], row["holder"]):
         raise NotFound(what="ask", value=f"q{ask}", where=asks.WHERE)
     return row
 
@@ -44,10 +40,8 @@ def visible(connection: Connection | Tx, ask: int, sees: int | None) -> Row:
 def listed(connection: Connection, query: Query) -> list[Row]:
     """Return asks, newest first. A page costs the same, however many others there are."""
     states = STATES if query.state is None else (query.state,)
-    roles = ("state",) if query.sees is None else ("asker", "asked")
+    roles = ("state",) if query.sees is None else ("asker", "asked", "holder")
     walks = " UNION ALL ".join(_walk(role, state) for role in roles for state in states)
-    if query.sees is not None:
-        walks += f" UNION ALL {_held(states)}"
     before = LARGEST if query.before is None else query.before
     return connection.execute(
         f"{asks.SELECT} WHERE k.id IN ({walks}) ORDER BY k.id DESC LIMIT ?3",
@@ -61,16 +55,6 @@ def _walk(role: str, state: str) -> str:
     return f"""
         SELECT * FROM (SELECT id FROM ask INDEXED BY ask_{role} WHERE {whose}state = '{state}' AND id < ?2
                        ORDER BY id DESC LIMIT ?3)"""
-
-
-def _held(states: Sequence[str]) -> str:
-    """Return the statement for the asks whose question ?1 holds in place of the one who is asked."""
-    marks = ", ".join(f"'{state}'" for state in states)
-    return f"""
-        SELECT * FROM (SELECT k.id FROM envelope e INDEXED BY envelope_routed
-                       JOIN ask k INDEXED BY ask_message ON k.message = e.message
-                       WHERE e.recipient = ?1 AND e.routed_from <> e.recipient AND k.state IN ({marks})
-                         AND k.id < ?2 ORDER BY k.id DESC LIMIT ?3)"""
 
 
 # --- answer --------------------------------------------------------------------------

@@ -19,11 +19,6 @@ _OF_MESSAGE = """
     SELECT id, kind, state, asker, answered_by, 'answer' FROM ask INDEXED BY ask_reply WHERE reply = ?1
     LIMIT 1
 """
-# Whoever holds the question of an ask in place of the one who is asked: it was routed, or handed over.
-HOLDS = """
-    EXISTS (SELECT 1 FROM envelope h INDEXED BY envelope_message
-            WHERE h.message = {message} AND h.recipient = {address} AND h.routed_from <> h.recipient)
-"""
 
 
 def check_edit(tx: Tx, message: int) -> None:

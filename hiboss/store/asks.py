@@ -16,7 +16,7 @@ from ..core.clock import iso
 from ..core.envelope import Draft, Priority
 from ..core.errors import AskSettled, NotFound
 from ..core.events import AgentChanged, AskCreated
-from . import agent_pauses, ask_messages, ask_replies, ask_rules, buttons, messages
+from . import agent_pauses, ask_holders, ask_messages, ask_replies, ask_rules, buttons, messages
 from .ask_closing import Settlement, close
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -117,6 +117,7 @@ def create(tx: Tx, new: NewAsk, now: int) -> Created:
             new.in_turn,
         ),
     )
+    ask_holders.follow(tx, message)
     tx.facts.append(AskCreated(now, number))
     if new.run is not None:
         tx.facts.append(AgentChanged(now, new.asker))  # it waits for an answer

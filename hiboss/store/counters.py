@@ -1,7 +1,8 @@
-"""Numbers of the store: its epoch, the boot number, the last arrival number, and totals for the status."""
+"""Numbers of the store: its epoch, its home, the boot number, the last arrival, and totals for the status."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from typing import Any
 
@@ -18,6 +19,28 @@ def epoch(connection: Connection) -> str:
 def renew_epoch(connection: Connection) -> None:
     """Make this the store of another home: a copy would else have the marks and cursors of the first."""
     connection.execute("UPDATE config SET value = ? WHERE key = 'epoch'", [secrets.token_hex(4)])
+
+
+def note_home(tx: Tx, identity: str) -> None:
+    """Store in which home this is (core/paths.py). In a copy no process of a recorded run is its own."""
+    if is_home(tx, identity):
+        return
+    tx.execute("UPDATE run SET pid = NULL, pid_started = NULL WHERE status = 'running'")
+    tx.execute(
+        "INSERT INTO config (key, value) VALUES ('home', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1",
+        (identity,),
+    )
+
+
+def is_home(connection: Connection | Tx, identity: str) -> bool:
+    """Tell whether a daemon has noted that the store is in this home. Not if it was copied since."""
+    row = connection.execute("SELECT value FROM config WHERE key = 'home'").fetchone()
+    return row is not None and row["value"] == identity
+
+
+def run_marks(connection: Connection, identity: str) -> str:
+    """Return what the marks of all runs begin with: no other store has it, also no copy of this one."""
+    return f"{epoch(connection)}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
 def next_boot(tx: Tx) -> int:

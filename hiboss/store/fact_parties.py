@@ -110,18 +110,21 @@ def _of_ask(connection: Connection, ask: int) -> Concerned:
     """Return who asked, who was asked, and who holds the question in its place."""
     row = connection.execute(
         """
-        SELECT k.asker, k.asked, m.conversation, m.id FROM ask k JOIN message m ON m.id = k.message
+        SELECT k.asker, k.asked, k.holder, m.conversation, m.id FROM ask k JOIN message m ON m.id = k.message
         WHERE k.id = ?
         """,
         (ask,),
     ).fetchone()
     if row is None:
         return Concerned()
-    held = connection.execute(
-        "SELECT recipient FROM envelope WHERE message = ? AND routed_from <> recipient", (row["id"],)
+    parties = (row["asker"], row["asked"], row["holder"])
+    return Concerned(
+        tuple(one for one in parties if one is not None),
+        row["conversation"],
+        row["id"],
+        row["asker"],
+        row["asked"],
     )
-    parties = (row["asker"], row["asked"], *(one["recipient"] for one in held.fetchall()))
-    return Concerned(parties, row["conversation"], row["id"], row["asker"], row["asked"])
 
 
 def _of_control(connection: Connection, fact: events.ControlSent) -> Concerned:

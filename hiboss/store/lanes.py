@@ -212,7 +212,7 @@ def recovered(tx: Tx, lane: Lane) -> None:
         f"""
         UPDATE lane SET failures = 0, first_failed_at = NULL, error_kind = NULL, error_text = NULL,
                error_at = NULL, boss_told_at = NULL,
-               -- Another envelope may have passed one that is partly posted: that one still goes before the rest.
+               -- What is partly posted, and was passed by another one, still goes before the rest.
                partly_posted = (SELECT id FROM envelope WHERE id = partly_posted AND status = 0),
                -- Meanwhile another topic of the chat was told to wait: that holds here too.
                not_before = iif(state = 'waiting', not_before, NULL)

@@ -12,7 +12,7 @@ from functools import partial
 from ..core.address import BACKGROUND, SYSTEM, Address
 from ..core.envelope import Priority, Status, Waits
 from ..core.events import EnvelopeRouted
-from . import conversation_routes, envelopes, forwarding
+from . import ask_holders, conversation_routes, envelopes, forwarding
 from .connection import Row
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, TOO_LATE, Decision, Order
@@ -271,6 +271,7 @@ def move(tx: Tx, rows: Iterable[Row], to: LiveAddress, now: int, copy_to: LiveAd
                 envelopes.make_real(tx, number)
         if copy_to is not None and tx.execute(_OF_RECIPIENT, (row["message"], copy_to.id)).fetchone() is None:
             _copy(tx, row["message"], copy_to, now)
+        ask_holders.follow(tx, row["message"])
         moved += 1
         places.add(row["conversation"])
         tx.facts.append(EnvelopeRouted(now, number, row["recipient"]))

@@ -40,6 +40,7 @@ class Store:
         self._writer = Writer(connection, home, settings)
         self._writer.before_commit = state_watches.tell_due
         self.epoch = counters.epoch(self._near)
+        self.run_marks = counters.run_marks(self._near, home.identity)
         self.boot = 0
 
     @classmethod
@@ -55,8 +56,12 @@ class Store:
         except HibossError:
             connection.close()
             raise
-        store.boot = await store.write(counters.next_boot)
+        store.boot = await store.write(store._begin)
         return store
+
+    def _begin(self, tx: Tx) -> int:
+        counters.note_home(tx, self.home.identity)
+        return counters.next_boot(tx)
 
     @property
     def waiting(self) -> int:

@@ -139,7 +139,8 @@ def test_on_a_full_disk_the_flag_makes_it_durable(story: Story) -> None:
         done = story.office("stop", "--all", "--reason", "full")
         assert done.rc == 0 and "could not store this" in done.record["daemon"]
         assert left_behind(story.daemon, story.program.pids) == [] and story.flag()
-        story.daemon.kill()
+        os.kill(story.daemon.pid, signal.SIGSTOP)  # it stores nothing after this
+    story.daemon.kill()
     story.program.answers("done")
     story.daemon.start()
     story.is_held(number)
@@ -171,9 +172,11 @@ def test_everything_ends_though_no_flag_can_be_left_for_a_daemon_that_hangs(stor
             assert "knows nothing of this" in done.record["daemon"]
             assert left_behind(story.daemon, story.program.pids) == []
             story.program.answers("done")
-        # The daemon believes that the program died, and lets it try again: what lies there is no flag.
-        wait_until(lambda: story.worker.answers_to(number) == ["done"])
+        # For the daemon the program has died, and will be tried again: what lies there is no flag.
+        wait_until(lambda: running(story.daemon) == [])
+        assert story.ada.get(number)["status"] == "pending"
         assert story.ada.call("breaker.status")["pull"] is None
+        assert story.office("go").values("breaker") == ["not pulled"]
 
 
 def test_a_reason_that_is_too_long_is_refused_without_a_daemon_too(story: Story) -> None:
@@ -181,7 +184,7 @@ def test_a_reason_that_is_too_long_is_refused_without_a_daemon_too(story: Story)
     story.daemon.kill()
     for size in (300, 70_000):
         done = story.office("stop", "--all", "--json", "--reason", "y" * size)
-        assert (done.rc, done.error["code"], done.error["limit"]) == (1, "too_large", "256")
+        assert (done.rc, done.error["code"]) == (1, "too_large") and "256" in done.error["message"]
     assert not story.flag() and left_behind(story.daemon, story.program.pids) != []
     story.daemon.start()
     assert len(running(story.daemon)) <= 1 and story.ada.call("breaker.status")["pull"] is None

@@ -31,6 +31,7 @@ async def test_a_run_waits_no_longer_than_its_limit_and_others_do(daemon: InProc
     assert (waited["timed_out"], waited["ask"]["state"]) == (True, "open")
     await daemon.ask("ask.answer", id=number, choice="yes")
     assert (await daemon.ask("ask.wait", id=number, timeout="1h"))["ask"]["answer"] == "yes"
+    await daemon.call("ask.wait", token=token, id=number, received=True)
     program.path.with_name("finish").touch()
     await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
 
@@ -56,5 +57,6 @@ async def test_the_limits_of_a_run_stand_still_only_for_so_long_for_each_ask(dae
         assert execution.silent_seconds is not None and not waits.done()
     await daemon.ask("ask.answer", id=number, choice="yes")
     assert {(await one)["ask"]["answer"] for one in (waits, again)} == {"yes"}
+    await daemon.call("ask.wait", token=token, id=number, received=True)
     program.path.with_name("finish").touch()
     await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))

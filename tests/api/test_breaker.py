@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.core.errors import PulledAgain
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.changing_places import ChangingPlace
 from tests.support.daemons import wait_until
@@ -85,8 +86,8 @@ async def test_a_release_of_a_pull_is_refused_if_it_was_pulled_again_since(daemo
     last = (await daemon.ask("breaker.pull"))["pull"]
     assert first != last == (await daemon.ask("breaker.status"))["pull"]
     for meant in (first, ""):
-        refused = await daemon.ask("breaker.release", pull=meant, code="pulled_again")
-        assert "hiboss go" in refused["message"]
+        with pytest.raises(PulledAgain, match="hiboss go"):
+            await daemon.ask("breaker.release", pull=meant)
     assert (await daemon.ask("breaker.release", pull=last))["changed"]
     assert (await daemon.ask("breaker.status"))["pull"] is None
     assert not (await daemon.ask("breaker.release", pull=""))["changed"]

@@ -207,7 +207,6 @@ CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
 -- Status before arrived: one page of a box, of one status or of all, merges at most four index
 -- ranges, so a million settled rows cost nothing.
 CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
-CREATE INDEX envelope_routed ON envelope (recipient, message) WHERE routed_from IS NOT NULL;
 CREATE INDEX envelope_unread ON envelope (recipient, ifnull(due_again, arrived))
     WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
 
@@ -629,6 +628,7 @@ CREATE TABLE ask (
     kind        TEXT NOT NULL DEFAULT 'question' CHECK (kind IN ('question', 'permission', 'limit')),
     asker       INTEGER NOT NULL REFERENCES address (id),
     asked       INTEGER NOT NULL REFERENCES address (id),  -- who is to answer
+    holder      INTEGER REFERENCES address (id),  -- who got the question in place of that one: it was routed, or handed over
     run         INTEGER REFERENCES run (id),  -- the run that asked
     message     INTEGER NOT NULL REFERENCES message (id),  -- the question, in the box of who is asked
     digest      BLOB NOT NULL,          -- of the question, its options and who is asked: a repeated turn finds it by this
@@ -655,6 +655,7 @@ CREATE INDEX ask_wake ON ask (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX ask_state ON ask (state);
 CREATE INDEX ask_asker ON ask (asker, state);
 CREATE INDEX ask_asked ON ask (asked, state);
+CREATE INDEX ask_holder ON ask (holder, state) WHERE holder IS NOT NULL;
 CREATE INDEX ask_message ON ask (message);
 CREATE INDEX ask_reply ON ask (reply) WHERE reply IS NOT NULL;
 CREATE INDEX ask_run ON ask (run) WHERE run IS NOT NULL;
@@ -737,8 +738,8 @@ CREATE TABLE quiet_notice (
 
 -- === The store's own ==================================================================================
 
--- 'epoch' (which life of the store a cursor belongs to), 'policy', 'indexed_upto' (the last message
--- in `search`).
+-- 'epoch' (which life of the store a cursor belongs to), 'home' (the directory in which a daemon last
+-- opened it: a copy has another one), 'policy', 'indexed_upto' (the last message in `search`).
 CREATE TABLE config (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
