@@ -203,7 +203,7 @@ def _led(run: RunProcesses) -> list[int]:
     return [
         -leader
         for leader, stat in stats.items()
-        if leader > 1 and (stat is None or stat.state in "ZX" or int(stat.started) == run.since)
+        if leader > 1 and (stat is None or stat.is_dead or int(stat.started) == run.since)
     ]
 
 

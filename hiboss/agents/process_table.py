@@ -25,7 +25,13 @@ class Stat:
     state: str
     group: int
     session: int
+    threads: int
     started: str  # clock ticks since the boot of the machine
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has ended, and is not reaped yet. Its first thread may have ended before the others."""
+        return self.state in "ZX" and self.threads <= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ def _process(pid: int, since: int, with_marks: bool) -> Process | None:
     stat = _stat(_read(pid, "stat"))
     if stat is None:  # it is hidden from us, so it is no process of ours
         return Process(pid, 0, 0, -1)
-    if stat.state in "ZX":
+    if stat.is_dead:
         return None
     started = int(stat.started)
     if started < since or not with_marks:
@@ -194,7 +200,9 @@ def stat_of(pid: int) -> Stat | None:
 def _stat(line: bytes) -> Stat | None:
     # The name, in brackets, may be any bytes; only what follows it is text and can be split.
     fields = line.rpartition(b")")[2].decode("ascii").split()
-    return Stat(fields[0], int(fields[2]), int(fields[3]), fields[19]) if fields else None
+    if not fields:
+        return None
+    return Stat(fields[0], int(fields[2]), int(fields[3]), int(fields[17]), fields[19])
 
 
 def _read(pid: int, name: str) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 
 from hiboss.agents import process_table
 from hiboss.agents.child_process import Process
+from hiboss.agents.process_table import Table
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a /proc on Linux only")
@@ -42,17 +43,17 @@ def test_all_who_look_at_the_same_time_share_a_look_and_none_gets_an_older_one_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks, going, may_go_on = 0, threading.Event(), threading.Event()
-    processes = process_table.processes
+    read = process_table.read
 
-    def noted() -> list[int]:
+    def noted(since: int) -> Table:
         nonlocal looks
         looks += 1
-        found = processes()
+        found = read(since)
         going.set()
         assert may_go_on.wait(60)
         return found
 
-    monkeypatch.setattr(process_table, "processes", noted)
+    monkeypatch.setattr(process_table, "read", noted)
 
     async def scenario() -> None:
         first = asyncio.create_task(process_table.look())
@@ -88,6 +89,6 @@ def test_a_look_that_fails_fails_for_all_who_share_it_and_the_next_one_works(
     async def scenario() -> None:
         results = await asyncio.gather(*[process_table.look() for _ in range(3)], return_exceptions=True)
         assert [type(one) for one in results] == [OSError] * 3
-        assert (await process_table.look()).started
+        assert (await process_table.look()).all
 
     asyncio.run(scenario())

@@ -87,7 +87,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     **{f"run.{verb}": {"id": "%running"} for verb in ("cancel", "pause", "resume")},
     "control.send": {"event": "stream.pause", "run": "%running"},
     "run.steer": {"id": "%asking", "text": "x"},
-    "ask.rule.remove": {"number": "%rule"},
+    "ask.rule.remove": {"number": 1},
     "ask.create": {"question": "x"},
     "ask.answer": {"id": "%asked", "choice": "yes"},
     **{f"ask.{verb}": {"id": "%ask"} for verb in ("cancel", "get")},

@@ -33,9 +33,9 @@ def start(json_: Json = False) -> None:
 
 @app.command()
 def stop(json_: Json = False) -> None:
-    """Stop the daemon after it has finished what it is doing; kill it if it does not end.
+    """Stop the daemon after it has finished what it is doing.
 
-    Not inside a run of its home: the stop would end the run and every other one.
+    If it hangs, it is killed after half a minute. Not inside a run of its home: the stop would end the run and every other one.
     """
     _refuse_in_run(Home(), "stop")
     pid = _stop(Home())

@@ -23,6 +23,7 @@ END_SECONDS = 20.0  # for programs that end only at the third signal, and provid
 POLL_SECONDS = 0.05
 # Answers of a daemon that cannot pull the breaker now.
 NOT_STORED = "breaker_not_stored"
+UNKNOWN = "knows nothing of this, and gives turns again"
 CANNOT = ("busy", "stopping", "internal_error", "store_error", "store_locked", "store_full", "store_damaged")
 TEACHES = (
     "hiboss stop --all ends every run, and nobody gets a turn until hiboss go;"
@@ -73,15 +74,15 @@ def _ended_by_daemon(home: Home, token: str | None, reason: str | None) -> Any:
 def _away(home: Home, error: DaemonUnreachable | TimedOut | Answered, *, durable: bool) -> str:
     """Say why the daemon had no part in it, and whether it will obey: if the flag could be left for it."""
     if isinstance(error, Answered) and error.stable_code == NOT_STORED:
-        return "it could not store this; no run begins before it can" + ("" if durable else ", unless it ends")
+        return "it could not store this; no run begins before it can" + (
+            "" if durable else ", unless it ends"
+        )
     if isinstance(error, Answered):
-        return _obeys(f"it could not do it ({error.stable_code})", "as soon as it can", durable)
+        return f"it could not do it ({error.stable_code}); it {'obeys as soon as it can' if durable else UNKNOWN}"
     pid = holder(home)
     if pid is None:
-        return _obeys("none runs", "when it starts", durable, "the next one")
+        return f"none runs; the next one {'obeys when it starts' if durable else UNKNOWN}"
     away = f"it does not answer (pid {pid})"
-    return _obeys(away, "as soon as it can, at the latest when it starts again", durable)
-
-
-def _obeys(what: str, when: str, durable: bool, who: str = "it") -> str:
-    return f"{what}; {who} {f'obeys {when}' if durable else 'knows nothing of this, and gives turns again'}"
+    if durable:
+        return f"{away}; it obeys as soon as it can, at the latest when it starts again"
+    return f"{away}; it may obey if it goes on, and not if it starts again"
