@@ -101,11 +101,19 @@ def _process(pid: int, since: int, with_marks: bool) -> Process | None:
     if started < since or not with_marks:
         return Process(pid, stat.group, stat.session, started)
     beginning = f"{MARK}=".encode()
-    variables = _read(pid, "environ").split(b"\0")  # a process may hide it, like ssh-agent
+    variables = _environ(pid).split(b"\0")
     marks = {one.removeprefix(beginning) for one in variables if one.startswith(beginning)}
     limit = None if b"" in marks else _limit(_read(pid, "limits"))  # it cannot hide these
     texts = frozenset(mark.decode("utf-8", "surrogateescape") for mark in marks)
     return Process(pid, stat.group, stat.session, started, texts, limit)
+
+
+def _environ(pid: int) -> bytes:
+    """Return the environment; nothing if the process hides it, like ssh-agent, or its first thread ended."""
+    try:
+        return _read(pid, "environ")
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _limit(limits: bytes) -> int | None:

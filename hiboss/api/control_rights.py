@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..core.errors import NotFound
-from ..store import control_parties
+from ..core.errors import BossOnly, NotFound
+from ..store import control_parties, conversation_routes
 from ..store.control_targets import Target
 from ..store.group_commit import Tx
 from .auth import Caller, check_level
@@ -29,10 +29,13 @@ RIGHTS = {
 OF_AUTHORS = ("pause", "resume", "cancel")  # who wrote all that a run works on may always do this to it
 
 
-def check(context: Context, caller: Caller, event: str) -> Callable[[Tx, Target], None]:
+def check(
+    context: Context, caller: Caller, event: str, to: int | None = None
+) -> Callable[[Tx, Target], None]:
     """Return what checks, in the transaction, that a caller may do this to a target.
 
-    It raises NotFound for what the caller cannot see, and Forbidden for what it may not do.
+    It raises NotFound for what the caller cannot see, Forbidden for what it may not do, and BossOnly for
+    moving all mail of another agent: it would see what is not for it. `to`: of route and handoff.
     """
 
     def checked(tx: Tx, target: Target) -> None:
@@ -41,11 +44,32 @@ def check(context: Context, caller: Caller, event: str) -> Callable[[Tx, Target]
             return
         _check_sees(tx, caller, target)
         if event in OF_AUTHORS and control_parties.wrote_all(tx, caller.id, target):
+            boss = tx.cache.reach().boss
+            if event != "resume" or not control_parties.paused_by(target, boss):  # only by a right
+                return
+        if event == "handoff" and _gives_back(tx, caller, target, to):
             return
         right = RIGHTS[event]
-        check_level(replace(caller, right=right), context.policy.needs(right))
+        check_right(context, caller, event)
+        named = target.conversation is not None or target.envelope is not None
+        if right == ROUTE and not named and target.agent != caller.id:
+            raise BossOnly(what=f"control {event} of all mail of another agent", caller=caller.name)
 
     return checked
+
+
+def _gives_back(tx: Tx, caller: Caller, target: Target, to: int | None) -> bool:
+    """Tell whether who got a conversation by a handoff returns it to the agent whose it is."""
+    if target.conversation is None or to is None:
+        return False
+    route = conversation_routes.find(tx, target.conversation, to)
+    return route is not None and route.handed_over and route.destination.id == caller.id
+
+
+def check_right(context: Context, caller: Caller, event: str) -> None:
+    """Raise Forbidden unless a caller has the right of an event."""
+    right = RIGHTS[event]
+    check_level(replace(caller, right=right), context.policy.needs(right))
 
 
 def _check_sees(tx: Tx, caller: Caller, target: Target) -> None:

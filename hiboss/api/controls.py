@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from ..core import clock, errors, ids
 from ..core.envelope import Priority
 from ..core.errors import InvalidParams
+from ..core.quoting import redact, redact_all
 from ..store import agents, control_parties, controls
 from ..store.connection import Connection, Row
 from ..store.controls import PREFIX, Order
@@ -32,6 +33,7 @@ Event = Literal[
     "stream.route",
     "stream.handoff",
 ]
+NOBODY = 0  # as an address id
 TARGETS = ("agent", "run", "conversation", "envelope")
 # The targets of each event, of which one is named. An envelope may stand beside another one for some.
 _TARGETS: dict[str, tuple[str, ...]] = {
@@ -92,7 +94,7 @@ class ControlJson(TypedDict):
     conversation: Annotated[str | None, Field(description="where its record is")]
     envelope: Annotated[str | None, Field(description="the envelope that was named")]
     to: Annotated[str | None, Field(description="of route and handoff")]
-    reason: Annotated[str | None, Field(description="that the actor gave")]
+    reason: Annotated[str | None, Field(description="that the actor gave; null: none, or it is not for you")]
     message: Annotated[str, Field(description="the id of the message with the record")]
     at: Annotated[str, Field(description="when it was sent")]
 
@@ -119,16 +121,18 @@ class ControlList(TypedDict):
         errors.BadId,
         errors.BadText,
         errors.TooLarge,
+        errors.BossOnly,
     ),
 )
 async def send(context: Context, caller: Caller, params: Send) -> ControlSent:
     """Control what runs or waits; what came of it is stored as a message of the type event.
 
     It needs the right control.interrupt, or control.route for route and handoff. Who wrote all that a run
-    works on may always pause, resume and cancel it.
+    works on may always pause, resume and cancel it, and who got a conversation by a handoff give it back.
     """
     event = params.event.removeprefix(PREFIX)
     _check_params(event, params)
+    to = None if params.to is None else _destination(context, caller, event, params.to)
     order = Order(
         event=event,
         actor=caller.id,
@@ -137,13 +141,13 @@ async def send(context: Context, caller: Caller, params: Send) -> ControlSent:
         run=None if params.run is None else ids.number(params.run, "run"),
         conversation=None if params.conversation is None else ids.number(params.conversation, "conversation"),
         envelope=None if params.envelope is None else ids.number(params.envelope, "envelope"),
-        to=None if params.to is None else address_id(context.store, params.to),
+        to=to,
         level=None if params.level is None else Priority[params.level.upper()],
-        reason=context.settings.check_word("reason", params.reason or "").strip() or None,
+        reason=redact(context.settings.check_word("reason", params.reason or "")).strip() or None,
         meta=_meta(context, params.meta),
         requeue=params.requeue,
         is_boss=caller.is_boss,
-        check=control_rights.check(context, caller, event),
+        check=control_rights.check(context, caller, event, to),
     )
     outcome = await context.controls.send(order)
     return {"outcome": outcome.outcome, "why": outcome.why, "message": f"m{outcome.message}"}
@@ -174,13 +178,25 @@ def _agent(context: Context, name: str) -> int:
     return int(context.store.read(lambda c: agents.get(c, bare))["id"])
 
 
+def _destination(context: Context, caller: Caller, event: str, to: str) -> int:
+    """Return the address id of who gets it. Whom there is, is not for those who may not send it anybody."""
+    try:
+        return address_id(context.store, to)
+    except errors.UnknownAddress:
+        try:
+            control_rights.check_right(context, caller, event)
+        except errors.Forbidden:
+            return NOBODY  # the check of the order then says what it says of everybody
+        raise
+
+
 def _meta(context: Context, given: dict[str, Any]) -> dict[str, Any] | None:
     if "control" in given:
         raise InvalidParams(detail="meta: control is the record itself; use another name")
     if (size := len(orjson.dumps(given))) > context.settings.metadata_bytes:
         limit = str(context.settings.metadata_bytes)
         raise errors.TooLarge(what="meta", size=f"{size} bytes", limit=limit, advice="")
-    return given or None
+    return redact_all(given) or None
 
 
 @operation(
@@ -219,7 +235,7 @@ async def listed(context: Context, caller: Caller, params: List) -> ControlList:
             limit=limit,
         )
         return {
-            "controls": [_json(row) for row in page.rows],
+            "controls": [_json(row, caller) for row in page.rows],
             "next": int(page.rows[-1]["id"]) if page.more else None,
             "timezone": context.timezone,
         }
@@ -227,7 +243,10 @@ async def listed(context: Context, caller: Caller, params: List) -> ControlList:
     return await context.store.read_in_thread(read)
 
 
-def _json(row: Row) -> ControlJson:
+def _json(row: Row, caller: Caller) -> ControlJson:
+    """Return a control as JSON. Its reason is for those whom it concerns, and not for all parties there."""
+    concerned = caller.is_boss or caller.id in (row["actor"], row["agent"], row["destination"])
+
     def named(letter: str, column: str) -> str | None:
         return None if row[column] is None else f"{letter}{row[column]}"
 
@@ -241,7 +260,7 @@ def _json(row: Row) -> ControlJson:
         "conversation": named("c", "conversation"),
         "envelope": named("e", "envelope"),
         "to": row["destination_address"],
-        "reason": row["reason"],
+        "reason": row["reason"] if concerned else None,
         "message": f"m{row['message']}",
         "at": clock.iso(row["at"]),
     }

@@ -9,8 +9,9 @@ from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
 from ..core.contracts.provider import Progress
+from ..core.envelope import Kind
 from ..core.ids import LARGEST
-from ..store import agents, conversations, run_history
+from ..store import agents, controls, conversations, run_history
 from . import agent_states, runs
 from .addresses import acting_for, address_id
 from .auth import Caller
@@ -97,10 +98,10 @@ def messages(context: Context, caller: Caller, params: Messages) -> MessagePage:
     if found is None:
         return {"conversation": None, "envelopes": [], "last": 0, "more": False, "timezone": context.timezone}
     latest = context.store.read(
-        lambda c: conversations.before(c, found["id"], params.before, limit + 1, guest)
+        lambda c: conversations.before(c, found["id"], params.before, limit + 1, guest, caller.sees)
     )
     # From the last one back: if a page cannot show all, it leaves out the first ones.
-    shown = envelopes_json(context, [envelope for _, envelope in reversed(latest[-limit:])], caller.sees)
+    shown = _shown(context, caller, [envelope for _, envelope in reversed(latest[-limit:])])
     return {
         "conversation": f"c{found['id']}",
         "envelopes": shown[::-1],
@@ -130,11 +131,11 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
     if found is not None:
         limit = context.settings.page_size_limit
         arrived = context.store.read(
-            lambda c: conversations.after(c, found["id"], params.after, limit, guest)
+            lambda c: conversations.after(c, found["id"], params.after, limit, guest, caller.sees)
         )
         live = _live_run(context, caller, other, found["id"], params.parts, seen)
     state, why = context.store.read(lambda c: agent_states.state_of(c, other, agent_states.live_of(context)))
-    shown = envelopes_json(context, [envelope for _, envelope in arrived], caller.sees)
+    shown = _shown(context, caller, [envelope for _, envelope in arrived])
     return {
         "conversation": None if found is None else f"c{found['id']}",
         "envelopes": shown,
@@ -146,6 +147,19 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
         "why": why if caller.is_boss or caller.id == other else None,
         "timezone": context.timezone,
     }
+
+
+def _shown(context: Context, caller: Caller, numbers: list[int]) -> list[envelope_json.EnvelopeJson]:
+    """Return envelopes as JSON. The reason of a control is for those whom it concerns, not for all."""
+    found = envelopes_json(context, numbers, caller.sees)
+    for one in found:
+        control = (one["metadata"] or {}).get("control") if one["type"] == Kind.EVENT.word else None
+        concerned = (one["from"], one["to"], (control or {}).get("to"))
+        if control is None or caller.is_boss or str(caller.address) in concerned:
+            continue
+        one["text"] = controls.without_reason(one["text"], control)
+        one["metadata"] = {"control": {**control, "reason": None}}
+    return found
 
 
 def _live_run(

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from ..core import errors, ids
 from ..core.errors import NotFound, NotRunning
+from ..core.quoting import redact
 from ..store.connection import Row
 from ..store.control_targets import Target
 from ..store.controls import APPLIED, REFUSED, Decision, Order
@@ -44,7 +45,7 @@ class RunChange(TypedDict):
 )
 async def cancel(context: Context, caller: Caller, params: Cancel) -> RunChange:
     """Cancel a run: its program is ended, and its envelopes are cancelled; they can be retried."""
-    reason = context.settings.check_word("reason", params.reason or "").strip() or None
+    reason = redact(context.settings.check_word("reason", params.reason or "")).strip() or None
 
     def decided(decision: Decision, target: Target) -> None:
         run = _named(target)

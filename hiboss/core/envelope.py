@@ -142,7 +142,8 @@ class Draft(NamedTuple):
     place: Address | None = None  # the chat in which a person wrote it; None: the sender says it all
     conversation: int | None = None  # the one it answers in; None: the one between sender and recipients
     forward: bool = True  # False: it is about the account that posts to the boss, so it is only for his box
-    gone: tuple[int, ...] = ()  # deleted recipients, by address id: it is stored for them as failed
+    # Recipients by address id who were deleted, or to whom nobody can post: it is stored for them as failed.
+    gone: tuple[int, ...] = ()
     # It was said in a group to nobody of us: it is done on arrival, and shown with the next turn there.
     context: bool = False
     binding: int | None = None  # of what hiboss itself posts to a chat: the account that posts it

@@ -38,6 +38,15 @@ def redact(text: str) -> str:
     return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
 
 
+def redact_all(given: Any) -> Any:
+    """Return values as JSON has them with every text in them redacted, also the names."""
+    if isinstance(given, str):
+        return redact(given)
+    if isinstance(given, dict):
+        return {redact_all(name): redact_all(value) for name, value in given.items()}
+    return [redact_all(one) for one in given] if isinstance(given, list) else given
+
+
 def storable(given: object, limit: int) -> str:
     """Return the beginning of what a plugin gave as a text, whatever it is, in a form that can be stored.
 

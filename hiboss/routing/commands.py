@@ -236,10 +236,11 @@ class Commands:
             return await self.breaker.stop_all(order)
         stopped = []
         name, why = _name(order), f"the boss cancelled it: {_given(order)}"
-        for row in self._runs(order):
-            meant = name in ("", row["name"].lower())
-            if meant and await self._cancel(row["id"], ("the boss", order.boss), why):
-                stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")
+        held = [(row["id"], row["agent_name"]) for row in self._store.read(lambda c: commands.held(c, order))]
+        for run, agent in held + [(row["id"], row["name"]) for row in self._runs(order)]:
+            meant = name in ("", agent.lower())
+            if meant and await self._cancel(run, ("the boss", order.boss), why):
+                stopped.append(f"Stopped r{run} of agent:{agent}.")
         for row in [] if stopped else self._store.read(lambda c: commands.stopped_before(c, order, why)):
             stopped.append(f"Stopped r{row['id']} of agent:{row['name']}.")  # the daemon died of it
         return "\n".join(stopped) or "Nothing runs here."

@@ -106,6 +106,7 @@ class Intake:
         self.adapter: Callable[[int], Any]  # the running one of a binding; raises LaneError
         self.renamed: Callable[[int], None] = lambda binding: None
         self.boss_spoke: Callable[[], None] = lambda: None
+        self.reposted: Callable[[], None] = lambda: None  # posts must change: what they show was edited
         self.decided: Callable[[int], None] = lambda message: None  # its buttons are not needed any more
 
     def start(self) -> None:
@@ -462,6 +463,8 @@ class Intake:
         """Do what follows from what was stored."""
         if meaning.by_boss:
             self.boss_spoke()
+        if meaning.reposted:
+            self.reposted()
         if meaning.accepted is not None:
             self._router.accepted(meaning.accepted)
         if meaning.left is not None:

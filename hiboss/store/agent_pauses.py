@@ -20,32 +20,46 @@ def pause(
     why: str,
     now: int,
     *,
+    by: int | None = None,
     until: int | None = None,
     reached: tuple[str, int] | None = None,
 ) -> bool:
     """Pause an agent and return whether that changed something.
 
+    `by`: who does it by a right to (kind boss); None: the boss himself, or hiboss.
     `reached`: the trace that is at its limit, and the hops of its mail.
-    If it is paused already, the first reason stays. But a person who pauses it, and a revoked token, come
-    before a limit: they do not end with the day. What the limit stopped is kept for the resume.
+    If it is paused already, the first reason stays. But the boss, and a revoked token, come before a limit:
+    they do not end with the day. What the limit stopped is kept for the resume. And what the boss pauses
+    is his, whoever else paused it before: only he resumes it.
     """
     tx.arrived_for.append(agent)  # wakes those who wait for news of this agent
     trace, hops = reached or (None, None)
     changed = tx.execute(
         """
-        UPDATE agent SET paused_at = ?1, paused_kind = ?2, paused_why = ?3, paused_until = ?4,
+        UPDATE agent SET paused_at = ?1, paused_kind = ?2, paused_by = ?8, paused_why = ?3, paused_until = ?4,
                paused_trace = ifnull(?5, paused_trace), paused_hops = ifnull(?6, paused_hops)
         WHERE address = ?7 AND (paused_at IS NULL
-            OR (?2 = 'boss' AND paused_kind IN ('budget', 'guard'))
+            OR (?2 = 'boss' AND ?8 IS NULL AND (paused_kind IN ('budget', 'guard') OR paused_by IS NOT NULL))
             OR (?2 = 'tokens' AND paused_kind <> 'tokens'))
         """,
-        (now, kind, why, until, trace, hops, agent),
+        (now, kind, why, until, trace, hops, agent, by),
     ).rowcount
     if changed:
         tx.facts.append(AgentChanged(now, agent))
         if kind not in LIMITS:
             ask_closing.cancel_limits(tx, agent, f"it was paused: {why}", now)
     return bool(changed)
+
+
+def held_by_boss(agent: Row) -> str | None:
+    """Return why only the boss resumes an agent that is paused; None: who has the right may, or it is not."""
+    if agent["paused_at"] is None or agent["paused_by"] is not None:
+        return None
+    if agent["paused_kind"] == "boss":
+        return f"the boss paused agent:{agent['name']}: only the boss lets it go on"
+    if agent["paused_kind"] in LIMITS:
+        return f"agent:{agent['name']} has reached a limit: only the boss lets it go on"
+    return f"the tokens of agent:{agent['name']} are revoked: only the boss lets it go on"
 
 
 def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
@@ -88,8 +102,8 @@ def _clear(tx: Tx, agent: int, now: int) -> None:
     ask_closing.cancel_limits(tx, agent, "it is not paused any more", now)
     tx.execute(
         """
-        UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_why = NULL, paused_until = NULL,
-               paused_trace = NULL, paused_hops = NULL
+        UPDATE agent SET paused_at = NULL, paused_kind = NULL, paused_by = NULL, paused_why = NULL,
+               paused_until = NULL, paused_trace = NULL, paused_hops = NULL
         WHERE address = ?
         """,
         (agent,),

@@ -30,7 +30,8 @@ PROVIDER_FIELDS = ("provider", "provider_config", "provider_secrets")
 _SELECT = """
 SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.provider_secrets, g.reply,
        g.busy, g.description, g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost,
-       g.budget_from, g.paused_at, g.paused_kind, g.paused_why, g.paused_until, g.paused_trace, g.paused_hops,
+       g.budget_from, g.paused_at, g.paused_kind, g.paused_by, g.paused_why, g.paused_until, g.paused_trace,
+       g.paused_hops,
        g.created_at, g.last_seen_at
 FROM agent g JOIN address a ON a.id = g.address
 WHERE g.deleted_at IS NULL
@@ -89,6 +90,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     tx.cache.retire_address(entry, now)
     schedules.end_of_owner(tx, row["id"], now)
     state_watches.end_of(tx, row["id"], now)
+    tx.execute("DELETE FROM lane WHERE address = ? AND binding IS NULL", (row["id"],))  # nothing waits there
     bindings.end_of_agent(tx, row["id"], now)  # last: no notice goes to a deleted agent
     return waiting
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..core.address import Address
 from ..core.contracts.inbound import Inbound
 from ..core.envelope import Lane
-from . import agent_routing, conversations, notices, pairing, places
+from . import agent_routing, control_targets, conversations, notices, pairing, places
 from .connection import Connection, Row
 from .group_commit import Tx
 from .intake import ACT, as_it_came
@@ -117,6 +117,17 @@ def runs(connection: Connection, order: Order) -> list[Row]:
         for one in rows
         if one["agent"] in order.agents and ours & {one["conversation"], one["reply_conversation"]}
     ]
+
+
+def held(connection: Connection, order: Order) -> list[Row]:
+    """Return the runs of them that have ended in a pause: what they worked on waits for the resume."""
+    found = {
+        row["id"]: row
+        for one in order.conversations
+        for row in control_targets.held(connection, control_targets.WORKS_IN, one)
+        if row["agent"] in order.agents
+    }
+    return [found[number] for number in sorted(found)]
 
 
 def stopped_before(connection: Connection, order: Order, why: str) -> list[Row]:

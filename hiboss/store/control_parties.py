@@ -32,22 +32,37 @@ def sees_envelope(who: int, envelope: Row) -> bool:
 def wrote_all(connection: Connection | Tx, who: int, target: Target) -> bool:
     """Tell whether somebody wrote all that the runs of a target work on, each alone with its agent.
 
-    Not of an agent as a whole: other runs of it may begin. Where nothing runs: a conversation with one agent,
-    or an envelope that it sent.
+    Not of an agent as a whole: other runs of it may begin. A run that has ended in a pause counts too. Where
+    there is none: a conversation with one agent, or an envelope that it sent. Never the agent itself, and no
+    guest of a conversation.
     """
-    meant = target.runs or (() if target.run is None else (target.run,))
+    meant = (*target.runs, *target.held) or (() if target.run is None else (target.run,))
     if target.run is None and target.conversation is None and target.envelope is None:
         return False
     if meant:
         return all(_wrote(connection, who, run) for run in meant)
     if target.conversation is not None:
-        return is_party(connection, who, target.conversation) and _is_private(connection, target.conversation)
+        return _is_at_home(connection, who, target.conversation)
     return target.envelope is not None and bool(target.envelope["sender"] == who)
 
 
-def _is_private(connection: Connection | Tx, conversation: int) -> bool:
-    row = connection.execute("SELECT kind FROM conversation WHERE id = ?", (conversation,)).fetchone()
-    return row is not None and bool(row["kind"] == "private")
+def paused_by(target: Target, who: int | None) -> bool:
+    """Tell whether somebody has paused one of the runs of a target, also if it has ended since."""
+    return any(
+        run["paused_by"] == who for run in (*target.runs, *target.held) if run["paused_by"] is not None
+    )
+
+
+def _is_at_home(connection: Connection | Tx, who: int, conversation: int) -> bool:
+    """Tell whether a conversation is private and somebody is a party of it, not as a guest."""
+    row = connection.execute(
+        """
+        SELECT 1 FROM conversation c JOIN participant p ON p.conversation = c.id
+        WHERE c.id = ? AND c.kind = 'private' AND p.address = ? AND p.left_seq IS NULL AND p.role <> 'guest'
+        """,
+        (conversation, who),
+    ).fetchone()
+    return row is not None
 
 
 def _wrote(connection: Connection | Tx, who: int, run: Row) -> bool:
@@ -58,7 +73,10 @@ def _wrote(connection: Connection | Tx, who: int, run: Row) -> bool:
             JOIN message m ON m.id = e.message
             WHERE x.run = r.id AND (m.conversation <> r.conversation OR m.sender <> ?1)
               AND e.priority <> 4)  -- notices ride along
-        FROM run r JOIN conversation c ON c.id = r.conversation WHERE r.id = ?2 AND r.agent <> ?1
+        FROM run r JOIN conversation c ON c.id = r.conversation
+        WHERE r.id = ?2 AND r.agent <> ?1 AND NOT EXISTS (
+            SELECT 1 FROM participant p
+            WHERE p.conversation = r.conversation AND p.address = ?1 AND p.role = 'guest')
         """,
         (who, run["id"]),
     ).fetchone()

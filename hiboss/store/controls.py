@@ -182,8 +182,16 @@ def _line(known: Mapping[str, Any], why: str | None) -> str:
     event = str(known["event"]).removeprefix(PREFIX)
     to = f" to {known['to']}" if "to" in known else ""
     remark = f" ({shorten(why, WHY_CHARACTERS)})" if why else ""
-    reason = f". Reason: {quote(known['reason'], REASON_CHARACTERS)}" if known["reason"] else ""
-    return f"{event} {known['target']}{to}: {known['outcome']}{remark}{reason}"
+    return f"{event} {known['target']}{to}: {known['outcome']}{remark}{_because(known)}"
+
+
+def _because(known: Mapping[str, Any]) -> str:
+    return f". Reason: {quote(known['reason'], REASON_CHARACTERS)}" if known.get("reason") else ""
+
+
+def without_reason(line: str, known: Mapping[str, Any]) -> str:
+    """Return the line of a control as others may read it whom its reason does not concern."""
+    return line.removesuffix(_because(known))
 
 
 def _address(tx: Tx | Connection, number: int) -> Address:

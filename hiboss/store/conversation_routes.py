@@ -168,9 +168,9 @@ def recipients_of(
 ) -> Sequence[Addressed]:
     """Return who gets a draft in a conversation with routes. What is deferred follows those of its time.
 
-    The record of a control is for the agent that it is about.
+    The record of a control is for the agent that it is about. What nobody gets is not read along.
     """
-    if draft.deliver_at is not None or draft.kind is Kind.EVENT:
+    if draft.deliver_at is not None or draft.kind is Kind.EVENT or not recipients:
         return recipients
     return redirect(routes, sender.id, recipients)
 
@@ -217,7 +217,7 @@ def redirect_deferred(tx: Tx, message: Row, now: int) -> list[Addressed]:
         number = deferred.get(agent.id)
         if number is not None and to.id != message["sender"]:
             if to.id in has:  # in the place of another agent
-                envelopes.end(tx, number, now)
+                envelopes.reroute(tx, number, agent, agent.id, now)
                 continue
             envelopes.reroute(tx, number, to, agent.id, now)
             copies += [_copy(agent)] if handed_over else []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ..core.address import SYSTEM
+from ..core.envelope import Kind
 from .connection import Connection, Row
 
 WAITED = 100  # messages before it came that a guest may have got, since they waited then
@@ -52,34 +54,51 @@ def taken_over(connection: Connection, own: int, other: int) -> tuple[Row, Guest
 
 
 def after(
-    connection: Connection, conversation: int, seq: int, limit: int, guest: Guest | None = None
+    connection: Connection,
+    conversation: int,
+    seq: int,
+    limit: int,
+    guest: Guest | None = None,
+    viewer: int | None = None,
 ) -> list[tuple[int, int]]:
-    """Return the messages after a sequence number, oldest first: (sequence number, one of its envelopes)."""
+    """Return the messages after a sequence number, oldest first: (sequence number, one of its envelopes).
+
+    `viewer`: who looks; None sees all, also what hiboss asked another party there.
+    """
     address, since = guest or (None, 0)
     rows = connection.execute(
-        f"{_MESSAGES} ORDER BY m.seq LIMIT ?3", (conversation, max(seq, since - 1), limit, address, _LAST)
+        f"{_MESSAGES} ORDER BY m.seq LIMIT ?3",
+        (conversation, max(seq, since - 1), limit, address, _LAST, viewer),
     ).fetchall()
     return [(row["seq"], row["envelope"]) for row in rows]
 
 
 def before(
-    connection: Connection, conversation: int, seq: int | None, limit: int, guest: Guest | None = None
+    connection: Connection,
+    conversation: int,
+    seq: int | None,
+    limit: int,
+    guest: Guest | None = None,
+    viewer: int | None = None,
 ) -> list[tuple[int, int]]:
     """Return the last messages before a sequence number, or of all; oldest first, as `after` does."""
     address, since = guest or (None, 0)
     rows = connection.execute(
         f"{_MESSAGES} ORDER BY m.seq DESC LIMIT ?3",
-        (conversation, since - 1, limit, address, _LAST if seq is None else seq),
+        (conversation, since - 1, limit, address, _LAST if seq is None else seq, viewer),
     ).fetchall()
     return [(row["seq"], row["envelope"]) for row in reversed(rows)]
 
 
 _LAST = 2**63 - 1
-# Of a guest (?4): only what it got or wrote.
-_MESSAGES = """
+# Of a guest (?4): only what it got or wrote. What hiboss asks an agent, like a summary, only who got it.
+_MESSAGES = f"""
 SELECT m.seq, (SELECT min(e.id) FROM envelope e WHERE e.message = m.id) AS envelope
 FROM message m INDEXED BY message_seq
 WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.seq > ?2 AND m.seq < ?5
   AND (?4 IS NULL OR m.sender = ?4 OR EXISTS (
       SELECT 1 FROM envelope e WHERE e.message = m.id AND e.recipient = ?4 AND e.arrived IS NOT NULL))
+  AND (?6 IS NULL OR m.type = {int(Kind.EVENT)}
+       OR NOT EXISTS (SELECT 1 FROM address s WHERE s.id = m.sender AND s.fold = '{SYSTEM.fold}')
+       OR EXISTS (SELECT 1 FROM envelope e WHERE e.message = m.id AND e.recipient = ?6))
 """

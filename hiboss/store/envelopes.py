@@ -80,15 +80,17 @@ def insert(
     return number
 
 
-def insert_failed(tx: Tx, message: int, recipient: int, now: int) -> int:
-    """Insert the envelope of a message for a recipient who was deleted: it has failed."""
+def insert_failed(tx: Tx, message: int, recipient: int, binding: int | None, now: int) -> int:
+    """Insert the failed envelope of a message: its recipient was deleted, or no account may post there."""
     cursor = tx.execute(
         """
-        INSERT INTO envelope (message, recipient, status, arrived, done_at, error_kind, error_text, error_at,
-                              first_failed_at)
-        VALUES (?1, ?2, 2, ?3, ?4, 'recipient_deleted', 'the recipient was deleted', ?4, ?4)
+        INSERT INTO envelope (message, recipient, status, arrived, done_at, error_at, first_failed_at, binding,
+                              error_kind, error_text)
+        SELECT ?1, id, 2, ?3, ?4, ?4, ?4, ?5, iif(retired_at, 'recipient_deleted', 'unbound'),
+               iif(retired_at, 'the recipient was deleted', 'no account may post there')
+        FROM address WHERE id = ?2
         """,
-        (message, recipient, tx.cache.next_arrived(), now),
+        (message, recipient, tx.cache.next_arrived(), now, binding),
     )
     return int(cursor.lastrowid or 0)
 
@@ -107,34 +109,32 @@ def arrive(tx: Tx, number: int, recipient_kind: str, now: int) -> None:
 
 
 def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> None:
-    """Give a pending envelope that nobody holds to another recipient, who has not tried it yet.
+    """Give an envelope that nobody holds to another recipient, who has not tried it yet.
 
-    It arrives there now, unless it is deferred. `was`: for whom it was; None: for this recipient.
+    It arrives there now, unless it is deferred. `was`: for whom it was; None: for this recipient; the
+    recipient itself: it is a copy to read along, and has arrived.
     """
-    done = _done_on_arrival(to.address.kind)
+    copy = was == to.id
+    done = copy or _done_on_arrival(to.address.kind)
     tx.execute(
         """
         UPDATE envelope SET recipient = ?1, routed_from = ?2, handovers = 0, attempts = 0, crashes = 0,
-               error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, read_at = NULL,
-               preempted_by = NULL, due_again = NULL, snoozed_until = NULL,
-               waits = iif(arrived IS NULL, waits, NULL), wait_until = iif(arrived IS NULL, wait_until, NULL),
-               status = arrived IS NOT NULL AND ?3, done_at = iif(arrived IS NOT NULL AND ?3, ?4, NULL),
-               arrived = iif(arrived IS NULL, NULL, ?5)
-        WHERE id = ?6 AND status = 0
+               error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, acked_at = NULL,
+               preempted_by = NULL, due_again = NULL, snoozed_until = NULL, box = 0, read_at = iif(?7, ?4, NULL),
+               waits = iif(x.later, waits, NULL), wait_until = iif(x.later, wait_until, NULL),
+               status = ?3 AND NOT x.later, done_at = iif(?3 AND NOT x.later, ?4, NULL),
+               arrived = iif(x.later, NULL, ?5)
+        FROM (SELECT arrived IS NULL AND NOT ?7 AS later FROM envelope WHERE id = ?6) x
+        WHERE id = ?6 AND status < 2
         """,
-        (to.id, was, done, now, tx.cache.next_arrived(), number),
+        (to.id, was, done, now, tx.cache.next_arrived(), number, copy),
     )
 
 
-def make_real(tx: Tx, number: int) -> None:
-    """Make a copy for reading the mail of its recipient: pending, as if it arrived now."""
-    tx.execute(
-        """
-        UPDATE envelope SET routed_from = NULL, status = 0, done_at = NULL, read_at = NULL, acked_at = NULL,
-               box = 0, arrived = ? WHERE id = ? AND routed_from = recipient
-        """,
-        (tx.cache.next_arrived(), number),
-    )
+def swap_forwards(tx: Tx, message: int, one: int, other: int) -> None:
+    """Let what forwards one of two envelopes of a message forward the other: the boss has that one now."""
+    swap = "UPDATE envelope SET forwards = ?2 + ?3 - forwards WHERE message = ?1 AND forwards IN (?2, ?3)"
+    tx.execute(swap, (message, one, other))
 
 
 def _done_on_arrival(kind: str) -> bool:

@@ -17,7 +17,8 @@ from .connection import Row
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, Decision, Order
 from .group_commit import Tx
-from .route_moves import cannot_get, hand_over, live, move, still_works, take_back, whose
+from .moved_mail import move
+from .route_moves import cannot_get, hand_over, live, still_works, take_back, whose
 from .writer_cache import LiveAddress
 
 MESSAGES = 20  # the summary, if nobody wrote one

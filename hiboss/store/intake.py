@@ -28,6 +28,7 @@ from . import (
     notices,
     places,
     platform_updates,
+    post_changes,
     presses,
     reactions,
     speakers,
@@ -69,6 +70,7 @@ class Meaning(NamedTuple):
     answer: str | None = None  # what to tell whoever pressed a button
     decided: int | None = None  # the message whose buttons are not needed any more
     renamed: bool = False  # lanes of the binding may have something new to do
+    reposted: bool = False  # posts of ours must change
     by_boss: bool = False  # the boss did this
     stored_files: bool = False
 
@@ -290,15 +292,17 @@ def _edit(tx: Tx, came: _Came) -> _Result:
         return _message(tx, came)
     if not message_edits.edit(tx, message, came.inbound.text, came.files, came.now):
         return "ignored", message, Meaning()
+    writer = tx.execute("SELECT sender FROM message WHERE id = ?", (message,)).fetchone()["sender"]
+    reposted = post_changes.add(tx, message, writer) > 0  # what is posted of it to the boss follows
     earlier = platform_updates.last_wording(tx, came.binding, came.chat, came.inbound.message)
     if earlier is not None and message_edits.waits(tx, earlier):
         # Nobody has read the wording before this one: two of them must not become two orders.
         message_edits.edit(tx, earlier, came.inbound.text, came.files, came.now)
         message_edits.add_note(tx, earlier, came.inbound.note)
-        return "edited", earlier, Meaning(stored_files=True)
+        return "edited", earlier, Meaning(stored_files=True, reposted=reposted)
     told = message_edits.tell(tx, message, came.inbound.note, came.now)
     # What the new wording became is linked to the same post on the platform: an answer to it goes there.
-    return "edited", told.message if told else message, Meaning(told, stored_files=True)
+    return "edited", told.message if told else message, Meaning(told, stored_files=True, reposted=reposted)
 
 
 def _answer_by_edit(tx: Tx, came: _Came, message: int | None) -> _Result | None:

@@ -129,6 +129,10 @@ INVARIANTS: dict[str, str] = {
            OR (e.routed_from <> e.recipient AND NOT EXISTS (SELECT 1 FROM participant p JOIN agent g
                ON g.address = p.address WHERE p.conversation = m.conversation AND p.address = e.routed_from))
            OR (e.routed_from = e.recipient AND (e.status = 0 OR e.handovers > 0)))""",
+    "what somebody reads along, somebody else has got: moved mail is never lost": """
+        SELECT e.id FROM envelope e WHERE e.routed_from = e.recipient AND NOT EXISTS (
+            SELECT 1 FROM envelope r WHERE r.message = e.message AND r.routed_from IS NOT r.recipient
+              AND r.forwards IS NULL)""",
     "a route goes from a live agent that takes part in the conversation to somebody else who lives": """
         SELECT r.conversation FROM conversation_route r JOIN address a ON a.id = r.agent
         JOIN address d ON d.id = r.destination
@@ -224,6 +228,10 @@ INVARIANTS: dict[str, str] = {
         WHERE b.action = 'ask.answer' AND b.pressed_at IS NULL AND k.state <> 'open'""",
     "only an active run is paused": """
         SELECT id FROM run WHERE paused_at IS NOT NULL AND status <> 'running'""",
+    "who paused a run is known until it is resumed, or ends in another way": """
+        SELECT id FROM run
+        WHERE CASE status WHEN 'running' THEN (paused_at IS NULL) <> (paused_by IS NULL)
+            ELSE paused_by IS NOT NULL AND ifnull(ends_as, '') NOT IN ('paused', 'stopped') END""",
     "an agent has one turn at a time": """
         SELECT agent FROM run WHERE status = 'running' AND kind = 'turn'
         GROUP BY agent HAVING count(*) > 1""",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
 from ..core.events import EnvelopeClaimed, EnvelopeDue
-from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, paging, route_moves
+from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, moved_mail, paging
 from .acknowledgements import CLAIMED_AGAIN
 from .connection import Row
 from .group_commit import Tx
@@ -30,9 +30,10 @@ def claim(
     found: list[int] = []
     while due := due_envelopes.due(tx, recipient, now, limit):
         found = deleted_envelopes.without_deleted(tx, [one.id for one in due], now)
-        routed = [one for one in due if one.conversation in tx.cache.routes().of and one.id in found]
-        # A route was made while they were claimed.
-        moved = [one for one in routed if route_moves.follow(tx, one.conversation, recipient, [one.id], now)]
+        routes, came = tx.cache.routes().of, moved_mail.routed(tx, found)
+        routed = [one for one in due if one.id in found and (one.conversation in routes or one.id in came)]
+        # A route was made, or ended, while they were claimed.
+        moved = [one for one in routed if moved_mail.follow(tx, one.conversation, recipient, [one.id], now)]
         if len(found) == len(due) and not moved:
             break
         found = []

@@ -48,7 +48,7 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     inserted = _insert_envelopes(tx, draft, message, recipients, now)
     failed: tuple[int, ...] = ()
     if draft.gone:
-        failed = tuple([envelopes.insert_failed(tx, message, one, now) for one in draft.gone])
+        failed = tuple([envelopes.insert_failed(tx, message, one, draft.binding, now) for one in draft.gone])
         inserted += failed
     if seq is not None:
         last = tx.cache.last_arrived

@@ -88,18 +88,23 @@ def tell_boss_of_forwards(tx: Tx, rows: list[Row], why: str, now: int) -> None:
 
 
 def tell_boss_of_reply(tx: Tx, accepted: Accepted, now: int) -> None:
-    """Tell the boss, where he wrote it, that nobody got his reply, because its recipient was deleted."""
+    """Tell the boss, where he wrote it, that nobody got his reply: deleted, or no account may post there."""
     text = tx.execute("SELECT text FROM message WHERE id = ?", (accepted.message,)).fetchone()["text"]
     marks = ",".join("?" * len(accepted.failed))
     rows = tx.execute(
         f"""
-        SELECT e.id, a.kind || ':' || a.name AS address FROM envelope e JOIN address a ON a.id = e.recipient
+        SELECT e.id, a.kind || ':' || a.name AS address, a.retired_at
+        FROM envelope e JOIN address a ON a.id = e.recipient
         WHERE e.id IN ({marks}) ORDER BY e.id
         """,
         accepted.failed,
     ).fetchall()
     told = "".join(
-        f"{one['address']} was deleted: your reply e{one['id']} was not delivered.\n" for one in rows
+        f"{one['address']} was deleted: your reply e{one['id']} was not delivered.\n"
+        if one["retired_at"] is not None
+        else f"No account may post to {visible(one['address'])} now: your reply e{one['id']} was not posted. "
+        f"When that is mended: hiboss envelope retry e{one['id']}\n"
+        for one in rows
     )
     # Urgent: he wrote it just now.
     notify(tx, BOSS, f"{told}You wrote: {quote(text, 200)}", now, about=accepted.message, urgent=True)

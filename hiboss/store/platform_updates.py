@@ -49,7 +49,24 @@ def receive(
         gone=who.gone,
         context=who.context,
     )
-    return messages.insert(tx, draft, now)
+    try:
+        return messages.insert(tx, draft, now)
+    except NotBound:  # of where the boss's reply goes, and not of this account: it must not hold up his chat
+        return _insert_unposted(tx, draft, now)
+
+
+def _insert_unposted(tx: Tx, draft: Draft, now: int) -> Accepted:
+    """Store a reply of the boss to a chat that no account may post to now: it failed, and can be retried."""
+    found = [tx.cache.live_address(one) for one in draft.to]
+    chats = [one.id for one in found if one is not None]
+    if not chats:
+        raise NotBound(sender=str(draft.sender), adapter=draft.to[0].adapter, address=str(draft.to[0]))
+    row = tx.execute(
+        "SELECT binding FROM platform_update WHERE message = ? ORDER BY id DESC LIMIT 1",
+        (draft.reply_to[1] if draft.reply_to else None,),
+    ).fetchone()
+    binding = None if row is None else int(row["binding"])
+    return messages.insert(tx, draft._replace(to=(), gone=(*draft.gone, *chats), binding=binding), now)
 
 
 def find(tx: Tx, binding: int, chat: str, platform_id: str | None, *, private: bool = False) -> int | None:

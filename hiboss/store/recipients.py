@@ -14,16 +14,22 @@ from .addresses import near_address
 from .connection import Connection, Row
 from .conversation_routes import Addressed
 from .group_commit import Tx
-from .stand_ins import stood_in_for
+from .stand_ins import spoken_in, stands_in, stood_in_for
 from .stray_forwards import IN_HIS_CHAT
 from .writer_cache import LiveAddress
 
 
 def addressed(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> list[Addressed]:
     """Return the recipients of a draft; raise if the sender may not send to one of them."""
+    found = _recipients(tx, draft, sender, parent)
+    if not any(one.address.kind == "channel" for one in found):
+        return [Addressed(one) for one in found]
+    said_in = draft.conversation or spoken_in(tx, sender.id, [one.id for one in found], parent)
     return [
-        _by_account(tx, draft, sender, one, parent) if one.address.kind == "channel" else Addressed(one)
-        for one in _recipients(tx, draft, sender, parent)
+        _by_account(tx, draft, sender, one, parent, said_in)
+        if one.address.kind == "channel"
+        else Addressed(one)
+        for one in found
     ]
 
 
@@ -125,13 +131,19 @@ def _may_see(message: Row, draft: Draft, sender: LiveAddress) -> bool:
 
 
 def _by_account(
-    tx: Tx, draft: Draft, sender: LiveAddress, recipient: LiveAddress, parent: Row | None
+    tx: Tx,
+    draft: Draft,
+    sender: LiveAddress,
+    recipient: LiveAddress,
+    parent: Row | None,
+    conversation: int | None,
 ) -> Addressed:
     """Return with which binding this sender posts to a chat; it is stored in the envelope."""
     if draft.binding is not None:  # of hiboss itself, like a code for a stranger
         return Addressed(recipient, draft.binding)
     for_all = draft.sees_all and sender.address.kind == "user"
-    found = account_for(tx, sender.id, recipient.id, parent["id"] if parent else None, for_all=for_all)
+    answers = parent["id"] if parent else None
+    found = account_for(tx, sender.id, recipient.id, answers, for_all=for_all, conversation=conversation)
     if found is None:
         raise NotBound(
             sender=str(sender.address), adapter=recipient.address.adapter, address=str(recipient.address)
@@ -140,43 +152,45 @@ def _by_account(
 
 
 def account_for(
-    tx: Tx | Connection, sender: int, recipient: int, parent: int | None, *, for_all: bool = False
+    tx: Tx | Connection,
+    sender: int,
+    recipient: int,
+    parent: int | None,
+    *,
+    for_all: bool = False,
+    conversation: int | None = None,
 ) -> tuple[int, bool] | None:
     """Return the binding with which a sender posts to a chat, and whether the chat is the boss's.
 
     A reply uses the account that its message came in by, also if that was bound again since; else the one
     by which the chat is the boss's is preferred. An answer to a group that writes in the boss's chat (a
     folder has one chat for both) is for the group. Only the agents of a binding and the boss (`for_all`)
-    may use it, and only for places it may post to: else None. Who got mail of an agent in its place may use
-    its accounts to answer that, and in a conversation that was given to it.
+    may use it, and only for places it may post to: else None. Who writes in the place of an agent uses the
+    accounts of that agent and no others, also the boss: there two bots may have a chat with one person.
+    `conversation`: where it is said, if that is known.
     """
+    place = stands_in(tx, sender, recipient, parent, conversation)
     rows = tx.execute(
-        f"""
+        """
         SELECT b.id, c.state FROM place p
         JOIN contact c ON c.id = p.contact JOIN binding b ON b.id = p.binding
         WHERE p.address = ?1 AND c.state IN ('allowed', 'boss') AND b.removed_at IS NULL
-          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id
-                             AND (ba.agent = ?3 OR ba.agent IN ({_STANDS_IN_FOR}))))
+          AND (?2 OR EXISTS (SELECT 1 FROM binding_agent ba WHERE ba.binding = b.id AND ba.agent = ?3))
         ORDER BY c.state = 'boss' DESC, b.id
         """,
-        (recipient, for_all, sender, parent),
+        (recipient, for_all and place is None, sender if place is None else place.agent),
     ).fetchall()
     usable = {int(row["id"]): row["state"] == "boss" for row in rows}
-    if parent is not None and usable:
-        for came in tx.execute(_CAME_BY, (parent, recipient)):
-            if came["binding"] in usable:
-                return came["binding"], usable[came["binding"]] and not came["of_group"]
-    return next(iter(usable.items()), None)
+    if not usable:
+        return None
+    came = [] if parent is None else tx.execute(_CAME_BY, (parent, recipient)).fetchall()
+    if place is not None:
+        came += tx.execute(_LAST_CAME_BY, (recipient, place.conversation)).fetchall()
+    for one in came:
+        if one["binding"] in usable:
+            return one["binding"], usable[one["binding"]] and not one["of_group"]
+    return next(iter(usable.items()))
 
-
-# The agents in whose place a sender (?3) writes to a chat (?1): what it answers (?4) was theirs, or the
-# conversation is.
-_STANDS_IN_FOR = """
-    SELECT e.routed_from FROM envelope e WHERE e.message = ?4 AND e.recipient = ?3
-    UNION ALL
-    SELECT r.agent FROM conversation_route r
-    JOIN participant q ON q.conversation = r.conversation AND q.address = ?1 WHERE r.destination = ?3
-"""
 
 # The account that a message came in by, as it is bound now; and whether a group wrote it in this chat.
 _CAME_BY = f"""
@@ -185,4 +199,12 @@ _CAME_BY = f"""
     FROM platform_update u JOIN message m ON m.id = u.message
     JOIN binding l ON l.id IN {SAME_ACCOUNT.format("u.binding")} AND l.removed_at IS NULL
     WHERE u.message = ?1
+"""
+# The account by which somebody (?1) last wrote in a conversation (?2), in the same form.
+_LAST_CAME_BY = f"""
+    SELECT l.id AS binding, json_extract(m.channel, '$.chat.kind') IN ('group', 'channel') AS of_group
+    FROM (SELECT m.id, m.channel, u.binding FROM message m INDEXED BY message_seq
+          JOIN platform_update u ON u.message = m.id
+          WHERE m.conversation = ?2 AND m.seq IS NOT NULL AND m.sender = ?1 ORDER BY m.seq DESC LIMIT 1) m
+    JOIN binding l ON l.id IN {SAME_ACCOUNT.format("m.binding")} AND l.removed_at IS NULL
 """

@@ -1,35 +1,21 @@
-"""Carry out `control route`: decide about it, and move pending envelopes from one agent to another.
+"""Carry out `control route`: decide about it, and give mail of one agent to another (moved_mail.py).
 
-Moved mail keeps its message and its conversation; only its recipient is another one, who has not tried it.
 Everything is one transaction, also if thousands are moved. What takes a Tx runs inside the writer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import partial
 
-from ..core.address import BACKGROUND, SYSTEM, Address
-from ..core.envelope import Priority, Status, Waits
-from ..core.events import EnvelopeRouted
-from . import ask_holders, conversation_routes, envelopes, forwarding
+from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
+from ..core.envelope import Status, Waits
+from . import conversation_routes, notices
 from .connection import Row
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, TOO_LATE, Decision, Order
 from .group_commit import Tx
+from .moved_mail import all_waiting, has_real, move, waiting
 from .writer_cache import LiveAddress
-
-# What can be moved: nobody has it in hand. Notices are about their recipient, and stay with it.
-_MOVABLE = f"""
-    e.status = 0 AND e.held_by IS NULL AND e.waits IS NOT {int(Waits.LEASE)} AND e.forwards IS NULL
-    AND e.priority <> {int(Priority.NOTICE)}
-"""
-_PENDING = f"""
-SELECT e.id, e.message, e.recipient, e.routed_from, e.arrived, m.sender, m.conversation
-FROM envelope e INDEXED BY envelope_box JOIN message m ON m.id = e.message
-WHERE e.recipient = ?1 AND e.box = 0 AND e.status = 0 AND {_MOVABLE}
-"""
-_ORDER = " ORDER BY e.arrived IS NULL, e.arrived, e.id"
 
 
 def route(tx: Tx, order: Order, target: Target, now: int) -> Decision:
@@ -78,7 +64,7 @@ def _one(tx: Tx, envelope: Row, to: LiveAddress, target: Target, now: int) -> De
         return Decision(REFUSED, f"{to.address} has {number} already")
     if envelope["sender"] == to.id:
         return Decision(REFUSED, f"{to.address} wrote {number} itself")
-    if _real(tx, envelope["message"], to.id) is not None:
+    if has_real(tx, envelope["message"], to.id):
         return Decision(REFUSED, f"{to.address} has got the same message itself")
     move(tx, [envelope], to, now)
     return Decision(APPLIED)
@@ -96,8 +82,8 @@ def _all(tx: Tx, order: Order, to: LiveAddress, target: Target, now: int) -> Dec
     """Move all that waits for an agent; what is in hand stays."""
     if order.agent == to.id:
         return Decision(REFUSED, f"{to.address} has its mail already")
-    rows = tx.execute(_PENDING + _ORDER, (order.agent,)).fetchall()
-    fit = [row for row in rows if row["sender"] != to.id and _real(tx, row["message"], to.id) is None]
+    rows = all_waiting(tx, order.agent or 0)
+    fit = [row for row in rows if row["sender"] != to.id and not has_real(tx, row["message"], to.id)]
     busy = [f"r{one['id']}" for one in target.runs]
     works = f"{', '.join(busy)} {'keeps' if len(busy) == 1 else 'keep'} what it has in hand" if busy else None
     stays = len(rows) - len(fit)
@@ -207,93 +193,11 @@ def take_back(tx: Tx, conversation: int, agent: LiveAddress, now: int) -> int:
         return 0
     found = waiting(tx, conversation, before.destination, agent)
     conversation_routes.end(tx, conversation, agent.id)
-    return move(tx, found, agent, now)
-
-
-def waiting(tx: Tx, conversation: int, holder: LiveAddress, agent: LiveAddress) -> list[Row]:
-    """Return what waits for an agent in a conversation, with whoever has it now.
-
-    Not what is deferred: where that goes is decided when it arrives.
-    """
-    whose = "e.routed_from IS NULL" if holder.id == agent.id else "e.routed_from = ?3"
-    values = () if holder.id == agent.id else (agent.id,)
-    return tx.execute(
-        f"""
-        {_PENDING} AND m.conversation = ?2 AND e.arrived IS NOT NULL AND {whose}
-        AND NOT EXISTS (SELECT 1 FROM address s WHERE s.id = m.sender AND s.fold = '{SYSTEM.fold}') {_ORDER}
-        """,
-        (holder.id, conversation, *values),
-    ).fetchall()
-
-
-def follow(tx: Tx, conversation: int, agent: int, numbers: Sequence[int], now: int) -> bool:
-    """Let due mail of an agent follow the route of its conversation; False: there is none, or it stays.
-
-    It was in hand when the route was made, and its run did not end it.
-    """
-    found = conversation_routes.find(tx, conversation, agent)
-    if found is None:
-        return False
-    marks = ",".join("?" * len(numbers))
-    rows = tx.execute(
-        f"""
-        SELECT e.id, e.message, e.recipient, e.routed_from, e.arrived, m.sender, m.conversation
-        FROM envelope e JOIN message m ON m.id = e.message JOIN address s ON s.id = m.sender
-        WHERE e.id IN ({marks}) AND s.fold <> '{SYSTEM.fold}' AND {_MOVABLE} {_ORDER}
-        """,
-        list(numbers),
-    ).fetchall()
-    return move(tx, rows, found.destination, now, copy_to=found.agent if found.handed_over else None) > 0
-
-
-# --- moving --------------------------------------------------------------------------
-
-
-def move(tx: Tx, rows: Iterable[Row], to: LiveAddress, now: int, copy_to: LiveAddress | None = None) -> int:
-    """Give pending envelopes that nobody holds to another recipient; return how many.
-
-    `copy_to`: who reads along. Who wrote one of them does not get it. If the recipient has a copy, that
-    becomes its mail.
-    """
-    moved, places = 0, set()
-    for row in rows:
-        if row["sender"] == to.id:
-            continue
-        was = row["routed_from"] or row["recipient"]
-        had = tx.execute(_OF_RECIPIENT, (row["message"], to.id)).fetchone()
-        if had is None:
-            envelopes.reroute(tx, row["id"], to, None if was == to.id else was, now)
-            number = row["id"]
-        else:
-            envelopes.end(tx, row["id"], now)
-            number = had["id"]
-            if had["routed_from"] == to.id:
-                envelopes.make_real(tx, number)
-        if copy_to is not None and tx.execute(_OF_RECIPIENT, (row["message"], copy_to.id)).fetchone() is None:
-            _copy(tx, row["message"], copy_to, now)
-        ask_holders.follow(tx, row["message"])
-        moved += 1
-        places.add(row["conversation"])
-        tx.facts.append(EnvelopeRouted(now, number, row["recipient"]))
-        if row["arrived"] is not None and to.id == tx.cache.reach().boss:
-            forwarding.arrived(tx, number, now)
-    for conversation in sorted(places):
-        conversation_routes.enter(tx, conversation, to.id)
-    if moved:
-        tx.arrived_for.append(to.id)
-    return moved
-
-
-_OF_RECIPIENT = "SELECT id, routed_from FROM envelope WHERE message = ? AND recipient = ?"
-
-
-def _copy(tx: Tx, message: int, reader: LiveAddress, now: int) -> None:
-    envelopes.insert(
-        tx, message, reader, None, Priority.NORMAL, None, now, context=True, routed_from=reader.id
-    )
-
-
-def _real(tx: Tx, message: int, recipient: int) -> int | None:
-    """Return the envelope by which somebody got a message, if that is no copy."""
-    row = tx.execute(_OF_RECIPIENT, (message, recipient)).fetchone()
-    return None if row is None or row["routed_from"] == recipient else int(row["id"])
+    back = move(tx, found, agent, now)
+    if back and before.destination.address.kind == "user":
+        text = (
+            f"{before.destination.address} had neither read nor answered {back} envelopes of conversation "
+            f"c{conversation}: {agent.address} gets them."
+        )
+        notices.notify(tx, BOSS, text, now)
+    return back

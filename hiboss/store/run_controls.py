@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane, Status, Waits
-from . import agent_pauses, agents, giving_up, lanes, run_cancels, run_pauses
+from . import agent_pauses, agents, giving_up, lanes, run_cancels, run_pauses, run_settlement
 from .connection import Row
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, TOO_LATE, Decision, Order, together
@@ -27,7 +27,7 @@ def pause(tx: Tx, order: Order, target: Target, now: int, cannot: CannotStop) ->
     """Pause runs; of an agent, also the agent itself, which then gets no turns."""
     if order.agent is not None:
         return _pause_agent(tx, order, target, now, cannot)
-    return over_runs(target, lambda run: _pause_run(tx, run, now, cannot, hold_lane=True))
+    return over_runs(target, lambda run: _pause_run(tx, order, run, now, cannot, hold_lane=True))
 
 
 def over_runs(target: Target, one: Callable[[Row], Decision]) -> Decision:
@@ -52,14 +52,14 @@ def ends(run: Row) -> Decision | None:
     return Decision(TOO_LATE, f"r{run['id']} is about to end ({run['ends_as']})")
 
 
-def _pause_run(tx: Tx, run: Row, now: int, cannot: CannotStop, *, hold_lane: bool) -> Decision:
+def _pause_run(tx: Tx, order: Order, run: Row, now: int, cannot: CannotStop, *, hold_lane: bool) -> Decision:
     if (late := ends(run)) is not None:
         return late
     if run["paused_at"] is not None:
         return Decision(REFUSED, f"r{run['id']} is paused already")
     if (why := cannot(run)) is not None:
         return Decision(REFUSED, f"r{run['id']} cannot be paused: {why}")
-    run_pauses.pause(tx, run, now, hold_lane=hold_lane)
+    run_pauses.pause(tx, run, order.actor, now, hold_lane=hold_lane)
     return Decision(APPLIED, changed=(run["id"],))
 
 
@@ -69,9 +69,12 @@ def _pause_agent(tx: Tx, order: Order, target: Target, now: int, cannot: CannotS
     row = _agent(tx, order.agent)
     if row is None:
         return Decision(TOO_LATE, "it was deleted")
-    found = [_pause_run(tx, run, now, cannot, hold_lane=False) for run in target.runs]
-    if agent_pauses.pause(tx, order.agent, "boss", order.explanation, now):
+    found = [_pause_run(tx, order, run, now, cannot, hold_lane=False) for run in target.runs]
+    by = None if order.is_boss else order.actor
+    if agent_pauses.pause(tx, order.agent, "boss", order.explanation, now, by=by):
         found.append(Decision(APPLIED))
+    elif row["paused_kind"] in agent_pauses.LIMITS:  # that stays, with its ask: only the boss ends it
+        found.append(Decision(REFUSED, f"agent:{row['name']} is paused already, by a limit"))
     return together(found or [Decision(REFUSED, f"agent:{row['name']} is paused already")])
 
 
@@ -82,25 +85,16 @@ def resume(tx: Tx, order: Order, target: Target, now: int, bounds: Bounds) -> De
     """Resume runs, with the lanes that were paused with them; of an agent: everything that holds it."""
     if order.agent is not None:
         return _resume_agent(tx, order, target, now, bounds)
-    opened = _open_lanes(tx, target.conversation, now) if target.conversation is not None else ()
-    if opened and not target.runs:
-        return Decision(APPLIED, woken=opened)
-    ended = target.run is not None and target.run["status"] != "running"
-    if target.run is not None and ended and run_pauses.resume(tx, target.run, now):
-        return Decision(APPLIED, woken=(target.run["agent"],))
-    return over_runs(target, lambda run: _resume_run(tx, run, now))
+    woken = _resume_held(tx, target, now)
+    if woken and not target.runs:
+        return Decision(APPLIED, woken=woken)
+    found = over_runs(target, lambda run: _resume_run(tx, run, now))
+    return together([Decision(APPLIED, woken=woken), found]) if woken else found
 
 
-def _open_lanes(tx: Tx, conversation: int, now: int) -> tuple[int, ...]:
-    """Open the lanes whose paused run has ended and worked in a conversation; return their agents."""
-    rows = tx.execute(
-        """
-        SELECT r.id, r.agent, NULL AS followed_in FROM lane l JOIN run r ON r.id = l.paused_run
-        WHERE r.status <> 'running' AND ?1 IN (r.conversation, r.reply_conversation)
-        """,
-        (conversation,),
-    ).fetchall()
-    return tuple(row["agent"] for row in rows if run_pauses.resume(tx, row, now))
+def _resume_held(tx: Tx, target: Target, now: int) -> tuple[int, ...]:
+    """Let what comes again begin whose runs have ended in their pause; return their agents."""
+    return tuple(run["agent"] for run in target.held if run_pauses.resume(tx, run, now))
 
 
 def _resume_run(tx: Tx, run: Row, now: int) -> Decision:
@@ -117,11 +111,12 @@ def _resume_agent(tx: Tx, order: Order, target: Target, now: int, bounds: Bounds
     row = _agent(tx, agent)
     if row is None:
         return Decision(TOO_LATE, "it was deleted")
-    if row["paused_at"] is not None and row["paused_kind"] != "boss" and not order.is_boss:
-        return Decision(REFUSED, f"agent:{row['name']} has reached a limit: only the boss lets it go on")
+    if not order.is_boss and (why := agent_pauses.held_by_boss(row)) is not None:
+        return Decision(REFUSED, why)
     # In this order: a run opens the lane that was paused with it.
     changed = tuple(run["id"] for run in target.runs if run_pauses.resume(tx, run, now))
-    opened = lanes.resume(tx, lane, now) is not None or lanes.reopen(tx, lane, now)
+    begins = bool(_resume_held(tx, target, now))
+    opened = lanes.resume(tx, lane, now) is not None or lanes.reopen(tx, lane, now) or begins
     resumed = agent_pauses.resume(tx, row, bounds, now)
     if changed or opened or resumed:
         return Decision(APPLIED, changed=changed, woken=(agent,))
@@ -137,9 +132,20 @@ def _agent(tx: Tx, number: int) -> Row | None:
 
 def cancel(tx: Tx, order: Order, target: Target, now: int) -> Decision:
     """Tell runs to end; what they work on is cancelled, or due again (`requeue`)."""
-    if target.envelope is not None and not target.runs:
+    held = [_cancel_held(tx, order, run, now) for run in target.held]
+    if target.envelope is not None and not target.runs and not held:
         return _cancel_pending(tx, order, target.envelope, now)
-    return over_runs(target, lambda run: _cancel_run(tx, order, run))
+    if held and not target.runs:
+        return together(held)
+    return together([*held, over_runs(target, lambda run: _cancel_run(tx, order, run))])
+
+
+def _cancel_held(tx: Tx, order: Order, run: Row, now: int) -> Decision:
+    """Cancel what a run worked on that has ended in its pause, and let its agent have other turns."""
+    if not order.requeue:
+        run_settlement.cancel_held(tx, run, order.explanation, order.actor, now)
+    run_pauses.resume(tx, run, now)
+    return Decision(APPLIED, woken=(run["agent"],))
 
 
 def _cancel_run(tx: Tx, order: Order, run: Row) -> Decision:

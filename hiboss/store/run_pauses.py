@@ -17,17 +17,17 @@ from .lane_index import BINDING, PLACE
 TOO_LONG = "it was paused for longer than {seconds:g} seconds; it begins again when it is resumed"
 
 
-def pause(tx: Tx, run: Row, now: int, *, hold_lane: bool) -> bool:
-    """Record that a run is paused; return False if it is already, or has ended, or ends.
+def pause(tx: Tx, run: Row, by: int, now: int, *, hold_lane: bool) -> bool:
+    """Record that somebody has paused a run; return False if it is already, or has ended, or ends.
 
     `hold_lane`: the agent gets no other turn meanwhile. A task in the background has no lane.
     """
     changed = tx.execute(
         """
-        UPDATE run SET paused_at = ?
+        UPDATE run SET paused_at = ?, paused_by = ?
         WHERE id = ? AND status = 'running' AND paused_at IS NULL AND ends_as IS NULL
         """,
-        (now, run["id"]),
+        (now, by, run["id"]),
     ).rowcount
     if not changed:
         return False
@@ -55,20 +55,32 @@ def _hold_lane(tx: Tx, agent: int, run: int, now: int) -> None:
 def resume(tx: Tx, run: Row, now: int) -> bool:
     """Record that a run goes on, and open the lane that was paused with it; return False if neither was so.
 
-    A run that was ended because its pause was too long comes again with the lane.
+    A run that was ended during its pause comes again: with the lane, and a task in the background because
+    nobody holds it any more (run_start.py).
     """
     changed = tx.execute(
         """
-        UPDATE run SET paused_ms = paused_ms + max(0, ?1 - paused_at), paused_at = NULL
+        UPDATE run SET paused_ms = paused_ms + max(0, ?1 - paused_at), paused_at = NULL, paused_by = NULL
         WHERE id = ?2 AND status = 'running' AND paused_at IS NOT NULL AND ends_as IS NULL
         """,
         (now, run["id"]),
     ).rowcount
-    opened = run_cancels.open_lane(tx, run["agent"], run["id"])
+    opened = let_go(tx, run["id"])
+    opened = run_cancels.open_lane(tx, run["agent"], run["id"]) or (opened and run["kind"] == "background")
     if changed:
         tx.facts.append(RunPaused(now, run["id"], run["agent"], run["followed_in"], paused=False))
         tx.facts.append(AgentChanged(now, run["agent"]))
     return bool(changed) or opened
+
+
+def let_go(tx: Tx, run: int) -> bool:
+    """Forget the pause of a run that has ended in it; return whether it has."""
+    return bool(
+        tx.execute(
+            "UPDATE run SET paused_by = NULL WHERE id = ? AND status <> 'running' AND paused_by IS NOT NULL",
+            (run,),
+        ).rowcount
+    )
 
 
 def resume_with_lane(tx: Tx, lane: Lane, now: int) -> int | None:
@@ -76,9 +88,14 @@ def resume_with_lane(tx: Tx, lane: Lane, now: int) -> int | None:
 
     The lane itself is for the caller (`lanes.resume`).
     """
+    held = tx.execute(
+        f"SELECT paused_run FROM lane WHERE {PLACE} = ? AND {BINDING} = ?", (lane.address, lane.binding or 0)
+    ).fetchone()
+    if held is not None and held["paused_run"] is not None:
+        let_go(tx, held["paused_run"])
     row = tx.execute(
         f"""
-        UPDATE run SET paused_ms = paused_ms + max(0, ?3 - paused_at), paused_at = NULL
+        UPDATE run SET paused_ms = paused_ms + max(0, ?3 - paused_at), paused_at = NULL, paused_by = NULL
         WHERE id = (SELECT paused_run FROM lane WHERE {PLACE} = ?1 AND {BINDING} = ?2)
           AND status = 'running' AND paused_at IS NOT NULL AND ends_as IS NULL
         RETURNING id, agent, iif(kind = 'turn', reply_conversation, NULL) AS conversation

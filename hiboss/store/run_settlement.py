@@ -33,6 +33,7 @@ from .run_start import Turn
 
 ATTEMPTS = 5  # failures of an envelope alone, before it is given up
 SILENT = "NO_REPLY"  # a final text that is not sent
+PAUSED_AT_END = "the daemon ended while it was paused; it begins again when it is resumed"
 
 
 def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
@@ -303,13 +304,14 @@ def cancel(tx: Tx, turn: Turn, status: str, why: str, now: int, *, gives_up: boo
 
     `gives_up`: its envelopes fail, and can be retried. Else they are due again.
     """
+    if status == "interrupted" and run_pauses.stands_still(tx, turn.run):
+        run_cancels.note(tx, turn.run, PAUSED_AT_END, None, run_cancels.PAUSED)
     if (running := _still_running(tx, turn, now)) is None:
         return
     turn = running
     failure = Failure(status, why)
-    begins_again = status == "interrupted" and not run_pauses.stands_still(tx, turn.run)
     _end(tx, turn, status, now, failure=failure)
-    if begins_again:  # a paused one only when it is resumed
+    if status == "interrupted":
         chat_notes.interrupted(tx, turn.run)
     if gives_up:
         told = chat_notes.given_up(tx, turn, failure, now)
@@ -374,7 +376,7 @@ def _end(
         UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, error_scope = ?5, note = ?6,
                last_message = (SELECT ifnull(max(id), 0) FROM message),
                paused_ms = paused_ms + CASE WHEN paused_at IS NULL THEN 0 ELSE max(0, ?2 - paused_at) END,
-               paused_at = NULL
+               paused_at = NULL, paused_by = iif(ends_as IN ('paused', 'stopped'), paused_by, NULL)
         WHERE id = ?7
         """,
         (status, now, kind, error, scope, note, turn.run),
@@ -408,6 +410,13 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
 
     `envelopes.free_after_crash` frees the envelopes of those that were interrupted.
     """
+    tx.execute(
+        """
+        UPDATE run INDEXED BY run_running SET ends_as = ?, cancelled_why = ?
+        WHERE status = 'running' AND boot <> ? AND paused_at IS NOT NULL AND ends_as IS NULL
+        """,
+        (run_cancels.PAUSED, PAUSED_AT_END, boot),
+    )
     rows = left_over(tx, boot)
     for row in rows:
         ending = run_cancels.of_row(row)
@@ -416,6 +425,7 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
         tx.execute(
             """
             UPDATE run SET status = ?1, ended_at = ?2, error_kind = ?3, error = ?4, paused_at = NULL,
+                   paused_by = iif(ends_as IN ('paused', 'stopped'), paused_by, NULL),
                    last_message = (SELECT ifnull(max(id), 0) FROM message)
             WHERE id = ?5
             """,
@@ -427,9 +437,25 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
         if ending is not None:
             run_asks.end(tx, row["id"], now)
             _free_as_told(tx, row, ending, now)
-        elif row["paused_at"] is None:  # a paused one does not begin again by itself
+        else:
             chat_notes.interrupted(tx, row["id"])
     return len(rows)
+
+
+def cancel_held(tx: Tx, run: Row, why: str, by: int, now: int) -> None:
+    """Cancel what a run worked on that has ended in its pause (control_targets.py), and tell the senders."""
+    rows = tx.execute(
+        """
+        SELECT e.id FROM run_envelope x JOIN envelope e ON e.id = x.envelope
+        WHERE x.run = ?1 AND e.status = 0 AND e.held_by IS NULL AND e.priority <> ?2 AND NOT EXISTS (
+            SELECT 1 FROM run_envelope y WHERE y.envelope = x.envelope AND y.run > ?1)
+        ORDER BY e.id
+        """,
+        (run["id"], Priority.NOTICE),
+    ).fetchall()
+    worked_on = tuple(int(row["id"]) for row in rows)
+    worker = chat_notes.Worker(run["kind"], run["agent"], run["agent_name"], worked_on)
+    _cancel_envelopes(tx, worker, worked_on, run_cancels.Ending(run_cancels.CANCELLED, why, by), now)
 
 
 def _free_as_told(tx: Tx, run: Row, ending: run_cancels.Ending, now: int) -> None:

@@ -17,9 +17,9 @@ from . import (
     envelopes,
     lanes,
     limit_asks,
+    moved_mail,
     provider_sessions,
     reactions,
-    route_moves,
     tokens,
 )
 from .connection import Connection, Row
@@ -112,7 +112,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     if len(deleted_envelopes.without_deleted(tx, numbers, now)) < len(rows):  # while they were in hand
         return begin(tx, agent, start, eager=eager)
     conversation = int(rows[0]["conversation"])
-    if route_moves.follow(tx, conversation, agent, numbers, now):  # that was made while they were in hand
+    if moved_mail.follow(tx, conversation, agent, numbers, now):  # made, or ended, while they were in hand
         return begin(tx, agent, start, eager=eager)
     leading = next((one for one in rows if wants_answer(agent, one)), rows[0])
     trace, hops = str(leading["trace"]), max(one["hops"] for one in rows)
@@ -129,16 +129,22 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
 
 # --- a task in the background --------------------------------------------------------
 
+# Its run was paused and ended with the daemon. It has no lane that would hold it until it is resumed.
+_PAUSED = """
+EXISTS (SELECT 1 FROM run_envelope x CROSS JOIN run p ON p.id = x.run
+        WHERE x.envelope = e.id AND p.paused_by IS NOT NULL AND p.status <> 'running')
+"""
+
 
 def begin_background(tx: Tx, envelope: int, start: Start) -> Turn | None:
     """Start a task for agent:background as a run of the agent that gave it; None if it cannot start."""
     if breaker_holds.is_pulled(tx):
         return None
     facts = tx.execute(
-        """
+        f"""
         SELECT e.id, m.id AS message, m.sender, m.conversation, m.hops, ifnull(m.trace, 'm' || m.id) AS trace
         FROM envelope e JOIN message m ON m.id = e.message
-        WHERE e.id = ? AND e.status = 0 AND e.waits IS NULL AND e.held_by IS NULL
+        WHERE e.id = ? AND e.status = 0 AND e.waits IS NULL AND e.held_by IS NULL AND NOT {_PAUSED}
         """,
         (envelope,),
     ).fetchone()
@@ -160,14 +166,14 @@ class Tasks(NamedTuple):
 
 
 def tasks_due(connection: Connection, background: int, limit: int, look_through: int = -1) -> Tasks:
-    """Return the due tasks of agent:background, in order; not those of paused agents.
+    """Return the due tasks of agent:background, in order; not paused ones, nor those of paused agents.
 
     `look_through`: of the first so many tasks only, which costs the same whatever waits behind them.
     """
     if breaker_holds.is_pulled(connection):  # none can start: they would be looked for again and again
         return Tasks([], more=False)
     rows = connection.execute(
-        """
+        f"""
         SELECT e.id, g.address FROM (
             SELECT id, message, priority, arrived FROM envelope INDEXED BY envelope_due
             WHERE recipient = ? AND binding IS NULL AND status = 0 AND arrived IS NOT NULL
@@ -175,6 +181,7 @@ def tasks_due(connection: Connection, background: int, limit: int, look_through:
             ORDER BY priority, arrived LIMIT ?) e
         CROSS JOIN message m ON m.id = e.message
         LEFT JOIN agent g ON g.address = m.sender AND g.paused_at IS NULL AND g.provider IS NOT NULL
+             AND NOT {_PAUSED}
         ORDER BY e.priority, e.arrived
         """,
         (background, look_through),

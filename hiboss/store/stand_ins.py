@@ -7,10 +7,11 @@ envelope that was routed to it. What takes a Tx runs inside the writer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..core.address import SYSTEM, Address
 from ..core.envelope import Draft
-from .connection import Row
+from .connection import Connection, Row
 from .conversation_routes import members
 from .group_commit import Tx
 from .writer_cache import LiveAddress
@@ -43,13 +44,15 @@ def spoken_in(tx: Tx, sender: int, parties: Sequence[int], parent: Row | None) -
     answers = parent is not None and parent["routed_from"] not in (None, sender)
     if not answers and sender not in tx.cache.routes().destinations:
         return None
+    if not answers and parent is not None and members(tx, parent["conversation"]) == {sender, *parties}:
+        return None  # it goes on with what is its own
     rows = tx.execute(
         """
         SELECT r.conversation, r.agent FROM conversation_route r
         JOIN participant p ON p.conversation = r.conversation AND p.address = ?2 AND p.role <> 'guest'
-        WHERE r.destination = ?1
+        WHERE r.destination = ?1 ORDER BY r.conversation = ?3 DESC, r.conversation
         """,
-        (sender, parties[0]),
+        (sender, parties[0], None if parent is None else parent["conversation"]),
     ).fetchall()
     places = [(row["conversation"], row["agent"]) for row in rows]
     if answers and parent is not None:
@@ -59,6 +62,43 @@ def spoken_in(tx: Tx, sender: int, parties: Sequence[int], parent: Row | None) -
         if set(parties) == members(tx, conversation) - of_both:
             return int(conversation)
     return None
+
+
+class InPlace(NamedTuple):
+    """In whose place somebody writes to a chat."""
+
+    conversation: int
+    agent: int  # address id
+
+
+def stands_in(
+    tx: Tx | Connection, sender: int, recipient: int, parent: int | None, conversation: int | None
+) -> InPlace | None:
+    """Return in whose place somebody writes to a chat, as an answer to `parent`; None: for itself.
+
+    That holds only for a party of the conversation that it has, or of which it got what it answers: who got
+    one message of an agent may write to nobody else in its place. `conversation`: where it is said, if known.
+    """
+    row = tx.execute(_STANDS_IN, (sender, recipient, parent, conversation)).fetchone()
+    return None if row is None else InPlace(*row)
+
+
+_STANDS_IN = """
+    WITH said_in (conversation) AS (SELECT ifnull(?4, (SELECT conversation FROM message WHERE id = ?3))),
+    has (conversation, agent, answers) AS (
+        SELECT m.conversation, e.routed_from, 1 FROM envelope e JOIN message m ON m.id = e.message
+        WHERE e.message = ?3 AND e.recipient = ?1 AND e.routed_from <> ?1
+        UNION ALL SELECT conversation, agent, 0 FROM conversation_route WHERE destination = ?1)
+    SELECT h.conversation, h.agent FROM has h
+    WHERE EXISTS (SELECT 1 FROM participant p WHERE p.conversation = h.conversation AND p.address = ?2
+                  AND p.role <> 'guest' AND p.left_seq IS NULL)
+      AND NOT EXISTS (  -- it goes on with what is its own
+          SELECT 1 FROM said_in s JOIN participant p ON p.conversation = s.conversation
+          AND p.address = ?1 AND p.role <> 'guest' AND p.left_seq IS NULL
+          JOIN participant o ON o.conversation = s.conversation AND o.address = ?2 AND o.left_seq IS NULL
+          WHERE s.conversation <> h.conversation)
+    ORDER BY h.conversation = (SELECT conversation FROM said_in) DESC, h.answers DESC, h.conversation LIMIT 1
+"""
 
 
 def stood_in_for(tx: Tx, conversation: int | None, writer: int) -> list[LiveAddress]:

@@ -77,6 +77,11 @@ class Cast(Scene):
         rows = self.execute("SELECT id FROM envelope WHERE message = ? AND recipient = ?", message, to)
         return int(rows[0]["id"])
 
+    def reads(self, who: int, message: int) -> None:
+        """Let somebody read what lies in the box."""
+        number = self.envelope(message, who)
+        self.write(lambda tx: envelopes.mark_read(tx, [number], who, self.now))
+
     def send(self, sender: int, *to: Address, text: str = "hello", **facts: Any) -> int:
         row = self.execute("SELECT kind, name FROM address WHERE id = ?", sender)[0]
         draft = Draft(Address(row["kind"], row["name"]), sender, to, text, **facts)

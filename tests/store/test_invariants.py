@@ -183,6 +183,9 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET routed_from = recipient WHERE id = 1",
         "UPDATE envelope SET routed_from = recipient, handovers = 1 WHERE id = 2",
     ],
+    "what somebody reads along, somebody else has got: moved mail is never lost": [
+        "UPDATE envelope SET routed_from = recipient WHERE id = 1",
+    ],
     "a route goes from a live agent that takes part in the conversation to somebody else who lives": [
         _ROUTE.format("handoff", "user:boss", "agent:ivo"),
         _ROUTE.format("handoff", "agent:ivo", "agent:nex"),

@@ -59,6 +59,7 @@ CREATE TABLE agent (
     -- Why it gets no turns now. paused_at is NULL while it is not paused.
     paused_at       INTEGER,
     paused_kind     TEXT CHECK (paused_kind IN ('boss', 'guard', 'budget', 'tokens')),
+    paused_by       INTEGER REFERENCES address (id),  -- of kind boss: who did it in his place; NULL: the boss himself
     paused_why      TEXT,
     paused_until    INTEGER,            -- NULL: until somebody resumes it
     paused_trace    TEXT,               -- the trace that reached its limit
@@ -546,6 +547,7 @@ CREATE TABLE run (
     started_at         INTEGER NOT NULL,
     ended_at           INTEGER,
     paused_at          INTEGER,         -- NULL while it is not paused
+    paused_by          INTEGER REFERENCES address (id),  -- who paused it; also after its end, until it is resumed
     paused_ms          INTEGER NOT NULL DEFAULT 0,  -- how long it was paused, without its current pause
     -- Somebody was told that it is cancelled: so it ends, also if the daemon dies before its processes have ended.
     cancelled_by       INTEGER REFERENCES address (id),
@@ -575,6 +577,7 @@ CREATE INDEX run_agent ON run (agent, id);
 CREATE INDEX run_day ON run (agent, started_at);
 CREATE INDEX run_trace ON run (trace) WHERE trace IS NOT NULL;
 CREATE INDEX run_running ON run (status) WHERE status = 'running';
+CREATE INDEX run_paused ON run (agent) WHERE paused_by IS NOT NULL;
 CREATE INDEX run_told ON run (ended_at) WHERE ends_as IS NOT NULL;  -- those that the breaker ended, among them
 
 CREATE TABLE run_envelope (
