@@ -129,6 +129,10 @@ class Process:
         gone = await process_control.end(run, leader_gone=lambda: child.returncode is not None)
         if mark and not gone:
             survivors.note(mark)
+        # It has ended; another thread reaps it, and tells the event loop.
+        until = asyncio.get_running_loop().time() + process_control.STEP_SECONDS
+        while gone and child.returncode is None and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(POLL_SECONDS / 10)
         return gone
 
     def write(self, line: bytes) -> bool:

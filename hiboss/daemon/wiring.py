@@ -84,6 +84,7 @@ class Wiring:
         self.typing = TypingSigns(store, self.deadlines, self.facts.tell, self.delivery.live.signs)
         self.stuck_runs = StuckRuns(store, settings, self.deadlines, self.presence)
         self.intake.boss_spoke = self._boss_spoke
+        self.intake.reposted = self.changes.added
         self.runner = Runner(store, home, settings, self._tell_of_run)
         self.breaker = Breaker(store, home, self.runner.end_told, self.runner.end_all)
         self.runner.obey_flag = self.breaker.obey_flag

@@ -84,8 +84,8 @@ def insert_failed(tx: Tx, message: int, recipient: int, binding: int | None, now
     """Insert the failed envelope of a message: its recipient was deleted, or no account may post there."""
     cursor = tx.execute(
         """
-        INSERT INTO envelope (message, recipient, status, arrived, done_at, error_at, first_failed_at, binding,
-                              error_kind, error_text)
+        INSERT INTO envelope (message, recipient, status, arrived, done_at, error_at, first_failed_at,
+                              binding, error_kind, error_text)
         SELECT ?1, id, 2, ?3, ?4, ?4, ?4, ?5, iif(retired_at, 'recipient_deleted', 'unbound'),
                iif(retired_at, 'the recipient was deleted', 'no account may post there')
         FROM address WHERE id = ?2
@@ -120,8 +120,8 @@ def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> 
         """
         UPDATE envelope SET recipient = ?1, routed_from = ?2, handovers = 0, attempts = 0, crashes = 0,
                error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, acked_at = NULL,
-               preempted_by = NULL, due_again = NULL, snoozed_until = NULL, box = 0, read_at = iif(?7, ?4, NULL),
-               waits = iif(x.later, waits, NULL), wait_until = iif(x.later, wait_until, NULL),
+               preempted_by = NULL, due_again = NULL, snoozed_until = NULL, read_at = iif(?7, ?4, NULL),
+               box = 0, waits = iif(x.later, waits, NULL), wait_until = iif(x.later, wait_until, NULL),
                status = ?3 AND NOT x.later, done_at = iif(?3 AND NOT x.later, ?4, NULL),
                arrived = iif(x.later, NULL, ?5)
         FROM (SELECT arrived IS NULL AND NOT ?7 AS later FROM envelope WHERE id = ?6) x

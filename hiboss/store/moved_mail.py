@@ -107,15 +107,29 @@ def follow(tx: Tx, conversation: int, agent: int, numbers: Sequence[int], now: i
     return moved > 0
 
 
+def follow_lease(tx: Tx, number: int, now: int) -> int | None:
+    """Let an envelope whose lease has ended go to who has its conversation now; None: it stays."""
+    found = """
+        SELECT m.conversation, e.recipient FROM envelope e JOIN message m ON m.id = e.message WHERE e.id = ?
+    """
+    row = tx.execute(found, (number,)).fetchone()
+    if not follow(tx, row["conversation"], row["recipient"], [number], now):
+        return None
+    return int(tx.execute(found, (number,)).fetchone()["recipient"])
+
+
 def _by_conversation(tx: Tx, row: Row) -> bool:
     """Tell whether mail was routed to who has it with its conversation, and not alone or with a whole box."""
+    # The record of a control about an agent may lie in the same conversation: its target tells.
     found = tx.execute(
         """
         SELECT json_extract(m.metadata, '$.control.target') LIKE 'c%' AS whole FROM control c
         JOIN message m ON m.id = c.message
         WHERE c.event IN ('route', 'handoff') AND c.outcome = 'applied' AND c.destination = ?1
-          AND (c.envelope = ?2 OR (c.envelope IS NULL AND (c.conversation = ?3 OR c.agent = ?4)))
-          AND (c.conversation = ?3 OR json_extract(m.metadata, '$.control.target') NOT LIKE 'c%')
+          AND CASE WHEN c.envelope IS NOT NULL THEN c.envelope = ?2
+                   WHEN json_extract(m.metadata, '$.control.target') LIKE 'c%' THEN c.conversation = ?3
+                   ELSE c.agent = ?4 OR c.agent IN (SELECT had.destination FROM control had
+                        WHERE had.conversation = ?3 AND had.id < c.id) END
         ORDER BY c.id DESC LIMIT 1
         """,
         (row["recipient"], row["id"], row["conversation"], row["routed_from"]),

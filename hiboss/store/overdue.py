@@ -13,6 +13,7 @@ from . import (
     conversation_routes,
     envelopes,
     forwarding,
+    moved_mail,
     quiet_digest,
     schedule_firing,
 )
@@ -144,6 +145,8 @@ def _free(tx: Tx, row: Row, now: int, woken: Woken) -> None:
     envelopes.end_wait(tx, row["id"], arrives_again=row["waits"] == Waits.SNOOZE)
     tx.facts.append(EnvelopeDue(now, row["id"]))
     _note(tx, row, woken)
+    if row["waits"] == Waits.LEASE and (to := moved_mail.follow_lease(tx, row["id"], now)) is not None:
+        woken.recipients.append(to)
 
 
 def _note(tx: Tx, envelope: Row, woken: Woken) -> None:

@@ -81,8 +81,11 @@ def written(worker: Worker) -> int:
 
 
 def state(pid: int) -> str:
-    """The state of a process in /proc: T is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    """The state of a process in /proc: T is stopped. Empty: it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
 
 
 def processes(worker: Worker, run: str) -> list[int]:
@@ -266,7 +269,7 @@ def test_a_paused_run_is_ended_with_the_daemon_and_its_lane_stays_paused(tmp_pat
         number, run = streams(ada, worker)
         applied(ada, "pause", run=run)
         daemon.stop()
-        assert rows(daemon, "SELECT status FROM run")[0]["status"] == "interrupted"
+        assert [*rows(daemon, "SELECT status, error_kind FROM run")[0]] == ["interrupted", "paused"]
         daemon.start()
         assert lane(worker) == ("paused", int(run[1:]))
         assert ada.get(number)["status"] == "pending" and len(worker.runs()) == 1

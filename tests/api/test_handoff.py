@@ -11,7 +11,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
-from tests.support.parties import Envelope, Party
+from tests.support.parties import Envelope, Party, agent
 from tests.support.phones import Phone
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 from tests.support.scripted_channels import daemon_with_channels
@@ -243,5 +243,54 @@ def test_a_handoff_needs_the_right_and_a_conversation_that_one_sees(talk: Talk, 
     assert ann.refusal("control.send", **handing) == "not_found"
     assert talk.nex.refusal("control.send", **handing) == "forbidden"
     talk.hand(ann)
-    back = {**handing, "to": talk.nex.address}
-    assert ann.refusal("control.send", **back) == "forbidden"  # she sees it, and has not the right
+    assert ann.refusal("control.send", **{**handing, "to": "user:boss"}) == "forbidden"  # she only sees it
+    routed = {"event": "stream.route", "to": talk.nex.address, "conversation": talk.conversation}
+    assert ann.refusal("control.send", **routed) == "forbidden"
+
+
+def test_who_got_a_conversation_gives_it_back_with_the_command_that_was_told(talk: Talk, ann: Party) -> None:
+    talk.hand(ann)
+    [first] = [text for text in told(ann) if f"{talk.conversation} " in text]
+    [line] = [one for one in first.splitlines() if one.startswith("To give it back: hiboss ")]
+    shell = Shell(talk.daemon.home.path)
+    words = line.removeprefix("To give it back: hiboss ").split()
+    done = shell(*words, env={"HIBOSS_TOKEN": ann.token})
+    assert (done.rc, done.values("outcome")) == (0, ["applied"])
+    assert talk.asks("who has it?")["to"] == talk.nex.address
+    again = {"event": "stream.handoff", "to": talk.nex.address, "conversation": talk.conversation}
+    assert ann.refusal("control.send", **again) == "not_found"
+
+
+def test_the_other_side_reads_neither_the_reason_nor_the_request_for_a_summary(
+    talk: Talk, team: Team, ada: Boss, ann: Party
+) -> None:
+    nex, max_ = team.hire(ECHO.format("nex")), agent(talk.daemon)
+    number = ann.send(nex, text="hello nex")["conversation"]
+    wait_until_idle(talk.daemon)
+    event = {"event": "stream.handoff", "conversation": number, "to": max_.address}
+    assert ada.call("control.send", **event, reason="ann is rude", meta={"summary": "rude"})["why"] is None
+    wait_until_idle(talk.daemon)
+
+    def seen(who: Party, **other: str) -> Any:
+        return (
+            who.call("conversation.messages", **other, page_size=100)["envelopes"],
+            who.call("conversation.news", **other)["envelopes"],
+            who.call("control.list", conversation=number)["controls"],
+        )
+
+    page, news, listed = seen(ann, **{"with": nex.address})
+    for found in (page, news):
+        [record] = [one for one in found if one["type"] == "event"]
+        assert record["text"] == f"handoff {number} to {max_.address}: applied"
+        assert record["metadata"]["control"]["reason"] is None
+        assert all(one["from"] != "agent:system" for one in found)
+    assert "rude" not in str((page, news, listed)) and [one["outcome"] for one in listed] == ["applied"]
+    for who, other in ((ada, {"with": nex.address, "address": "user:ann"}), (nex, {"with": "user:ann"})):
+        page, news, listed = seen(who, **other)
+        for found in (page, news):
+            assert any(
+                one["text"].endswith('Reason: "ann is rude"') for one in found if one["type"] == "event"
+            )
+            assert any(one["from"] == "agent:system" for one in found)
+        assert listed[0]["reason"] == "ann is rude"
+    assert max_.call("control.list", conversation=number)["controls"][0]["reason"] == "ann is rude"

@@ -126,6 +126,18 @@ def test_routing_needs_the_right_and_shows_nothing_of_foreign_mail(daemon: Runni
     assert route(nex, max_, envelope=sent["ids"][0])["outcome"] == "applied"
 
 
+def test_nobody_but_the_boss_moves_all_mail_of_another_agent(daemon: RunningDaemon, ada: Boss) -> None:
+    kai, nex, spy = agents(daemon, 3)
+    kai.send(nex, text="for nex alone")
+    ada.call("agent.permission.set", name=spy.name, level="privileged")
+    everything = {"event": "stream.route", "to": spy.address, "agent": nex.name}
+    assert spy.refusal("control.send", **everything) == "boss_only"
+    assert mail(spy) == [] and texts(mail(nex)) == ["for nex alone"]
+    ada.call("agent.permission.set", name=nex.name, level="privileged")
+    assert route(nex, spy, agent=nex.name)["outcome"] == "applied"
+    assert texts(mail(spy)) == ["for nex alone"]
+
+
 def test_a_run_routes_its_mail_with_the_right_of_its_agent(team: Team, ada: Boss) -> None:
     max_ = agent(team.daemon)
     nex = team.hire(

@@ -19,6 +19,7 @@ from tests.support.parties import Party, boss
 from tests.support.phones import Phone, forwards
 from tests.support.python_agents import PythonAgent, Team
 from tests.support.scripted_channels import SCRIPTED, daemon_with_channels, notices
+from tests.support.shell_agents import limits
 
 _names = (f"worker-{number}" for number in itertools.count(1))
 STOP = {"kind": "command", "act": True, "command": "stop"}
@@ -103,6 +104,21 @@ def test_stop_is_answered_in_its_chat_also_if_nothing_runs_and_nothing_else_is_p
     phone.wait_for("system:\nNothing runs here.")
     assert outcomes(phone) == {"u1": "command"}
     assert received(phone) == []
+
+
+def test_stop_cancels_what_waits_in_a_lane_whose_run_has_ended_in_its_pause(
+    phone: Phone, chief: Party, daemon: RunningDaemon
+) -> None:
+    with limits(daemon, paused_seconds=0.1):
+        phone.put_in_inbox("u1", text="begin", message="m1")
+        run = running(phone.owner)
+        chief.call("run.pause", id=run["id"])
+        wait_until(lambda: status(chief, run) == "interrupted")
+    phone.comes_in("u2", **STOP)
+    phone.post_of(f"Stopped {run['id']} of {phone.owner.address}.")
+    (mail,) = [one for one in received(phone) if one["type"] != "event"]
+    assert chief.call("envelope.get", id=mail["id"])["envelope"]["status"] == "cancelled"
+    assert not [one for one in chief.call("lane.list")["lanes"] if one["state"] == "paused"]
 
 
 def test_stop_leaves_alone_what_the_agent_does_for_others(

@@ -184,7 +184,7 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET routed_from = recipient, handovers = 1 WHERE id = 2",
     ],
     "what somebody reads along, somebody else has got: moved mail is never lost": [
-        "UPDATE envelope SET routed_from = recipient WHERE id = 1",
+        "UPDATE envelope SET routed_from = recipient WHERE message = (SELECT message FROM envelope WHERE id = 1)",
     ],
     "a route goes from a live agent that takes part in the conversation to somebody else who lives": [
         _ROUTE.format("handoff", "user:boss", "agent:ivo"),
@@ -266,6 +266,9 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE button SET pressed_at = NULL WHERE argument = '1:0'",
     ],
     "only an active run is paused": ["UPDATE run SET paused_at = 5 WHERE id = 1"],
+    "who paused a run is known until it is resumed, or ends in another way": [
+        "UPDATE run SET paused_by = agent WHERE id = 1",
+    ],
     "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
     "what an agent used is the sum over its runs that have ended": [
         "INSERT INTO usage (agent, quarter, tokens, cost) SELECT agent, 0, 1, 0 FROM run LIMIT 1",

@@ -110,6 +110,30 @@ def test_one_chat_is_answered_by_ann_by_the_boss_on_his_phone_and_by_the_agent_a
     assert not any("onversation" in one.text for one in chat.messages)
 
 
+def test_the_phone_of_the_boss_shows_edits_and_goes_on_when_a_reply_cannot_be_posted(
+    office: TelegramDaemon,
+) -> None:
+    lost = office.team.hire('print("NO_REPLY")', "lost")
+    here = office.team.hire('print("here: " + TEXTS[-1])', "here")
+    lostbot, herebot = office.bound_bot("lostbot", lost.name), office.bound_bot("herebot", here.name)
+    ada, dan = office.api.add_person("Ada too"), office.api.add_person("Dan")
+    desk, chat = office.pair(ada, herebot), office.approved(dan, lostbot)
+    dan.says(chat, "one")
+    query = "SELECT conversation FROM messages WHERE text = 'one'"
+    wait_until(lambda: office.rows(query))
+    number = office.rows(query)[0]["conversation"]
+    office.boss.call("control.send", event="stream.handoff", conversation=number, to="user:boss")
+    second = dan.says(chat, "twoo")
+    post = posted(desk, "twoo")
+    dan.edits(second, "two, edited")
+    desk.wait_for(lambda found: any(one.id == post.id and "two, edited" in one.text for one in found))
+    office.boss.call("agent.unbind", name=lost.name, adapter_type="telegram", account=str(lostbot.id))
+    ada.says(desk, "never posted", reply_to=post)
+    ada.says(desk, "for my agent")
+    posted(desk, "here: for my agent")
+    assert 'You wrote: "never posted"' in posted(desk, "No account may post to").text
+
+
 def test_a_post_of_ann_is_edited_deleted_and_reacted_to_like_any_other(office: TelegramDaemon) -> None:
     nex = office.team.hire('print("NO_REPLY")', "quiet")
     bot = office.bound_bot("quietbot", nex.name)
