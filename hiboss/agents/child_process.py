@@ -130,9 +130,11 @@ class Process:
         if mark and not gone:
             survivors.note(mark)
         # It has ended; another thread reaps it, and tells the event loop.
-        until = asyncio.get_running_loop().time() + process_control.STEP_SECONDS
-        while gone and child.returncode is None and asyncio.get_running_loop().time() < until:
-            await asyncio.sleep(POLL_SECONDS / 10)
+        tries = int(process_control.STEP_SECONDS / POLL_SECONDS)
+        for _ in range(tries if gone else 0):
+            if child.returncode is not None:
+                break
+            await asyncio.sleep(POLL_SECONDS)
         return gone
 
     def write(self, line: bytes) -> bool:

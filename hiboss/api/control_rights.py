@@ -49,11 +49,10 @@ def check(
                 return
         if event == "handoff" and _gives_back(tx, caller, target, to):
             return
-        right = RIGHTS[event]
-        check_right(context, caller, event)
         named = target.conversation is not None or target.envelope is not None
-        if right == ROUTE and not named and target.agent != caller.id:
+        if RIGHTS[event] == ROUTE and not named and target.agent != caller.id:
             raise BossOnly(what=f"control {event} of all mail of another agent", caller=caller.name)
+        check_right(context, caller, event)
 
     return checked
 

@@ -19,9 +19,10 @@ from ..core.contracts.inbound import Author, Inbound
 from ..core.crashpoint import FOLDER_TAKEN, crashpoint
 from ..core.file_guard import create_file
 from .folder_directory import FolderDirectory, exists, open_below, shortened
-from .folder_messages import parse_message, read_text
+from .folder_messages import parse_message, parse_text, read_text
 
 _UNFINISHED = (".part", ".tmp", ".crdownload", "~")  # somebody still writes to these
+_TEXTS = (".txt", ".md")
 _COMMAND_BYTES = 4096  # a longer file is not looked into before its turn
 Listing = dict[str, tuple[int, int, int]]  # by name: inode, size, time of the last change
 
@@ -96,8 +97,8 @@ class FolderInbox:
         ending = os.path.splitext(name)[1].lower()
         fields: dict[str, Any] = {}
         files: list[str] = []
-        if ending in (".txt", ".md"):
-            fields["text"] = read_text(self._directory.guard, path)
+        if ending in _TEXTS:
+            fields = parse_text(read_text(self._directory.guard, path))
         elif ending == ".json":
             fields = parse_message(read_text(self._directory.guard, path))
         else:
@@ -117,7 +118,7 @@ class FolderInbox:
     def command(self, update: str, name: str | None) -> Inbound | None:
         """Return the command that a taken file is; None: it is none, or `read` says what is wrong with it."""
         with self._directory.open(".taken") as (taken,):
-            if name is None or os.path.splitext(name)[1].lower() != ".json":
+            if name is None or os.path.splitext(name)[1].lower() not in (*_TEXTS, ".json"):
                 return None
             try:
                 with open_below(update, taken) as own:

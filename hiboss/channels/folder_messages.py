@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from ..core.contracts.failures import Refused
@@ -12,6 +13,7 @@ from ..core.file_guard import FileGuard
 from ..core.quoting import nearest
 
 _KEYS = ("text", "subject", "author", "group", "reply_to", "command", "arguments")
+_COMMAND = re.compile(r"/(?P<command>[A-Za-z][A-Za-z0-9_]*)(?:\s+(?P<arguments>.*))?", re.DOTALL)
 _AUTHOR = ("name", "username", "id")
 _TEXT_BYTES = 16 * 1024 * 1024  # read into memory; the smaller limit of a message is checked later
 
@@ -31,6 +33,12 @@ def read_text(guard: FileGuard, path: str) -> str:
         raise Refused(
             "it is not UTF-8 text; to send it as an attachment, give the file another ending"
         ) from None
+
+
+def parse_text(text: str) -> dict[str, Any]:
+    """Return a text as a message; one that begins with /word may be a command, like /stop all."""
+    found = _COMMAND.fullmatch(text)
+    return {"text": text, **(found.groupdict(default="") if found else {})}
 
 
 def parse_message(text: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Who may answer or cancel an ask, which option is meant, and who gets to see it.
 
-Who asks never answers itself, whatever token it uses. Only the one who was asked, whoever holds the question
+Who asks never answers itself, by none of its tokens. Only the one who was asked, whoever holds the question
 in its place, and the boss answer; only the asker and the boss cancel. What takes a Tx runs inside the writer.
 """
 

@@ -74,6 +74,8 @@ def _rights() -> Iterator[Row]:
         yield row(
             name, {"event": f"stream.{verb}", "agent": "spare"}, "forbidden", "control.interrupt", by="nex"
         )
+    foreign = {"event": "stream.route", "agent": "spare", "to": "agent:nex"}
+    yield row(name, foreign, "boss_only", "control route|agent:nex", by="nex")
     yield row(name, {"event": "stream.cancel", "envelope": "%pending"}, "not_found", "%pending", by="ann")
     yield row(name, {"event": "stream.pause", "conversation": "%conversation"}, "not_found", by="ann")
 

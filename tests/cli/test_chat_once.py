@@ -77,6 +77,17 @@ def test_the_answer_and_nothing_else_is_printed(office: Office) -> None:
     assert all(one["read_at"] for one in said(office, "nex"))
 
 
+def test_stop_all_pulls_the_breaker_and_no_agent_gets_it(office: Office) -> None:
+    stopped = office("chat", "nex", "--once", "/stop all")
+    try:
+        assert (stopped.rc, "Everything is stopped" in stopped.stdout) == (0, True)
+        assert office.daemon.call("breaker.status", token=office.token("boss"))["breaker"]
+    finally:
+        gone_on = office("chat", "nex", "--once", "/go")
+    assert gone_on.stdout == "Everybody works again.\n"
+    assert not mail_of(office, "nex")
+
+
 def test_without_a_terminal_standard_input_is_the_question(office: Office) -> None:
     for words in (["nex"], ["agent:NEX", "--once", "-"]):
         done = office("chat", *words, stdin="two\nlines\n")

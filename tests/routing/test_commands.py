@@ -181,6 +181,8 @@ def test_a_file_with_a_command_in_a_folder_of_the_boss_acts_and_is_gone(
     chief.call("boss.set", reach=folder.address)
     folder.put("stop.json", '{"command": "stop"}')
     wait_until(lambda: any(b"Nothing runs here." in text for text in folder.out().values()))
+    folder.put("pause.txt", "/pause nobody\n")  # a text is one too
+    wait_until(lambda: any(b"There is no agent" in text for text in folder.out().values()))
     wait_until(lambda: not list((tmp_path / "phone" / ".taken").glob("*")) and not folder.waiting())
     assert len(folder.heard(1)) == 1
 

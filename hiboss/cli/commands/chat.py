@@ -18,6 +18,7 @@ from .. import output
 from ..call import notice_other_version
 from ..chat import ask_lines
 from ..chat.asks import Ask, Asks
+from ..chat.commands import Commands
 from ..chat.conversation import ConversationClient, Envelope
 from ..chat.formatting import asks, fetches, indented, state
 from ..client import Answered, is_away
@@ -75,7 +76,18 @@ def chat(
     client.history(1)
     if client.other.fetches:
         output.note(f"note: {fetches(client)}")
-    _once(client, text, attachments(attachment), seconds)
+    if not _breaks(client, text):
+        _once(client, text, attachments(attachment), seconds)
+
+
+def _breaks(client: ConversationClient, text: str) -> bool:
+    """Carry out /stop all and /go, as in a conversation: no model may get them. Return whether it was one."""
+    words = text.lower().split()
+    if words not in (["/stop", "all"], ["/go"]):
+        return False
+    commands = Commands(client, Asks(client), output.line, lambda block: output.lines(block()))
+    commands.job(words[0][1:], "")()
+    return True
 
 
 def _check_talk(timeout: str | None, attachment: list[str] | None) -> None:

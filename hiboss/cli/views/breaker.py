@@ -33,7 +33,9 @@ def stopped(result: dict[str, Any], daemon: str | None) -> None:
     why = result.get("not_durable")
     output.record(facts | {"daemon": daemon, "not-durable": why} | waits(result["waits"]))
     if why:
-        output.note("The runs were ended, but this is not on the disk. Mend that, then again: hiboss stop --all")
+        output.note(
+            "The runs were ended, but this is not on the disk. Mend that, then again: hiboss stop --all"
+        )
     else:
         output.note("Nobody gets a turn now. To let everybody work again: hiboss go")
 
