@@ -36,6 +36,7 @@ REAL_SECONDS = 60  # a limit for every wait
 HOME, FILES = "/home/ada/.hiboss", "/home/ada"
 FIXED: dict[str, Any] = {
     "pid": 4711,
+    "pull": "106efaf52f7f8972",
     "code": "K7QM2XPA",  # of a pairing
     "version": "1.0.0",
     "connections": 1,
