@@ -1,4 +1,9 @@
-"""What preempt and priority come to, for each state of a run and each kind of provider: a test for each cell."""
+"""What preempt and priority come to, for each state of an envelope and each target, with kinds of providers.
+
+All states of an agent, with all providers: test_control_table_priority.py. What is decided here is about the
+envelope and the target, before the provider is asked; so three kinds stand for all: a program that gets
+signals, one that is asked to end, and one without a program.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,7 @@ OBEYS = """
 import select
 while not os.path.exists(D + "/go"):
     if select.select([sys.stdin], [], [], 0.01)[0]:
+        open(D + "/obeyed", "w")
         sys.exit(0)
 say("final", text="x")
 """
@@ -50,6 +56,8 @@ class Scene(Worker):
     def run(self) -> str:
         """Wait until it has a run under way, and return that."""
         wait_until(lambda: any(one["status"] == "running" for one in self.runs()))
+        if self.provider != "late":  # before, its program takes no orders
+            self.program.begins(len(self.runs()))
         return str([one["id"] for one in self.runs() if one["status"] == "running"][-1])
 
     def new(self, **params: Any) -> str:
@@ -167,6 +175,18 @@ def it_is_claimed(scene: Scene) -> Made:
     return number, {}
 
 
+def it_is_a_notice(scene: Scene) -> Made:
+    """It is told that what it sent to another agent is cancelled."""
+    other = Scene(scene.daemon, scene.directory, "command")
+    scene.tell(other)
+    other.run()
+    scene.works()
+    assert control(scene.daemon, "cancel", agent=other.name) == ("applied", None)
+    other.settled()
+    [number] = [one["id"] for one in scene.list() if one["from"] == "agent:system"]
+    return number, {}
+
+
 CELLS: list[tuple[Callable[[Scene], Made], str, str]] = [
     # the state, what preempt comes to there, what priority comes to
     (a_turn, "applied", "applied"),
@@ -185,6 +205,7 @@ CELLS: list[tuple[Callable[[Scene], Made], str, str]] = [
     (it_is_done, "too-late", "too-late"),
     (it_is_cancelled, "too-late", "too-late"),
     (it_is_deferred, "refused", "applied"),
+    (it_is_a_notice, "refused", "refused"),
     (it_is_for_a_person, "refused", "too-late"),
     (it_is_for_an_agent_that_pulls, "refused", "applied"),
     (it_is_claimed, "too-late", "too-late"),
@@ -216,6 +237,7 @@ def test_preempt_comes_to(scene: Scene, made: Callable[[Scene], Made], outcome: 
         return
     wait_until(lambda: [one["envelopes"] for one in scene.runs()] == [[scene.held], [number]])
     assert [one["error_kind"] for one in scene.runs()] == ["preempted", None]
+    assert (scene.directory / "obeyed").exists() == (scene.provider == "open")  # it was asked to end
     (scene.directory / "go").touch()
     wait_until(lambda: {scene.ada.get(one)["status"] for one in (scene.held, number)} == {"done"})
     assert [one["envelopes"] for one in scene.runs()] == [[scene.held], [number], [scene.held]]
