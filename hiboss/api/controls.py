@@ -167,7 +167,7 @@ def _check_params(event: str, params: Send) -> None:
             raise InvalidParams(detail=f"{event} takes no {name}; {' and '.join(takes)} take it")
     needed = _NEEDS.get(event)
     if needed is not None and getattr(params, needed) is None:
-        raise InvalidParams(detail=f"{event} needs {needed}")
+        raise InvalidParams(detail=f"{event} needs {needed} (--{needed})")
     targets = [name for name in named if not (name == "envelope" and event in _BESIDE and len(named) > 1)]
     if len(targets) != 1:
         raise InvalidParams(detail=f"{event} is about exactly one of: {', '.join(known)}")

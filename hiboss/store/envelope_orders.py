@@ -76,7 +76,7 @@ def _about_run(row: Row, run: Row | None, target: Target) -> Decision | None:
     if target.run is not None and (run is None or run["id"] != target.run["id"]):
         return _other_run(row, target.run)
     if run is None:
-        return _late(f"{row['address']} has no turn now; nothing keeps e{row['id']} waiting")
+        return _late(f"{row['address']} has no turn now that could be set aside for e{row['id']}")
     if target.conversation not in (None, run["conversation"], run["reply_conversation"]):
         where = f"c{target.conversation}"
         return _late(f"nothing runs in {where}; r{run['id']} is in c{run['conversation']}")
