@@ -169,7 +169,10 @@ def test_without_a_turn_nothing_keeps_an_envelope_waiting(ada: Boss, nex: Holdin
     ada.call("lane.pause", address=nex.address)
     waits = ada.tell(nex)
     outcome, why = control(nex.daemon, "preempt", envelope=waits)
-    assert (outcome, why) == ("too-late", f"{nex.address} has no turn now that could be set aside for {waits}")
+    assert (outcome, why) == (
+        "too-late",
+        f"{nex.address} has no turn now that could be set aside for {waits}",
+    )
 
 
 def test_a_run_that_is_ending_is_not_set_aside_a_second_time(ada: Boss, nex: HoldingWorker) -> None:

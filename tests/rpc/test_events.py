@@ -264,7 +264,11 @@ def test_numbers_of_another_boot_or_from_the_future_are_a_gap(daemon: RunningDae
     with following(daemon) as follower:
         begun = follower.subscribe(token)
         boot, number = begun["boot"], begun["number"]
-        for given in ({"boot": boot - 1, "after": number}, {"boot": boot, "after": number + 999}, {"after": 1}):
+        for given in (
+            {"boot": boot - 1, "after": number},
+            {"boot": boot, "after": number + 999},
+            {"after": 1},
+        ):
             assert follower.subscribe(token, **given)["gap"] is True
         assert follower.subscribe(token, boot=boot, after=number)["gap"] is False
 
