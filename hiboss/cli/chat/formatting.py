@@ -73,7 +73,8 @@ def state(client: ConversationClient) -> str:
     if client.live is not None:
         return ""
     if client.state == "paused":
-        return f"{name} is paused{why} ({resume})"
+        helps = "" if why.endswith(")") else f" ({resume})"  # a reason may name what helps, like hiboss go
+        return f"{name} is paused{why}{helps}"
     if client.state == "waiting":
         return f"{name} cannot answer now{why}; hiboss tries again (at once: {resume})"
     if client.state == "asks" and client.is_elsewhere:
