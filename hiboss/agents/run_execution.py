@@ -36,6 +36,7 @@ from .live_output import LiveOutput
 from .provider_reports import check_pid, check_progress, check_session
 from .questions import AskStore, Questions
 from .run_outcome import NOTE_CHARACTERS, Outcome
+from .settling import Reported
 
 log = logging.getLogger(__name__)
 END_SECONDS = 20.0  # for a provider that was told to end; it may have to end a program first
@@ -44,6 +45,7 @@ ASK_SECONDS = (
 )
 INTERRUPT_SECONDS = 2.0  # for a provider that can end a turn in an orderly way, before it is cancelled
 STEER_SECONDS = 10.0
+MODEL_CHARACTERS = 200
 
 
 class Limits(NamedTuple):
@@ -95,6 +97,7 @@ class Execution:
         self.paused = False
         self.control = asyncio.Lock()  # its processes are stopped, or go on, one after the other
         self.usage: Usage | None = None  # as reported so far
+        self.model: str | None = None  # as reported
         self._notes: dict[str, None] = {}  # of reports that could not be used as they were, each once
         self._limits = limits
         self._prepare = prepare
@@ -139,6 +142,10 @@ class Execution:
             log.exception("r%d has no outcome.", self.turn.run, extra={"action": "run"})
             what = f"what the provider returned cannot be used: {type(error).__name__}"
             return Outcome(failure=Failure("provider_failed", what))
+
+    @property
+    def reported(self) -> Reported:
+        return Reported(self.usage, self.model)
 
     @property
     def ending(self) -> str | None:
@@ -311,6 +318,8 @@ class Execution:
         part, note = check_progress(part)
         if part.usage is not None:
             self.usage = part.usage
+        if part.kind == "model" and part.text:
+            self.model = part.text[:MODEL_CHARACTERS]
         if note:
             self._notes[note] = None
         if part.kind in SHOWN and part.text:

@@ -28,13 +28,14 @@ class Outcome:
     of_lane: bool = False  # every turn of this agent would fail, not only this one
     retry_after: float | None = None
     ended: str | None = None  # cancelled, interrupted
-    gives_up: bool = False  # its envelopes fail; else they are due again
+    gives_up: bool = False  # its envelopes fail at once; else they are due again
 
 
 def of_error(error: BaseException, run: int) -> Outcome:
     """Return how a run ended whose provider raised this."""
     if isinstance(error, TurnError):
-        return Outcome(failure=Failure.reported(error.kind, error.text))
+        failure = Failure.reported(error.kind, error.text)
+        return Outcome(failure=failure, gives_up=not error.repeat)
     if isinstance(error, LaneError):
         failure, retry_after = Failure.reported(error.kind, error.text), named_seconds(error.retry_after)
         return Outcome(failure=failure, of_lane=True, retry_after=retry_after)
@@ -63,14 +64,15 @@ def of_answer(answer: Answer, text_bytes: int, notes_before: Sequence[str] = ())
             measure("its reminder", one.text, text_bytes)
     except HibossError as error:
         return Outcome(failure=Failure(error.code, error.message))
-    reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost)
+    reported = Usage(answer.tokens_in, answer.tokens_out, answer.cost, answer.context)
     usage = valid_usage(reported)
     notes = [*notes_before, *([] if answer.note is None else [storable(answer.note, NOTE_CHARACTERS)])]
     if replaced:
         notes.append("some characters of its answer cannot be stored and were replaced")
     if usage != reported:
         notes.append("some of its usage was not a number and was left out")
-    return Outcome(answer=replace(answer, note="; ".join(notes) or None, **usage._asdict()))
+    numbers = {name: value for name, value in usage._asdict().items() if name != "exact"}
+    return Outcome(answer=replace(answer, note="; ".join(notes) or None, **numbers))
 
 
 def _mistake(answer: object) -> str:
@@ -100,6 +102,8 @@ def valid_usage(usage: Usage) -> Usage:
         usage.tokens_in if _is_amount(usage.tokens_in, int) else None,
         usage.tokens_out if _is_amount(usage.tokens_out, int) else None,
         float(usage.cost) if usage.cost is not None and _is_amount(usage.cost, int, float) else None,
+        usage.context if _is_amount(usage.context, int) else None,
+        usage.exact,
     )
 
 

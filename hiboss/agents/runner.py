@@ -10,17 +10,16 @@ hiboss/store/run_start.py and run_settlement.py.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ..core import backoff, bounded_calls, clock, option_models
+from ..core import bounded_calls, clock
 from ..core.address import BACKGROUND
-from ..core.contracts.failures import Failure, LaneError, Refused
-from ..core.contracts.provider import Progress, Provider, TurnInput
-from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SESSION, RUN_SETTLED, RUN_STARTED, crashpoint
+from ..core.contracts.failures import Failure
+from ..core.contracts.provider import Progress
+from ..core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, crashpoint
 from ..core.envelope import Accepted
 from ..core.errors import HibossError
 from ..core.events import AgentChanged, Fact, RunProgress
@@ -29,8 +28,6 @@ from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
 from ..store import (
     agents,
-    lane_failures,
-    provider_sessions,
     run_cancels,
     run_history,
     run_pauses,
@@ -39,16 +36,17 @@ from ..store import (
     tokens,
 )
 from ..store.boss import boss_timezone
-from ..store.connection import Connection
 from ..store.group_commit import Tx
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
-from . import left_processes, process_control, run_execution, survivors, turn_input
+from . import left_processes, run_execution, settling, survivors
 from .providers.registry import Providers
 from .questions import OpenQuestion, stored_asks
 from .run_execution import Execution, Limits, Reports
+from .run_inputs import RunInputs
 from .run_outcome import Outcome
+from .settling import Written
 
 log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
@@ -74,6 +72,7 @@ class Runner:
         self._settings = settings
         self._tell = tell  # publishes a fact
         self.providers = Providers(settings.provider_modules)
+        self._inputs = RunInputs(store, home, settings, self.providers)
         self._agents: set[int] = set()  # address ids of the agents that get turns
         self._background = 0  # the address id of agent:background
         self._queue: WorkQueue[Job] = WorkQueue(lambda: settings.parallel_runs, self._run_job)
@@ -249,11 +248,11 @@ class Runner:
         execution = self._executions[turn.run] = Execution(
             turn,
             Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes, limits.question_seconds),
-            prepare=partial(self._prepare, turn, token),
+            prepare=partial(self._inputs.prepare, turn, token),
             reports=Reports(
-                store_pid=partial(self._store_pid, turn.run),
-                store_session=partial(self._store_session, turn),
-                session_lost=partial(self._session_lost, turn),
+                store_pid=partial(self._inputs.store_pid, turn.run),
+                store_session=partial(self._inputs.store_session, turn),
+                session_lost=partial(self._inputs.session_lost, turn),
                 on_output=partial(self._on_output, turn),
                 on_standstill=partial(self._stand_still, turn),
                 asks=stored_asks(self._store, turn.run),
@@ -284,71 +283,6 @@ class Runner:
         for execution in self._executions.values():
             execution.questions.settled(asks)
 
-    async def _prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
-        try:
-            return await self._turn_input(turn, token), partial(self._provider, turn)
-        except OSError as error:
-            raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
-
-    def _provider(self, turn: Turn) -> Provider:
-        kind = self.providers.kind(turn.provider)
-        again = f"set the provider again (hiboss agent set {turn.name} --provider {turn.provider} …)"
-        try:
-            secrets = self._home.needed_secrets(turn.secrets)
-            settings = json.loads(turn.settings) if turn.settings else {}
-            return kind(option_models.load(kind.Settings, settings, secrets))
-        except OSError as error:
-            raise LaneError("no_secret", f"its secrets cannot be read ({error.strerror}); {again}") from None
-        except Refused as refused:
-            raise LaneError("bad_settings", f"its settings fit no longer: {refused.why}; {again}") from None
-
-    async def _turn_input(self, turn: Turn, token: str) -> TurnInput:
-        now = clock.now()
-        zone = self._store.read(boss_timezone)
-        exact_to = self._settings.count_exact_to
-
-        def read(connection: Connection) -> turn_input.Content:
-            agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
-            there = clock.zone(zone)
-            return turn_input.content(connection, self._home, agent, shown, now, there, exact_to, turn.beside)
-
-        content = await self._store.read_in_thread(read)
-        mark = self._mark(turn.run)
-        return TurnInput(
-            run=f"r{turn.run}",
-            delivery=mark,
-            agent=turn.name,
-            text=content.text,
-            envelopes=content.envelopes,
-            due=content.due,
-            now=now,
-            timezone=zone,
-            workspace=turn_input.workspace(self._home, turn.name, turn.workspace),
-            environment=await asyncio.to_thread(
-                turn_input.environment, self._home, turn.name, mark, token, self._settings.environment_deny
-            ),
-            session=turn.session,
-            answer_bytes=self._settings.text_bytes,
-            output_bytes=self._settings.output_bytes,
-        )
-
-    def _mark(self, run: int) -> str:
-        return left_processes.mark(self._store.run_marks, run)
-
-    async def _store_pid(self, run: int, pid: int) -> None:
-        crashpoint(RUN_STARTED)
-        started = process_control.started_at(pid)
-        await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
-
-    async def _store_session(self, turn: Turn, session: str) -> None:
-        now = clock.now()
-        await self._store.write(lambda tx: provider_sessions.note(tx, turn.run, turn.settings, session, now))
-        crashpoint(RUN_SESSION)
-
-    async def _session_lost(self, turn: Turn, session: str) -> None:
-        now = clock.now()
-        await self._store.write(lambda tx: provider_sessions.lost(tx, turn.run, session, now))
-
     def bounds(self) -> Bounds:
         zone = clock.zone(self._store.read(boss_timezone))
         return Bounds(self._settings.hops, self._settings.runs_per_trace, *clock.day(clock.now(), zone))
@@ -367,51 +301,35 @@ class Runner:
 
     async def _write_outcome(self, turn: Turn, outcome: Outcome, execution: Execution | None) -> bool:
         """Write the outcome in one transaction, then tell those who wait for it. False: the run is paused."""
-        usage = execution.usage if execution is not None else None
-        sent: list[Accepted] = []
-        wake_at: int | None = None
+        written = Written()
 
         def write(tx: Tx, now: int) -> bool:
-            nonlocal sent, wake_at
-            sent, wake_at = [], None  # the writer may call this again
+            nonlocal written
             if execution is not None and outcome.ended is None and run_pauses.stands_still(tx, turn.run):
                 return False
-            survivors.tell_boss(tx, turn, self._mark(turn.run), now)
-            if usage is not None:
-                run_settlement.note_usage(tx, turn, usage)
-            if outcome.answer is not None:
-                sent = run_settlement.complete(tx, turn, outcome.answer, now)
-                return True
-            assert outcome.failure is not None
-            if outcome.ended is not None:
-                why, gives_up = outcome.failure.text, outcome.gives_up
-                run_settlement.cancel(tx, turn, outcome.ended, why, now, gives_up=gives_up)
-            elif outcome.of_lane and turn.kind == "turn":
-                failing = lane_failures.failing_seconds(tx, turn.lane, now)
-                delay, told = backoff.next_wait(failing, outcome.retry_after)
-                wake_at = now + int(delay * 1000)
-                run_settlement.wait(tx, turn, outcome.failure, wake_at, now, told=told)
-            else:
-                wake_at = run_settlement.fail(tx, turn, outcome.failure, backoff.delays_ms(), now)
+            survivors.tell_boss(tx, turn, self._inputs.mark(turn.run), now)
+            if execution is not None:
+                settling.note_reports(tx, turn, execution.reported, has_answer=outcome.answer is not None)
+            written = settling.write(tx, turn, outcome, now)
             return True
 
         if not await self._store.timed_write_until_done(write):
             return False
         self._executions.pop(turn.run, None)
-        survivors.forget(self._mark(turn.run))
+        survivors.forget(self._inputs.mark(turn.run))
         self._forget_token(turn.run)
         self._log_end(turn, outcome)
         self._call_hook(turn, self.on_token_ended)  # it is settled: nothing from here on may settle it again
-        for one in sent:
+        for one in written.sent:
             self._call_hook(turn, partial(self.accepted, one))
-        if wake_at is not None:
-            self._call_hook(turn, partial(self.nudge, wake_at))
+        if written.wake_at is not None:
+            self._call_hook(turn, partial(self.nudge, written.wake_at))
         return True
 
     def _forget_token(self, run: int) -> None:
         """Delete the token file of a run. The token is invalid already, so this may fail."""
         try:
-            self._home.forget_run_token(self._mark(run))
+            self._home.forget_run_token(self._inputs.mark(run))
         except OSError as error:  # its program may have changed the file
             log.warning("The token file of r%d stays: %s", run, error, extra={"action": "run"})
 

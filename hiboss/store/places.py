@@ -270,7 +270,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
     envelopes.readdress(tx, gone, kept, "message IN (SELECT id FROM message WHERE conversation = ?3)", target)
     for column in ("conversation", "reply_conversation"):
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
-    tx.execute("DELETE FROM provider_session WHERE conversation = ?", (number,))
+    tx.execute("DELETE FROM provider_session WHERE scope = ?", (f"c{number}",))
     conversation_routes.merge(tx, number, target)
     tx.execute("DELETE FROM participant WHERE conversation = ?", (number,))
     tx.execute("UPDATE conversation SET first_seq = last_seq + 1 WHERE id = ?", (number,))

@@ -16,9 +16,9 @@ def find(connection: Connection | Tx, agent: int, conversation: int, provider: s
     row: Row | None = connection.execute(
         """
         SELECT session FROM provider_session
-        WHERE agent = ? AND conversation = ? AND provider = ? AND stale_at IS NULL
+        WHERE agent = ? AND scope = ? AND provider = ? AND stale_at IS NULL
         """,
-        (agent, conversation, provider),
+        (agent, f"c{conversation}", provider),
     ).fetchone()
     return row["session"] if row else None
 
@@ -32,11 +32,12 @@ def note(tx: Tx, run: int, settings: str | None, session: str, now: int) -> None
     tx.execute("UPDATE run SET session = ? WHERE id = ? AND status = 'running'", (session, run))
     tx.execute(
         """
-        INSERT INTO provider_session (agent, conversation, provider, session, used_at)
-        SELECT r.agent, r.conversation, r.provider, ?1, ?2 FROM run r JOIN agent g ON g.address = r.agent
+        INSERT INTO provider_session (agent, scope, provider, session, begun_at, used_at)
+        SELECT r.agent, 'c' || r.conversation, r.provider, ?1, ?2, ?2
+        FROM run r JOIN agent g ON g.address = r.agent
         WHERE r.id = ?3 AND r.status = 'running' AND r.kind = 'turn' AND r.conversation IS NOT NULL
           AND g.deleted_at IS NULL AND g.provider = r.provider AND g.provider_config IS ?4
-        ON CONFLICT (agent, conversation, provider)
+        ON CONFLICT (agent, scope, provider)
         DO UPDATE SET session = excluded.session, used_at = excluded.used_at, stale_at = NULL
         """,
         (session, now, run, settings),
@@ -46,8 +47,8 @@ def note(tx: Tx, run: int, settings: str | None, session: str, now: int) -> None
 
 def mark_used(tx: Tx, agent: int, conversation: int, provider: str, now: int) -> None:
     tx.execute(
-        "UPDATE provider_session SET used_at = ? WHERE agent = ? AND conversation = ? AND provider = ?",
-        (now, agent, conversation, provider),
+        "UPDATE provider_session SET used_at = ? WHERE agent = ? AND scope = ? AND provider = ?",
+        (now, agent, f"c{conversation}", provider),
     )
 
 
@@ -57,8 +58,8 @@ def lost(tx: Tx, run: int, session: str, now: int) -> None:
     tx.execute(
         """
         UPDATE provider_session SET stale_at = ?1
-        WHERE session = ?2 AND (agent, conversation, provider) =
-              (SELECT agent, conversation, provider FROM run WHERE id = ?3)
+        WHERE session = ?2 AND (agent, scope, provider) =
+              (SELECT agent, 'c' || conversation, provider FROM run WHERE id = ?3)
         """,
         (now, session, run),
     )
@@ -91,8 +92,8 @@ def end_in(tx: Tx, agent: int, conversation: int, now: int) -> None:
     """Resume no session of an agent in this conversation any more."""
     tx.execute(
         """
-        UPDATE provider_session SET stale_at = ? WHERE agent = ? AND conversation = ? AND stale_at IS NULL
+        UPDATE provider_session SET stale_at = ? WHERE agent = ? AND scope = ? AND stale_at IS NULL
         """,
-        (now, agent, conversation),
+        (now, agent, f"c{conversation}"),
     )
     ask_rules.end_of_sessions(tx, agent, now)

@@ -51,13 +51,14 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     tx.execute(
         """
         UPDATE run SET final_text = ?, tokens_in = ifnull(?, tokens_in), tokens_out = ifnull(?, tokens_out),
-               cost = ifnull(?, cost), answer = ? WHERE id = ?
+               cost = ifnull(?, cost), context = ifnull(?, context), answer = ? WHERE id = ?
         """,
         (
             answer.text,
             answer.tokens_in,
             answer.tokens_out,
             answer.cost,
+            answer.context,
             sent.message if sent else None,
             turn.run,
         ),
@@ -74,12 +75,23 @@ def complete(tx: Tx, turn: Turn, answer: Answer, now: int) -> list[Accepted]:
     return [one for one in (sent, *(one for one, _ in later)) if one is not None]
 
 
-def note_usage(tx: Tx, turn: Turn, usage: Usage) -> None:
-    """Store the usage of a run so far; it counts however the run ends."""
+def note_usage(tx: Tx, turn: Turn, usage: Usage, *, has_answer: bool) -> None:
+    """Store the usage of a run so far; it counts however the run ends.
+
+    It is estimated if the run ends without an answer, and the provider did not say that it is final.
+    """
     tx.execute(
-        "UPDATE run SET tokens_in = ?, tokens_out = ?, cost = ? WHERE id = ? AND status = 'running'",
-        (*usage, turn.run),
+        """
+        UPDATE run SET tokens_in = ?, tokens_out = ?, cost = ?, context = ?, usage_estimated = ?
+        WHERE id = ? AND status = 'running'
+        """,
+        (*usage[:4], not (usage.exact or has_answer), turn.run),
     )
+
+
+def note_model(tx: Tx, turn: Turn, model: str) -> None:
+    """Store which model answered."""
+    tx.execute("UPDATE run SET model = ? WHERE id = ? AND status = 'running'", (model, turn.run))
 
 
 def _answer(tx: Tx, turn: Turn, answer: Answer, now: int) -> tuple[Accepted | None, str | None]:
@@ -207,6 +219,17 @@ def _task_giver(tx: Tx, turn: Turn) -> Address | None:
 
 
 # --- failed and ended runs -----------------------------------------------------------
+
+
+def give_up(tx: Tx, turn: Turn, failure: Failure, now: int) -> None:
+    """Settle a failed turn that is not repeated: its envelopes fail, and people can retry them."""
+    if (running := _still_running(tx, turn, now)) is None:
+        return
+    turn = running
+    _end(tx, turn, "failed", now, failure=failure, scope="turn")
+    _free(tx, turn.notices)
+    told = chat_notes.given_up(tx, turn, failure, now)
+    lanes.fail(tx, list(turn.envelopes), failure, now, forward=not told)
 
 
 def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int) -> int | None:

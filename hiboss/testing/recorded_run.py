@@ -54,6 +54,7 @@ class RecordedRun:
         """Return the answer with the usage that was reported last, where it has none itself."""
         reported = [one.usage for one in self.heard if one.usage is not None]
         last = reported[-1]._asdict() if reported else {}
+        last.pop("exact", None)
         return replace(answer, **{key: one for key, one in last.items() if getattr(answer, key) is None})
 
     def progress(self, part: Progress) -> None:

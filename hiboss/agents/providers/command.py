@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shlex
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from ...core.contracts.failures import LaneError, TurnError
+from ...core.contracts.failures import TurnError
 from ...core.contracts.provider import (
     ASK,
     INTERRUPT,
@@ -29,6 +28,7 @@ from ...core.contracts.provider import (
 )
 from ...core.option_models import Options
 from ..child_process import Process, ProcessResult
+from ..json_lines import cannot_start
 from .command_output import Control, OutputReader
 
 LONGEST_COMMAND = 4_000
@@ -87,7 +87,7 @@ class Command(Provider):
         try:
             await process.start()
         except OSError as error:
-            raise _cannot_start(self._arguments[0], turn.workspace, error) from None
+            raise cannot_start(self._arguments[0], turn.workspace, error) from None
         await process.report(run.started)
         self._process, self._run, self._takes_lines = process, run, self._open
         output = OutputReader(run, turn.answer_bytes, self._ask, self._close_input)
@@ -157,14 +157,6 @@ def _turn_line(turn: TurnInput) -> bytes:
 
 def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode() + b"\n"
-
-
-def _cannot_start(program: str, workspace: str, error: OSError) -> LaneError:
-    if not os.path.isdir(workspace):
-        return LaneError("no_workspace", f"its workspace {workspace} does not exist")
-    if isinstance(error, FileNotFoundError):
-        return LaneError("no_program", f"the program {program} was not found (started in {workspace})")
-    return LaneError("no_program", f"the program {program} cannot be run: {error.strerror or error}")
 
 
 def _check(result: ProcessResult, output: OutputReader) -> None:

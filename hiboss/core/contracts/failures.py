@@ -61,13 +61,15 @@ class TurnError(Exception):
 
     Its envelopes are given again, one at a time; one that fails alone too often is given up.
     A failure that would stop every turn (program or workspace missing, network, account
-    refused) is a LaneError.
+    refused) is a LaneError. `repeat` False: its envelopes are given up at once, since another try would
+    only cost the same again (a budget per run); people can still retry them.
     """
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, *, repeat: bool = True) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text
+        self.repeat = repeat
 
 
 class SessionLost(TurnError):

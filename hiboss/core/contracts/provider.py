@@ -19,11 +19,12 @@ SESSION = "session"  # it has a memory of a conversation, and resumes it by an i
 STEER = "steer"  # it takes words of a person during a turn
 INTERRUPT = "interrupt"  # it can end a turn in an orderly way, so that its session stays usable
 ASK = "ask"  # it asks people questions during a turn
-CAPABILITIES = (SESSION, STEER, INTERRUPT, ASK)
+COST = "cost"  # it says what a turn cost, in dollars
+CAPABILITIES = (SESSION, STEER, INTERRUPT, ASK, COST)
 
 # What Progress.kind can be. Those that are SHOWN go to whoever follows the run.
 SHOWN = ("delta", "tool", "tool_result", "thinking")
-KINDS = (*SHOWN, "usage", "alive")
+KINDS = (*SHOWN, "usage", "model", "alive")
 SESSION_CHARACTERS = 500
 MOST_OPTIONS = 20
 OPTION_CHARACTERS = 200
@@ -49,6 +50,10 @@ class Usage(NamedTuple):
     tokens_in: int | None = None  # model tokens that were read
     tokens_out: int | None = None  # model tokens that were written
     cost: float | None = None  # in dollars
+    context: int | None = None  # tokens that the last model call read: how full the session is
+    # Whether these are the final numbers of the turn. Else, if the turn ends without an answer, they are
+    # stored as estimated.
+    exact: bool = False
 
 
 class Progress(NamedTuple):
@@ -56,7 +61,8 @@ class Progress(NamedTuple):
 
     # delta: a piece of the answer; all deltas together are what a person reads while it is made.
     # tool: what the agent does now, in a line. tool_result: what came of it, shortened.
-    # thinking: a piece of its reasoning. usage: totals so far. alive: it works, and has nothing to show.
+    # thinking: a piece of its reasoning. usage: totals so far. model: the name of the model that answers.
+    # alive: it works, and has nothing to show.
     kind: str
     text: str = ""  # what is shown
     usage: Usage | None = None  # the totals so far; the last ones count, however the turn ends
@@ -78,14 +84,21 @@ class TurnInput:
     # idempotency key or a request id. HIBOSS_RUN in the environment is the same.
     delivery: str
     agent: str  # the name of the agent
-    text: str  # the turn as text, exactly as `turn.preview` shows it
+    text: str  # the turn as text, exactly as `run get --turn` shows it
     envelopes: Sequence[Mapping[str, Any]]  # the same envelopes, in the JSON form of the API
     due: int | str  # how many envelopes were due for the agent, with those of the turn; '1000+' for more
     now: int  # when the turn began; milliseconds since 1970, UTC
     timezone: str  # the boss's time zone, an IANA name like Europe/Berlin
     workspace: str  # the absolute path of the agent's directory; it may be missing, the provider must check
     environment: Mapping[str, str]  # for a process: token, home, PATH with hiboss on it; no other secrets
-    session: str | None = None  # the session to resume, of this agent and conversation; None: begin one
+    session: str | None = None  # the session to resume; None: begin one
+    # Of providers with `own_session_ids`: `session` is an id that hiboss made, and no turn is known to have
+    # begun it. It may exist all the same, if a turn was killed early: then resume it.
+    session_is_new: bool = False
+    # Of providers that take instructions: who the agent is and how it works here, for the system prompt. It
+    # seldom changes. `text` then begins with what does (BOSS.md, MEMORY.md, …), where it is new
+    # to the session.
+    instructions: str = ""
     answer_bytes: int  # the limit for the text of the answer, in UTF-8
     output_bytes: int  # the limit for everything that is read to get it; far higher
 
@@ -98,6 +111,7 @@ class Answer:
     tokens_in: int | None = None  # model tokens that were read; None: unknown, the last usage counts
     tokens_out: int | None = None  # model tokens that were written; None: unknown
     cost: float | None = None  # in dollars; None: unknown
+    context: int | None = None  # tokens that the last model call read; None: unknown
     later: tuple[Reminder, ...] = ()  # messages to send later
     note: str | None = None  # a remark stored with the run, which `hiboss run get` shows
 
@@ -147,6 +161,14 @@ class Choice(NamedTuple):
     by: str | None = None  # the address of who answered; None: nobody did, and this is the default
 
 
+class Finding(NamedTuple):
+    """What a provider found when it looked for the program or the server that it needs."""
+
+    found: str = ""  # in a line, like: claude 2.1.325 (/usr/bin/claude), logged in
+    problem: str = ""  # why no turn could succeed now; empty: nothing seen
+    help: str = ""  # the one command that helps, like: claude auth login
+
+
 class LiveRun(Protocol):
     """The run, as its provider sees it: where it reports, and where it asks. Call it on the event loop."""
 
@@ -163,8 +185,9 @@ class LiveRun(Protocol):
     async def session(self, session: str) -> None:
         """Report the id of the session, as soon as it is known; it is stored when this returns.
 
-        The next turn of this conversation gets it as `TurnInput.session`, also if this turn fails or
-        the daemon is killed. An id that cannot be stored (see `is_session`) is left out, with a note.
+        The next turn of this session's scope gets it as `TurnInput.session`, also if this turn fails or
+        the daemon is killed. With `own_session_ids`, report the given id as soon as it is known to exist.
+        An id that cannot be stored (see `is_session`) is left out, with a note.
         Needs the capability `session`.
         """
 
@@ -201,9 +224,13 @@ class Provider(ABC):
     Settings: ClassVar[type[Options]] = Options
     # When one of these settings is changed, the sessions begun before are not resumed.
     session_settings: ClassVar[frozenset[str]] = frozenset()
-    # What it can do beyond answering, of: session, steer, interrupt, ask. A class declares all that it can;
-    # an instance may have fewer, if its settings say so.
+    # What it can do beyond answering, of: session, steer, interrupt, ask, cost. A class declares all that it
+    # can; an instance may have fewer, if its settings say so.
     capabilities: frozenset[str] = frozenset()
+    # Whether it takes `TurnInput.instructions`, and a turn that begins with the agent's memory.
+    takes_instructions: ClassVar[bool] = False
+    # Whether hiboss makes the ids of its sessions (a UUID), so that they are stored before the turn begins.
+    own_session_ids: ClassVar[bool] = False
     # Whether each turn is taken by a program, which it reports (`LiveRun.started`): that can be paused.
     starts_program: ClassVar[bool] = False
 
@@ -218,6 +245,13 @@ class Provider(ABC):
         If `turn.session` is given, resume that session. If it cannot be resumed, raise SessionLost: the
         daemon forgets it, and gives the turn to a new instance, without a session.
         """
+
+    async def find(self, environment: Mapping[str, str], workspace: str) -> Finding | None:
+        """Look for what it needs, and say what was found; None if there is nothing to look for.
+
+        Called when an agent is registered or changed. It takes a few seconds at most, and changes nothing.
+        """
+        return None
 
     async def steer(self, text: str) -> bool:
         """Give the running turn these words of a person. Return False if it is too late for that.

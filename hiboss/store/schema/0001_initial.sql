@@ -46,7 +46,12 @@ CREATE TABLE agent (
     provider_secrets TEXT,              -- the name of the file in secrets/ that has them; NULL: it has none
     workspace       TEXT,               -- the directory its runs start in
     reply           TEXT NOT NULL DEFAULT 'auto' CHECK (reply IN ('auto', 'explicit')),  -- auto: send its final text
-    busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each, interrupt: as collect, and a person's new message ends the run
+    busy            TEXT NOT NULL DEFAULT 'collect',  -- collect: all waiting mail in one turn, followup: a turn each, interrupt: as collect, and a person's new message ends the run, steer: as collect, and it is given to the run if that takes it, end-of-turn: as collect, and nothing that arrives ends the run
+    -- Sessions of its provider: who shares one, and when a new one is begun.
+    session_scope   TEXT NOT NULL DEFAULT 'person' CHECK (session_scope IN ('person', 'conversation', 'agent')),
+    session_reset   TEXT,               -- each day at this time of the boss, HH:MM; NULL: never
+    session_idle    INTEGER,            -- after so many seconds without a turn; NULL: never
+    session_context INTEGER,            -- when its last model call read more tokens; NULL: never
     -- How others see it.
     display         TEXT,               -- the name shown to people
     role            TEXT,
@@ -540,6 +545,7 @@ CREATE TABLE run (
     hops               INTEGER NOT NULL DEFAULT 0,  -- of what it works on; what it sends has one more
     provider           TEXT NOT NULL,
     session            TEXT,            -- the provider's own id of its memory, as soon as it is known
+    model              TEXT,            -- that answered, as the provider named it
     -- Its process, so that the next daemon can end one that survived a crash.
     boot               INTEGER NOT NULL,  -- of the daemon that started it
     pid                INTEGER,
@@ -566,6 +572,8 @@ CREATE TABLE run (
     tokens_in          INTEGER,
     tokens_out         INTEGER,
     cost               REAL,            -- in US dollars
+    context            INTEGER,         -- tokens that its last model call read
+    usage_estimated    INTEGER NOT NULL DEFAULT 0,  -- 1: it ended without a result, and this is what was seen until then
     -- How it ended.
     error_kind         TEXT,
     error_scope        TEXT CHECK (error_scope IN ('turn', 'lane')),  -- lane: every turn would have failed
@@ -610,15 +618,26 @@ CREATE TABLE trace_limit (
 ) STRICT, WITHOUT ROWID;
 
 -- The provider's own memory of a conversation, resumed from turn to turn.
+-- The sessions of providers: the current one for each agent, provider and scope.
 CREATE TABLE provider_session (
     agent        INTEGER NOT NULL REFERENCES agent (address),
-    conversation INTEGER NOT NULL REFERENCES conversation (id),
     provider     TEXT NOT NULL,
+    scope        TEXT NOT NULL,         -- whose memory it is: 'u3' (a person), 'c4' (a conversation), 'all'
     session      TEXT NOT NULL,         -- the provider's id for it
+    begun_at     INTEGER,               -- when it was known to exist; NULL: hiboss made the id, and no turn has confirmed it
     used_at      INTEGER NOT NULL,
+    context      INTEGER,               -- tokens that its last model call read
+    memory_hash  TEXT,                  -- of the files of memory that it was last shown
     stale_at     INTEGER,               -- since when it must not be resumed
-    PRIMARY KEY (agent, conversation, provider)
+    stale_why    TEXT CHECK (stale_why IN ('lost', 'refreshed', 'reset', 'idle', 'full', 'changed')),
+    PRIMARY KEY (agent, provider, scope)
 ) STRICT, WITHOUT ROWID;
+
+-- The text of a turn, as the provider got it. Only of the latest runs.
+CREATE TABLE run_turn (
+    run  INTEGER PRIMARY KEY REFERENCES run (id),
+    text TEXT NOT NULL
+) STRICT;
 
 
 -- === Asks =============================================================================================
