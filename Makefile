@@ -1,6 +1,7 @@
 # make up    set up and run the daemon here       make test   lint, types, shape, all tests
 # make lint  ruff and mypy                        make bench  speed, as ratios (minutes)
 # make soak  many kills under load (long)         make docs   the reference, from the code
+# make real  tests with the real Claude Code, Codex and ACP agents (installs them first: 1.3 GB)
 # Only python3 (3.11+) with pip, and make, are assumed; the rest is installed into .venv.
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ ARGS ?=
 SOAK ?= tests.acceptance.soak
 
 # `docs` is also a directory, so it must be said here that it is never up to date.
-.PHONY: up test lint bench soak docs
+.PHONY: up test real lint bench soak docs
 .DEFAULT_GOAL := test
 
 .venv/users: pyproject.toml
@@ -33,6 +34,11 @@ lint: .venv/developers
 test: lint
 	# Pytest rewrites each assert, 8 s for each worker: let it keep that, also where nothing may be cached.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal $(ARGS)
+
+# The module installs only what is missing, or not the pinned version. No account and no key is needed.
+real: .venv/developers
+	$(BIN)/python -m tests.real.programs
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/real -n 2 --dist worksteal $(ARGS)
 
 bench: .venv/developers
 	$(BIN)/python -m compileall -q hiboss

@@ -13,6 +13,7 @@ from typing import Any
 from . import (
     breaker,
     callers,
+    claude_turns,
     command,
     deferred,
     delivery,
@@ -41,6 +42,7 @@ PARTS = (
     "waiters",
     "followers",
     "turns",
+    "claude_turns",
     "telegram",
     "telegram_out",
     "stops",
@@ -52,7 +54,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents, a Telegram bot, its posts and "
+        "memory, deferred mail, delivery, waiting, following, turns of agents and of Claude Code, a Telegram bot, its posts and "
         "stops, and the breaker.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
@@ -90,6 +92,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "waiters": lambda: waiters.measure(directory, *((100, 3.0) if quick else (400, 10.0))),
         "followers": lambda: followers.measure(directory, rounds, seconds),
         "turns": lambda: turns.measure(directory, few, 40 if quick else 200),
+        "claude_turns": lambda: claude_turns.measure(directory, 10 if quick else 30),
         "telegram": lambda: telegram.measure(directory, 20 if quick else 60),
         "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
         "stops": lambda: stops.measure(directory, 1 if quick else 3),

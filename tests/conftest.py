@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.real import programs as real_programs
 from tests.support import forked_daemons
 from tests.support.parties import Party, agents, checked_daemon
 from tests.support.python_agents import Boss, Team
@@ -21,6 +22,10 @@ settings.load_profile("hiboss")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    real_programs.say_what_was_skipped(terminalreporter)
 
 
 @pytest.fixture(scope="module")

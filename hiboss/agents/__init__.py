@@ -3,6 +3,8 @@
 - `runner`: which agent is next, and what is written when a run ends
 - `run_execution`: one run, from the call of its provider to its outcome, with its time limits
 - `turn_input`: what a run is given: the text of the turn, the environment, the workspace
+- `instructions`: what an agent is told about itself; `memory_files`: what it keeps between sessions
+- `session_notes`: what a turn says of a new session
 - `live_output`: what a run has reported so far, in memory, for those who follow it
 - `child_process`: one program: start it, feed it, read it, end it
 - `process_control`: find, stop and end all processes of a run

@@ -62,6 +62,10 @@ class JsonLines:
         """Close its standard input: it ends then, if it has nothing more to do."""
         self._process.close_input()
 
+    async def end(self) -> None:
+        """End it and all it started, if it does not end by itself."""
+        await self._process.end()
+
     async def _read(self, part: bytes) -> None:
         assert self._run is not None
         self._run.progress(Progress("alive"))

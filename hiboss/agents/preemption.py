@@ -1,4 +1,7 @@
-"""End runs for what cannot wait: critical mail, and what a person writes while the agent works.
+"""Give runs what people say while they work, and end them for what cannot wait.
+
+Critical mail ends a run. What a person writes in its conversation is given to the run where its provider
+takes that (busy policies `steer` and `interrupt`); else it waits, or ends the run (`interrupt`).
 
 A wake has no data, so what it is about is found in the store, after a lost wake as well. Whether a run is set
 aside is decided and stored in one transaction (hiboss/store/preemption.py); only then is its execution ended.
@@ -27,6 +30,8 @@ from .run_execution import Execution
 log = logging.getLogger(__name__)
 # A run gets so long before a person's next words end it. So words that come in quick succession end one run.
 GATHER_SECONDS = 1.0
+# So long after a run has begun its provider may be too early for words, so they are offered again.
+EARLY_SECONDS, AGAIN_SECONDS = 5.0, 0.5
 RETRY_SECONDS = 1.0  # after the store could not be used
 
 
@@ -48,6 +53,8 @@ class Preemption:
         self._again: set[int] = set()  # agents with news while they are looked at
         self._timers: dict[int, asyncio.TimerHandle] = {}  # by agent: when it is looked at again
         self._closed = False
+        # A run has taken envelopes into its turn; that is stored. Set in hiboss/daemon/wiring.py.
+        self.on_taken: Callable[[list[int]], None] = lambda envelopes: None
 
     def look(self, agent: int) -> None:
         """Look whether the run of an agent is to be set aside. Never waits."""
@@ -100,14 +107,18 @@ class Preemption:
         self.look(agent)
 
     async def _set_aside(self, found: Found) -> None:
-        """Give the run what a person said, if its provider can take that; else end it."""
+        """Give the run what a person said, if its provider can take that; else end it, or let that wait."""
         if not found.critical:
             if await self._steer(found):
                 return
-            early = found.started_at / 1000 + GATHER_SECONDS - clock.now() / 1000
-            if 0 < early <= GATHER_SECONDS:  # not if the clock was set back
-                self._look_later(found.agent, early + 0.01)
+            lasted = clock.now() / 1000 - found.started_at / 1000
+            early = GATHER_SECONDS if found.ends else EARLY_SECONDS
+            if 0 <= lasted < early:  # not if the clock was set back
+                wait = GATHER_SECONDS - lasted if found.ends else AGAIN_SECONDS
+                self._look_later(found.agent, wait + 0.01)
                 return
+        if not found.ends:
+            return  # for the next turn
         done = await self._store.timed_write_until_done(
             lambda tx, now: preemption.for_news(tx, found.agent, now)
         )
@@ -119,10 +130,12 @@ class Preemption:
     async def _steer(self, found: Found) -> bool:
         """Give a run what people have said to it since it began. Return whether its turn has taken it.
 
-        Not while it waits for a person: their words may mean that it is to do something else.
+        Not while it waits for a person, if it may end: their words may mean that it is to do something else.
         """
         execution = await self._begun(found.run)
-        if execution is None or not execution.can(STEER) or execution.silent_seconds is None:
+        if execution is None or not execution.can(STEER) or execution.paused:
+            return False
+        if found.ends and execution.silent_seconds is None:
             return False
         numbers = await self._store.write_until_done(
             lambda tx: steering.hold(tx, found.run, found.agent, self._store.boot)
@@ -137,9 +150,13 @@ class Preemption:
             crashpoint(STEER_GIVEN)
             await self._store.timed_write_until_done(
                 lambda tx, now: (
-                    steering.taken(tx, found.run, numbers, now) if taken else steering.give_back(tx, numbers)
+                    steering.taken(tx, found.run, numbers, now)
+                    if taken
+                    else steering.give_back(tx, found.run, numbers)
                 )
             )
+        if taken:
+            self.on_taken(numbers)
         return taken
 
     async def _words(self, agent: int, numbers: list[int]) -> tuple[str, str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.contracts.provider import KINDS, Progress, Usage, is_session, storable_text
+from ..core.quoting import LONGEST_SECRET, redact
 from .run_outcome import valid_usage
 
+SHOWN_CHARACTERS = {"tool": 300, "tool_result": 2_000}
 NO_SESSION = "its session id is not a text that can be stored and was left out"
 NO_NUMBER = "some of its usage was not a number and was left out"
 
@@ -39,6 +41,22 @@ def check_progress(part: object) -> Checked:
     usage = valid_usage(part.usage)
     checked = part._replace(text=storable_text(part.text), usage=usage)
     return Checked(checked, "" if usage == part.usage else NO_NUMBER)
+
+
+def shown_part(part: Progress) -> Progress:
+    """Return live output as people see it: a tool in one line, a result shortened, and no secrets in these.
+
+    What is a piece of the answer stays as it is: the answer is what the agent wants to say.
+    """
+    if part.kind == "delta":
+        return part
+    text = part.text
+    if part.kind in SHOWN_CHARACTERS:
+        limit = SHOWN_CHARACTERS[part.kind]
+        text = text[: limit + LONGEST_SECRET]
+        text = redact(" ".join(text.split()) if part.kind == "tool" else text.strip("\n"))
+        return part._replace(text=f"{text[:limit]}…" if len(text) > limit else text)
+    return part._replace(text=redact(text))
 
 
 def check_session(session: object) -> str:

@@ -33,7 +33,8 @@ from ..core.quoting import encodable, storable
 from ..store.run_start import Turn
 from . import process_control, run_outcome
 from .live_output import LiveOutput
-from .provider_reports import check_pid, check_progress, check_session
+from .own_time import OwnTime
+from .provider_reports import check_pid, check_progress, check_session, shown_part
 from .questions import AskStore, Questions
 from .run_outcome import NOTE_CHARACTERS, Outcome
 from .settling import Reported
@@ -63,7 +64,7 @@ class Reports:
 
     store_pid: Callable[[int], Awaitable[None]]
     store_session: Callable[[str], Awaitable[None]]
-    session_lost: Callable[[str], Awaitable[None]]
+    session_lost: Callable[[str], Awaitable[TurnInput]]  # returns what the turn is given instead
     on_output: Callable[[Progress, int], None]  # something to show, and its position
     on_standstill: Callable[[bool], None]  # True: it works no more for now; False: it works again
     asks: AskStore  # where its questions are stored
@@ -80,8 +81,10 @@ class Execution:
         *,
         prepare: Callable[[], Awaitable[tuple[TurnInput, Callable[[], Provider]]]],
         reports: Reports,
+        own_time: OwnTime | None = None,
     ) -> None:
         self.turn = turn
+        self.own_time = own_time or OwnTime()
         self.live_output = LiveOutput(reports.on_output)
         self.questions = Questions(
             limits.question_seconds,
@@ -98,6 +101,7 @@ class Execution:
         self.control = asyncio.Lock()  # its processes are stopped, or go on, one after the other
         self.usage: Usage | None = None  # as reported so far
         self.model: str | None = None  # as reported
+        self._said: list[str] = []  # by people, to the running turn
         self._notes: dict[str, None] = {}  # of reports that could not be used as they were, each once
         self._limits = limits
         self._prepare = prepare
@@ -108,6 +112,7 @@ class Execution:
         self._ended: Outcome | None = None
         self._stopped = asyncio.Event()  # it was told to end
         self._over = False  # its outcome is decided and is being written
+        self.left_behind = False  # its provider does not end, and may go on in its session
         self._released = asyncio.Event()  # an outcome that waits for the end of a pause may be written
         self._processes = process_control.RunProcesses()
         loop = asyncio.get_running_loop()
@@ -133,9 +138,8 @@ class Execution:
                 self._interrupting.cancel()
             self._over = True
             if self._ended is None and not self._provider_task.done():  # this task was cancelled
-                await bounded_calls.end(
-                    [self._provider_task], f"The provider of r{self.turn.run}", END_SECONDS
-                )
+                what = f"The provider of r{self.turn.run}"
+                self.left_behind = bool(await bounded_calls.end([self._provider_task], what, END_SECONDS))
         try:
             return self._outcome(self._provider_task)
         except Exception as error:  # a provider may return and raise anything; its run must end
@@ -220,6 +224,7 @@ class Execution:
             log.exception("r%d could not be steered.", self.turn.run, extra={"action": "run"})
             return False
         if taken:
+            self._said.append(text)
             self.show(Progress("steer", text if shown is None else shown))
         return taken
 
@@ -288,7 +293,8 @@ class Execution:
         finally:
             stopped.cancel()
         # It is not cancelled again: that would interrupt it while it ends its program.
-        await bounded_calls.wait_or_leave([provider_task], f"The provider of r{self.turn.run}", END_SECONDS)
+        what = f"The provider of r{self.turn.run}"
+        self.left_behind = bool(await bounded_calls.wait_or_leave([provider_task], what, END_SECONDS))
 
     async def _take_turn(self) -> Answer:
         with no_exit():
@@ -300,8 +306,11 @@ class Execution:
                     raise
                 why = storable(lost.text, NOTE_CHARACTERS)
                 log.warning("r%d begins a new session: %s", self.turn.run, why, extra={"action": "run"})
-            await self._reports.session_lost(turn.session)
-            answer = await self._give(replace(turn, session=None), make())
+            # A second loss in the same turn fails it, as every TurnError does.
+            instead = await self._reports.session_lost(turn.session)
+            # The lost session may have had the words that people said meanwhile.
+            instead = replace(instead, text="\n\n".join((instead.text, *self._said)))
+            answer = await self._give(instead, make())
             note = f"a new session was begun, the one before could not be resumed: {why}"
             return replace(answer, note=f"{note}; {answer.note}" if answer.note else note)
 
@@ -309,7 +318,7 @@ class Execution:
         """Give the turn to a provider. What it cannot resume it does not get."""
         self._provider = provider
         if turn.session is not None and not self.can(SESSION):
-            turn = replace(turn, session=None)
+            turn = replace(turn, session=None, session_is_new=False)
         return await provider.take_turn(turn, _Run(self, turn.delivery))
 
     def report(self, part: Progress) -> None:
@@ -318,12 +327,14 @@ class Execution:
         part, note = check_progress(part)
         if part.usage is not None:
             self.usage = part.usage
+            if part.usage.exact:
+                self.own_time.result_seen()
         if part.kind == "model" and part.text:
             self.model = part.text[:MODEL_CHARACTERS]
         if note:
             self._notes[note] = None
         if part.kind in SHOWN and part.text:
-            self.show(part)
+            self.show(shown_part(part))
 
     def show(self, part: Progress) -> None:
         """Show something to those who follow the run."""
@@ -344,6 +355,7 @@ class Execution:
         if self._over:  # the provider was left behind: it must end its program
             raise TurnError("ended", "the run has ended")
         check_pid(pid)
+        self.own_time.program_started()
         process_control.mark_process(pid, mark)
         self._processes = process_control.RunProcesses(frozenset({pid}), frozenset({mark}))
         self.pid = pid

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from ..core import clock, option_models
 from ..core.contracts.failures import LaneError, Refused
@@ -16,13 +17,33 @@ from ..core.contracts.provider import Provider, TurnInput
 from ..core.crashpoint import RUN_SESSION, RUN_STARTED, crashpoint
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..store import provider_sessions, run_start
+from ..store import provider_sessions, run_start, run_turns
 from ..store.boss import boss_timezone
 from ..store.connection import Connection
+from ..store.group_commit import Tx
 from ..store.run_start import Turn
+from ..store.session_policy import LOST
 from ..store.store import Store
-from . import left_processes, process_control, turn_input
+from . import instructions, left_processes, memory_files, process_control, turn_input
 from .providers.registry import Providers
+from .session_notes import session_note
+
+
+class Given(NamedTuple):
+    """What a run is given, until its outcome is stored."""
+
+    text: str  # of its turn
+    seen: str | None  # of memory, by its session, when the turn is over; None: its provider takes none
+    is_stored: bool = False
+
+
+class _Read(NamedTuple):
+    """What the store says for a turn."""
+
+    content: turn_input.Content
+    facts: instructions.Facts | None  # None: its provider takes no instructions
+    seen: str | None  # of memory, by its session so far
+    note: str  # what the turn says of a new session
 
 
 class RunInputs:
@@ -33,10 +54,14 @@ class RunInputs:
         self._home = home
         self._settings = settings
         self._providers = providers
+        self._given: dict[int, Given] = {}  # by run id
 
     async def prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
+        return await self._given_input(turn, token), partial(self._provider, turn)
+
+    async def _given_input(self, turn: Turn, token: str) -> TurnInput:
         try:
-            return await self._turn_input(turn, token), partial(self._provider, turn)
+            return await self._turn_input(turn, token)
         except OSError as error:
             raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
 
@@ -55,29 +80,50 @@ class RunInputs:
     async def _turn_input(self, turn: Turn, token: str) -> TurnInput:
         now = clock.now()
         zone = self._store.read(boss_timezone)
-        exact_to = self._settings.count_exact_to
+        there, exact_to = clock.zone(zone), self._settings.count_exact_to
+        takes = self._providers.takes_instructions(turn.provider)
 
-        def read(connection: Connection) -> turn_input.Content:
+        def read(connection: Connection) -> _Read:
             agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
-            there = clock.zone(zone)
-            return turn_input.content(connection, self._home, agent, shown, now, there, exact_to, turn.beside)
+            content = turn_input.content(
+                connection, self._home, agent, shown, now, there, exact_to, turn.beside
+            )
+            facts = instructions.facts(connection, turn.agent) if takes else None
+            note = session_note(connection, turn, turn.session_why_new) if takes else ""
+            return _Read(content, facts, provider_sessions.memory_hash(connection, turn.run), note)
 
-        content = await self._store.read_in_thread(read)
+        found = await self._store.read_in_thread(read)
         mark = self.mark(turn.run)
+        workspace = turn_input.workspace(self._home, turn.name, turn.workspace)
+
+        def look() -> tuple[dict[str, str], memory_files.Memory | None]:
+            deny = self._settings.environment_deny
+            environment = turn_input.environment(self._home, turn.name, mark, token, deny)
+            if found.facts is None:
+                return environment, None
+            return environment, memory_files.read(self._home, workspace, clock.from_ms(now, there).date())
+
+        environment, memory = await asyncio.to_thread(look)
+        told, text, seen = "", found.content.text, None
+        if found.facts is not None and memory is not None:
+            told = instructions.text(found.facts, self._home, workspace, turn.reply)
+            text = "\n\n".join(filter(None, [memory_files.block(memory, told, found.seen), found.note, text]))
+            seen = memory_files.seen(memory, told)
+        self._given[turn.run] = Given(text, seen)
         return TurnInput(
             run=f"r{turn.run}",
             delivery=mark,
             agent=turn.name,
-            text=content.text,
-            envelopes=content.envelopes,
-            due=content.due,
+            text=text,
+            envelopes=found.content.envelopes,
+            due=found.content.due,
             now=now,
             timezone=zone,
-            workspace=turn_input.workspace(self._home, turn.name, turn.workspace),
-            environment=await asyncio.to_thread(
-                turn_input.environment, self._home, turn.name, mark, token, self._settings.environment_deny
-            ),
+            workspace=workspace,
+            environment=environment,
             session=turn.session,
+            session_is_new=turn.session_is_new,
+            instructions=told,
             answer_bytes=self._settings.text_bytes,
             output_bytes=self._settings.output_bytes,
         )
@@ -87,14 +133,50 @@ class RunInputs:
 
     async def store_pid(self, run: int, pid: int) -> None:
         crashpoint(RUN_STARTED)
-        started = process_control.started_at(pid)
-        await self._store.write(lambda tx: run_start.note_process(tx, run, pid, started))
+        started, given = process_control.started_at(pid), self._given.get(run)
+
+        def write(tx: Tx) -> None:
+            run_start.note_process(tx, run, pid, started)
+            if given is not None and not given.is_stored:
+                run_turns.put(tx, run, given.text)
+
+        await self._store.write(write)
+        if given is not None and self._given.get(run) is given:
+            self._given[run] = given._replace(is_stored=True)
+
+    def turn_text(self, run: int) -> str | None:
+        """Return the text of the turn of a run that is under way; None if it is not, or has none yet."""
+        given = self._given.get(run)
+        return None if given is None else given.text
+
+    def note_given(self, tx: Tx, run: int, *, has_answer: bool) -> None:
+        """Store, with the outcome of a run, what its turn said, and what its session has seen of memory.
+
+        The latter only with an answer: a turn that failed may not have reached the model.
+        """
+        given = self._given.get(run)
+        if given is None:
+            return
+        if not given.is_stored:
+            run_turns.put(tx, run, given.text)
+        if has_answer and given.seen is not None:
+            provider_sessions.note_memory(tx, run, given.seen)
+
+    def forget(self, run: int) -> None:
+        """The outcome of a run is stored."""
+        self._given.pop(run, None)
 
     async def store_session(self, turn: Turn, session: str) -> None:
         now = clock.now()
-        await self._store.write(lambda tx: provider_sessions.note(tx, turn.run, turn.settings, session, now))
+        await self._store.write(lambda tx: provider_sessions.note(tx, turn.told, session, now))
         crashpoint(RUN_SESSION)
 
-    async def session_lost(self, turn: Turn, session: str) -> None:
+    async def session_lost(self, turn: Turn, token: str, session: str) -> TurnInput:
+        """Return what the turn is given instead: it begins a new session, and is told so."""
         now = clock.now()
-        await self._store.write(lambda tx: provider_sessions.lost(tx, turn.run, session, now))
+        own_ids = self._providers.session_kinds()[turn.provider].own_ids
+        new = provider_sessions.new_id() if own_ids else None
+        await self._store.write(lambda tx: provider_sessions.lost(tx, turn.told, session, new, now))
+        return await self._given_input(
+            turn._replace(session=new, session_is_new=own_ids, session_why_new=LOST), token
+        )

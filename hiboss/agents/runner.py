@@ -28,6 +28,7 @@ from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
 from ..store import (
     agents,
+    provider_sessions,
     run_cancels,
     run_history,
     run_pauses,
@@ -37,10 +38,12 @@ from ..store import (
 )
 from ..store.boss import boss_timezone
 from ..store.group_commit import Tx
+from ..store.provider_sessions import SessionStart
 from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
 from . import left_processes, run_execution, settling, survivors
+from .own_time import OwnTime
 from .providers.registry import Providers
 from .questions import OpenQuestion, stored_asks
 from .run_execution import Execution, Limits, Reports
@@ -97,9 +100,16 @@ class Runner:
         left = self._store.read(lambda c: run_settlement.left_over(c, self._store.boot))
         if left:
             await left_processes.end_recorded(self._store.run_marks, left)
-            number = await self._store.write(
-                lambda tx: run_settlement.interrupt_left_over(tx, self._store.boot, clock.now())
-            )
+            now = clock.now()
+
+            def interrupt(tx: Tx) -> int:
+                number = run_settlement.interrupt_left_over(tx, self._store.boot, now)
+                for row in left:
+                    if survivors.noted(self._inputs.mark(row["id"])):
+                        provider_sessions.settled(tx, row["id"], now, in_use=True)
+                return number
+
+            number = await self._store.write(interrupt)
             log.warning(
                 "%d runs were interrupted when the daemon ended; their envelopes are redelivered.", number
             )
@@ -193,8 +203,10 @@ class Runner:
     async def _run_job(self, job: Job, eager: bool) -> None:
         """Start the run of a job, execute it, and write its outcome."""
         await self.obey_flag()
+        own_time = OwnTime()
         token = tokens.new("run")
-        start = Start(token, clock.now(), self._store.boot, self.bounds())
+        session = SessionStart(provider_sessions.new_id(), self.providers.session_kinds())
+        start = Start(token, clock.now(), self._store.boot, self.bounds(), session)
 
         def begin(tx: Tx) -> Turn | None:
             if job.kind == "turn":
@@ -209,7 +221,7 @@ class Runner:
             self._queue.once_more(job)  # more may be due; other agents come first
         try:
             try:
-                outcome = await self._execute(turn, token)
+                outcome = await self._execute(turn, token, own_time)
             except Exception:  # a defect of ours: the run must end all the same
                 log.exception("r%d broke off.", turn.run, extra={"action": "run"})
                 outcome = Outcome(failure=Failure("broke_off", "hiboss failed to run it; its log shows why"))
@@ -242,7 +254,7 @@ class Runner:
             except Exception:
                 log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
 
-    async def _execute(self, turn: Turn, token: str) -> Outcome:
+    async def _execute(self, turn: Turn, token: str, own_time: OwnTime) -> Outcome:
         """Run the provider and return the outcome. The run can be ended from here on."""
         limits = self._settings
         execution = self._executions[turn.run] = Execution(
@@ -252,12 +264,13 @@ class Runner:
             reports=Reports(
                 store_pid=partial(self._inputs.store_pid, turn.run),
                 store_session=partial(self._inputs.store_session, turn),
-                session_lost=partial(self._inputs.session_lost, turn),
+                session_lost=partial(self._inputs.session_lost, turn, token),
                 on_output=partial(self._on_output, turn),
                 on_standstill=partial(self._stand_still, turn),
                 asks=stored_asks(self._store, turn.run),
                 on_question=partial(self._on_question, turn),
             ),
+            own_time=own_time,
         )
         self._call_hook(turn, partial(self.on_begun, execution))
         self._end_if_told(execution)  # since it was stored, and before anybody could end it
@@ -310,12 +323,19 @@ class Runner:
             survivors.tell_boss(tx, turn, self._inputs.mark(turn.run), now)
             if execution is not None:
                 settling.note_reports(tx, turn, execution.reported, has_answer=outcome.answer is not None)
+            self._inputs.note_given(tx, turn.run, has_answer=outcome.answer is not None)
             written = settling.write(tx, turn, outcome, now)
+            left = execution is not None and execution.left_behind
+            in_use = left or survivors.noted(self._inputs.mark(turn.run))
+            provider_sessions.settled(tx, turn.run, now, in_use=in_use)
             return True
 
         if not await self._store.timed_write_until_done(write):
             return False
+        if execution is not None:
+            execution.own_time.committed(turn.run)
         self._executions.pop(turn.run, None)
+        self._inputs.forget(turn.run)
         survivors.forget(self._inputs.mark(turn.run))
         self._forget_token(turn.run)
         self._log_end(turn, outcome)
@@ -343,6 +363,10 @@ class Runner:
     def execution(self, run: int) -> Execution | None:
         """Return the execution of a run that is running; None when it has ended or not begun."""
         return self._executions.get(run)
+
+    def turn_text(self, run: int) -> str | None:
+        """Return the text of the turn of a run that is under way; None if it is not, or has none yet."""
+        return self._inputs.turn_text(run)
 
     async def begun(self, run: int) -> Execution | None:
         """Return the execution of a run that is stored as running: that is a moment before it begins.

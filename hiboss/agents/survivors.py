@@ -22,6 +22,11 @@ def note(mark: str) -> None:
     log.warning("Perhaps not all processes of the run %s have ended.", mark, extra={"action": "run"})
 
 
+def noted(mark: str) -> bool:
+    """Tell whether processes with a mark may still be there."""
+    return mark in _marks
+
+
 def forget(mark: str) -> None:
     _marks.discard(mark)
 

@@ -90,7 +90,17 @@ def _rendered(connection: Connection, home: Home, agent: int, said: surroundings
 
 
 def environment(home: Home, agent: str, mark: str, token: str, deny: Sequence[str] = ()) -> dict[str, str]:
-    """Return the daemon's environment, with the HIBOSS_ variables of this run instead of its own.
+    """Return the environment of a run: that of its agent, with the token and the mark of the run."""
+    return {
+        **environment_of_agent(home, agent, deny),
+        "HIBOSS_TOKEN": token,
+        "HIBOSS_TOKEN_FILE": home.keep_run_token(mark, token),
+        MARK: mark,
+    }
+
+
+def environment_of_agent(home: Home, agent: str, deny: Sequence[str] = ()) -> dict[str, str]:
+    """Return the daemon's environment, without the HIBOSS_ variables that are its own.
 
     A variable that contains a token of hiboss, or a secret of a binding or a provider, is left out, and
     so is one whose name is in `deny` (names and patterns like AWS_*).
@@ -109,10 +119,7 @@ def environment(home: Home, agent: str, mark: str, token: str, deny: Sequence[st
         **kept,
         "PATH": f"{_hiboss_directory(home)}{os.pathsep}{path}",
         "HIBOSS_HOME": home.path,
-        "HIBOSS_TOKEN": token,
-        "HIBOSS_TOKEN_FILE": home.keep_run_token(mark, token),
         "HIBOSS_AGENT": agent,
-        MARK: mark,
     }
 
 

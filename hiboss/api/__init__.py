@@ -14,7 +14,9 @@ The operations, one file per noun:
 - `sending`: envelope.send, retry, cancel.  `envelopes`: list, get, read, ack, archive, trash, restore.
 - `leases`: envelope.claim, release.  `long_poll`: envelope.wait, watch, poll, and agent.heartbeat.
 - `conversations`: conversation.messages, follow.  `turn_preview`: turn.preview.
+- `agent_instructions`: agent.instructions.
 - `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
+- `agent_sessions`: agent.sessions, refresh.
 - `providers`: provider.list; `option_fields` shows the options of adapters and providers.
 - `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.
 - `presence`: presence.*; `agent_states`: the words for it.  `agent_watches`: agent.notify, list, remove.

@@ -14,10 +14,13 @@ from ..core import clock
 from ..core.address import check_agent_name
 from ..core.envelope import Lane, measure
 from ..core.errors import (
+    BadDuration,
     BadName,
     BadProvider,
     BadText,
+    BadTimeOfDay,
     InvalidParams,
+    LacksCapability,
     NameTaken,
     NoProvider,
     TooLarge,
@@ -27,11 +30,14 @@ from ..core.events import AgentChanged
 from ..store import agent_pauses, agents, ask_answers, lanes, provider_sessions, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
-from . import provider_settings
+from . import agent_sessions, provider_checks, provider_settings
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, Timezone, operation
-from .param_sizes import Line, Size
+from .param_sizes import Line, Size, Word
+from .provider_checks import FoundField
+
+_OF_PROVIDER = (InvalidParams, BadProvider, NoProvider, LacksCapability)
 
 
 class AgentFields(ByName):
@@ -57,10 +63,28 @@ class AgentFields(ByName):
     reply: Literal["auto", "explicit"] | None = Field(
         None, description="auto: its final text is sent; explicit: it sends its answers itself"
     )
-    busy: Literal["collect", "followup", "interrupt"] | None = Field(
+    busy: Literal["collect", "followup", "interrupt", "steer", "end-of-turn"] | None = Field(
         None,
-        description="mail that came during a turn: all in one turn (collect), or one by one (followup); "
-        "interrupt: as collect, and what a person writes in the conversation of the run ends it",
+        description="mail that came during a turn: all in one turn (collect), or one by one (followup). As "
+        "collect, and: what a person writes in the conversation of the run is given to it, or ends it "
+        "(interrupt); is given to it, or waits (steer); no mail ends it, not even critical (end-of-turn)",
+    )
+    session_scope: Literal["person", "conversation", "agent"] | None = Field(
+        None,
+        description="who shares a session of its provider: all that one person says to it (person, the "
+        "default), each conversation by itself, or everything (agent); a change begins new sessions",
+    )
+    session_reset: Word | None = Field(
+        None, description="begin new sessions each day at this time of the boss, like 04:00; empty: never"
+    )
+    session_idle: Word | None = Field(
+        None, description="begin a new session after so long without a turn, like 6h; empty: never"
+    )
+    session_context: int | None = Field(
+        None,
+        ge=0,
+        le=10**12,
+        description="begin a new session when its last model call read more tokens; 0: never",
     )
     daily_tokens: int | None = Field(None, ge=0, le=10**12, description="tokens per day; 0: no limit")
     daily_cost: float | None = Field(None, ge=0, le=10**9, description="dollars per day; 0: no limit")
@@ -87,7 +111,11 @@ class Agent(TypedDict):
         Field(description="of its provider, without secrets; null for callers who may not see them"),
     ]
     reply: Annotated[str, Field(description="auto: its final text is sent; explicit: it sends its answers")]
-    busy: Annotated[str, Field(description="mail that came during a turn: collect, followup or interrupt")]
+    busy: Annotated[str, Field(description="mail that came during a turn, as in agent.set; collect, …")]
+    session_scope: Annotated[str, Field(description="who shares a session: person, conversation, agent")]
+    session_reset: Annotated[str | None, Field(description="when each day new ones begin; null: never")]
+    session_idle: Annotated[str | None, Field(description="after how long without a turn; null: never")]
+    session_context: Annotated[int | None, Field(description="after how many tokens; null: never")]
     daily_tokens: Annotated[int | None, Field(description="its limit per day; null: none")]
     daily_cost: Annotated[float | None, Field(description="its limit per day, in dollars; null: none")]
     paused: Annotated[str | None, Field(description="why it gets no turns; null: it is not paused")]
@@ -111,10 +139,12 @@ class RegisteredAgent(TypedDict):
     token: Annotated[str, Field(description="proves who it is; shown only here")]
     profile: Annotated[str | None, Field(description="the file that holds it for --as NAME")]
     secrets: NotRequired[Secrets]
+    found: NotRequired[FoundField]
 
 
 class ChangedAgent(Agent):
     secrets: NotRequired[Secrets]
+    found: NotRequired[FoundField]
 
 
 class AgentList(TypedDict):
@@ -142,7 +172,7 @@ class Identity(TypedDict):
     effect="change",
     params=Register,
     result=RegisteredAgent,
-    errors=(BadName, BadText, NameTaken, TooLarge, InvalidParams, BadProvider, NoProvider),
+    errors=(BadName, BadText, NameTaken, TooLarge, BadTimeOfDay, BadDuration, *_OF_PROVIDER),
 )
 async def register(context: Context, caller: Caller, params: Register) -> RegisteredAgent:
     """Register a new agent; its token is shown only in this answer."""
@@ -150,16 +180,21 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
     fields = _fields(context, params)
     choice = _choose(context, params, fields, None)
     token, now = tokens.new("agent"), clock.now()
+    able = provider_checks.able(context, {**dict.fromkeys(agents.PROVIDER_FIELDS), **fields})
 
     def write(tx: Tx) -> Row:
         tokens.insert(tx, token, "agent", agents.register(tx, name, fields, now), now)
-        return agents.get(tx, name)
+        row = agents.get(tx, name)
+        provider_checks.demand(context, row, able)
+        return row
 
     with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
         row = await _write_choice(context, caller, choice, write)
     result: RegisteredAgent = {"agent": to_json(context, row), "token": token, "profile": profile}
     if choice.made:
         result["secrets"] = choice.made
+    if choice.columns.get("provider") is not None:
+        result["found"] = await provider_checks.found(context, row)
     return result
 
 
@@ -184,7 +219,7 @@ def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
     effect="change",
     params=AgentFields,
     result=ChangedAgent,
-    errors=(UnknownAgent, BadText, TooLarge, InvalidParams, BadProvider, NoProvider),
+    errors=(UnknownAgent, BadText, TooLarge, BadTimeOfDay, BadDuration, *_OF_PROVIDER),
     changes="agent",
 )
 async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
@@ -193,20 +228,24 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
     fields = _fields(context, params)
     choice = _choose(context, params, fields, before)
     if not fields:
-        known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in agents.LIMITS))
+        limits = (*agents.LIMITS, *agents.SESSION_FIELDS)
+        known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in limits))
         flags = ", ".join(f"--{one}" for one in known)
         detail = f"nothing to change: give one of {flags}, or an option of its provider"
         raise InvalidParams(detail=detail)
 
     bounds, now, old = context.runner.bounds(), clock.now(), before
+    able = provider_checks.able(context, {**before, **fields})
 
     def write(tx: Tx) -> Row:
         nonlocal old
         old = agents.get(tx, params.name)
         agents.change(tx, params.name, fields)
         row = agents.get(tx, params.name)
-        if provider_settings.ends_sessions(context, old, row):
-            provider_sessions.end_all(tx, row["id"], now, row["provider"])
+        if {"provider", "busy", "daily_cost"} & fields.keys():
+            provider_checks.demand(context, row, able)
+        if old["session_scope"] != row["session_scope"]:
+            provider_sessions.scope_changed(tx, row["id"], now)
         if {"provider", "workspace"} & fields.keys():  # this may repair what its lane waits for
             lanes.reopen(tx, Lane(row["id"], None), now)
         agent_pauses.resume_within_budget(tx, row, bounds, now)
@@ -220,6 +259,8 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
     result: ChangedAgent = {**to_json(context, row)}  # type: ignore[typeddict-item]
     if choice.made:
         result["secrets"] = choice.made
+    if choice.columns.get("provider") is not None:
+        result["found"] = await provider_checks.found(context, row)
     return result
 
 
@@ -294,7 +335,10 @@ def _fields(context: Context, params: AgentFields) -> dict[str, Any]:
     if workspace and not os.path.isabs(workspace):
         raise InvalidParams(detail=f"workspace {workspace} is not an absolute path")
     limits = {name: getattr(params, name) for name in agents.LIMITS if getattr(params, name) is not None}
-    return {name: value or None for name, value in (given | limits).items()}
+    of_sessions = [getattr(params, name) for name in agents.SESSION_FIELDS]
+    return {name: value or None for name, value in (given | limits).items()} | agent_sessions.columns(
+        *of_sessions
+    )
 
 
 def _choose(
@@ -323,6 +367,10 @@ def to_json(context: Context, row: Row) -> Agent:
         "settings": provider_settings.shown(context, row),
         "reply": row["reply"],
         "busy": row["busy"],
+        "session_scope": row["session_scope"],
+        "session_reset": row["session_reset"],
+        "session_idle": agent_sessions.shown_idle(row),
+        "session_context": row["session_context"],
         "daily_tokens": row["daily_tokens"],
         "daily_cost": row["daily_cost"],
         "paused": row["paused_why"],

@@ -26,6 +26,8 @@ from ..core.settings import Settings
 from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
 from . import (  # noqa: F401 - importing them declares the operations
+    agent_instructions,
+    agent_sessions,
     agent_status,
     agent_watches,
     agents,

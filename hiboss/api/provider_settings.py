@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..agents import provider_finding
 from ..core.contracts.failures import Refused
 from ..core.contracts.provider import Provider
 from ..core.errors import BadProvider, InvalidParams
@@ -74,21 +75,32 @@ def choose(
 
 def _implied(context: Context, given: set[str], own: str | None) -> str:
     """Return the provider that settings alone mean: the agent's own if it has them, else the one that has."""
-    known = {name: set(kind.Settings.model_fields) for name, kind in context.runner.providers.known.items()}
+    kinds = context.runner.providers.known
+    known = {name: set(kind.Settings.model_fields) for name, kind in kinds.items()}
     if own is not None and given <= known.get(own, set()):
         return own
     having = sorted(name for name, fields in known.items() if given <= fields)
-    if len(having) == 1:
-        return having[0]
+    # `--command` is an option of several, and the name of one: that is meant.
+    named = [name for name in having if name in given]
+    # Of the others, those that need nothing else come first.
+    complete = [name for name in having if _required(kinds[name]) <= given]
+    for choices in (named, complete, having):
+        if len(choices) == 1:
+            return choices[0]
     flags = _flags(given)
-    if having:
-        raise BadProvider(why=f"{', '.join(having)} all take {flags}; choose one with --provider")
+    if choices := complete or having:
+        which = " or ".join(f"--provider {name}" for name in choices)
+        raise BadProvider(why=f"{', '.join(choices)} take {flags}: say which with {which}")
     every = sorted({flag(one) for fields in known.values() for one in fields})
     unknown = next((flag(one) for one in sorted(given) if flag(one) not in every), "")
     raise BadProvider(
         why=f"no provider takes {flags}{nearest(unknown, every) if unknown else ' together'}; "
         "hiboss agent providers shows their options"
     )
+
+
+def _required(kind: type[Provider]) -> set[str]:
+    return {name for name, field in kind.Settings.model_fields.items() if field.is_required()}
 
 
 def _flags(given: Iterable[str]) -> str:
@@ -107,18 +119,29 @@ def _checked(kind: type[Provider], given: Mapping[str, Any]) -> Validated:
         raise BadProvider(why=refused.why) from None
 
 
-def _stored(row: Row) -> dict[str, Any]:
+def _stored(row: Row | Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(row["provider_config"]) if row["provider_config"] else {}
     return found
 
 
-def ends_sessions(context: Context, before: Row, after: Row) -> bool:
-    """Tell whether a change of an agent's settings ends the sessions that its provider has."""
-    if before["provider"] != after["provider"] or after["provider"] not in context.runner.providers.known:
-        return False
-    old, new = _stored(before), _stored(after)
-    named = context.runner.providers.kind(after["provider"]).session_settings
-    return any(old.get(one) != new.get(one) for one in named)
+def current(context: Context, row: Row | Mapping[str, Any]) -> Provider:
+    """Return the provider of an agent as it is set; raises BadProvider."""
+    kind = context.runner.providers.kind(row["provider"])
+    return _made(kind, _stored(row), context.home.secrets_of(row["provider_secrets"]))
+
+
+def default(context: Context, name: str) -> Provider:
+    """Return a provider with its default settings; raises BadProvider."""
+    kind = context.runner.providers.kind(name)
+    checked = _checked(kind, {})
+    return _made(kind, checked.settings, checked.secrets)
+
+
+def _made(kind: type[Provider], settings: Mapping[str, Any], secrets: Mapping[str, str]) -> Provider:
+    made = provider_finding.made(kind, settings, secrets)
+    if made is None:
+        raise BadProvider(why=f"{kind.name} cannot be made with them any more; set the provider again")
+    return made
 
 
 def shown(context: Context, row: Row) -> dict[str, Any]:

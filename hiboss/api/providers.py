@@ -19,7 +19,7 @@ class ProviderKind(TypedDict):
     options: Annotated[list[OptionField], Field(description="what `settings` of agent.set can have")]
     capabilities: Annotated[
         list[str],
-        Field(description="what it can do beyond answering: session, steer, interrupt, ask"),
+        Field(description="what it can do beyond answering: session, steer, interrupt, ask, cost"),
     ]
 
 

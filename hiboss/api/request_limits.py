@@ -41,6 +41,18 @@ def fitting(context: Context, found: Iterable[T]) -> tuple[list[T], bool]:
     return shown, False
 
 
+def fitting_text(text: str, most_bytes: int) -> str:
+    """Return a text, or as much of its beginning as has at most so many bytes in JSON."""
+    left, end, step = most_bytes - 2, 0, 65_536  # 2: the quotes
+    while step and end < len(text):
+        size = len(orjson.dumps(text[end : end + step])) - 2
+        if size <= left:
+            left, end = left - size, end + step
+        else:
+            step //= 2
+    return text[:end]
+
+
 def deadline(timeout: str) -> float:
     """Return when a wait of this length ends, in seconds of the event loop's clock."""
     return asyncio.get_running_loop().time() + clock.duration(timeout, most=LONGEST_WAIT_MS) / 1000

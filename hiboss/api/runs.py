@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 from ..agents.run_execution import Execution
 from ..core import clock, errors, ids
 from ..core.errors import NotFound, NotRunning
-from ..store import agents, ask_messages, ask_rules, asks, run_asks, run_history
+from ..store import agents, ask_messages, ask_rules, asks, run_asks, run_history, run_turns
 from ..store.connection import Connection, Row
 from .auth import Caller
 from .context import Context
 from .operation import Id, Level, Params, Timezone, operation
 from .param_sizes import Word
-from .request_limits import page_size
+from .request_limits import fitting_text, page_size
 
 
 class List(Params):
@@ -37,6 +37,7 @@ class Run(TypedDict):
     kind: Annotated[str, Field(description="turn or background")]
     status: Annotated[str, Field(description="running, completed, failed, cancelled, interrupted")]
     provider: Annotated[str, Field(description="how the answer was made, like command")]
+    model: Annotated[str | None, Field(description="that answered; null: the provider did not say")]
     session: Annotated[
         str | None, Field(description="the provider's own id of its memory of the conversation; null: none")
     ]
@@ -55,6 +56,15 @@ class Run(TypedDict):
     tokens_in: Annotated[int | None, Field(description="tokens the provider read; null: it did not say")]
     tokens_out: Annotated[int | None, Field(description="tokens the provider wrote; null: it did not say")]
     cost: Annotated[float | None, Field(description="in dollars; null: the provider did not say")]
+    usage_estimated: Annotated[
+        bool,
+        Field(
+            description="true: it ended without a result, and these are what was seen until then"
+        ),
+    ]
+    context: Annotated[
+        int | None, Field(description="tokens that its last model call read: how full its session is")
+    ]
     pid: Annotated[int | None, Field(description="the process id of its program, while it runs")]
 
 
@@ -68,6 +78,10 @@ class RunList(TypedDict):
 
 class ById(Params):
     id: Id = Field(description="the run, like r9")
+
+
+class Get(ById):
+    turn: bool = Field(False, description="also answer with the text of its turn")
 
 
 class RunQuestion(TypedDict):
@@ -91,6 +105,20 @@ class RunQuestion(TypedDict):
 class RunDetail(TypedDict):
     run: Annotated[Run, Field(description="with its whole final text")]
     questions: Annotated[list[RunQuestion], Field(description="what it asks people now; ask.answer answers")]
+    turn: Annotated[
+        str | None,
+        Field(
+            description="what the provider was given, exactly; null: not asked for, not given yet, or too "
+            "long ago (the latest 1000 runs keep it)"
+        ),
+    ]
+    turn_left_out: Annotated[
+        int,
+        Field(
+            description="how many characters of the turn are left out at its end, because they are too many "
+            "for one answer; its envelopes have them"
+        ),
+    ]
     timezone: Timezone
 
 
@@ -175,9 +203,9 @@ def _whose(context: Context, caller: Caller, name: str | None) -> int | None:
     return found
 
 
-@operation("run.get", level=Level.RESTRICTED, params=ById, result=RunDetail, errors=(NotFound, errors.BadId))
-def get(context: Context, caller: Caller, params: ById) -> RunDetail:
-    """Show one run in full, and what it asks people now."""
+@operation("run.get", level=Level.RESTRICTED, params=Get, result=RunDetail, errors=(NotFound, errors.BadId))
+def get(context: Context, caller: Caller, params: Get) -> RunDetail:
+    """Show one run in full, what it asks people now, and if wanted what its provider was given."""
 
     def read(connection: Connection) -> RunDetail:
         row = _visible(context, caller, params.id)
@@ -187,9 +215,27 @@ def get(context: Context, caller: Caller, params: ById) -> RunDetail:
         for one in asked:
             left -= len(orjson.dumps(one["question"]))
             shown.append(_question(connection, one, in_full=left >= 0))
-        return {"run": to_json(row), "questions": shown, "timezone": context.timezone}
+        turn, left_out = _turn(context, connection, row["id"], left) if params.turn else (None, 0)
+        return {
+            "run": to_json(row),
+            "questions": shown,
+            "turn": turn,
+            "turn_left_out": left_out,
+            "timezone": context.timezone,
+        }
 
     return context.store.read(read)
+
+
+def _turn(context: Context, connection: Connection, run: int, most_bytes: int) -> tuple[str | None, int]:
+    """Return the text of a turn, as much of it as fits, and how many characters do not."""
+    text = context.runner.turn_text(run)
+    if text is None:
+        text = run_turns.get(connection, run)
+    if text is None:
+        return None, 0
+    shown = fitting_text(text, most_bytes)
+    return shown, len(text) - len(shown)
 
 
 def _question(connection: Connection, ask: Row, *, in_full: bool) -> RunQuestion:
@@ -240,6 +286,7 @@ def to_json(row: Row) -> Run:
         "kind": row["kind"],
         "status": row["status"],
         "provider": row["provider"],
+        "model": row["model"],
         "session": row["session"],
         "conversation": None if conversation is None else f"c{conversation}",
         "envelopes": row["envelopes"].split(",") if row["envelopes"] else [],
@@ -256,5 +303,7 @@ def to_json(row: Row) -> Run:
         "tokens_in": row["tokens_in"],
         "tokens_out": row["tokens_out"],
         "cost": row["cost"],
+        "usage_estimated": bool(row["usage_estimated"]),
+        "context": row["context"],
         "pid": row["pid"] if row["status"] == "running" else None,
     }

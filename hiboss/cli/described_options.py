@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from getpass import getpass
 from typing import Any
 
@@ -26,15 +27,17 @@ def are_given(context: Any) -> bool:
     return bool(context.meta.get(DESCRIBED))
 
 
-def settings(context: Any, kinds: list[Kind], chosen: str | None) -> dict[str, Any]:
-    """Return the settings that the command line gives. `chosen`: the kind it names, if it does."""
+def settings(
+    context: Any, kinds: list[Kind], chosen: str | None, own: Callable[[], str | None] = lambda: None
+) -> dict[str, Any]:
+    """Return the settings that the command line gives. `chosen`: the kind it names, if it does.
+
+    `own`: returns the kind that is changed if none is named; asked only where it makes a difference.
+    """
     options = _options(kinds, chosen)
     found: dict[str, Any] = {}
     for flag, text in context.meta.get(DESCRIBED, []):
-        option = options.get(flag)
-        if option is None:
-            known = [name for param in context.command.params for name in param.opts]
-            raise _wrong(context, f"there is no option {flag}{nearest(flag, [*options, *known])}")
+        option = _meant(context, flag, options, own)
         value = _value(context, option, text)
         if option["repeated"]:
             found.setdefault(option["name"], []).append(value)
@@ -52,10 +55,33 @@ def _of(kinds: list[Kind], chosen: str | None) -> list[Option]:
     return [option for kind in kinds if kind["name"] == chosen for option in kind["options"]]
 
 
-def _options(kinds: list[Kind], chosen: str | None) -> dict[str, Option]:
-    """Return every option by its flag; those of the chosen kind win."""
-    every = [option for kind in kinds for option in kind["options"]]
-    return {option["flag"]: option for option in [*every, *_of(kinds, chosen)]}
+def _options(kinds: list[Kind], chosen: str | None) -> dict[str, list[Option]]:
+    """Return every option by its flag, each with the names of the kinds that have it; only that of the chosen one.
+
+    Several kinds can have an option of the same name.
+    """
+    found: dict[str, list[Option]] = {}
+    for kind in kinds:
+        for option in kind["options"]:
+            found.setdefault(option["flag"], []).append(option | {"of": kind["name"]})
+    return found | {option["flag"]: [option | {"of": chosen}] for option in _of(kinds, chosen)}
+
+
+def _meant(
+    context: Any, flag: str, options: dict[str, list[Option]], own: Callable[[], str | None]
+) -> Option:
+    """Return the option of a flag. How its value is read must not depend on a kind that is not known."""
+    if flag not in options:
+        known = [name for param in context.command.params for name in param.opts]
+        raise _wrong(context, f"there is no option {flag}{nearest(flag, [*options, *known])}")
+    first, *others = options[flag]
+    names = ", ".join(sorted(one["of"] for one in options[flag]))
+    if any(one[fact] != first[fact] for one in others for fact in ("type", "secret", "repeated")):
+        kind = own()
+        if meant := [one for one in options[flag] if one["of"] == kind]:
+            return meant[0]
+        raise _wrong(context, f"{flag} is not the same for {names}; give --provider too")
+    return first | {"of": names}
 
 
 def _value(context: Any, option: Option, text: str | None) -> Any:
@@ -64,7 +90,7 @@ def _value(context: Any, option: Option, text: str | None) -> Any:
     if text is None and option["secret"]:
         text = "-" if not output.on_terminal(sys.stdin) else getpass(f"{option['flag'].lstrip('-')}: ")
     if text is None:
-        raise _wrong(context, f"{option['flag']} needs a value: {option['description']}")
+        raise _wrong(context, f"{option['flag']} needs a value: {option['description']} ({option['of']})")
     if option["secret"]:
         return _secret(option, text)
     return absolute(text) if option["type"] == "path" and text else text

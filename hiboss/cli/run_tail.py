@@ -16,6 +16,7 @@ from .views import runs as views
 TOPICS = ("run.progress", "run.ended")
 FOLLOW = 60.0  # seconds without news after which the run is read again
 PATIENCE = 10.0  # seconds for which a daemon may be away, as for a restart
+THINKING, THOUGHT = "thinking", 200  # a kind of part, and how long a line of it gets
 RETRY = 1.0  # seconds between two tries to reach it
 
 
@@ -28,6 +29,7 @@ class RunTail:
         self._id = id_
         self._next = 0
         self._text_shown = False
+        self._thought = ""  # the beginning of a line of it
         self._missed = False  # the daemon no longer had all of it
         self._told_end = False  # and everything before it
         self._away: tuple[float, HibossError] | None = None  # since when, and why
@@ -43,6 +45,7 @@ class RunTail:
                 with closing(FactStream(self._home, wanted | proof)) as facts:
                     result = self._until_it_ended(facts)
         finally:
+            views.parts({"parts": self._rest_of_thought()})
             output.fresh_line()
         complete = self._told_end and not self._missed
         views.ended_run(result, text_shown=self._text_shown and complete)
@@ -93,8 +96,26 @@ class RunTail:
         return False
 
     def _print(self, parts: list[dict[str, Any]]) -> None:
-        views.parts({"parts": parts})
+        views.parts({"parts": parts if output.Mode.json else self._in_lines(parts)})
         self._text_shown = self._text_shown or any(part["kind"] == "delta" for part in parts)
+
+    def _in_lines(self, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the parts, with what the agent thinks in lines: it comes a word at a time."""
+        found: list[dict[str, Any]] = []
+        for part in parts:
+            if part["kind"] == THINKING:
+                *lines, self._thought = (self._thought + part["text"]).split("\n")
+                if len(self._thought) > THOUGHT:
+                    line, _, self._thought = self._thought.rpartition(" ")
+                    lines.append(line)
+                found += [{"kind": THINKING, "text": line} for line in lines if line.strip()]
+            else:
+                found += [*self._rest_of_thought(), part]
+        return found
+
+    def _rest_of_thought(self) -> list[dict[str, Any]]:
+        rest, self._thought = self._thought, ""
+        return [{"kind": THINKING, "text": rest}] if rest.strip() else []
 
     def _wait_for_daemon(self, error: HibossError) -> None:
         """Wait a moment for a daemon that is away; raises its first error when it stays away."""

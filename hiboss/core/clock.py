@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
-from .errors import BadDuration, BadTime, BadTimezone, TooFar
+from .errors import BadDuration, BadTime, BadTimeOfDay, BadTimezone, TooFar
 from .quoting import nearest
 
 DEFERRAL_YEARS = 100
@@ -146,6 +146,23 @@ def duration(text: str, *, most: int) -> int:
         why = ": it is zero" if length < 1 else f": at most {most // 3_600_000}h is possible"
         raise BadDuration(value=text[:40], why=why)
     return length
+
+
+def length(seconds: int) -> str:
+    """Return a duration as `duration` reads it, like 1h30m."""
+    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number) or "0s"
+
+
+_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+
+
+def time_of_day(text: str) -> str:
+    """Return a time of a day as 04:00; raise BadTimeOfDay if it is none."""
+    match = _TIME_OF_DAY.fullmatch(text.strip())
+    if match is None:
+        raise BadTimeOfDay(value=text.strip()[:40])
+    return f"{match[1]:0>2}:{match[2]}"
 
 
 def deliver_at(text: str, *, now: int, zone: tzinfo) -> int | None:

@@ -76,27 +76,63 @@ class FileGuard:
         Raises HomeFile for every file of the home except those in media/, also by a hard link;
         PrivateFile for a file below one of `private`; NotAFile; and OSError.
         """
-        directory, name = os.path.split(path)
-        parent, above = _descend(directory)
+        parent, above = _descend(os.path.dirname(path))
         try:
             if self._in_home(above):
                 raise HomeFile(path)
-            if not _HAS_PATH_ONLY:  # most cases without opening it; a race is seen below
-                with _named(path):
-                    before = os.stat(name, dir_fd=parent, follow_symlinks=False)
-                self._check(path, before, above, private)
             return self._open_checked(path, parent, above, private)
         finally:
             os.close(parent)
 
+    def open_below_workspace(self, workspace: str, *names: str) -> BinaryIO:
+        """Open a regular file below a directory, which may be in the home, as most workspaces are.
+
+        Links to the directory are followed, and none below it. Raises HomeFile for a hard link to a file of
+        the home, NotAFile, and OSError; ELOOP says that there is a link.
+        """
+        path = os.path.join(workspace, *names)
+        here, above = _descend_through_links(workspace)
+        try:
+            for name in names[:-1]:
+                with _named(path):
+                    if stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                    below = os.open(name, _STEP, dir_fd=here)
+                os.close(here)
+                here = below
+                above.append(identity(here))
+            return self._open_checked(path, here, above, (), itself=True)
+        finally:
+            os.close(here)
+
+    def open_in_home(self, name: str) -> BinaryIO:
+        """Open a regular file of the home that people write, like BOSS.md; no link. Raises as above."""
+        path = os.path.join(self._home.path, name)
+        home, above = _descend_through_links(self._home.path)
+        try:
+            return self._open_checked(path, home, above, (), itself=True)
+        finally:
+            os.close(home)
+
     def _open_checked(
-        self, path: str, parent: int, above: Sequence[Identity], private: Sequence[str]
+        self,
+        path: str,
+        parent: int,
+        above: Sequence[Identity],
+        private: Sequence[str],
+        *,
+        itself: bool = False,
     ) -> BinaryIO:
+        name = os.path.basename(path)
+        if not _HAS_PATH_ONLY:  # most cases without opening it; a race is seen below
+            with _named(path):
+                before = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            self._check(path, before, above, private, itself=itself)
         with _named(path):
-            found = os.open(os.path.basename(path), _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            found = os.open(name, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         closes = True
         try:
-            self._check(path, os.fstat(found), above, private)
+            self._check(path, os.fstat(found), above, private, itself=itself)
             with _named(path):
                 return open(
                     os.open(f"/proc/self/fd/{found}", _READ) if _HAS_PATH_ONLY else os.dup(found), "rb"
@@ -111,16 +147,25 @@ class FileGuard:
                 _never_closed.append(found)
 
     def _check(
-        self, path: str, found: os.stat_result, above: Sequence[Identity], private: Sequence[str]
+        self,
+        path: str,
+        found: os.stat_result,
+        above: Sequence[Identity],
+        private: Sequence[str],
+        *,
+        itself: bool = False,
     ) -> None:
-        """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`."""
+        """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`.
+
+        `itself`: this file of the home may be opened, by its own name.
+        """
         if stat.S_ISLNK(found.st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         kernel = {_identity(one) for one in map(_stat, _KERNEL) if one is not None}
         if not stat.S_ISREG(found.st_mode) or not kernel.isdisjoint(above):
             raise NotAFile(path)
         # Whatever its number of links says: another link may be gone again since it was found.
-        if _identity(found) in self._own_files():
+        if _identity(found) in self._own_files(but=path if itself else None):
             raise HomeFile(path, "it is a hard link to a file in the home directory of hiboss")
         for place in private:
             root = _stat(os.path.expanduser(place))
@@ -180,14 +225,15 @@ class FileGuard:
         media = _stat(self._home.media, follow=False)  # a link to another place of the home is not media/
         return media is None or not stat.S_ISDIR(media.st_mode) or _identity(media) not in above
 
-    def _own_files(self) -> set[Identity]:
+    def _own_files(self, *, but: str | None = None) -> set[Identity]:
         """Return the files of the home, except media/ and the workspaces, which hold no secrets of hiboss."""
         found: set[Identity] = set()
         others = (self._home.media, os.path.dirname(self._home.workspace("any")))
         for directory, directories, names in os.walk(self._home.path):
             directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
             for name in names:
-                one = _stat(os.path.join(directory, name), follow=False)
+                path = os.path.join(directory, name)
+                one = None if path == but else _stat(path, follow=False)
                 if one is not None:  # token files of runs come and go
                     found.add(_identity(one))
         return found

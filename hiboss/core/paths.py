@@ -49,6 +49,11 @@ class Home:
         return self._in("config.toml")
 
     @property
+    def boss_file(self) -> str:
+        """What the boss tells all agents; people write it."""
+        return self._in("BOSS.md")
+
+    @property
     def pid_file(self) -> str:
         return self._in("daemon.pid")
 

@@ -108,6 +108,7 @@ class Wiring:
         self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
         self.controls.add("preempt", envelope_orders.preempt)
         self.controls.add("priority", envelope_orders.prioritize)
+        self.preemption.on_taken = self.delivery.live.taken
         self.runner.on_busy = self.preemption.look
         router.accepted = self.runner.accepted = self._accepted
 

@@ -179,7 +179,7 @@ class Commands:
             ]
             for row in meant:
                 for conversation in order.conversations:
-                    provider_sessions.end_in(tx, row["id"], conversation, now)
+                    provider_sessions.refresh(tx, row, conversation, now)
             names = ", ".join(str(row["name"]) for row in meant)
             return f"{names}: the next message here begins a new session." if names else _nobody(order)
 

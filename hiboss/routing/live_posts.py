@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..agents.run_execution import Execution
@@ -28,6 +28,7 @@ from ..store.run_settlement import SILENT
 from ..store.store import Store
 from ..store.turn_origins import Origin
 from . import letters
+from .growing_answer import GrowingAnswer
 from .live_drafts import LiveDrafts
 from .live_endings import ChatWaits, LiveEndings, LivePost, happens
 from .pace_windows import Rank
@@ -68,16 +69,10 @@ class LivePosts:
         turn = execution.turn
         try:
             found = self._store.read(lambda c: live_posts.targets(c, turn))
-            origins = self._store.read(lambda c: turn_origins.origins(c, turn.envelopes))
-            unmarked = [one for one in origins if self._has_no_reaction(one)]
+            origins = self._begun_with(turn.envelopes)
         except HibossError as error:
             log.warning("r%d is not shown live: %s", turn.run, error, extra={"action": "live post"})
             return
-        for one in unmarked:
-            self.signs.show(one.target, "react", one.platform_id, SEEN)
-        taken = {one.target.lane for one in origins}
-        for note in [live for key, live in self.endings.posts.items() if key.note and key.lane in taken]:
-            self.endings.remove(note)  # it waits no more, though the run that it waited for may go on
         if self._closed:
             return
         answered = {target.lane for target in found}
@@ -88,6 +83,23 @@ class LivePosts:
             task = asyncio.get_running_loop().create_task(self._show(execution, target, over, grows=grows))
             self._shows.add(task)
             task.add_done_callback(self._shows.discard)
+
+    def taken(self, envelopes: Sequence[int]) -> None:
+        """Show where they were written that a run has taken these envelopes into its turn."""
+        try:
+            self._begun_with(envelopes)
+        except HibossError as error:
+            log.warning("Taken, and not shown: %s", error, extra={"action": "live post"})
+
+    def _begun_with(self, envelopes: Sequence[int]) -> list[Origin]:
+        """Mark what a run has begun to work on, and take away the notes that it waits; return where it is."""
+        origins = self._store.read(lambda c: turn_origins.origins(c, envelopes))
+        for one in [one for one in origins if self._has_no_reaction(one)]:
+            self.signs.show(one.target, "react", one.platform_id, SEEN)
+        lanes = {one.target.lane for one in origins}
+        for note in [live for key, live in self.endings.posts.items() if key.note and key.lane in lanes]:
+            self.endings.remove(note)  # it waits no more, though the run that it waited for may go on
+        return origins
 
     def _has_no_reaction(self, origin: Origin) -> bool:
         """Tell whether no agent of the account has set a reaction there: it would be replaced."""
@@ -124,7 +136,7 @@ class LivePosts:
     async def _show(self, execution: Execution, target: Target, over: asyncio.Event, *, grows: bool) -> None:
         """Show what a run writes in one place, until it has ended; if it does not grow, that it works."""
         loop = asyncio.get_running_loop()
-        text, position, typing_at = "", 0, 0.0
+        grown, shown, position, typing_at = GrowingAnswer(), "", 0, 0.0
         while not over.is_set() and execution.ending is None:  # who stopped it wants to see no more of it
             typing = loop.time() >= typing_at and not execution.paused
             if typing and self.signs.show(target, "typing") is not None:
@@ -132,11 +144,14 @@ class LivePosts:
             form = self._form(target) if grows else OFF
             if await happens(over, min(form.seconds or TYPING_SECONDS, TYPING_SECONDS)):
                 return
-            came_before = text
+            came_before = shown
             parts, position = execution.live_output.after(position)
-            text += "".join([part.text for part in parts if part.kind == "delta"])
+            grown.add(parts)
+            # What it does is shown alone only in drafts: for a post of it people would be notified.
+            shown = grown.shown(details=target.is_his, alone=form.how == "draft")
             if form.how != "off" and came_before:  # not for an answer that comes at once
-                await self._grow(execution, target, form, text.strip(), over)
+                silent = SILENT.startswith(grown.text.strip() or "-")  # it may become the word for silence
+                await self._grow(execution, target, form, "" if silent else shown, over)
 
     def _form(self, target: Target) -> Live:
         """Return how an answer grows in a place now, with the time between two changes."""
@@ -156,7 +171,7 @@ class LivePosts:
         """Let a live post, or a draft, show this text."""
         turn = execution.turn
         key = Key(turn.run, target.lane)
-        if SILENT.startswith(text) or key in self._given_up:  # it may become the word for silence
+        if not text or key in self._given_up:
             return
         letter = letters.of_growing_answer(turn, target, text, self._store.epoch)
         adapter = self.signs.adapter(target)

@@ -6,7 +6,9 @@
 - `messages`: writes drafts; `envelopes`: reads, acknowledges, moves, cancels and retries envelopes
 - `due_envelopes`: what is due, in order; `overdue`: the next time to act, and arrivals of deferred mail
 - `lanes`, `posts`, `leases`: delivery to channels, and claims of pull agents
+- `provider_sessions`, `session_scopes`, `session_policy`: the memory of providers, whose it is, when it ends
 - `turn_selection`, `run_start`, `run_settlement`, `run_history`, `run_limits`: turns and runs of agents
+- `run_turns`: the texts of the latest turns
 - `agents`, `agent_pauses`, `users`, `boss`, `tokens`, `policy`, `addresses`: who exists and who may do what
 - `bindings`, `places`, `topics`: platform accounts, their chats and the topics of these
 - `chat_moves`, `gone_topics`, `own_topics`: chats with another id, topics that are gone, topics of agents

@@ -25,11 +25,13 @@ from .group_commit import Tx
 # What a caller may set; each is a column of the same name.
 FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace", "reply", "busy")
 LIMITS = ("daily_tokens", "daily_cost")
+SESSION_FIELDS = ("session_scope", "session_reset", "session_idle", "session_context")
 PROVIDER_FIELDS = ("provider", "provider_config", "provider_secrets")
 
 _SELECT = """
 SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.provider_secrets, g.reply,
        g.busy, g.description, g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost,
+       g.session_scope, g.session_reset, g.session_idle, g.session_context,
        g.budget_from, g.paused_at, g.paused_kind, g.paused_by, g.paused_why, g.paused_until, g.paused_trace,
        g.paused_hops,
        g.created_at, g.last_seen_at
@@ -142,5 +144,18 @@ def list_all(connection: Connection | Tx, role: str | None = None, module: str |
     ).fetchall()
 
 
+def others(connection: Connection | Tx, agent: int, limit: int) -> list[Row]:
+    """Return the other agents, those that were registered first: name, role, module, description."""
+    return connection.execute(
+        """
+        SELECT a.name, g.role, g.module, g.description
+        FROM agent g CROSS JOIN address a ON a.id = g.address
+        WHERE g.deleted_at IS NULL AND g.address <> ? ORDER BY g.address LIMIT ?
+        """,
+        (agent, limit),
+    ).fetchall()
+
+
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: fields[name] for name in (*FIELDS, *LIMITS, *PROVIDER_FIELDS) if name in fields}
+    known = (*FIELDS, *LIMITS, *SESSION_FIELDS, *PROVIDER_FIELDS)
+    return {name: fields[name] for name in known if name in fields}

@@ -318,6 +318,17 @@ def list_all(connection: Connection | Tx) -> list[Row]:
     ).fetchall()
 
 
+def of_agent(connection: Connection | Tx, agent: int, limit: int) -> list[Row]:
+    """Return the active bindings that serve an agent: adapter, account, and the name that people know."""
+    return connection.execute(
+        """
+        SELECT b.adapter, b.account, b.name FROM binding_agent ba JOIN binding b ON b.id = ba.binding
+        WHERE ba.agent = ? AND b.removed_at IS NULL ORDER BY b.id LIMIT ?
+        """,
+        (agent, limit),
+    ).fetchall()
+
+
 def agents_of(connection: Connection | Tx, binding: int) -> list[Address]:
     """Return the agents that a binding serves."""
     rows = connection.execute(

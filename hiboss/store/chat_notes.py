@@ -127,11 +127,19 @@ def _waiting(tx: Tx, agent: int, now: int) -> list[Asked]:
     return _asked_in(tx, [row["message"] for row in rows])
 
 
-def given_up(tx: Tx, turn: Turn | Worker, failure: Failure, now: int, by: int | None = None) -> bool:
+def given_up(
+    tx: Tx,
+    turn: Turn | Worker,
+    failure: Failure,
+    now: int,
+    by: int | None = None,
+    *,
+    counted: bool = True,
+) -> bool:
     """Say where the envelopes of a turn were written that they are given up.
 
-    `by`: the address id of who did that, and is not told. Return whether the boss was told in a chat of his.
-    To be called before they fail.
+    `by`: the address id of who did that, and is not told. `counted`: this try is among their attempts.
+    Return whether the boss was told in a chat of his. To be called before they fail.
     """
     by_boss = by is not None and by == tx.cache.reach().boss
     asked = [
@@ -147,6 +155,7 @@ def given_up(tx: Tx, turn: Turn | Worker, failure: Failure, now: int, by: int | 
         if not one.is_his:
             return f"⚠️ {_shown_name(tx, turn.agent)} could not answer this."
         number, attempts = _envelope_of(tx, turn, one.message)
+        attempts += not counted
         tries = f" after {attempts} tries" if attempts > 1 else ""
         return f"⚠️ {turn.name} gave up on this{tries}: {reason}\nTo retry: hiboss envelope retry e{number}"
 

@@ -158,6 +158,17 @@ def free(tx: Tx, number: int) -> None:
     tx.execute(freed, (number,))
 
 
+def take_back(tx: Tx, number: int) -> None:
+    """Make a held envelope due again that was surely not handed over."""
+    tx.execute(
+        """
+        UPDATE envelope SET held_by = NULL, crashes = 0, handovers = max(0, handovers - 1)
+        WHERE id = ? AND held_by IS NOT NULL
+        """,
+        (number,),
+    )
+
+
 def free_all(tx: Tx) -> int:
     """Make everything due again that this daemon holds, because it stops; return how much.
 

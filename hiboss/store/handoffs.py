@@ -8,12 +8,9 @@ asked for one. Until that comes, the last messages are the summary. What others 
 from __future__ import annotations
 
 from ..core.address import BOSS, SYSTEM, Address
-from ..core.clock import local, zone
-from ..core.envelope import Draft, Kind, Priority
+from ..core.envelope import Draft, Priority
 from ..core.escaping import mark_lines, name, quote, visible
-from . import conversation_routes, messages, notices
-from .boss import boss_timezone
-from .connection import Row
+from . import conversation_routes, last_messages, messages, notices
 from .control_targets import Target
 from .controls import APPLIED, REFUSED, Decision, Order
 from .group_commit import Tx
@@ -21,8 +18,6 @@ from .moved_mail import move
 from .route_moves import cannot_get, hand_over, live, still_works, take_back, whose
 from .writer_cache import LiveAddress
 
-MESSAGES = 20  # the summary, if nobody wrote one
-CHARACTERS = 500  # of each of them
 NAME_CHARACTERS = 60
 
 
@@ -49,7 +44,7 @@ def handoff(tx: Tx, order: Order, target: Target, now: int) -> Decision:
 
     def apply(tx: Tx, control: int) -> None:
         outgoing = agent if before is None else before.destination
-        quoted = _last_messages(tx, number)
+        quoted = last_messages.lines(tx, number)
         if order.actor != outgoing.id:
             _ask_for_summary(tx, number, outgoing, to, now)
         hand_over(tx, number, agent, to, control, now, handed_over=True)
@@ -145,34 +140,6 @@ def _tell_destination(
     else:
         lines.append("Nothing was said there yet.")
     _tell(tx, to, "\n".join(lines), now)
-
-
-def _last_messages(tx: Tx, conversation: int) -> list[str]:
-    """Return the last messages of a conversation, one line each, oldest first."""
-    rows = tx.execute(
-        """
-        SELECT m.id, m.created_at, substr(m.text, 1, ?2) AS text, m.from_boss,
-               coalesce(m.from_name, u.name, g.display) AS from_name,
-               json_array_length(ifnull(m.attachments, '[]')) AS files, a.kind || ':' || a.name AS address
-        FROM message m INDEXED BY message_seq JOIN address a ON a.id = m.sender
-        LEFT JOIN user u ON u.address = m.sender LEFT JOIN agent g ON g.address = m.sender
-        WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.deleted_at IS NULL AND m.type <> ?3
-          AND a.fold <> ?5
-        ORDER BY m.seq DESC LIMIT ?4
-        """,
-        (conversation, CHARACTERS + 1, int(Kind.EVENT), MESSAGES, SYSTEM.fold),
-    ).fetchall()
-    times = zone(boss_timezone(tx))
-    return [_line(row, local(row["created_at"], times)) for row in reversed(rows)]
-
-
-def _line(row: Row, at: str) -> str:
-    known = f" {name(row['from_name'], NAME_CHARACTERS)}" if row["from_name"] else ""
-    boss = " [boss]" if row["from_boss"] else ""
-    files = f" ({row['files']} files)" if row["files"] else ""
-    return (
-        f"- m{row['id']} {at} {visible(row['address'])}{known}{boss}: {quote(row['text'], CHARACTERS)}{files}"
-    )
 
 
 def _ask_for_summary(tx: Tx, number: int, outgoing: LiveAddress, to: LiveAddress, now: int) -> None:

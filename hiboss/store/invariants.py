@@ -235,6 +235,17 @@ INVARIANTS: dict[str, str] = {
     "an agent has one turn at a time": """
         SELECT agent FROM run WHERE status = 'running' AND kind = 'turn'
         GROUP BY agent HAVING count(*) > 1""",
+    "a session that is not resumed says why, and belongs to an agent and a person who exist": """
+        SELECT s.agent FROM provider_session s JOIN agent g ON g.address = s.agent
+        WHERE (s.stale_at IS NOT NULL AND s.stale_why IS NULL) OR g.deleted_at IS NOT NULL
+           OR (s.stale_at IS NULL AND s.begun_at IS NOT NULL AND s.stale_why IS NOT NULL)
+           OR (s.scope GLOB 'u*' AND NOT EXISTS (SELECT 1 FROM address p WHERE p.retired_at IS NULL
+               AND p.kind = 'user' AND s.scope = 'u' || p.id))""",
+    "an active run that keeps a session has the one that the next turn would resume": """
+        SELECT r.id FROM run r WHERE r.status = 'running' AND r.session_scope IS NOT NULL
+          AND (r.kind <> 'turn' OR (r.session IS NOT NULL AND NOT EXISTS (
+               SELECT 1 FROM provider_session s WHERE s.agent = r.agent AND s.provider = r.provider
+                 AND s.scope = r.session_scope AND s.session = r.session AND s.stale_at IS NULL)))""",
     "what an agent used is the sum over its runs that have ended": """
         SELECT u.agent FROM (
             SELECT agent, quarter, tokens, cost FROM usage

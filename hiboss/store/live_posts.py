@@ -39,6 +39,7 @@ class Target(NamedTuple):
     named: bool = False  # the text begins with the name of the agent
     display: str | None = None  # the name of the agent that is shown to people
     gone_topic: str | None = None  # it is meant for this topic of the chat, which is gone
+    is_his: bool = False  # it is a private chat of the boss
 
 
 def targets(connection: Connection | Tx, turn: Turn) -> list[Target]:
@@ -76,8 +77,10 @@ def _several_write(connection: Connection | Tx, binding: int) -> bool:
 def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) -> Target | None:
     row = connection.execute(
         """
-        SELECT a.name, p.contact, p.gone_at, (SELECT display FROM agent WHERE address = ?3) AS display
+        SELECT a.name, p.contact, p.gone_at, (SELECT display FROM agent WHERE address = ?3) AS display,
+               c.state = 'boss' AS is_his
         FROM place p JOIN address a ON a.id = p.address
+        LEFT JOIN contact c ON c.id = p.contact
         JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
         WHERE p.address = ?1 AND p.binding = ?2
         """,
@@ -89,7 +92,8 @@ def _target(connection: Connection | Tx, turn: Turn, lane: Lane, named: bool) ->
     place, gone_topic = place_name(row["name"]), None
     if row["gone_at"] is not None:
         place, _, gone_topic = place.partition("/")
-    return Target(lane, place, row["contact"], reply_to, named, row["display"], gone_topic)
+    is_his = bool(row["is_his"])
+    return Target(lane, place, row["contact"], reply_to, named, row["display"], gone_topic, is_his)
 
 
 def place_name(name: str) -> str:

@@ -20,6 +20,7 @@ from . import (
     live_posts,
     notices,
     posts,
+    provider_sessions,
     schedules,
 )
 from .accounts import SAME_ACCOUNT
@@ -270,7 +271,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
     envelopes.readdress(tx, gone, kept, "message IN (SELECT id FROM message WHERE conversation = ?3)", target)
     for column in ("conversation", "reply_conversation"):
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
-    tx.execute("DELETE FROM provider_session WHERE scope = ?", (f"c{number}",))
+    provider_sessions.merge(tx, number, target, now)
     conversation_routes.merge(tx, number, target)
     tx.execute("DELETE FROM participant WHERE conversation = ?", (number,))
     tx.execute("UPDATE conversation SET first_seq = last_seq + 1 WHERE id = ?", (number,))

@@ -1,7 +1,9 @@
 """Set a run aside for an envelope that cannot wait: whether it may be, and all that is written for it.
 
-A run that works on its turn can be set aside if its messages allow it (`interruptible`). Its envelopes are
-due again when it has ended, and have not failed. What it was set aside for is the next turn of its agent
+A run that works on its turn can be set aside if its messages allow it (`interruptible`), and the busy policy
+of its agent: with `end-of-turn` nothing that arrives is a reason. With `steer`, what people write there reaches
+the turn, or waits. The envelopes of the run are due again when it has ended, and have not failed. What it was
+set aside for is the next turn of its agent
 (`lane.next_envelope`): also if something else came earlier, or has waited for long. Its processes are ended
 after COMMIT (hiboss/agents/preemption.py). What takes a Tx runs inside the writer.
 """
@@ -34,6 +36,7 @@ class Found(NamedTuple):
     conversation: int
     critical: bool  # it is critical; else a person wrote it where the run works
     started_at: int  # the run
+    ends: bool = True  # the run ends for it; else it is given to the run, or waits
 
 
 # --- whether something that came is a reason -----------------------------------------
@@ -44,20 +47,23 @@ def find(connection: Connection | Tx, agent: int, now: int) -> Found | None:
 
     Critical mail is one, unless the run works on critical mail itself; that of agents, unless what it works
     on was set aside for such mail often enough. What a person wrote in the conversation of the run since it
-    began is one for an agent with the busy policy `interrupt`.
+    began is one for an agent with the busy policy `interrupt`; with `steer` the run does not end for that.
     """
     run = running(connection, agent)
-    if run is None or why_not(run) is not None or not may_begin(connection, agent, now):
+    if run is None or run["busy"] == "end-of-turn" or why_not(run) is not None:
+        return None
+    if not may_begin(connection, agent, now):
         return None
     row, critical = None, run["priority"] != Priority.CRITICAL
     if critical:
         row = _critical(connection, agent, run["id"])
-    if row is None and run["busy"] == "interrupt":
+    if row is None and run["busy"] in ("interrupt", "steer"):
         row, critical = next(iter(said_by_people(connection, agent, run)), None), False
     if row is None:
         return None
     known = (row["id"], row["message"], row["sender"], row["conversation"])
-    return Found(run["id"], agent, *known, critical, run["started_at"])
+    ends = critical or run["busy"] == "interrupt"
+    return Found(run["id"], agent, *known, critical, run["started_at"], ends)
 
 
 def running(connection: Connection | Tx, agent: int) -> Row | None:
@@ -184,7 +190,7 @@ def for_news(tx: Tx, agent: int, now: int) -> Found | None:
     That is a control of agent:system.
     """
     found = find(tx, agent, now)
-    if found is None:
+    if found is None or not found.ends:
         return None
     what = f"e{found.envelope}"
     reason = f"{what} is critical" if found.critical else f"{what} was written by a person while it worked"

@@ -228,8 +228,8 @@ def give_up(tx: Tx, turn: Turn, failure: Failure, now: int) -> None:
     turn = running
     _end(tx, turn, "failed", now, failure=failure, scope="turn")
     _free(tx, turn.notices)
-    told = chat_notes.given_up(tx, turn, failure, now)
-    lanes.fail(tx, list(turn.envelopes), failure, now, forward=not told)
+    told = chat_notes.given_up(tx, turn, failure, now, counted=False)
+    lanes.fail(tx, list(turn.envelopes), failure, now, tried=True, forward=not told)
 
 
 def fail(tx: Tx, turn: Turn, failure: Failure, delays: tuple[int, ...], now: int) -> int | None:

@@ -24,6 +24,7 @@ from . import (
 )
 from .connection import Connection, Row
 from .group_commit import Tx
+from .provider_sessions import NO_SESSION, SessionStart, Told
 from .run_limits import Bounds
 from .turn_selection import (
     NOTHING,
@@ -59,8 +60,11 @@ class Turn(NamedTuple):
     reply_message: int | None  # the message that it replies to there
     after_message: int  # the id of the last message when the run began
     conversation: int
-    session: str | None  # the provider's session of this conversation, to be resumed
+    session: str | None  # the provider's session, to be resumed
     beside: Beside = NOTHING  # what it shows beside its envelopes
+    session_is_new: bool = False  # hiboss made its id, and no turn is known to have begun it
+    session_why_new: str | None = None  # why the one before is not resumed (provider_sessions.TurnSession)
+    session_settings: str | None = None  # those of the provider that its session depends on
 
     @property
     def followed_in(self) -> int | None:
@@ -74,6 +78,11 @@ class Turn(NamedTuple):
     def lane(self) -> Lane:
         return Lane(self.agent, None)
 
+    @property
+    def told(self) -> Told:
+        """Who reports something about the session."""
+        return Told(self.run, self.settings, self.session_settings)
+
     def answering_in(self, conversation: int | None) -> Turn:
         """Return it with the conversation of its row: another one if its chat has become one with another."""
         return (
@@ -84,12 +93,13 @@ class Turn(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What is needed to start a run: its token, time, boot number and limits."""
+    """What is needed to start a run: its token, time, boot number, limits and session."""
 
     token: str
     now: int
     boot: int
     bounds: Bounds
+    session: SessionStart = SessionStart()
 
 
 # --- an agent's turn -----------------------------------------------------------------
@@ -207,10 +217,9 @@ def _start(
     start: Start,
 ) -> Turn:
     now, boot = start.now, start.boot
-    of_session = (agent["id"], conversation, agent["provider"])
-    session = provider_sessions.find(tx, *of_session) if kind == "turn" else None
-    if session is not None:
-        provider_sessions.mark_used(tx, *of_session, now)
+    session = NO_SESSION
+    if kind == "turn":
+        session = provider_sessions.begin(tx, agent, conversation, taken[0], start.session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
     shown, shown_notices = taken
     shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING
@@ -218,12 +227,13 @@ def _start(
         tx.execute(
             """
             INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
-                             reply_conversation, reply_message, after_message, session, reactions)
-            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                             reply_conversation, reply_message, after_message, session, session_scope,
+                             reactions)
+            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             (
                 *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
-                *(session, reactions.stored(shows.reactions)),
+                *(session.id, session.scope, reactions.stored(shows.reactions)),
             ),
         ).lastrowid
         or 0
@@ -250,8 +260,11 @@ def _start(
         reply_message=target.message,
         after_message=last,
         conversation=conversation,
-        session=session,
+        session=session.id,
         beside=shows,
+        session_is_new=session.is_new,
+        session_why_new=session.why_new,
+        session_settings=session.settings,
     )
     tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
     return turn

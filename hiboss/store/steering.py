@@ -31,19 +31,27 @@ def hold(tx: Tx, run: int, agent: int, boot: int) -> list[int]:
 
 def taken(tx: Tx, run: int, numbers: Sequence[int], now: int) -> None:
     """Give a run what its turn has taken. If it has ended meanwhile, that is settled as the run was."""
-    row = tx.execute("SELECT status FROM run WHERE id = ?", (run,)).fetchone()
+    row = tx.execute("SELECT status, agent FROM run WHERE id = ?", (run,)).fetchone()
     for number in numbers:
         tx.execute("INSERT OR IGNORE INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
         if row["status"] == "completed":
             envelopes.done(tx, number, now, read=True)
         elif row["status"] != "running":
             envelopes.free(tx, number)
+    _wake_if_over(tx, row)
 
 
-def give_back(tx: Tx, numbers: Sequence[int]) -> None:
-    """Make due again what a turn did not take."""
+def give_back(tx: Tx, run: int, numbers: Sequence[int]) -> None:
+    """Make due again what a turn did not take: its agent never saw it."""
     for number in numbers:
-        envelopes.free(tx, number)
+        envelopes.take_back(tx, number)
+    _wake_if_over(tx, tx.execute("SELECT status, agent FROM run WHERE id = ?", (run,)).fetchone())
+
+
+def _wake_if_over(tx: Tx, run: Row) -> None:
+    """Wake the agent if its run has ended: when the next turn was looked for, this mail was held."""
+    if run["status"] != "running":
+        tx.arrived_for.append(run["agent"])
 
 
 def given_later(tx: Tx, run: int, known: Sequence[int]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from ..core.address import Address
 from ..core.contracts.failures import Failure
 from ..core.errors import NameTaken, UnknownUser
 from ..core.quoting import nearest
-from . import envelopes, handoffs, schedules, state_watches, tokens
+from . import envelopes, handoffs, provider_sessions, schedules, state_watches, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -50,6 +50,7 @@ def list_all(connection: Connection | Tx) -> list[Row]:
 def delete(tx: Tx, user: Row, now: int) -> None:
     """Delete a person: revoke the token, fail deferred mail; messages stay stored."""
     tokens.revoke(tx, user["id"], now)
+    provider_sessions.forget_person(tx, user["id"], now)
     handoffs.end_of(tx, user["id"], now)
     envelopes.fail_for_deleted(tx, user["id"], Failure("recipient_deleted", "the person was deleted"), now)
     entry = tx.cache.live_address(Address("user", user["login"]))

@@ -7,6 +7,7 @@
   to inherit from
 - `recorded_run`: a turn and a run for a provider, without a daemon
 - `provider_contract`, `provider_rig`: the tests that every provider must pass, to inherit from
+- `model_server`: the Messages API and the Responses API on loopback, for programs that call a model
 """
 
 import sys

@@ -199,9 +199,8 @@ class OutsideContract(_Contract):
     def test_what_it_used_up_is_told(self, rig: ProviderRig) -> None:
         async def story() -> None:
             async with rig:
-                rig.answers_for("done", tokens_in=1200, tokens_out=0, cost=0.5)
-                told = Answer(text="done", tokens_in=1200, tokens_out=0, cost=0.5)
-                assert await Turn(rig).ends() == told
+                rig.answers_for("done", tokens_in=1200, tokens_out=0)
+                assert await Turn(rig).ends() == Answer(text="done", tokens_in=1200, tokens_out=0)
 
         asyncio.run(story())
 
@@ -209,9 +208,9 @@ class OutsideContract(_Contract):
     def test_what_it_cannot_have_used_up_is_left_out_with_a_note(self, rig: ProviderRig, value: Any) -> None:
         async def story() -> None:
             async with rig:
-                rig.answers_for("done", tokens_in=value, cost=value, tokens_out=7)
+                rig.answers_for("done", tokens_in=value, tokens_out=7)
                 thought = await Turn(rig).ends()
-                assert (thought.text, thought.tokens_in, thought.cost) == ("done", None, None)
+                assert (thought.text, thought.tokens_in) == ("done", None)
                 assert thought.note
 
         asyncio.run(story())
@@ -431,9 +430,33 @@ class AskContract(_Contract):
         asyncio.run(story())
 
 
+class CostContract(_Contract):
+    """What a provider does that declares `cost`."""
+
+    def test_what_a_turn_cost_is_told_in_dollars(self, rig: ProviderRig) -> None:
+        async def story() -> None:
+            async with rig:
+                rig.answers_for("done", tokens_in=1200, cost=0.5)
+                assert (await Turn(rig).ends()).cost == 0.5
+
+        asyncio.run(story())
+
+    @pytest.mark.parametrize("value", NONSENSE, ids=repr)
+    def test_what_is_no_cost_is_left_out_with_a_note(self, rig: ProviderRig, value: Any) -> None:
+        async def story() -> None:
+            async with rig:
+                rig.answers_for("done", cost=value)
+                thought = await Turn(rig).ends()
+                assert (thought.text, thought.cost) == ("done", None)
+                assert thought.note
+
+        asyncio.run(story())
+
+
 CONTRACT_OF: dict[str, type[_Contract]] = {
     "session": SessionContract,
     "steer": SteerContract,
     "interrupt": InterruptContract,
     "ask": AskContract,
+    "cost": CostContract,
 }

@@ -133,12 +133,13 @@ def test_critical_mail_that_set_a_run_aside_is_the_next_turn_after_a_crash(
 
 
 @pytest.mark.parametrize("place", [STEER_HELD, STEER_GIVEN])
+@pytest.mark.parametrize("busy", ["interrupt", "steer"])
 def test_words_for_a_turn_are_not_lost_when_the_daemon_dies_while_it_gives_them(
-    daemon: RunningDaemon, ada: Boss, tmp_path: Path, place: str
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path, place: str, busy: str
 ) -> None:
     armed(daemon, place, tmp_path).touch()
-    nex = Worker(daemon, tmp_path, busy="interrupt")
-    nex.change(settings={"input": "open"})
+    nex = Worker(daemon, tmp_path)
+    nex.change(settings={"input": "open"}, busy=busy)
     nex.program.becomes(HEAD + HOLDS_OPEN.replace("go on", "never"))
     old = ada.tell(nex, text="begin")
     nex.under_way()

@@ -12,6 +12,7 @@ from hiboss.agents.providers.registry import BUILT_IN
 from hiboss.core.contracts.failures import LaneError
 from hiboss.testing.provider_contract import (
     AskContract,
+    CostContract,
     InterruptContract,
     OutsideContract,
     ProviderContract,
@@ -28,17 +29,23 @@ class TestDemo(ProviderContract):
     rig_class = DemoRig
 
 
-class TestCommand(ProviderContract, OutsideContract, SessionContract):
+class TestCommand(ProviderContract, OutsideContract, SessionContract, CostContract):
     rig_class = CommandRig
 
 
 class TestOpenCommand(
-    ProviderContract, OutsideContract, SessionContract, SteerContract, InterruptContract, AskContract
+    ProviderContract,
+    OutsideContract,
+    SessionContract,
+    SteerContract,
+    InterruptContract,
+    AskContract,
+    CostContract,
 ):
     rig_class = OpenCommandRig
 
 
-class TestWebhook(ProviderContract, OutsideContract, SessionContract):
+class TestWebhook(ProviderContract, OutsideContract, SessionContract, CostContract):
     rig_class = WebhookRig
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from hiboss.core.crashpoint import RUN_SESSION
+from hiboss.core.crashpoint import RUN_BEGUN, RUN_SESSION
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import set_up, wait_until
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, has_ended, rows
 
 # It says which session it was given, and goes on in the one that its file `session` names.
 REPORTS = """
 printf '{"hiboss": "session", "id": "%s"}\\n' "$(cat "$D/session")"
 echo "given ${HIBOSS_RESUME:-none}"
 """
+MODULES = {"HIBOSS_PROVIDERS_MODULES": "tests.support.session_providers"}
 SESSIONS = (
     "SELECT session, stale_at FROM provider_session WHERE agent = (SELECT id FROM address WHERE name = ?)"
 )
@@ -26,7 +28,7 @@ SESSIONS = (
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     running = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    running.start()
+    running.start(**MODULES)
     yield running
     running.check()
     running.stop()
@@ -56,9 +58,9 @@ def stored(worker: Worker) -> list[tuple[str, bool]]:
     return sorted((row["session"], row["stale_at"] is None) for row in found)
 
 
-def asked(ada: Boss, worker: Worker) -> str:
+def asked(ada: Boss, worker: Worker, text: str = "hello") -> str:
     """Ask something; return the answer."""
-    number = ada.tell(worker)
+    number = ada.tell(worker, text=text)
     wait_until(lambda: worker.answers_to(number))
     return worker.answers_to(number)[0]
 
@@ -178,13 +180,70 @@ def test_after_kill_9_the_turn_that_comes_again_resumes_the_session(
     daemon: RunningDaemon, ada: Boss, worker: Worker
 ) -> None:
     daemon.kill()
-    daemon.start(HIBOSS_CRASH_AT=RUN_SESSION)
+    daemon.start(HIBOSS_CRASH_AT=RUN_SESSION, **MODULES)
     number = ada.tell(worker)
     daemon.wait_for_death()
     assert stored(worker) == [("s-1", True)]
-    daemon.start()
+    daemon.start(**MODULES)
     eventually(lambda: worker.answers_to(number), ["given s-1"])
     assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
+
+
+@pytest.mark.parametrize("crash_at", [RUN_BEGUN, RUN_SESSION])
+def test_after_kill_9_an_id_that_hiboss_made_is_given_again(
+    daemon: RunningDaemon, ada: Boss, worker: Worker, crash_at: str
+) -> None:
+    worker.change(provider="remembering")
+    daemon.kill()
+    daemon.start(HIBOSS_CRASH_AT=crash_at, **MODULES)
+    number = ada.tell(worker, text="one")
+    daemon.wait_for_death()
+    [(session, resumed)] = stored(worker)
+    assert (
+        resumed
+        and [run["session"] for run in rows(daemon, "SELECT session FROM run ORDER BY id")][-1] == session
+    )
+    daemon.start(**MODULES)
+    again = "I know: one one" if crash_at == RUN_SESSION else "I know: one"
+    eventually(lambda: worker.answers_to(number), [again])
+    assert {run["session"] for run in worker.runs()} == {session}
+    assert asked(ada, worker, text="two") == f"{again} two"
+
+
+def test_after_kill_9_the_program_in_a_session_is_gone_before_another_one_resumes_it(
+    daemon: RunningDaemon, ada: Boss, worker: Worker
+) -> None:
+    # Each says whether the one before it is still there, and then works until it is let go.
+    worker.program.does(
+        'grep -qs "^State:.[^Z]" "/proc/$(cat "$D/holder" 2>/dev/null)/status" && echo two at once\n'
+        'trap "" INT TERM; echo $$ > "$D/holder"\n' + REPORTS + 'while [ ! -e "$D/go" ]; do sleep 0.02; done'
+    )
+    number = ada.tell(worker)
+    wait_until(lambda: stored(worker) == [("s-1", True)])
+    daemon.kill()
+    [old] = worker.program.pids
+    assert not has_ended(psutil.Process(old))
+    daemon.start(**MODULES)
+    worker.program.begins(2)
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["given s-1"])
+
+
+def test_refresh_and_new_begin_a_session_with_the_next_turn_also_during_one(
+    ada: Boss, worker: Worker
+) -> None:
+    assert asked(ada, worker) == "given none"
+    worker.program.does('while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
+    number = ada.tell(worker)
+    worker.under_way(2)
+    assert worker.order("agent.refresh", name=worker.name) == {"name": worker.name, "ended": 1}
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["given s-1"])  # it had begun before
+    assert stored(worker) == [("s-1", False)]
+    names(worker, "s-2")
+    assert [asked(ada, worker), asked(ada, worker)] == ["given none", "given s-2"]
+    [one] = worker.order("agent.sessions", name=worker.name)["sessions"]
+    assert (one["scope"], one["session"], one["resumed"], one["why"]) == ("user:boss", "s-2", True, None)
 
 
 def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_by_the_same_ask(
@@ -203,7 +262,7 @@ def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_by_the_sa
     wait_until(asking)
     [first] = asking()
     daemon.kill()
-    daemon.start()
+    daemon.start(**MODULES)
     wait_until(asking)
     [second] = asking()
     assert second == first

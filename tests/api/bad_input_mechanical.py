@@ -43,7 +43,9 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
         for verb in ("register", "set")
         for word in ("provider",)
     },
-    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume")},
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume", "check")},
+    ("agent.check", "provider"): ("bad_provider",) * 3,
+    ("agent.instructions", "name"): ("unknown_agent",) * 3,
     ("agent.pause", "reason"): ("bad_text", "", "too_large"),
     ("agent.background", "task"): ("bad_text", "empty_message", ""),
     ("agent.background", "subject"): ("bad_text", "", "too_large"),

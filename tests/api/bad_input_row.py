@@ -43,7 +43,7 @@ def asker(operation: str) -> str:
     """Who may call it, so that something else is wrong."""
     if operation == "agent.background":  # nex has nothing to think with
         return "thinker"
-    if operation in ("control.send", "run.cancel", "run.pause", "run.resume"):
+    if operation in ("control.send", "run.cancel", "run.pause", "run.resume", "agent.check"):
         return "boss"  # it asks for a right of its own
     return "nex" if REGISTRY[operation].level <= Level.STANDARD else "boss"
 
@@ -53,6 +53,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "agent.register": {"name": "fresh"},
     "agent.set": {"name": "spare", "role": "r"},
     "agent.delete": {"name": "spare"},
+    "agent.instructions": {"name": "nex"},
     "agent.permission.get": {"name": "spare"},
     "agent.permission.set": {"name": "spare", "level": "privileged"},
     "agent.token.rotate": {"name": "spare"},
@@ -81,6 +82,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "cron.explain": {"cron": "@daily"},
     **{f"envelope.{verb}": {"timeout": "1s"} for verb in ("wait", "watch")},
     **{f"agent.{verb}": {"name": "spare"} for verb in ("status", "pause", "resume")},
+    "agent.check": {"name": "thinker"},
     "agent.background": {"task": "x"},
     "run.get": {"id": "%run"},
     "run.tail": {"id": "%run"},

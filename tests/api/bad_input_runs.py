@@ -26,7 +26,18 @@ STEERING: dict[str, tuple[dict[str, str], str]] = {  # what else it needs, also 
 
 
 def thinking() -> Iterator[Row]:
-    for part in (_providers, _options, _budgets, _standing, _background, _runs, _tails, _steering):
+    for part in (
+        _providers,
+        _options,
+        _checks,
+        _budgets,
+        _standing,
+        _background,
+        _runs,
+        _tails,
+        _instructions,
+        _steering,
+    ):
         yield from part()
 
 
@@ -40,7 +51,7 @@ def people() -> Iterator[Row]:
 # What is given, what the message must name, and the same on the command line.
 BAD_PROVIDERS: list[tuple[dict[str, str], str, str]] = [
     ({"provider": "comand"}, "comand|command?|demo", "--provider comand"),
-    ({"provider": "claude"}, "claude|there are command, demo, webhook", ""),
+    ({"provider": "gpt"}, "gpt|there are |command, demo, webhook", ""),
     ({"provider": "Demo"}, "Demo", ""),
     ({"provider": " "}, "there is no provider", ""),
     ({"provider": "none "}, "there is no provider", ""),
@@ -122,6 +133,29 @@ def _options() -> Iterator[Row]:
         for param, value, known in (("reply", "always", "explicit"), ("busy", "wait", "followup")):
             yield row(name, {"name": agent, param: value}, "invalid_params", known)
     yield row("agent.set", {"name": "thinker", "mode": "run", "provider": "none"}, "no_provider", "thinker")
+
+
+def _checks() -> Iterator[Row]:
+    """Of what a provider needs, and of what it cannot do."""
+    name, command = "agent.check", "agent check --name"
+    for value in ("", "gone", "agent:gone", "user:ann", NUL, LONG):
+        yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
+    yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
+    yield row(name, {"name": "spare"}, "no_provider", "spare|--provider", f"{command} spare")
+    words = f"{command} spare --provider comand"
+    yield row(name, {"name": "spare", "provider": "comand"}, "bad_provider", "comand|command?", words)
+    yield row(name, {"name": "spare", "provider": "webhook"}, "bad_provider", "--url")
+    yield row(name, {"name": "spare"}, "boss_only", "boss", f"{command} spare", by="nex")
+    for name, agent, command in (
+        ("agent.register", "fresh", "agent register --name fresh"),
+        ("agent.set", "spare", "agent set --name spare"),
+    ):
+        steer = {"name": agent, "provider": "demo", "busy": "steer"}
+        words = f"{command} --provider demo --busy steer"
+        yield row(name, steer, "lacks_capability", "demo|steer|collect", words)
+        cost = {"name": agent, "provider": "demo", "daily_cost": 5}
+        words = f"{command} --provider demo --daily-cost 5"
+        yield row(name, cost, "lacks_capability", "demo|--daily-tokens", words)
 
 
 def _budgets() -> Iterator[Row]:
@@ -226,6 +260,15 @@ def _runs() -> Iterator[Row]:
             yield row(name, {"id": value}, "not_found", f"no run|{value}|run list", f"{command} {value}")
         yield row(name, {"id": "r999999"}, "not_found", "r999999|run list", by="boss")
         yield row(name, {"id": 2**63 - 1}, "not_found", "run list", by="boss")
+
+
+def _instructions() -> Iterator[Row]:
+    name, command = "agent.instructions", "agent instructions --name"
+    for value in ("", "gone", "agent:gone", "user:ann", NUL, LONG):
+        yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
+    yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
+    yield row(name, {"name": "spare"}, "boss_only", "name|agent:nex", f"{command} spare")
+    yield row("run.get", {"id": "%run", "turn": "yes"}, "invalid_params", "turn")
 
 
 def _tails() -> Iterator[Row]:

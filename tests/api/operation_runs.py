@@ -101,6 +101,8 @@ def run_gets(case: Case) -> list[Any]:
     thinker = _thinker(case)
     number = _run_of(case, thinker, "completed")
     found = [one.call("run.get", id=number) for one in (thinker, case.boss)]
+    found += [case.boss.call("run.get", id=number, turn=True)]
+    assert found[2]["turn"].startswith("now: ") and found[2]["run"] == found[0]["run"]
     assert found[0] == found[1] and found[0]["run"]["text"] == "fine" and found[0]["run"]["answer"]
     return found
 
@@ -209,6 +211,15 @@ def statuses(case: Case) -> list[Any]:
     return found
 
 
+def checks(case: Case) -> list[Any]:
+    """Of a provider that needs nothing else, by the boss and by itself; and of another one."""
+    worker = _thinker(case)
+    found = [one.call("agent.check", name=worker.name) for one in (case.boss, worker)]
+    found.append(case.boss.call("agent.check", name=worker.name, provider="claude"))
+    assert [one["found"] is None for one in found] == [True, True, False]
+    return found
+
+
 def pauses(verb: str) -> Answers:
     def asked(case: Case) -> list[Any]:
         if verb == "resume":
@@ -276,8 +287,8 @@ def with_person(verb: str, *answers: dict[str, Any]) -> Answers:
 def provided(case: Case) -> list[Any]:
     """In each of the three ways, and without any again."""
     ways: tuple[dict[str, Any], ...] = (
-        {"provider": "demo", "busy": "followup", "daily_tokens": 5, "daily_cost": 0.5},
-        {"provider": "command", "settings": {"command": "echo"}, "reply": "explicit"},
+        {"provider": "demo", "busy": "followup", "daily_tokens": 5},
+        {"provider": "command", "settings": {"command": "echo"}, "reply": "explicit", "daily_cost": 0.5},
         {"provider": "webhook", "settings": {"url": "http://127.0.0.1:1/"}},
         {"settings": {"url": "http://127.0.0.1:2/"}},
         {"provider": "none", "daily_tokens": 0, "daily_cost": 0},
@@ -329,7 +340,11 @@ CALLS_OF_RUNS: dict[str, Answers] = {
         case.ada.call("agent.notify.remove", name=case.bob.name),
     ],
     "agent.status": statuses,
+    "agent.check": checks,
     "agent.team": lambda case: [_thinker(case) and one.call("agent.team") for one in (case.ada, case.boss)],
+    "agent.instructions": lambda case: [
+        one.call("agent.instructions", name=case.ada.name) for one in (case.ada, case.boss)
+    ],
     "agent.pause": pauses("pause"),
     "agent.resume": pauses("resume"),
     "agent.background": backgrounds,

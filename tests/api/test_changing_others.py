@@ -26,6 +26,7 @@ NOT_CHANGING = {
     "agent.register",
     "user.register",
     "agent.status",
+    "agent.instructions",
     "agent.notify",
     "agent.notify.remove",
     "agent.permission.get",

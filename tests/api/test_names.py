@@ -198,6 +198,7 @@ def test_the_whole_address_is_taken_where_the_name_of_an_agent_is_wanted(daemon:
     (ada,), chief = agents(daemon, 1), boss(daemon)
     for method, params in (
         ("agent.status", {}),
+        ("agent.instructions", {}),
         ("agent.set", {"role": "reviewer"}),
         ("agent.pause", {}),
         ("agent.resume", {}),

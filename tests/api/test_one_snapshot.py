@@ -25,10 +25,12 @@ from tests.support.in_process_daemon import InProcessDaemon, frozen
 # Who asks, and for what. Together with CHANGING these are all operations.
 READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "agent.list": [("boss", {})],
+    "agent.instructions": [("boss", {"name": "kai"}), ("kai", {"name": "kai"})],
     "agent.permission.get": [("boss", {"name": "kai"})],
     "agent.bindings": [("boss", {})],
     "agent.heartbeat": [("nex", {})],
     "agent.self": [("kai", {})],
+    "agent.check": [("boss", {"name": "kai"})],
     "agent.status": [("boss", {"name": "kai"}), ("kai", {"name": "kai"})],
     "agent.team": [("boss", {})],
     "auth.login": [("kai", {})],
@@ -68,7 +70,7 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "ask.list": [("boss", {}), ("kai", {}), ("nex", {"state": "all"})],
     "ask.wait": [("boss", {"id": "q1", "timeout": "0s"})],
     "ask.rules": [("boss", {}), ("boss", {"agent": "kai"}), ("kai", {})],
-    "run.get": [("boss", {"id": "r1"})],
+    "run.get": [("boss", {"id": "r1"}), ("boss", {"id": "r1", "turn": True})],
     "run.list": [("boss", {}), ("boss", {"agent": "kai"})],
     "run.tail": [("boss", {"id": "r1"})],
     "setup.check": [("boss", {})],

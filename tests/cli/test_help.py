@@ -27,12 +27,14 @@ VERBS = {
     ],
     "agent": [
         "register",
+        "check",
         "providers",
         "list",
         "set",
         "delete",
         "self",
         "status",
+        "instructions",
         "pause",
         "resume",
         "background",
@@ -205,7 +207,7 @@ WRONG = [
     (("reed", "e1"), "there is no command reed (did you mean read?)", "hiboss"),
     (
         ("agent", "set", "x", "--busy", "colect"),
-        "--busy cannot be colect (did you mean collect?); use one of: collect, followup, interrupt",
+        "--busy cannot be colect (did you mean collect?); use one of: collect, followup, interrupt, steer, end-of-turn",
         "hiboss agent set",
     ),
     (

@@ -16,8 +16,8 @@ KEY = "the-key-of-an-account"
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    module = "tests.support.extra_providers"
-    with open_office(tmp_path_factory.mktemp("d"), HIBOSS_PROVIDERS_MODULES=module) as running:
+    modules = "tests.support.extra_providers,tests.support.live_providers"
+    with open_office(tmp_path_factory.mktemp("d"), HIBOSS_PROVIDERS_MODULES=modules) as running:
         yield running
 
 
@@ -104,6 +104,40 @@ def test_a_secret_may_come_from_standard_input_or_the_environment_and_warns_as_a
 def test_a_wrong_option_is_explained(office: Office, given: tuple[str, ...], told: str) -> None:
     done = office("agent", "set", "nex", "--as", "boss", *given)
     assert done.rc == 2 and told in done.stderr
+
+
+def test_an_option_of_several_providers_is_read_as_the_one_that_is_meant(office: Office) -> None:
+    """--loud is a switch of choosy and of seeker, and a text of finder."""
+    name = office.agent()
+    words = ("agent", "set", name, "--as", "boss")
+    unclear = office(*words, "--loud")
+    assert unclear.rc == 2 and "--loud is not the same for choosy, finder, seeker; give --provider" in unclear.stderr
+    assert office(*words, "--provider", "seeker", "--loud").record["loud"] == "true"
+    assert office(*words, "--loud=no").record["loud"] == "false"  # of its own provider
+    assert office(*words, "--provider", "finder", "--where", "x", "--loud", "very").record["loud"] == "very"
+    valueless = office(*words, "--model")
+    assert "--model needs a value: " in valueless.stderr and "finder, seeker, talker)" in valueless.stderr
+    alone = office("agent", "set", office.agent(), "--as", "boss", "--model", "big")
+    assert alone.rc == 2 and "--provider seeker" in alone.stderr and "take --model" in alone.stderr
+
+
+def test_what_a_provider_finds_is_told_with_what_helps(office: Office, tmp_path: Path) -> None:
+    chosen = ("agent", "register", "--as", "boss", "--workspace", str(tmp_path), "--provider", "seeker")
+    made = office(*chosen, "--name", "seeks")
+    assert made.record["found"].startswith("seeker 1.2 in ") and "problem" not in made.record
+    missing = office("agent", "set", "seeks", "--as", "boss", "--program", "none")
+    assert (missing.rc, missing.record["problem"]) == (0, "there is no program none")
+    assert missing.record["try"] == "npm install -g none" and "found" not in missing.record
+    checked = office("agent", "check", "seeks", "--as", "seeks").record
+    assert checked == {
+        "name": "seeks",
+        "provider": "seeker",
+        "can": "cost",
+        "problem": "there is no program none",
+        "try": "npm install -g none",
+    }
+    tried = office("agent", "check", "seeks", "--provider", "demo", "--as", "boss").record
+    assert tried == {"name": "seeks", "provider": "demo"}
 
 
 def test_a_run_is_steered_and_answered_by_commands(office: Office, tmp_path: Path) -> None:

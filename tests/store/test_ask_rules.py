@@ -68,7 +68,7 @@ class Office:
         turn = run_start.begin(self.tx, entry.id, start)
         assert turn is not None
         if session is not None:
-            provider_sessions.note(self.tx, turn.run, turn.settings, session, self.now)
+            provider_sessions.note(self.tx, turn.told, session, self.now)
         self.now += 1_000
         return turn
 
@@ -185,7 +185,7 @@ def test_a_session_answer_holds_in_that_session_only(office: Office) -> None:
     office.ends(turn)
     again = office.begins()
     assert again.session == "s-1" and office.asks(again).rule is not None
-    provider_sessions.note(office.tx, again.run, again.settings, "s-2", office.now)
+    provider_sessions.note(office.tx, again.told, "s-2", office.now)
     assert office.asks(again).rule is None
     assert office.rules() == []  # it ended with its session
 
@@ -198,11 +198,12 @@ def test_the_rules_of_a_session_end_with_it(office: Office, how: str) -> None:
     office.ends(turn)
     if how == "lost":
         again = office.begins()
-        provider_sessions.lost(office.tx, again.run, "s-1", office.now)
+        provider_sessions.lost(office.tx, again.told, "s-1", None, office.now)
     elif how == "new":
-        provider_sessions.end_in(office.tx, office.nex, turn.conversation, office.now)
+        nex = agents.get(office.tx, "nex")
+        assert provider_sessions.refresh(office.tx, nex, turn.conversation, office.now) == 1
     else:
-        provider_sessions.end_all(office.tx, office.nex, office.now, "demo")
+        provider_sessions.scope_changed(office.tx, office.nex, office.now)
     assert office.rules() == [("nex", "ls", "allow")]
 
 

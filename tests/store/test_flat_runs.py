@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hiboss.agents import instructions
 from hiboss.api import agent_states
 from hiboss.core.address import BACKGROUND, SYSTEM
 from hiboss.core.contracts.failures import Failure
@@ -27,6 +28,7 @@ from hiboss.store import (
     run_limits,
     run_settlement,
     run_start,
+    run_turns,
     state_watches,
     tokens,
     turn_selection,
@@ -87,6 +89,9 @@ def with_runs(connection: Connection, size: int) -> None:
     )
     connection.execute(f"UPDATE run SET status = 'completed', error = NULL WHERE id > {size // 2}")
     connection.execute("INSERT INTO run_envelope (run, envelope) SELECT id, id FROM run")
+    connection.execute(
+        f"INSERT INTO run_turn (run, text) SELECT id, 'now: …' FROM run WHERE id > {size} - 500"
+    )
     connection.execute(
         f"""
         {numbers(size)} INSERT INTO token (hash, kind, holder, run, created_at, revoked_at)
@@ -272,6 +277,9 @@ HOT: dict[str, Hot] = {
     "whether an agent has nothing to do": lambda c, n: state_watches.is_idle(c, NEX_ID),
     "whether an agent waits for an answer": lambda c, n: state_watches.waits_for_answer(c, NEX_ID),
     "where it is shown that somebody types": lambda c, n: typing_places.targets(c, NEX_ID, 1),
+    "the text of a turn is kept": write(lambda tx, n: run_turns.put(tx, n, "now: …")),
+    "the text of a turn": lambda c, n: run_turns.get(c, n),
+    "what an agent is told about itself": lambda c, n: instructions.facts(c, NEX_ID),
     "an agent that thinks": lambda c, n: agents.with_provider(c, NEX_ID),
     "the last run": lambda c, n: run_history.last(c, NEX_ID),
     "what runs": lambda c, n: run_history.running(c, NEX_ID),
@@ -344,6 +352,8 @@ def test_what_is_counted_is_really_done(tmp_path: Path) -> None:
         assert run_limits.spent(connection, nex(connection), TODAY).tokens == size
         assert len(run_history.already_sent(connection, range(1, 11))) == 10
         assert len(users.list_all(connection)) == 1
+        assert run_turns.get(connection, size) == "now: …"
+        assert instructions.facts(connection, NEX_ID) is not None
         last = run_history.last(connection, NEX_ID)
         assert last is not None and last["id"] == size
         assert run_history.oldest_unanswered(connection, NEX_ID) is not None

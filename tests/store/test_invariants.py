@@ -26,6 +26,10 @@ INSERT INTO conversation_route (conversation, agent, destination, kind, control)
 SELECT m.conversation, a.id, d.id, '{}', 1 FROM message m JOIN address a ON a.fold = '{}'
 JOIN address d ON d.fold = '{}' WHERE m.id = 1
 """
+_SESSION = """
+INSERT INTO provider_session (agent, provider, scope, session, used_at, begun_at, stale_at, stale_why)
+SELECT address, 'demo', '{}', 's', 1, {}, {}, {} FROM agent WHERE deleted_at {} LIMIT 1
+"""
 BREAKS: dict[str, list[str]] = {
     "the sequence numbers of a conversation have no gap and no duplicate": [
         "UPDATE message SET seq = 7 WHERE id = 1",
@@ -270,6 +274,16 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE run SET paused_by = agent WHERE id = 1",
     ],
     "an agent has one turn at a time": ["UPDATE run SET status = 'running'"],
+    "a session that is not resumed says why, and belongs to an agent and a person who exist": [
+        _SESSION.format("c1", "1", "1", "NULL", "IS NULL"),
+        _SESSION.format("c1", "1", "NULL", "'idle'", "IS NULL"),
+        _SESSION.format("c1", "1", "NULL", "NULL", "IS NOT NULL"),
+        _SESSION.format("u999", "1", "NULL", "NULL", "IS NULL"),
+    ],
+    "an active run that keeps a session has the one that the next turn would resume": [
+        "UPDATE run SET status = 'running', session = 's', session_scope = 'c1' WHERE id = 1",
+        "UPDATE run SET status = 'running', kind = 'background', session_scope = 'c1' WHERE id = 1",
+    ],
     "what an agent used is the sum over its runs that have ended": [
         "INSERT INTO usage (agent, quarter, tokens, cost) SELECT agent, 0, 1, 0 FROM run LIMIT 1",
         "UPDATE run SET cost = ifnull(cost, 0) + 0.5 WHERE id = 1",

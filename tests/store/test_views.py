@@ -39,11 +39,13 @@ VIEWS = {
     "schedules",
     "schedule_slots",
     "runs",
+    "run_turns",
     "reactions",
     "asks",
     "ask_rules",
     "controls",
     "conversation_routes",
+    "provider_sessions",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -98,7 +100,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 def _run(running: RunningDaemon) -> None:
     """Two that end well, one of them beside the turns, and one that does not; and an agent that is paused."""
     boss = running.token("boss")
-    used = '{"hiboss":"usage","tokens_in":5,"tokens_out":7,"cost":0.25}'
+    used = '{"hiboss":"session","id":"s-1"}\n{"hiboss":"usage","tokens_in":5,"tokens_out":7,"cost":0.25}'
     running.register(
         "kai",
         provider="command",
@@ -114,6 +116,7 @@ def _run(running: RunningDaemon) -> None:
     wait_until(lambda: running.call("run.list", token=boss, status="failed")["runs"])
     running.call("agent.background", token=boss, agent="kai", task="and beside that")
     wait_until(lambda: len(running.call("run.list", token=boss, status="completed")["runs"]) == 2)
+    assert running.call("agent.refresh", token=boss, name="kai")["ended"] == 1
 
 
 def _ask(running: RunningDaemon) -> None:

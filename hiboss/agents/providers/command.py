@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 from ...core.contracts.failures import TurnError
 from ...core.contracts.provider import (
     ASK,
+    COST,
     INTERRUPT,
     SESSION,
     STEER,
@@ -66,7 +67,7 @@ class Command(Provider):
     summary: ClassVar[str] = "a program of yours"
     Settings = CommandSettings
     session_settings = frozenset({"command"})
-    capabilities = frozenset({SESSION, STEER, INTERRUPT, ASK})
+    capabilities = frozenset({SESSION, STEER, INTERRUPT, ASK, COST})
     starts_program = True
 
     def __init__(self, settings: CommandSettings) -> None:
@@ -74,7 +75,7 @@ class Command(Provider):
         self._arguments = shlex.split(settings.command)
         self._open = settings.input == "open"
         if not self._open:
-            self.capabilities = frozenset({SESSION})
+            self.capabilities = frozenset({SESSION, COST})
         self._process: Process | None = None
         self._run: LiveRun | None = None
         self._takes_lines = False  # it has its turn, and has not said `final`

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.contracts.provider import CAPABILITIES, INTERRUPT, STEER, Provider
+from ...core.contracts.provider import CAPABILITIES, INTERRUPT, SESSION, STEER, Provider
 from ...core.errors import BadProvider, BadSetting
 from ...core.option_models import mistakes
 from ...core.plugins import load, method_mistake
 from ...core.quoting import nearest, printable
+from ...store.provider_sessions import SessionKind
+from .acp.provider import Acp
+from .claude.provider import Claude
+from .codex.provider import Codex
 from .command import Command
 from .demo import Demo
 from .webhook import Webhook
 
-BUILT_IN: dict[str, type[Provider]] = {one.name: one for one in (Command, Webhook, Demo)}
+BUILT_IN: dict[str, type[Provider]] = {one.name: one for one in (Command, Webhook, Demo, Acp, Claude, Codex)}
 # Flags that `agent register` and `agent set` have already.
 RESERVED = frozenset(
     {"name", "kind", "mode", "description", "role", "module", "display", "workspace", "provider", "settings"}
+    | {"session_scope", "session_reset", "session_idle", "session_context"}
     | {"reply", "busy", "daily_tokens", "daily_cost", "profile", "no_profile", "token", "as", "json", "help"}
 )
 
@@ -44,9 +49,20 @@ class Providers:
             raise BadProvider(why=why)
         return self.known[name]
 
+    def session_kinds(self) -> dict[str, SessionKind]:
+        """Return what the sessions of each provider are like."""
+        return {
+            name: SessionKind(kind.own_session_ids and SESSION in kind.capabilities, kind.session_settings)
+            for name, kind in self.known.items()
+        }
+
     def starts_program(self, name: str) -> bool:
         """Tell whether each turn of a provider is taken by a program; False if it is not known any more."""
         return name in self.known and self.known[name].starts_program
+
+    def takes_instructions(self, name: str) -> bool:
+        """Tell whether a provider takes instructions and memory; False if it is not known any more."""
+        return name in self.known and self.known[name].takes_instructions
 
 
 def check(kind: Any) -> list[str]:
@@ -56,7 +72,12 @@ def check(kind: Any) -> list[str]:
     found = mistakes(kind.Settings, RESERVED)
     if kind.__abstractmethods__:
         found.append(f"it lacks {', '.join(sorted(kind.__abstractmethods__))}")
-    methods = (("take_turn", "turn", "run"), ("steer", "text"), ("interrupt",))
+    methods = (
+        ("take_turn", "turn", "run"),
+        ("steer", "text"),
+        ("interrupt",),
+        ("find", "environment", "workspace"),
+    )
     found += filter(None, [method_mistake(kind, *method) for method in methods])
     found += filter(None, [method_mistake(kind, "__init__", "settings", coroutine=False)])
     return found + _declared_mistakes(kind)

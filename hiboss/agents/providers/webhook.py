@@ -29,6 +29,7 @@ from ... import __version__
 from ...core import clock
 from ...core.contracts.failures import LaneError, TurnError
 from ...core.contracts.provider import (
+    COST,
     SESSION,
     Answer,
     LiveRun,
@@ -92,7 +93,7 @@ class Webhook(Provider):
     summary: ClassVar[str] = "a web server of yours"
     Settings = WebhookSettings
     session_settings = frozenset({"url"})
-    capabilities = frozenset({SESSION})
+    capabilities = frozenset({SESSION, COST})
 
     def __init__(self, settings: WebhookSettings) -> None:
         super().__init__(settings)

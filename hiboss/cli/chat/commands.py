@@ -32,6 +32,7 @@ class Commands:
             "status": self._status,
             "agents": self._agents,
             "answer": self._answer,
+            "new": self._new,
             "cancel": self._cancel,
             "pause": self._pause,
             "resume": self._resume,
@@ -65,6 +66,15 @@ class Commands:
         self._asks.note(ask)
         choice = said if option is None else option  # the daemon says what would be right
         self._client.call("ask.answer", id=number, choice=choice, comment=comment if option else None)
+
+    # --- its session -------------------------------------------------------------------
+
+    def _new(self, words: str) -> None:
+        """Begin a new session, if something was said here: else there is none."""
+        name = self._client.other.address.removeprefix("agent:")
+        if self._client.conversation is not None:
+            self._client.call("agent.refresh", name=name, conversation=self._client.conversation)
+        self._say("The next message here begins a new session.")
 
     # --- controls ----------------------------------------------------------------------
 

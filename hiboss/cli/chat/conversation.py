@@ -18,6 +18,7 @@ from .. import client
 from ..client import Fact, FactStream, is_away
 
 HISTORY = 10  # messages shown at the start
+THINKS = "it thinks"  # what is shown of it instead of a tool
 LIVE_TEXT = 4_000  # characters kept of what an agent writes while it works
 PAGE = 100  # ids in one call
 STARTING = 1.0  # seconds a run may take to start
@@ -54,7 +55,7 @@ class LiveRun:
         self.paused = False
         self.next = 0
         self.text = ""
-        self.tool = ""
+        self.tool = ""  # that it uses, or that it thinks
         self.questions = 0  # that wait for an answer
         self.untold: list[str] = []  # of those, which nobody was shown yet
 
@@ -76,8 +77,9 @@ class LiveRun:
     def _add(self, part: dict[str, Any]) -> None:
         if part["kind"] == "delta":
             self.text = (self.text + part["text"])[-LIVE_TEXT:]
-        elif part["kind"] == "tool":
-            self.tool = part["text"]
+            self.tool = "" if self.tool == THINKS else self.tool
+        elif part["kind"] in ("tool", "thinking"):
+            self.tool = part["text"] if part["kind"] == "tool" else THINKS
         elif part["kind"] == "ask":
             self.questions += 1
             self.untold.append(part["text"])

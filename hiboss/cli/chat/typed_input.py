@@ -16,6 +16,7 @@ COMMANDS = {
     "agents": "show the state of every agent",
     "file": "PATH [text]: send a file; without a text it goes with the next message",
     "answer": "ASK OPTION [comment]: answer an ask, like /answer q2 yes",
+    "new": "begin a new session: the agent forgets what was said here",
     "pause": "halt what the agent is doing for this conversation",
     "resume": "let it go on",
     "cancel": "cancel what the agent is doing for this conversation",

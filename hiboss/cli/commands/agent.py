@@ -28,6 +28,10 @@ from .agent_options import (
     Provider,
     Reply,
     Role,
+    SessionContext,
+    SessionIdle,
+    SessionReset,
+    SessionScope,
     Workspace,
     settings_given,
 )
@@ -65,6 +69,10 @@ def register(
     reply: Reply = None,
     busy: Busy = None,
     workspace: Workspace = None,
+    session_scope: SessionScope = None,
+    session_reset: SessionReset = None,
+    session_idle: SessionIdle = None,
+    session_context: SessionContext = None,
     daily_tokens: DailyTokens = None,
     daily_cost: DailyCost = None,
     kind: Kind = None,
@@ -86,13 +94,33 @@ def register(
     params = settings_given(locals()) | {"name": name, "profile": not no_profile}
     result = call("agent.register", params, token=token, profile=as_)
     facts = {name: result[name] for name in ("token", "profile")} | result.get("secrets", {})
-    output.answer(result, {"name": result["agent"]["name"]} | facts)
+    output.answer(result, {"name": result["agent"]["name"]} | facts | views.found(result))
     _explain_secrets(result)
 
 
 def _explain_secrets(result: dict[str, Any]) -> None:
     if names := ", ".join(result.get("secrets", {})):
         output.note(f"hiboss made this secret; it is shown only now: {names}. The other side needs it.")
+
+
+@app.command()
+def check(
+    name: Name,
+    provider: Annotated[
+        Text, flag("--provider", "NAME", "Try this one with its default settings, instead of its own.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Look whether the provider of an agent has what it needs, like its program and a login.
+
+    Example: hiboss agent check nex
+    """
+    result = call("agent.check", {"name": name, "provider": provider}, token=token, profile=as_)
+    can = ", ".join(result["capabilities"]) or None
+    facts = {"name": result["name"], "provider": result["provider"], "can": can}
+    output.answer(result, facts | views.found(result))
 
 
 @app.command()
@@ -122,6 +150,10 @@ def set_(
     reply: Reply = None,
     busy: Busy = None,
     workspace: Workspace = None,
+    session_scope: SessionScope = None,
+    session_reset: SessionReset = None,
+    session_idle: SessionIdle = None,
+    session_context: SessionContext = None,
     daily_tokens: DailyTokens = None,
     daily_cost: DailyCost = None,
     kind: Kind = None,
@@ -141,7 +173,7 @@ def set_(
     """
     params = settings_given(locals()) | {"name": name}
     result = call("agent.set", params, token=token, profile=as_)
-    output.answer(result, views.settings(result) | result.get("secrets", {}))
+    output.answer(result, views.settings(result) | result.get("secrets", {}) | views.found(result))
     _explain_secrets(result)
 
 
@@ -178,6 +210,42 @@ def status(name: Name, token: Token = None, as_: As = None, json_: Json = False)
     Also the mail that is due, its last run, and the tokens and cost of today.
     """
     views.status(call("agent.status", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
+def instructions(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show what an agent is told about itself: its instructions, and its memory for a new session.
+
+    Example: hiboss agent instructions nex
+    """
+    views.instructions(call("agent.instructions", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
+def sessions(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """List the sessions of an agent: the memory of its provider, and whose it is.
+
+    Example: hiboss agent sessions nex
+    """
+    views.sessions(call("agent.sessions", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
+def refresh(
+    name: Name,
+    conversation: Annotated[
+        Text, flag("--conversation", "ID", "Only the session of this one, like c4; by default all.")
+    ] = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Let the next turns of an agent begin new sessions. A run under way goes on in its session.
+
+    Example: hiboss agent refresh nex
+    """
+    params = {"name": name, "conversation": conversation}
+    output.answer(call("agent.refresh", params, token=token, profile=as_))
 
 
 @app.command()

@@ -25,23 +25,51 @@ NewProvider = Annotated[
     flag(
         "--provider",
         "NAME",
-        f"Who answers, like command, webhook or demo; by default nobody: the agent fetches its mail. {IMPLIED}",
+        f"Who answers, like claude, codex or demo; by default nobody: the agent fetches its mail. {IMPLIED}",
     ),
 ]
 Provider = Annotated[
-    Text, flag("--provider", "NAME", f"Who answers, like command, webhook or demo; none: nobody. {IMPLIED}")
+    Text, flag("--provider", "NAME", f"Who answers, like claude, codex or demo; none: nobody. {IMPLIED}")
 ]
 Reply = Annotated[
     Literal["auto", "explicit"] | None,
     flag("--reply", None, "auto: its final text is the answer. explicit: it sends its answers itself."),
 ]
 Busy = Annotated[
-    Literal["collect", "followup", "interrupt"] | None,
+    Literal["collect", "followup", "interrupt", "steer", "end-of-turn"] | None,
     flag(
         "--busy",
         None,
-        "collect: all new mail in one turn; followup: one turn for each message; interrupt: as collect, "
-        "and a person's new message in its conversation ends the run.",
+        "collect: all new mail in one turn; followup: one turn for each message. As collect, and: a person's "
+        "new message in its conversation reaches the run or ends it (interrupt), or reaches it or waits (steer); "
+        "no mail ends the run, not even critical (end-of-turn).",
+    ),
+]
+SessionScope = Annotated[
+    Literal["person", "conversation", "agent"] | None,
+    flag(
+        "--session-scope",
+        None,
+        "Who shares a session, the memory of its provider: all that one person says to it (person, the "
+        "default), each conversation by itself, or everything (agent).",
+    ),
+]
+SessionReset = Annotated[
+    Text,
+    flag("--session-reset", "HH:MM", "Begin new sessions each day at this time of the boss. '': never."),
+]
+SessionIdle = Annotated[
+    Text,
+    flag(
+        "--session-idle", "DURATION", "Begin a new session after so long without a turn, like 6h. '': never."
+    ),
+]
+SessionContext = Annotated[
+    int | None,
+    flag(
+        "--session-context",
+        "N",
+        "Begin a new session when its last model call read more tokens than this. 0: never.",
     ),
 ]
 DailyTokens = Annotated[
@@ -73,6 +101,10 @@ SETTINGS = [
     "provider",
     "reply",
     "busy",
+    "session_scope",
+    "session_reset",
+    "session_idle",
+    "session_context",
     "daily_tokens",
     "daily_cost",
 ]
@@ -84,6 +116,12 @@ def settings_given(values: dict[str, Any]) -> dict[str, Any]:
     if found["workspace"]:
         found["workspace"] = absolute(found["workspace"])
     if described_options.are_given(values["context"]) or found["provider"]:
-        kinds = call("provider.list", {}, token=values["token"], profile=values["as_"])["providers"]
-        found["settings"] = described_options.settings(values["context"], kinds, found["provider"])
+        who = {"token": values["token"], "profile": values["as_"]}
+
+        def own() -> str | None:
+            agents = call("agent.list", {}, **who)["agents"]
+            return next((one["provider"] for one in agents if one["name"] == values["name"]), None)
+
+        kinds = call("provider.list", {}, **who)["providers"]
+        found["settings"] = described_options.settings(values["context"], kinds, found["provider"], own)
     return found

@@ -39,12 +39,21 @@ def list_(
 
 
 @app.command()
-def get(id_: Id, token: Token = None, as_: As = None, json_: Json = False) -> None:
+def get(
+    id_: Id,
+    turn: Annotated[
+        bool, flag("--turn", None, "Show the text of its turn instead, exactly as the agent got it.")
+    ] = False,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
     """Show one run in full.
 
-    Its envelopes, its answer, its tokens and cost, its error.
+    Its envelopes, its answer, its model, its tokens and cost, its error.
     """
-    views.run(call("run.get", {"id": id_}, token=token, profile=as_))
+    result = call("run.get", {"id": id_, "turn": turn or None}, token=token, profile=as_)
+    (views.turn if turn else views.run)(result)
 
 
 @app.command()

@@ -21,6 +21,7 @@ from . import setup
 from .setup import DEMO, AgentName, BossName, Timezone
 
 app = single_command()
+HARNESSES = ("claude", "codex")  # providers that need a program which many people have
 
 
 @app.command()
@@ -66,7 +67,7 @@ def _note_unused(done: dict[str, Any], given: dict[str, str | None]) -> None:
 
 
 def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
-    steps = _steps(home, _this_command(home))
+    steps = _steps(home, _this_command(home), first=done["changed"])
     if output.Mode.json:
         output.document((done if done["changed"] else {}) | facts | {"next": list(steps.values())})
         return
@@ -77,8 +78,8 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     sys.stdout.flush()  # the daemon keeps running: a reader of a pipe must get this now
 
 
-def _steps(home: Home, command: str) -> dict[str, str]:
-    """What to try next: what it does, and the command."""
+def _steps(home: Home, command: str, *, first: bool) -> dict[str, str]:
+    """What to try next: what it does, and the command. `first`: this home was set up just now."""
     found = _agents(home)
     look = {"Show the state of your agents:": f"{command} team"}
     if not found:
@@ -87,9 +88,24 @@ def _steps(home: Home, command: str) -> dict[str, str]:
     name = agent["name"]
     steps = {f"Talk with {name}:": f"{command} chat {name}"} | look | _pairing(command)
     if agent["provider"] == DEMO:
+        steps |= _harnesses(command, name) if first else {}
         steps[f"Let a program of yours answer for {name}, instead of the built-in demo:"] = (
             f'{command} agent set {name} --workspace "$PWD" --command "python3 agent.py"'
         )
+    return steps
+
+
+def _harnesses(command: str, agent: str) -> dict[str, str]:
+    """How an agent gets its answers from a program for agents that is installed here."""
+    steps = {}
+    for provider in HARNESSES:
+        try:
+            told = call("agent.check", {"name": agent, "provider": provider})["found"] or {}
+        except HibossError:  # as in the shell of an agent
+            return {}
+        if found := told.get("found"):
+            words = f"Let {provider} answer for {agent} (found: {output.shown(output.word(found), sys.stdout)}):"
+            steps[words] = f'{command} agent set {agent} --workspace "$PWD" --provider {provider}'
     return steps
 
 

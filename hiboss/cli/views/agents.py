@@ -48,8 +48,16 @@ def agents(result: dict[str, Any]) -> None:
 def settings(one: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of an agent without times and secrets."""
     return {
-        name: value for name, value in _flat(one).items() if not name.endswith("_at") and name != "secrets"
+        name: value
+        for name, value in _flat(one).items()
+        if not name.endswith("_at") and name not in ("secrets", "found")
     }
+
+
+def found(result: dict[str, Any]) -> dict[str, Any]:
+    """Return what a provider found of what it needs, and the command that helps where something is missing."""
+    what = result.get("found") or {}
+    return {"found": what.get("found"), "problem": what.get("problem"), "try": what.get("help")}
 
 
 def _flat(one: dict[str, Any]) -> dict[str, Any]:
@@ -98,6 +106,36 @@ def _option(option: dict[str, Any]) -> str:
     ]
     told = "; ".join(filter(None, remarks))
     return f"{option['description']} ({told})" if told else str(option["description"])
+
+
+def instructions(result: dict[str, Any]) -> None:
+    """Print the instructions of an agent exactly as it gets them, then its memory."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    if not result["given"]:
+        whose = (
+            f"its provider ({result['provider']})" if result["provider"] else "an agent without a provider"
+        )
+        output.note(f"note: {whose} takes no instructions; one that does would get these")
+    output.rendered(result["text"])
+    about = "a new session begins with this" if result["memory"] else "none of its files has anything yet"
+    output.rendered(f"\n---- memory: {about} ----")
+    if result["memory"]:
+        output.rendered(f"\n{result['memory']}")
+
+
+def sessions(result: dict[str, Any]) -> None:
+    """Print the sessions of an agent."""
+    if output.Mode.json:
+        output.document(result)
+        return
+    zone = result["timezone"]
+    times = ("begun_at", "used_at")
+    found = [one | {name: moment(one[name], zone) for name in times} for one in result["sessions"]]
+    output.records(found, empty="no-sessions", sentence="No sessions yet.")
+    if result["more"]:
+        output.note("There are older ones.")
 
 
 def users(result: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ from ...core.escaping import mark_lines, shell_word
 from .. import output
 from .times import lasted, moment, short_moment
 
-RUN = ("id", "agent", "kind", "status", "provider", "session", "conversation", "envelopes", "trace", "hops")
-OUTCOME = ("tokens_in", "tokens_out", "cost", "answer", "note", "error")
+RUN = ("id", "agent", "kind", "status", "provider", "model", "session", "conversation", "envelopes", "trace")
+OUTCOME = ("answer", "note", "error")
 
 
 def runs(result: dict[str, Any]) -> None:
@@ -38,6 +38,8 @@ def _table(found: list[dict[str, Any]], zone: str) -> None:
         Column(title="status", least=9),
         Column(title="started", least=11),
         Column(title="took", least=4, leaves=2),
+        Column(title="tokens", least=4, leaves=3),
+        Column(title="cost", least=5, leaves=4),
         Column(title="trace", least=3, leaves=1),
         Column(title="answer or error", least=8),
     ]
@@ -52,15 +54,46 @@ def _row(one: dict[str, Any], zone: str) -> list[str]:
         "paused" if one["paused"] else one["status"],
         short_moment(one["started_at"], zone),
         lasted(one["started_at"], one["ended_at"]),
+        _tokens(one),
+        _cost(one),
         one["trace"] or "",
         " ".join(text.split()),
     ]
 
 
+def _tokens(one: dict[str, Any]) -> str:
+    """Return the tokens that a run read and wrote, in short; `~` before them if they are estimated."""
+    known = [one[name] for name in ("tokens_in", "tokens_out") if one[name] is not None]
+    return _estimated(one) + _in_short(sum(known)) if known else ""
+
+
+def _in_short(number: int) -> str:
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}" if number < 100 * size else f"{number // size}{unit}"
+    return str(number)
+
+
+def _cost(one: dict[str, Any]) -> str:
+    return "" if one["cost"] is None else f"{_estimated(one)}${one['cost']:.2f}"
+
+
+def _estimated(one: dict[str, Any]) -> str:
+    return "~" if one["usage_estimated"] else ""
+
+
 def _facts(one: dict[str, Any], zone: str) -> dict[str, Any]:
     times = {name: moment(one[name], zone) for name in ("started_at", "ended_at")}
-    known = {name: one[name] for name in RUN} | times | {"paused": one["paused"] or None}
-    return known | {name: one[name] for name in OUTCOME} | {"pid": one["pid"]}
+    known = {name: one[name] for name in (*RUN, "hops")} | times | {"paused": one["paused"] or None}
+    return known | _used(one) | {name: one[name] for name in OUTCOME} | {"pid": one["pid"]}
+
+
+def _used(one: dict[str, Any]) -> dict[str, Any]:
+    """Return tokens and cost, each marked if it is estimated."""
+    mark = " (estimated)" if one["usage_estimated"] else ""
+    used = {name: one[name] for name in ("tokens_in", "tokens_out", "cost")}
+    marked = {name: None if value is None else f"{value}{mark}" for name, value in used.items()}
+    return marked | {"context": one["context"]}
 
 
 def run(result: dict[str, Any]) -> None:
@@ -78,6 +111,20 @@ def run(result: dict[str, Any]) -> None:
     if result["run"]["text"]:
         output.line("text:")
         output.rendered(mark_lines(result["run"]["text"]))
+
+
+def turn(result: dict[str, Any]) -> None:
+    """Print the text of the turn of a run, exactly as its provider got it."""
+    if output.Mode.json:
+        output.document(result)
+    elif result["turn"] is None:
+        output.note(
+            "note: the text of this turn is not there: not yet, or not any more (the latest 1000 are kept)"
+        )
+    else:
+        output.rendered(result["turn"])
+        if result["turn_left_out"]:
+            output.note(f"note: {result['turn_left_out']:,} characters are left out; see its envelopes")
 
 
 def _asked(one: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,9 @@ class TurnInput:
     # Of providers with `own_session_ids`: `session` is an id that hiboss made, and no turn is known to have
     # begun it. It may exist all the same, if a turn was killed early: then resume it.
     session_is_new: bool = False
+    # What the turns of `session` have cost, as they were reported: for providers whose programs name the
+    # cost of a whole session. None: unknown.
+    session_cost: float | None = None
     # Of providers that take instructions: who the agent is and how it works here, for the system prompt. It
     # seldom changes. `text` then begins with what does (BOSS.md, MEMORY.md, …), where it is new
     # to the session.

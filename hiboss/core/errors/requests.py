@@ -78,6 +78,12 @@ class BadDuration(InvalidParams):
     code = "bad_duration"
 
 
+class BadTimeOfDay(InvalidParams):
+    """{value} is not a time of a day; write for example 04:00 or 23:30"""
+
+    code = "bad_time_of_day"
+
+
 class NoProvider(InvalidParams):
     """{name} has no provider; choose one with: hiboss agent {verb} {name} --provider demo (or --command "python3 agent.py", or --url URL)"""
 
@@ -91,6 +97,12 @@ class BadProvider(InvalidParams):
     """these settings of the provider cannot work: {why}"""
 
     code = "bad_provider"
+
+
+class LacksCapability(InvalidParams):
+    """{provider}, as it is set, {lacks}; {instead}. hiboss agent providers shows what each can do"""
+
+    code = "lacks_capability"
 
 
 class BadCron(InvalidParams):

@@ -545,6 +545,7 @@ CREATE TABLE run (
     hops               INTEGER NOT NULL DEFAULT 0,  -- of what it works on; what it sends has one more
     provider           TEXT NOT NULL,
     session            TEXT,            -- the provider's own id of its memory, as soon as it is known
+    session_scope      TEXT,            -- the provider_session that its session is kept in; NULL: in none, the next turn does not get it
     model              TEXT,            -- that answered, as the provider named it
     -- Its process, so that the next daemon can end one that survived a crash.
     boot               INTEGER NOT NULL,  -- of the daemon that started it
@@ -617,8 +618,7 @@ CREATE TABLE trace_limit (
     runs  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The provider's own memory of a conversation, resumed from turn to turn.
--- The sessions of providers: the current one for each agent, provider and scope.
+-- The sessions of providers, their own memory, resumed from turn to turn: the last one for each scope.
 CREATE TABLE provider_session (
     agent        INTEGER NOT NULL REFERENCES agent (address),
     provider     TEXT NOT NULL,
@@ -628,7 +628,9 @@ CREATE TABLE provider_session (
     used_at      INTEGER NOT NULL,
     context      INTEGER,               -- tokens that its last model call read
     memory_hash  TEXT,                  -- of the files of memory that it was last shown
+    settings     TEXT,                  -- those of the provider that it depends on, as JSON, as they were
     stale_at     INTEGER,               -- since when it must not be resumed
+    -- Why it must not. While it is unconfirmed: why the one before it must not.
     stale_why    TEXT CHECK (stale_why IN ('lost', 'refreshed', 'reset', 'idle', 'full', 'changed')),
     PRIMARY KEY (agent, provider, scope)
 ) STRICT, WITHOUT ROWID;

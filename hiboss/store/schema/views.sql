@@ -15,6 +15,7 @@ FROM user u JOIN address a ON a.id = u.address;
 CREATE VIEW agents AS
 SELECT a.name, a.kind || ':' || a.name AS address, g.kind, g.mode, g.level, g.provider, g.reply, g.busy,
        g.description, g.role, g.module, g.display, g.workspace, g.daily_tokens, g.daily_cost,
+       g.session_scope, g.session_reset, g.session_idle AS session_idle_seconds, g.session_context,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_at / 1000.0, 'unixepoch') AS paused_at, g.paused_why,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.paused_until / 1000.0, 'unixepoch') AS paused_until,
        strftime('%Y-%m-%dT%H:%M:%fZ', g.created_at / 1000.0, 'unixepoch') AS created_at,
@@ -68,14 +69,27 @@ SELECT 's' || l.schedule AS schedule, l.era, l.number, l.outcome, l.reason, 'm' 
 FROM schedule_slot l;
 
 CREATE VIEW runs AS
-SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.provider, r.session,
+SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.provider, r.model, r.session,
        'c' || r.conversation AS conversation,
        (SELECT group_concat('e' || x.envelope, ', ') FROM run_envelope x WHERE x.run = r.id) AS envelopes,
        r.trace, r.hops, r.final_text, 'm' || r.answer AS answer, r.note, r.error_kind, r.error, r.error_scope,
-       r.ends_as, 'm' || r.preempted_by AS preempted_by, r.tokens_in, r.tokens_out, r.cost, r.pid, r.paused_ms,
+       r.ends_as, 'm' || r.preempted_by AS preempted_by, r.tokens_in, r.tokens_out, r.cost, r.usage_estimated,
+       r.context, r.pid, r.paused_ms,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000.0, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.ended_at / 1000.0, 'unixepoch') AS ended_at
 FROM run r JOIN address a ON a.id = r.agent;
+
+CREATE VIEW provider_sessions AS
+SELECT a.kind || ':' || a.name AS agent, s.provider,
+       CASE WHEN p.id IS NULL THEN s.scope ELSE p.kind || ':' || p.name END AS scope, s.session, s.context,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.begun_at / 1000.0, 'unixepoch') AS begun_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.used_at / 1000.0, 'unixepoch') AS used_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.stale_at / 1000.0, 'unixepoch') AS stale_at, s.stale_why
+FROM provider_session s JOIN address a ON a.id = s.agent
+LEFT JOIN address p ON s.scope GLOB 'u*' AND p.id = CAST(substr(s.scope, 2) AS INTEGER);
+
+CREATE VIEW run_turns AS
+SELECT 'r' || t.run AS run, t.text FROM run_turn t;
 
 CREATE VIEW conversations AS
 SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,

@@ -1,0 +1,65 @@
+"""What well-known agents need: how to install them, how to log in, and their environment.
+
+An agent that is not in the table works too. It only gets less exact help in its errors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .. import programs
+
+
+class KnownAgent(NamedTuple):
+    """The commands that help with one agent."""
+
+    install: str
+    login: str
+    cost: bool = False  # it says what a session cost
+
+
+# By a word of the command, or of the name that the agent gives itself.
+KNOWN = {
+    "claude-agent-acp": KnownAgent(
+        "npm install -g @agentclientprotocol/claude-agent-acp", "claude auth login", cost=True
+    ),
+    "codex-acp": KnownAgent("npm install -g @agentclientprotocol/codex-acp", "codex login"),
+    "gemini": KnownAgent("npm install -g @google/gemini-cli", "gemini"),
+    "opencode": KnownAgent("npm install -g opencode-ai", "opencode auth login", cost=True),
+    "goose": KnownAgent("brew install block-goose-cli", "goose configure"),
+}
+
+# For those behind whom one of these programs works; the others ignore it. What the user set comes first.
+DEFAULTS = {
+    # claude: without this it repeats a refused call for minutes, and goes on working after its answer.
+    "CLAUDE_CODE_MAX_RETRIES": "2",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    # A model call after each answer, for what a person might type next.
+    "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
+    # codex: a login shell resets PATH, and `hiboss` is gone.
+    "CODEX_CONFIG": json.dumps({"allow_login_shell": False}),
+}
+# codex-acp, by autonomy. Its own default lets another model decide what is allowed.
+MODES = {"low": "read-only", "medium": "workspace-write", "high": "agent-full-access"}
+
+
+def known(words: Sequence[str], name: str = "") -> KnownAgent | None:
+    """Return what is known about an agent, by its command and the name that it gave itself."""
+    parts = [part for word in [*words, name] for part in word.lower().split("/")]
+    return next((KNOWN[part] for part in parts if part in KNOWN), None)
+
+
+def environment(given: Mapping[str, str], program: str, autonomy: str) -> dict[str, str]:
+    """Return the environment for an agent."""
+    mode = {"INITIAL_AGENT_MODE": MODES[autonomy]}
+    return programs.with_program({**DEFAULTS, **mode, **given}, program)
+
+
+def locate(program: str, given: Mapping[str, str], workspace: str) -> str | None:
+    """Return the path of the agent's program; a path that is not absolute begins at the workspace."""
+    if os.sep in program and not program.startswith("~"):
+        program = os.path.join(workspace, program)
+    return programs.locate(program, given)

@@ -1,0 +1,238 @@
+"""What the agent does during a prompt: its text, its thoughts, its tools, its tokens and cost.
+
+An agent speaks in messages; between two of them it uses tools. People see all of them while they come. The
+answer is the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.contracts.failures import LaneError, TurnError
+from ....core.contracts.provider import LiveRun, Progress, Usage
+from ...json_lines import Line
+
+LINE_CHARACTERS = 300  # of what is shown of a tool
+MOST_RETRIES = 3  # that codex announces, before nothing more is expected of it
+TOKENS_IN = ("inputTokens", "cachedReadTokens", "cachedWriteTokens")
+
+
+class Output:
+    """Takes the updates of one session. Nothing counts as output before `begin` and after `end`."""
+
+    def __init__(self, run: LiveRun, answer_bytes: int) -> None:
+        self._run = run
+        self._answer_bytes = answer_bytes
+        self._open = False
+        self._message: list[str] = []  # the pieces of the last message
+        self._message_id: Any = None
+        self._length = 0
+        self._separate = False  # the next piece of text begins a new message
+        self._shown = False  # some text was shown
+        self._tools: dict[str, tuple[str, str]] = {}  # the title that was shown, and the last one
+        self._retries = 0
+        self._cost_before: Any = 0.0  # what the session had cost before this turn; None: unknown
+        self._cost: Any = None
+        self._context: Any = None
+        self._model = ""
+        self.failed = False  # it said that something went wrong, which is in its text
+
+    def resumed(self, cost_before: float | None) -> None:
+        """Note that a session goes on, and what its turns have cost so far; None: that is unknown."""
+        self._cost_before = cost_before
+
+    def begin(self) -> None:
+        """Begin to show what it does: the prompt is given. What came before was a replay."""
+        self._open = True
+        if self._cost is not None:
+            self._cost_before, self._cost = self._cost, None
+
+    def model(self, name: str) -> None:
+        """Report which model answers, unless that is said or says nothing."""
+        if name not in ("", "default", self._model):
+            self._model = name
+            self._run.progress(Progress("model", name))
+
+    def end(self) -> None:
+        self._open = False
+
+    @property
+    def text(self) -> str:
+        """The last message."""
+        return "".join(self._message).strip("\n")
+
+    @property
+    def has_message_id(self) -> bool:
+        """Whether the last message had an id: what is no message of the model has none."""
+        return self._message_id is not None
+
+    def update(self, given: Line) -> None:
+        """Take one `session/update`."""
+        kind = given.get("sessionUpdate")
+        if kind == "usage_update":
+            self._usage_so_far(given)
+        elif kind == "session_info_update":
+            self._status(given)
+        elif not self._open:
+            return
+        elif kind == "agent_message_chunk":
+            self._text(given)
+        elif kind == "agent_thought_chunk":
+            self._run.progress(Progress("thinking", _text_of(given.get("content"))))
+        elif kind in ("tool_call", "tool_call_update"):
+            self._tool(given)
+
+    def _text(self, given: Line) -> None:
+        piece = _text_of(given.get("content"))
+        if not piece:
+            return
+        message = given.get("messageId")
+        if self._separate or (self._message and message != self._message_id):
+            self._message, self._length = [], 0
+            if self._shown:
+                self._run.progress(Progress("delta", "\n\n"))
+        self._separate, self._message_id, self._shown = False, message, True
+        self._message.append(piece)
+        self._length += len(piece)
+        if self._length > self._answer_bytes:
+            raise TurnError("too_long", f"its answer has more than {self._answer_bytes} bytes")
+        self._run.progress(Progress("delta", piece))
+
+    def _tool(self, given: Line) -> None:
+        """Show a tool when it is under way, and what came of it.
+
+        The title of one that is pending may be of its kind only, until its input is known.
+        """
+        self._separate = bool(self._message)
+        number, title = str(given.get("toolCallId")), given.get("title")
+        ended = given.get("status") in ("completed", "failed")
+        is_new = number not in self._tools
+        shown, known = self._tools.get(number, ("", ""))
+        title = title if isinstance(title, str) and title.strip() else known
+        if title != shown and not (ended and shown) and not (is_new and given.get("status") == "pending"):
+            shown = title
+            self._run.progress(Progress("tool", _line(title)))
+        self._tools[number] = (shown, title)
+        if ended:
+            said = _line(_result_of(given))
+            failed = "failed" if given.get("status") == "failed" else ""
+            self._run.progress(Progress("tool_result", ": ".join(filter(None, (failed, said))) or "done"))
+
+    # --- tokens and cost -------------------------------------------------------------
+
+    def _usage_so_far(self, given: Line) -> None:
+        if given.get("used") is not None:
+            self._context = given["used"]
+        cost = given.get("cost")
+        if isinstance(cost, dict) and cost.get("currency", "USD") == "USD":
+            self._cost = cost.get("amount")
+        if self._open:
+            self._run.progress(Progress("usage", usage=Usage(cost=self.cost, context=self._context)))
+
+    @property
+    def cost(self) -> Any:
+        """What this turn has cost: a session's cost is a sum over all its turns. None: unknown."""
+        if self._cost is None or self._cost_before is None:
+            return None
+        if not _is_number(self._cost) or not _is_number(self._cost_before):
+            return self._cost  # nonsense, which the run leaves out with a note
+        # An agent that begins to count anew has spent no less than nothing.
+        least = self._cost if self._cost < self._cost_before else self._cost - self._cost_before
+        return round(least, 9) if self._cost_before else self._cost
+
+    def finished(self, result: Line, *, whole: bool = True) -> Usage:
+        """Report and return the usage of the turn, from the answer to its prompt.
+
+        `whole` False: there was a prompt before it, of which nothing is known.
+        """
+        given = result.get("usage")
+        if isinstance(given, dict):
+            read = [given[name] for name in TOKENS_IN if given.get(name) is not None]
+            written = given.get("outputTokens")
+        else:
+            counted = _counted(result)
+            read, written = (
+                [counted["input_tokens"]] if "input_tokens" in counted else [],
+                counted.get("output_tokens"),
+            )
+        if result.get("stopReason") == "cancelled":  # claude-agent-acp says 0 then
+            read, written = [], None
+        exact = bool(read) and whole
+        usage = Usage(_sum(read), written, self.cost, self._context, exact)
+        if any(one is not None for one in usage[:4]):
+            self._run.progress(Progress("usage", usage=usage))
+        for name in _models(result)[-1:]:
+            self.model(name)
+        return usage
+
+    # --- what codex-acp adds -----------------------------------------------------------
+
+    def _status(self, given: Line) -> None:
+        """Take what codex-acp says beside the protocol: that it tries again, or that the turn has failed."""
+        meta = given.get("_meta")
+        codex = meta.get("codex") if isinstance(meta, dict) else None
+        if not isinstance(codex, dict) or not self._open:
+            return
+        status, error = codex.get("threadStatus"), codex.get("error")
+        if isinstance(status, dict) and status.get("type") == "systemError":
+            self.failed = True
+        if isinstance(error, dict) and error.get("willRetry") is True:
+            self._retries += 1
+            said = str(error.get("additionalDetails") or error.get("message") or "")
+            if "waiting for network" in str(error.get("message")) and self._retries >= MOST_RETRIES:
+                raise LaneError("unreachable", f"its model cannot be reached: {said[:300]}")
+
+
+def _text_of(content: Any) -> str:
+    """Return the text of a content block; empty for an image."""
+    if not isinstance(content, dict) or content.get("type") != "text":
+        return ""
+    text = content.get("text")
+    return text if isinstance(text, str) else ""
+
+
+def _result_of(given: Line) -> str:
+    """Return the text that a tool produced."""
+    content = given.get("content")
+    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    texts = [_text_of(one.get("content")) for one in blocks if one.get("type") == "content"]
+    texts += [f"changed {one.get('path')}" for one in blocks if one.get("type") == "diff"]
+    raw = given.get("rawOutput")
+    return "\n".join(filter(None, texts)) or (raw if isinstance(raw, str) else "")
+
+
+def _line(text: str) -> str:
+    """Return a text as one line of a limited length."""
+    lines = [one.strip() for one in text.splitlines() if not one.startswith("```")]
+    line = " ".join(filter(None, lines))
+    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
+
+
+def _quota(result: Line) -> Line:
+    """Return what gemini, claude-agent-acp and codex-acp add to the answer of a prompt."""
+    meta = result.get("_meta")
+    quota = meta.get("quota") if isinstance(meta, dict) else None
+    return quota if isinstance(quota, dict) else {}
+
+
+def _counted(result: Line) -> Line:
+    counted = _quota(result).get("token_count")
+    return counted if isinstance(counted, dict) else {}
+
+
+def _models(result: Line) -> list[str]:
+    used = _quota(result).get("model_usage")
+    names = [one.get("model") for one in used if isinstance(one, dict)] if isinstance(used, list) else []
+    return [one for one in names if isinstance(one, str) and one]
+
+
+def _sum(numbers: list[Any]) -> Any:
+    """Return the sum; None for no numbers. What is no number is returned as it is: the run leaves it out."""
+    for one in numbers:
+        if not isinstance(one, int) or isinstance(one, bool) or one < 0:
+            return one
+    return sum(numbers) if numbers else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

