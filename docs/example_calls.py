@@ -184,6 +184,8 @@ async def _runs(ask: Teller) -> None:
     await ask("envelope.retry", ids=run["envelopes"])
     await ask("agent.status", name="slow")
     await ask("agent.check", name="slow")
+    await ask("agent.sessions", name="slow")
+    await ask("agent.refresh", name="slow")
     await ask("agent.team")
     await ask("breaker.pull", reason="It costs too much.")
     await ask("breaker.status")

@@ -82,7 +82,7 @@ class JsonLines:
 
     async def _take(self, line: bytes) -> None:
         try:
-            found = json.loads(line)
+            found = json.loads(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):  # a warning in plain text
             return
         if isinstance(found, dict) and (taken := self._on_line(found)) is not None:

@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, ids
-from ..core.errors import NotFound, UnknownAgent
+from ..core.errors import BadId, BossOnly, NotFound, UnknownAgent
 from ..store import agents, provider_sessions, session_scopes
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
@@ -62,7 +62,7 @@ class Sessions(TypedDict):
     effect="destructive",
     params=Refresh,
     result=Refreshed,
-    errors=(UnknownAgent, NotFound),
+    errors=(UnknownAgent, BadId, NotFound),
     changes="agent",
 )
 async def refresh(context: Context, caller: Caller, params: Refresh) -> Refreshed:
@@ -81,13 +81,21 @@ async def refresh(context: Context, caller: Caller, params: Refresh) -> Refreshe
     return await context.write(caller, write)
 
 
-@operation("agent.sessions", level=Level.BOSS, params=ByName, result=Sessions, errors=(UnknownAgent,))
+@operation(
+    "agent.sessions",
+    level=Level.RESTRICTED,
+    params=ByName,
+    result=Sessions,
+    errors=(UnknownAgent, BossOnly),
+)
 def sessions(context: Context, caller: Caller, params: ByName) -> Sessions:
-    """List the sessions of an agent, and why some are not resumed."""
+    """List the sessions of an agent, and why some are not resumed; the agent itself and the boss may."""
     now = clock.now()
 
     def read(connection: Connection) -> Sessions:
         agent = agents.get(connection, params.name)
+        if not caller.is_boss and agent["id"] != caller.id:
+            raise BossOnly(what="listing the sessions of another agent (name)", caller=caller.name)
         rows = provider_sessions.listed(connection, agent["id"], MOST + 1)
         found = [_to_json(row, _why(context, connection, row, agent, now)) for row in rows[:MOST]]
         return {"sessions": found, "more": len(rows) > MOST, "timezone": context.timezone}

@@ -34,7 +34,10 @@ class GrowingAnswer:
                 self._doing = THINKS
 
     def shown(self, *, details: bool, alone: bool) -> str:
-        """Return what a chat shows now. `details`: with what it does; `alone`: also if it has written nothing."""
+        """Return what a chat shows now.
+
+        `details`: with what it does; `alone`: also if it has written nothing yet.
+        """
         text = self.text.strip()
         if not details or not self._doing or not (text or alone):
             return text

@@ -219,7 +219,9 @@ def _start(
     now, boot = start.now, start.boot
     session = NO_SESSION
     if kind == "turn":
-        session = provider_sessions.begin(tx, agent, conversation, taken[0], start.session, now)
+        # The session of where it is answered: the result of another agent is for whoever asked first.
+        answered_in = conversation if target.conversation is None else target.conversation
+        session = provider_sessions.begin(tx, agent, answered_in, taken[0], start.session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
     shown, shown_notices = taken
     shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING

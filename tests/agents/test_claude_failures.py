@@ -43,6 +43,7 @@ LANE = [
     (api("API Error: Request rejected (429)", "rate_limit", 429), "rate_limited", "429"),
     (api("You've hit your 5-hour limit · resets 8pm", "rate_limit", 429), "usage_limit", "8pm"),
     (api("Repeated 529 Overloaded errors", "server_error", 529), "overloaded", "529"),
+    (api("Repeated 529 Overloaded errors", "server_error", None), "overloaded", "529"),
     (api("API Error: 500 boom", "server_error", 500), "overloaded", "500"),
     (
         api("Connection refused", "server_error", None, api_error="connection_failed"),

@@ -314,6 +314,7 @@ def _agents() -> Iterator[Row]:
         yield row(name, RIGHT[name], "boss_only", "agent:nex", command, by="nex", policy=allowed)
     for name in (
         "agent.pause",
+        "agent.refresh",
         "agent.resume",
         "agent.bind",
         "agent.unbind",

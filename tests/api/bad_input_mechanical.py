@@ -45,7 +45,13 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     },
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("status", "pause", "resume", "check")},
     ("agent.check", "provider"): ("bad_provider",) * 3,
-    ("agent.instructions", "name"): ("unknown_agent",) * 3,
+    **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("instructions", "sessions", "refresh")},
+    ("agent.refresh", "conversation"): ("bad_id",) * 3,
+    **{
+        (f"agent.{verb}", "session_reset"): ("bad_time_of_day", "", "too_large")
+        for verb in ("register", "set")
+    },
+    **{(f"agent.{verb}", "session_idle"): ("bad_duration", "", "too_large") for verb in ("register", "set")},
     ("agent.pause", "reason"): ("bad_text", "", "too_large"),
     ("agent.background", "task"): ("bad_text", "empty_message", ""),
     ("agent.background", "subject"): ("bad_text", "", "too_large"),

@@ -54,6 +54,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "agent.set": {"name": "spare", "role": "r"},
     "agent.delete": {"name": "spare"},
     "agent.instructions": {"name": "nex"},
+    "agent.sessions": {"name": "nex"},
+    "agent.refresh": {"name": "spare"},
     "agent.permission.get": {"name": "spare"},
     "agent.permission.set": {"name": "spare", "level": "privileged"},
     "agent.token.rotate": {"name": "spare"},

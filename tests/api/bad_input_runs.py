@@ -36,6 +36,7 @@ def thinking() -> Iterator[Row]:
         _runs,
         _tails,
         _instructions,
+        _sessions,
         _steering,
     ):
         yield from part()
@@ -269,6 +270,42 @@ def _instructions() -> Iterator[Row]:
     yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
     yield row(name, {"name": "spare"}, "boss_only", "name|agent:nex", f"{command} spare")
     yield row("run.get", {"id": "%run", "turn": "yes"}, "invalid_params", "turn")
+
+
+def _sessions() -> Iterator[Row]:
+    for name, command in (
+        ("agent.sessions", "agent sessions --name"),
+        ("agent.refresh", "agent refresh --name"),
+    ):
+        for value in ("", "gone", "agent:gone", "user:ann", NUL, LONG):
+            yield row(name, {"name": value}, "unknown_agent", f"{shown(value)}|agent list")
+        yield row(name, {"name": "spar"}, "unknown_agent", "spar |spare?", f"{command} spar")
+    yield row(
+        "agent.sessions", {"name": "spare"}, "boss_only", "name|agent:nex", "agent sessions --name spare"
+    )
+    name, command = "agent.refresh", "agent refresh --name spare --conversation"
+    for value in ("e1", "c0", "", NUL, -1):
+        yield row(name, {"name": "spare", "conversation": value}, "bad_id", f"{shown(value)} is not a valid ")
+    yield row(name, {"name": "spare", "conversation": "e1"}, "bad_id", "e1", f"{command} e1")
+    # One in which it takes no part is for it like one that does not exist.
+    for value in ("c1", "c999999"):
+        yield row(name, {"name": "spare", "conversation": value}, "not_found", value, f"{command} {value}")
+    for name, agent in (("agent.register", "fresh"), ("agent.set", "spare")):
+        for value in ("4", "24:00", "4:60", "04:00:00", "-1:00", "noon", NUL):
+            says = f"{shown(value)}|04:00"
+            yield row(name, {"name": agent, "session_reset": value}, "bad_time_of_day", says)
+        for value in ("0s", "6", "6d", "-1h", "9000h", NUL):
+            yield row(name, {"name": agent, "session_idle": value}, "bad_duration", f"{shown(value)}|1h30m")
+        for number in (-1, 10**12 + 1, 2**64, 0.5):
+            yield row(name, {"name": agent, "session_context": number}, "invalid_params", "session_context")
+        yield row(name, {"name": agent, "session_scope": "chat"}, "invalid_params", "session_scope|person")
+    words = "agent set --name spare"
+    for flag, value, code in (
+        ("session-reset", "4 pm", "bad_time_of_day"),
+        ("session-idle", "soon", "bad_duration"),
+    ):
+        params = {"name": "spare", flag.replace("-", "_"): value}
+        yield row("agent.set", params, code, value, f"{words} --{flag} '{value}'")
 
 
 def _tails() -> Iterator[Row]:

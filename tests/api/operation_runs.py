@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Callable
@@ -220,6 +221,27 @@ def checks(case: Case) -> list[Any]:
     return found
 
 
+def sessions(verb: str) -> Answers:
+    """Of one that has a session, by the boss and by itself; and of one that has none."""
+
+    def asked(case: Case) -> list[Any]:
+        line = json.dumps({"hiboss": "session", "id": "s-1"}).replace('"', '\\"')
+        thinker = _thinker(case, f'echo "{line}"; echo fine')
+        _run_of(case, thinker, "completed")
+        found = [case.boss.call("agent.sessions", name=one.name) for one in (thinker, case.ada)]
+        found.append(thinker.call("agent.sessions", name=thinker.name))
+        assert [one["resumed"] for one in found[0]["sessions"]] == [True] and found[1]["sessions"] == []
+        if verb == "sessions":
+            return found
+        number = case.boss.call("conversation.messages", **{"with": thinker.address})["conversation"]
+        ended = [case.boss.call("agent.refresh", name=thinker.name, conversation=number)]
+        ended.append(case.boss.call("agent.refresh", name=thinker.name))
+        assert [one["ended"] for one in ended] == [1, 0]
+        return ended
+
+    return asked
+
+
 def pauses(verb: str) -> Answers:
     def asked(case: Case) -> list[Any]:
         if verb == "resume":
@@ -291,7 +313,13 @@ def provided(case: Case) -> list[Any]:
         {"provider": "command", "settings": {"command": "echo"}, "reply": "explicit", "daily_cost": 0.5},
         {"provider": "webhook", "settings": {"url": "http://127.0.0.1:1/"}},
         {"settings": {"url": "http://127.0.0.1:2/"}},
-        {"provider": "none", "daily_tokens": 0, "daily_cost": 0},
+        {
+            "provider": "none",
+            "daily_tokens": 0,
+            "daily_cost": 0,
+            "session_scope": "agent",
+            "session_idle": "6h",
+        },
     )
     found = [case.boss.call("agent.set", name=case.bob.name, **way) for way in ways]
     assert [one["mode"] for one in found] == ["run"] * 4 + ["pull"]
@@ -345,6 +373,8 @@ CALLS_OF_RUNS: dict[str, Answers] = {
     "agent.instructions": lambda case: [
         one.call("agent.instructions", name=case.ada.name) for one in (case.ada, case.boss)
     ],
+    "agent.sessions": sessions("sessions"),
+    "agent.refresh": sessions("refresh"),
     "agent.pause": pauses("pause"),
     "agent.resume": pauses("resume"),
     "agent.background": backgrounds,

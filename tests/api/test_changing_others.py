@@ -27,6 +27,7 @@ NOT_CHANGING = {
     "user.register",
     "agent.status",
     "agent.instructions",
+    "agent.sessions",
     "agent.notify",
     "agent.notify.remove",
     "agent.permission.get",

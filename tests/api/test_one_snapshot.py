@@ -27,6 +27,7 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "agent.list": [("boss", {})],
     "agent.instructions": [("boss", {"name": "kai"}), ("kai", {"name": "kai"})],
     "agent.permission.get": [("boss", {"name": "kai"})],
+    "agent.sessions": [("boss", {"name": "kai"}), ("kai", {"name": "kai"})],
     "agent.bindings": [("boss", {})],
     "agent.heartbeat": [("nex", {})],
     "agent.self": [("kai", {})],
@@ -81,7 +82,14 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 CHANGING = {
     *("agent.background", "agent.bind", "agent.delete", "agent.pause", "agent.permission.set"),
-    *("agent.register", "agent.resume", "agent.set", "agent.token.revoke", "agent.token.rotate"),
+    *(
+        "agent.register",
+        "agent.refresh",
+        "agent.resume",
+        "agent.set",
+        "agent.token.revoke",
+        "agent.token.rotate",
+    ),
     *("contact.approve", "contact.block", "contact.route", "boss.pair"),
     *("breaker.pull", "breaker.release", "control.send"),
     *("agent.unbind", "boss.set", "boss.token.rotate", "config.reload", "cron.create", "cron.delete"),

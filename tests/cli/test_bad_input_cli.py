@@ -130,6 +130,8 @@ def _usage_of_runs() -> Iterator[Row]:
         ("run list -n many", "-n|whole number|many"),
         ("agent set --name spare --reply always", "--reply|always|explicit"),
         ("agent set --name spare --busy wait", "--busy|wait|followup"),
+        ("agent set --name spare --session-scope chat", "--session-scope|chat|person"),
+        ("agent set --name spare --session-context much", "--session-context|whole number|much"),
         ("agent set --name spare --daily-tokens many", "--daily-tokens|whole number|many"),
         ("agent set --name spare --daily-cost much", "--daily-cost|number|much"),
         ("agent register --name fresh --mode push", "--mode|push|pull"),

@@ -35,6 +35,8 @@ VERBS = {
         "self",
         "status",
         "instructions",
+        "sessions",
+        "refresh",
         "pause",
         "resume",
         "background",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Office, open_office, wait_until
+from tests.support.live_providers import staged
 
 KEY = "the-key-of-an-account"
 
@@ -111,7 +112,10 @@ def test_an_option_of_several_providers_is_read_as_the_one_that_is_meant(office:
     name = office.agent()
     words = ("agent", "set", name, "--as", "boss")
     unclear = office(*words, "--loud")
-    assert unclear.rc == 2 and "--loud is not the same for choosy, finder, seeker; give --provider" in unclear.stderr
+    assert (
+        unclear.rc == 2
+        and "--loud is not the same for choosy, finder, seeker; give --provider" in unclear.stderr
+    )
     assert office(*words, "--provider", "seeker", "--loud").record["loud"] == "true"
     assert office(*words, "--loud=no").record["loud"] == "false"  # of its own provider
     assert office(*words, "--provider", "finder", "--where", "x", "--loud", "very").record["loud"] == "very"
@@ -162,6 +166,26 @@ def test_a_run_is_steered_and_answered_by_commands(office: Office, tmp_path: Pat
     )
     lines = [json.loads(line) for line in done["text"].replace("} {", "}\n{").splitlines()]
     assert [one["hiboss"] for one in lines] == ["steer", "answer"] and lines[1]["by"] == "user:boss"
+
+
+def test_a_tail_shows_thoughts_in_lines_and_tools_beside_the_answer(office: Office, tmp_path: Path) -> None:
+    words = [("thinking", f"{word} ") for word in ("First", "this,\nthen", "that.")]
+    tools = [("tool", "Bash ls -l"), ("tool_result", "a\n" * 900), ("thinking", "fine")]
+    staged(tmp_path, *words, *tools, ("delta", "It is "), ("delta", "a."), ("wait", "go"), ("final", "a"))
+    name = office.agent()
+    chosen = ("--provider", "staged", "--workspace", str(tmp_path))
+    assert office("agent", "set", name, "--as", "boss", *chosen).rc == 0
+    office("send", name, "look", "--as", "boss")
+    [run] = wait_until(lambda: office("run", "list", "--agent", name, "--as", "boss", "--json").json["runs"])
+    with office.open("run", "tail", run["id"], "--as", "boss") as tail:
+        assert tail.stdout is not None and tail.stderr is not None
+        lines = [tail.stderr.readline().rstrip("\n") for _ in range(5)]
+        (tmp_path / "go").touch()
+        answer = tail.stdout.read()
+    assert lines[:3] == ["[thinking] First this,", "[thinking] then that. ", "[tool] Bash ls -l"]
+    assert lines[3].startswith("[tool_result] a a a") and lines[3].endswith("…") and len(lines[3]) < 400
+    assert lines[4] == "[thinking] fine"
+    assert answer.startswith("> It is a.\n") and "fine" not in answer
 
 
 def test_no_secret_is_left_when_its_agent_is_deleted(office: Office, key: str) -> None:

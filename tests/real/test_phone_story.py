@@ -89,21 +89,23 @@ def ask_kai(question: str) -> UseTool:
     return UseTool("Bash", {"command": f"hiboss send kai '{question}'", "description": "ask kai"})
 
 
-def round_of_questions(office: TelegramDaemon, server: ModelServer, phone: Phone, question: str) -> None:
+def round_of_questions(
+    office: TelegramDaemon, server: ModelServer, phone: Phone, question: str, news: str
+) -> None:
     """Let Ada ask, allow what nex asks for, and see the answer while it is written."""
     server.when(
         of_nex,
         ask_kai(question),
         Say("I asked kai."),
-        Say(f"kai says: all green ({question})", hold=True),
+        Say(f"{news} all is green", hold=True),
     )
     server.when(of_kai, Say(f"All green ({question})."))
     phone.says(question)
     phone.allows(f"hiboss send kai '{question}'")
     phone.chat.wait_for_text("I asked kai.", seconds=60)
-    phone.chat.wait_for_draft("kai", seconds=60)  # nex answers live: the rest is held back
+    phone.chat.wait_for_draft(news, seconds=60)  # nex answers live: the rest is held back
     server.go_on()
-    phone.chat.wait_for_text(f"kai says: all green ({question})", seconds=60)
+    phone.chat.wait_for_text(f"{news} all is green", seconds=60)
     wait_until(lambda: not any(run["status"] == "running" for run in runs(office)))
 
 
@@ -115,14 +117,14 @@ def runs(office: TelegramDaemon, agent: str | None = None) -> list[dict[str, Any
 def test_the_boss_asks_nex_who_asks_kai_and_both_remember_after_a_restart(
     office: TelegramDaemon, server: ModelServer, phone: Phone
 ) -> None:
-    round_of_questions(office, server, phone, FIRST)
+    round_of_questions(office, server, phone, FIRST, "Built:")
     sessions = {name: {run["session"] for run in runs(office, name)} for name in ("nex", "kai")}
     assert all(len(ids) == 1 and None not in ids for ids in sessions.values()), sessions
 
     office.daemon.stop()
     office.start()
     before = len(server.requests)
-    round_of_questions(office, server, phone, SECOND)
+    round_of_questions(office, server, phone, SECOND, "Tested:")
 
     # Both went on in the sessions of before: what was said then is in what their models read now.
     for name, mine in (("nex", of_nex), ("kai", of_kai)):

@@ -6,10 +6,12 @@ import json
 import sys
 from typing import Any
 
+from ...core.envelope import shorten
 from ...core.escaping import mark_lines, shell_word
 from .. import output
 from .times import lasted, moment, short_moment
 
+RESULT = 300  # characters of what came of a tool
 RUN = ("id", "agent", "kind", "status", "provider", "model", "session", "conversation", "envelopes", "trace")
 OUTCOME = ("answer", "note", "error")
 
@@ -142,7 +144,8 @@ def parts(result: dict[str, Any]) -> None:
             output.piece(part["text"])
         else:
             output.fresh_line()
-            output.note(f"[{part['kind']}] {output.shown(output.word(part['text']), sys.stderr)}")
+            text = shorten(part["text"], RESULT) if part["kind"] == "tool_result" else output.word(part["text"])
+            output.note(f"[{part['kind']}] {output.shown(text, sys.stderr)}")
 
 
 def ended_run(result: dict[str, Any], *, text_shown: bool) -> None:

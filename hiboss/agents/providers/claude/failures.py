@@ -25,6 +25,7 @@ IN_USE = re.compile(r"Session ID \S+ is already in use")
 UNKNOWN_SESSION = re.compile(r"No conversation found|--resume requires a valid session")
 UNKNOWN_OPTION = re.compile(r"unknown option '?(-[^'\s=]+)")
 USAGE_LIMIT = re.compile(r"usage limit|hit your .*limit|limit reached", re.IGNORECASE)
+OF_SERVER = re.compile(r"\b5\d\d\b|overloaded", re.IGNORECASE)  # older versions give no status for some
 RESET_AT = re.compile(r"\|(\d{10})\b")  # older versions: "usage limit reached|1750000000"
 OUTDATED = re.compile(
     r"(?:needs an update|version .*(?:too old|no longer supported)|please update)", re.IGNORECASE
@@ -72,7 +73,8 @@ def of_result(result: Result, about: Circumstances) -> Exception:
 def _of_api(result: Result, about: Circumstances, said: str) -> Exception:
     """Return what to raise for an answer of the API that is an error."""
     word, status = result.api_error, result.status
-    connection = result.line.get("api_error") == "connection_failed"
+    by_server = word in ("server_error", "overloaded")
+    connection = by_server and status is None and not OF_SERVER.search(result.words)
     if word == "model_not_found" or status == 404:
         return LaneError("no_model", f"{said}; hiboss agent set {about.agent} --model opus")
     if word == "billing_error":
@@ -83,10 +85,10 @@ def _of_api(result: Result, about: Circumstances, said: str) -> Exception:
         return LaneError("refused", f"the account was refused ({status}): {said}; {about.login}")
     if word == "rate_limit" or status == 429:
         return _of_limit(result, about, said)
-    if connection or (status is None and word in ("server_error", "overloaded")):
+    if connection or result.line.get("api_error") == "connection_failed":
         return LaneError("unreachable", f"the API cannot be reached: {said}")
-    if word in ("server_error", "overloaded") or (status is not None and status >= 500):
-        return LaneError("overloaded", f"the API has an error ({status}): {said}")
+    if by_server or (status is not None and status >= 500):
+        return LaneError("overloaded", f"the API has an error: {said}")
     if result.line.get("terminal_reason") == "prompt_too_long" or "rompt is too long" in result.text:
         if about.resumed:
             return SessionLost(f"it is full: {said}")

@@ -1,0 +1,158 @@
+"""What is shown live of a run: pieces of the answer, tools, results, thoughts; and what is stored of its usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.agents.provider_reports import SHOWN_CHARACTERS
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.daemons import daemon_with, wait_until
+from tests.support.live_providers import staged
+from tests.support.parties import Party, agent
+from tests.support.shell_agents import Boss
+
+MODULES = "tests.support.live_providers"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    with daemon_with(tmp_path_factory.mktemp("d"), finish_seconds=0.1, provider_modules=MODULES) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+@pytest.fixture
+def kai(daemon: RunningDaemon, tmp_path: Path) -> Party:
+    return agent(daemon, provider="staged", workspace=str(tmp_path))
+
+
+def runs(ada: Boss, kai: Party) -> list[Any]:
+    return list(reversed(ada.call("run.list", agent=kai.name)["runs"]))
+
+
+def parts(ada: Boss, kai: Party, number: int) -> list[tuple[str, str]]:
+    """Wait until a run of kai has so many parts of live output; return them."""
+    wait_until(lambda: runs(ada, kai))
+    run = runs(ada, kai)[-1]["id"]
+    wait_until(lambda: len(ada.call("run.tail", id=run)["parts"]) >= number)
+    return [(one["kind"], one["text"]) for one in ada.call("run.tail", id=run)["parts"]]
+
+
+def ended(ada: Boss, kai: Party, number: int = 1) -> Any:
+    wait_until(lambda: len(found := runs(ada, kai)) == number and found[-1]["status"] != "running")
+    return runs(ada, kai)[-1]
+
+
+def test_thoughts_and_tools_are_shown_and_are_no_part_of_the_answer(
+    ada: Boss, kai: Party, tmp_path: Path
+) -> None:
+    shown = [("thinking", "first this"), ("tool", "Bash ls"), ("tool_result", "a\nb"), ("delta", "It is ")]
+    staged(
+        tmp_path, *shown, ("alive", "x"), ("model", "big-1"), ("delta", "b."), ("wait", "go"), ("final", "b")
+    )
+    number = ada.tell(kai)
+    assert parts(ada, kai, 5) == [*shown, ("delta", "b.")]
+    (tmp_path / "go").touch()
+    assert ended(ada, kai)["text"] == "b"
+    wait_until(lambda: ada.get(number)["status"] == "done")
+
+
+def test_a_tool_is_one_line_a_result_is_cut_and_neither_shows_a_secret(
+    ada: Boss, kai: Party, tmp_path: Path
+) -> None:
+    token = kai.token
+    staged(
+        tmp_path,
+        ("tool", f"Bash export HIBOSS_TOKEN={token}\n  curl " + "x" * 5_000),
+        ("tool_result", f"\n{token}\n" + "y\n" * 5_000),
+        ("thinking", f"the token is {token}"),
+        ("wait", "go"),
+        ("final", "done"),
+    )
+    ada.tell(kai)
+    found = dict(parts(ada, kai, 3))
+    assert token not in str(found)
+    assert found["tool"].startswith("Bash export HIBOSS_TOKEN=hba_… curl xxx") and "\n" not in found["tool"]
+    assert [len(found[kind]) for kind in ("tool", "tool_result")] == [
+        SHOWN_CHARACTERS[kind] + 1 for kind in ("tool", "tool_result")
+    ]
+    assert found["tool_result"].startswith("hba_…\ny\ny") and found["tool_result"].endswith("…")
+    (tmp_path / "go").touch()
+    ended(ada, kai)
+
+
+def test_what_a_person_said_to_a_session_that_is_lost_is_said_again_in_the_new_one(
+    ada: Boss, kai: Party, tmp_path: Path
+) -> None:
+    staged(tmp_path, ("session", "s-1"), ("final", "well"))
+    ada.tell(kai)
+    ended(ada, kai)
+    staged(tmp_path, ("wait", "go"), ("lose",), ("final", "again"))
+    ada.tell(kai, text="once more")
+    wait_until(lambda: len((tmp_path / "turns").read_text().splitlines()) == 2)
+    assert ada.call("run.steer", id=runs(ada, kai)[-1]["id"], text="and hurry")["taken"]
+    (tmp_path / "go").touch()
+    assert ended(ada, kai, 2)["text"] == "again"
+    assert "and hurry" in (tmp_path / "turns").read_text().splitlines()[2]
+
+
+# --- usage -------------------------------------------------------------------------------
+
+
+def used(ada: Boss, kai: Party, tmp_path: Path, *steps: Any) -> tuple[Any, ...]:
+    staged(tmp_path, *steps)
+    ada.tell(kai)
+    run = ended(ada, kai)
+    with kai.daemon.database() as database:
+        row = database.execute(
+            "SELECT tokens_in, tokens_out, cost, context, usage_estimated FROM run WHERE id = ?",
+            (int(run["id"][1:]),),
+        ).fetchone()
+    return tuple(row)
+
+
+SO_FAR = {"tokens_in": 10, "tokens_out": 2, "cost": 0.5, "context": 9}
+FAILS = ("fail", "rejected", "no", False)
+
+
+def test_the_usage_of_a_turn_that_ends_with_an_answer_is_not_estimated(
+    ada: Boss, kai: Party, tmp_path: Path
+) -> None:
+    steps = (("usage", SO_FAR), ("final", "done", {"tokens_out": 7}))
+    assert used(ada, kai, tmp_path, *steps) == (10, 7, 0.5, 9, 0)
+
+
+def test_the_usage_of_a_turn_that_fails_is_estimated(ada: Boss, kai: Party, tmp_path: Path) -> None:
+    assert used(ada, kai, tmp_path, ("usage", SO_FAR), FAILS) == (10, 2, 0.5, 9, 1)
+
+
+def test_final_numbers_of_a_turn_that_fails_are_not_estimated(ada: Boss, kai: Party, tmp_path: Path) -> None:
+    final = SO_FAR | {"tokens_in": 12, "exact": True}
+    assert used(ada, kai, tmp_path, ("usage", SO_FAR), ("usage", final), FAILS) == (12, 2, 0.5, 9, 0)
+
+
+def test_a_turn_that_fails_without_any_usage_is_not_estimated(ada: Boss, kai: Party, tmp_path: Path) -> None:
+    assert used(ada, kai, tmp_path, FAILS) == (None, None, None, None, 0)
+
+
+def test_a_cancelled_turn_keeps_the_usage_so_far_as_estimated(ada: Boss, kai: Party, tmp_path: Path) -> None:
+    staged(tmp_path, ("usage", SO_FAR), ("tool", "waits"), ("wait", "never"))
+    ada.tell(kai)
+    parts(ada, kai, 1)
+    ada.call("run.cancel", id=runs(ada, kai)[-1]["id"])
+    run = ended(ada, kai)
+    assert (run["status"], run["tokens_in"], run["tokens_out"]) == ("cancelled", 10, 2)
+    with kai.daemon.database() as database:
+        row = database.execute(
+            "SELECT usage_estimated FROM run WHERE id = ?", (int(run["id"][1:]),)
+        ).fetchone()
+    assert row[0] == 1

@@ -1,0 +1,382 @@
+"""What is special about Claude Code: its sessions, its account, its questions, words at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.agents.providers.claude import saved_sessions
+from hiboss.core import clock
+from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
+from hiboss.core.contracts.provider import Choice
+from hiboss.testing.model_server import Fail, ModelServer, Say, UseTool
+from tests.real.harness_rig import Turn
+from tests.real.programs import Programs
+from tests.real.test_claude import ClaudeRig
+
+COLOURS = {
+    "question": "Which colour?",
+    "header": "Colour",
+    "options": [{"label": "red", "description": "warm"}, {"label": "green", "description": "calm"}],
+    "multiSelect": True,
+}
+
+
+@pytest.fixture
+def rig(tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[ClaudeRig]:
+    made = ClaudeRig(tmp_path, programs, server)
+    yield made
+    assert not made.left_behind()
+
+
+# --- sessions ------------------------------------------------------------------------------
+
+
+def test_a_session_that_should_be_new_and_exists_is_resumed(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        first = Turn(rig, "my bird is the heron")
+        await first.answer()
+        again = Turn(rig, rig.turn("which bird", session=first.session, session_is_new=True))
+        await again.answer()
+        assert again.run.sessions == [first.session]
+        assert "heron" in "\n".join(rig.server.turns[-1].texts)
+
+    asyncio.run(story())
+
+
+def test_a_turn_without_a_session_begins_one_and_reports_it(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        turn = Turn(rig, rig.turn("hello", session_is_new=False))
+        turn.task.cancel()
+        await turn.end()
+        alone = Turn(rig, replace(rig.turn("hello"), session=None, session_is_new=False))
+        await alone.answer()
+        (session,) = alone.run.sessions
+        assert saved_sessions.saved_bytes(rig.environment(), session)
+
+    asyncio.run(story())
+
+
+def test_a_session_that_is_open_elsewhere_goes_on_in_a_copy(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        first = Turn(rig, "my bird is the heron")
+        await first.answer()
+        rig.server.script(Say("still at it", hold=True), Say("in the copy"))
+        other = Turn(rig, rig.turn("think long", session=first.session))
+        await other.until(lambda: other.run.shown)
+        beside = Turn(rig, rig.turn("which bird", session=first.session))
+        answer = await beside.answer()
+        assert answer.text == "in the copy" and "is open in claude (pid" in (answer.note or "")
+        assert beside.session != first.session and "heron" in "\n".join(rig.server.turns[-1].texts)
+        rig.server.go_on()
+        assert (await other.answer()).text == "still at it"
+        await Turn(rig, rig.turn("in the first", session=first.session)).answer()
+        assert "which bird" not in "\n".join(rig.server.turns[-1].texts)
+        await Turn(rig, rig.turn("in the second", session=beside.session)).answer()
+        assert "which bird" in "\n".join(rig.server.turns[-1].texts)
+
+    asyncio.run(story())
+
+
+def test_a_session_that_cannot_be_saved_is_not_reported_and_said(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        file = rig.directory / "file"
+        file.touch()
+        environment = {**rig.environment(), "CLAUDE_CONFIG_DIR": str(file / "config")}
+        turn = Turn(rig, rig.turn("hello", environment=environment))
+        answer = await turn.answer()
+        assert answer.text and not turn.run.sessions
+        assert "does not save its sessions" in (answer.note or "")
+        assert str(file / "config") in (answer.note or "")
+
+    asyncio.run(story())
+
+
+def test_a_session_that_is_full_is_lost_and_a_new_one_that_is_too_long_fails(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        full = Fail(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
+        first = Turn(rig, "hello")
+        await first.answer()
+        rig.server.script(full)
+        await Turn(rig, rig.turn("more", session=first.session)).fails(SessionLost)
+        rig.server.plan.common.clear()
+        rig.server.script(full)
+        error = await Turn(rig, "much").fails(TurnError)
+        assert error.kind == "too_long"
+
+    asyncio.run(story())
+
+
+# --- what it is given ------------------------------------------------------------------------
+
+
+def test_long_instructions_arrive_whole_and_their_file_is_gone(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        token_file = rig.directory / "run-tokens" / "mark"
+        token_file.parent.mkdir()
+        token_file.write_text("hba_x\n")
+        instructions = "\n".join(f"{number}. ä€😀 Be kind to everybody." for number in range(6000))  # 200 kB
+        rig.server.script(Say("slowly", hold=True))
+        environment = {**rig.environment(), "HIBOSS_TOKEN_FILE": str(token_file)}
+        turn = Turn(rig, rig.turn("hello", instructions=instructions, environment=environment))
+        await turn.held()
+        (file,) = [one for one in token_file.parent.iterdir() if one != token_file]
+        assert file.stat().st_mode & 0o777 == 0o600
+        rig.server.go_on()
+        await turn.answer()
+        assert instructions in rig.server.turns[-1].system
+        assert list(token_file.parent.iterdir()) == [token_file]
+
+    asyncio.run(story())
+
+
+def test_the_key_of_the_agent_counts_before_those_of_the_daemon(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.key = "sk-ant-of-the-agent"
+        environment = {**rig.environment(), "ANTHROPIC_AUTH_TOKEN": "another", "ANTHROPIC_API_KEY": "no"}
+        turn = Turn(rig, rig.turn("hello", environment=environment), api_key="sk-ant-of-the-agent")
+        assert (await turn.answer()).text
+
+    asyncio.run(story())
+
+
+def test_tools_that_come_due_after_the_turn_are_not_offered(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        await Turn(rig, "hello").answer()
+        offered = set(rig.server.turns[-1].tools)
+        assert "Bash" in offered
+        assert not offered & {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor"}
+
+    asyncio.run(story())
+
+
+def test_each_command_begins_in_the_workspace(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        (rig.workspace / "below").mkdir()
+        rig.server.script(rig.shell("cd below && pwd"), rig.shell("pwd"), Say("done"))
+        await Turn(rig, "look", autonomy="high").answer()
+        assert rig.server.turns[-1].tool_results[-1].strip() == str(rig.workspace)
+
+    asyncio.run(story())
+
+
+def test_more_arguments_reach_the_program(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        await Turn(rig, "hello", arguments="--disallowedTools WebFetch 'Bash'").answer()
+        assert not {"WebFetch", "Bash", "CronCreate"} & set(rig.server.turns[-1].tools)
+        error = await Turn(rig, "hello", arguments="--no-such-thing").fails(LaneError)
+        assert error.kind == "bad_arguments" and "--arguments" in error.text
+
+    asyncio.run(story())
+
+
+def test_a_missing_workspace_stops_the_lane(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        turn = Turn(rig, rig.turn("hello", workspace=str(rig.directory / "gone")))
+        assert (await turn.fails(LaneError)).kind == "no_workspace"
+
+    asyncio.run(story())
+
+
+# --- the account -----------------------------------------------------------------------------
+
+
+def of_subscription(rig: ClaudeRig) -> dict[str, str]:
+    return {**rig.logged_out(), "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-canary"}
+
+
+def test_a_usage_limit_says_until_when_and_waits(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        resets_at = str(clock.now() // 1000 + 7200)
+        headers = {
+            "anthropic-ratelimit-unified-status": "rejected",
+            "anthropic-ratelimit-unified-reset": resets_at,
+            "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        }
+        rig.server.script(Fail(429, "rate_limit_error", "too much", headers=headers))
+        turn = Turn(rig, rig.turn("hello", environment=of_subscription(rig)))
+        error = await turn.fails(LaneError)
+        assert error.kind == "usage_limit" and "limit" in error.text and "canary" not in error.text
+        assert 6000 < error.retry_after <= 7200
+
+    asyncio.run(story())
+
+
+def test_an_account_without_credit_stops_the_lane(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        why = "Your credit balance is too low to access the Anthropic API."
+        rig.server.script(Fail(400, "invalid_request_error", why))
+        assert (await Turn(rig, "hello").fails(LaneError)).kind == "usage_limit"
+
+    asyncio.run(story())
+
+
+def test_an_unknown_model_stops_the_lane(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.script(Fail(404, "not_found_error", "model: nosuch"))
+        error = await Turn(rig, "hello", model="nosuch").fails(LaneError)
+        assert error.kind == "no_model" and "hiboss agent set nex --model" in error.text
+
+    asyncio.run(story())
+
+
+def test_the_budget_is_that_of_one_run_and_not_of_the_session(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        session, costs = None, []
+        for _ in range(3):
+            rig.server.script(rig.shell("echo one"), Say("done"))
+            turn = Turn(rig, rig.turn("go on", session=session), autonomy="high", max_cost=0.0025)
+            costs.append((await turn.answer()).cost)
+            session = turn.session
+        assert sum(filter(None, costs)) > 0.0025
+
+    asyncio.run(story())
+
+
+def test_the_login_is_found(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        found = await rig.make().find(rig.environment(), str(rig.workspace))
+        assert "logged in (ANTHROPIC_API_KEY)" in found.found and not found.problem
+        found = await rig.make().find(rig.logged_out(), str(rig.workspace))
+        assert (found.problem, found.help) == ("claude is not logged in", "claude auth login")
+        found = await rig.make(api_key="sk-ant-x").find(rig.logged_out(), str(rig.workspace))
+        assert "with the API key of the agent" in found.found and not found.problem
+
+    asyncio.run(story())
+
+
+# --- questions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (Choice("green", "and a little red", "user:boss"), ['"green"', "and a little red"]),
+        (Choice("something else", "blue, please", "user:boss"), ['"blue, please"']),
+        (Choice("something else", "", "user:boss"), ["None of these"]),
+        (Choice("something else", "nobody answered in time"), ["Nobody answered", "Decide yourself"]),
+    ],
+)
+def test_an_answer_to_the_model_reaches_it_with_its_comment(
+    rig: ClaudeRig, choice: Choice, words: list[str]
+) -> None:
+    async def story() -> None:
+        rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS]}), Say("I see"))
+        turn = Turn(rig, "choose", [choice])
+        assert (await turn.answer()).text == "I see"
+        (question,) = turn.run.questions
+        assert question.options == ("red", "green", "something else")
+        assert "green: calm" in question.text and "comment" in question.text
+        assert all(one in rig.server.turns[-1].tool_results[-1] for one in words)
+
+    asyncio.run(story())
+
+
+def test_several_questions_are_asked_at_once(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        second = {**COLOURS, "question": "And the roof?", "multiSelect": False}
+        rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS, second]}), Say("I see"))
+        turn = Turn(rig, "choose", ["red", "green"])
+        await turn.answer()
+        said = rig.server.turns[-1].tool_results[-1]
+        assert '"Which colour?"="red"' in said and '"And the roof?"="green"' in said
+
+    asyncio.run(story())
+
+
+def test_what_is_outside_of_the_workspace_is_asked_for_with_medium_autonomy(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        outside = rig.directory / "outside.txt"
+        rig.server.script(rig.edit(str(outside), "a\nb\n"), Say("done"))
+        turn = Turn(rig, "write it", ["allow"])
+        await turn.answer()
+        (question,) = turn.run.questions
+        assert question.tool == "Write" and f"file_path: {outside}" in question.detail
+        assert "a\nb\n" in question.detail and str(rig.workspace) in question.subject
+        assert outside.read_text() == "a\nb\n"
+
+    asyncio.run(story())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused by Claude Code")
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:
+    async def story() -> None:
+        environment = {**rig.environment(), **({"IS_SANDBOX": "1"} if sandbox else {})}
+        outside = rig.directory / "outside.txt"
+        rig.server.script(rig.edit(str(outside), "a\n"), Say("done"))
+        turn = Turn(rig, rig.turn("write it", environment=environment), autonomy="high")
+        answer = await turn.answer()
+        assert outside.exists() and not turn.run.questions
+        assert ("as root" in (answer.note or "")) == (not sandbox)
+
+    asyncio.run(story())
+
+
+# --- words of people -------------------------------------------------------------------------
+
+
+def test_words_that_look_like_a_command_are_words(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.script(Say("a long story", hold=True), Say("as you say"))
+        turn = Turn(rig, "tell me a story")
+        await turn.until(lambda: turn.run.shown)
+        assert await turn.provider.steer("/clear")
+        rig.server.go_on()
+        assert (await turn.answer()).text == "as you say"
+        assert "/clear" in "\n".join(rig.server.turns[-1].texts)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("waits", range(6))
+def test_words_that_were_taken_always_reach_the_model(rig: ClaudeRig, waits: int) -> None:
+    """At whatever moment they come: before the first word, while it writes, at the end, after it."""
+
+    async def story() -> None:
+        turn = Turn(rig, "hello")
+        await turn.until(lambda: turn.run.pids)
+        word = f"w-{uuid.uuid4().hex}"
+        await asyncio.sleep(waits * 0.12)
+        taken = await turn.provider.steer(word)
+        answer = await turn.answer()
+        heard = any(word in one.everything for one in rig.server.turns)
+        assert heard == taken
+        assert answer.text and (not taken or word in answer.text or heard)
+
+    asyncio.run(story())
+
+
+def test_words_that_wait_are_forgotten_by_an_interrupt(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.script(rig.shell("touch begun; until [ -e go ]; do sleep 0.05; done"))
+        turn = Turn(rig, "take your time", autonomy="high")
+        await turn.until((rig.workspace / "begun").exists)
+        assert await turn.provider.steer("and then this")
+        await turn.provider.interrupt()
+        assert (await turn.answer()).text == ""
+        assert len(rig.server.turns) == 1
+        rig.server.script(Say("here I am"))
+        assert (await Turn(rig, rig.turn("back?", session=turn.session)).answer()).text == "here I am"
+
+    asyncio.run(story())
+
+
+def test_an_interrupted_turn_has_an_estimated_usage(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.script(Say("a long story", tokens_in=100, cached=3000, hold=True))
+        turn = Turn(rig, "tell me a story")
+        await turn.until(lambda: turn.run.shown)
+        await turn.provider.interrupt()
+        await turn.answer()
+        usage: Any = [one.usage for one in turn.run.heard if one.usage is not None][-1]
+        assert usage.tokens_in == 3100 and not usage.exact
+
+    asyncio.run(story())
