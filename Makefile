@@ -38,7 +38,7 @@ test: lint
 # The module installs only what is missing, or not the pinned version. No account and no key is needed.
 real: .venv/developers
 	$(BIN)/python -m tests.real.programs
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/real -n 2 --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/real -n 3 --dist worksteal $(ARGS)
 
 bench: .venv/developers
 	$(BIN)/python -m compileall -q hiboss

@@ -1,4 +1,4 @@
-"""Makes the reference pages and config.example.toml from the code.
+"""Makes the reference pages, config.example.toml and the tables of docs/providers.md from the code.
 
 python -m docs.generate          writes them (make docs)
 python -m docs.generate --check  writes nothing, says which differ, and ends with status 1 if any does
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 
-from .makers import cli, contracts, errors, rpc, settings, views
+from .makers import cli, contracts, errors, providers, rpc, settings, views
 from .makers.markdown import COMMAND
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,23 +24,35 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/views.md": views.make,
     "config.example.toml": settings.example,
 }
+# Pages that people write, with parts that are made; what makes these gets the page.
+PARTLY: dict[str, Callable[[str], str]] = {"docs/providers.md": providers.make}
 
 
 def differences(root: Path = ROOT) -> list[str]:
     """A diff for each page that is not what the code would make it."""
-    return [diff for path, make in PAGES.items() if (diff := _difference(path, root / path, make()))]
+    made = _made(root)
+    return [diff for path, text in made.items() if (diff := _difference(path, root / path, text))]
 
 
 def write(root: Path = ROOT) -> list[str]:
     """Write the pages that differ; their paths."""
     changed = []
-    for path, make in PAGES.items():
-        text, file = make(), root / path
+    for path, text in _made(root).items():
+        file = root / path
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed
+
+
+def _made(root: Path) -> dict[str, str]:
+    """Every page as the code makes it."""
+    found = {path: make() for path, make in PAGES.items()}
+    for path, make in PARTLY.items():
+        if (root / path).exists():
+            found[path] = make((root / path).read_text(encoding="utf-8"))
+    return found
 
 
 def _difference(path: str, file: Path, made: str) -> str:

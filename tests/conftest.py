@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -26,6 +27,12 @@ RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     real_programs.say_what_was_skipped(terminalreporter)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the 12,000 collected tests from garbage collection: to walk them takes a third of a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@
 - `turn_input`: what a run is given: the text of the turn, the environment, the workspace
 - `instructions`: what an agent is told about itself; `memory_files`: what it keeps between sessions
 - `session_notes`: what a turn says of a new session
+- `provider_finding`: a provider as it is set, without a turn: what it can do, and what it finds
 - `live_output`: what a run has reported so far, in memory, for those who follow it
 - `child_process`: one program: start it, feed it, read it, end it
 - `process_control`: find, stop and end all processes of a run

@@ -44,6 +44,7 @@ class _Read(NamedTuple):
     facts: instructions.Facts | None  # None: its provider takes no instructions
     seen: str | None  # of memory, by its session so far
     note: str  # what the turn says of a new session
+    session_cost: float | None  # of the session so far
 
 
 class RunInputs:
@@ -90,7 +91,8 @@ class RunInputs:
             )
             facts = instructions.facts(connection, turn.agent) if takes else None
             note = session_note(connection, turn, turn.session_why_new) if takes else ""
-            return _Read(content, facts, provider_sessions.memory_hash(connection, turn.run), note)
+            seen = provider_sessions.memory_hash(connection, turn.run)
+            return _Read(content, facts, seen, note, provider_sessions.cost(connection, turn.run))
 
         found = await self._store.read_in_thread(read)
         mark = self.mark(turn.run)
@@ -123,6 +125,7 @@ class RunInputs:
             environment=environment,
             session=turn.session,
             session_is_new=turn.session_is_new,
+            session_cost=found.session_cost,
             instructions=told,
             answer_bytes=self._settings.text_bytes,
             output_bytes=self._settings.output_bytes,

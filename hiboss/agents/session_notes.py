@@ -29,7 +29,7 @@ def session_note(connection: Connection, turn: Turn, why: str | None) -> str:
     note = f"(new session: {_WHY[why]})"
     if why != LOST:
         return note
-    lines = last_messages.lines(connection, turn.conversation, viewer=turn.agent)
+    lines = last_messages.lines(connection, turn.session_conversation, viewer=turn.agent)
     while lines and len("\n".join(lines).encode()) > HISTORY_BYTES:
         del lines[0]
     if not lines:

@@ -16,6 +16,7 @@ The operations, one file per noun:
 - `conversations`: conversation.messages, follow.  `turn_preview`: turn.preview.
 - `agent_instructions`: agent.instructions.
 - `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
+- `provider_checks`: agent.check; what an agent's provider finds, and what it cannot do.
 - `agent_sessions`: agent.sessions, refresh.
 - `providers`: provider.list; `option_fields` shows the options of adapters and providers.
 - `agent_status`: agent.status, team, pause, resume, background.  `bindings`: agent.bind, unbind, bindings.

@@ -164,8 +164,10 @@ class FileGuard:
         kernel = {_identity(one) for one in map(_stat, _KERNEL) if one is not None}
         if not stat.S_ISREG(found.st_mode) or not kernel.isdisjoint(above):
             raise NotAFile(path)
-        # Whatever its number of links says: another link may be gone again since it was found.
-        if _identity(found) in self._own_files(but=path if itself else None):
+        # Whatever its number of links says: another link may be gone again since it was found. For those that
+        # may be opened by their own name it counts, but for the database: its locks are in danger.
+        deep = not itself or found.st_nlink > 1
+        if _identity(found) in self._own_files(but=path if itself else None, deep=deep):
             raise HomeFile(path, "it is a hard link to a file in the home directory of hiboss")
         for place in private:
             root = _stat(os.path.expanduser(place))
@@ -225,12 +227,17 @@ class FileGuard:
         media = _stat(self._home.media, follow=False)  # a link to another place of the home is not media/
         return media is None or not stat.S_ISDIR(media.st_mode) or _identity(media) not in above
 
-    def _own_files(self, *, but: str | None = None) -> set[Identity]:
-        """Return the files of the home, except media/ and the workspaces, which hold no secrets of hiboss."""
+    def _own_files(self, *, but: str | None = None, deep: bool = True) -> set[Identity]:
+        """Return the files of the home, except media/ and the workspaces, which hold no secrets of hiboss.
+
+        Not `but`. Without `deep` only those that are in the home itself, as the database is: some homes
+        have thousands of token files.
+        """
         found: set[Identity] = set()
         others = (self._home.media, os.path.dirname(self._home.workspace("any")))
         for directory, directories, names in os.walk(self._home.path):
-            directories[:] = [name for name in directories if os.path.join(directory, name) not in others]
+            kept = [name for name in directories if os.path.join(directory, name) not in others]
+            directories[:] = kept if deep else []
             for name in names:
                 path = os.path.join(directory, name)
                 one = None if path == but else _stat(path, follow=False)

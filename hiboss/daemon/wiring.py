@@ -108,7 +108,6 @@ class Wiring:
         self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
         self.controls.add("preempt", envelope_orders.preempt)
         self.controls.add("priority", envelope_orders.prioritize)
-        self.preemption.on_taken = self.delivery.live.taken
         self.runner.on_busy = self.preemption.look
         router.accepted = self.runner.accepted = self._accepted
 
@@ -118,6 +117,7 @@ class Wiring:
         self.breaker.start()
         await self.breaker.obey_flag()  # before runs of an earlier daemon are settled
         self.breaker.released = self._breaker_released
+        self.preemption.on_taken = self.delivery.live.taken
         await self.runner.start()  # before holds are freed: a surviving process of a run must end first
         await self.delivery.start()
         # Now that it is known what was given up after a crash.

@@ -152,21 +152,10 @@ def hold(tx: Tx, number: int, boot: int) -> None:
     tx.execute("UPDATE envelope SET held_by = ?, handovers = handovers + 1 WHERE id = ?", (boot, number))
 
 
-def free(tx: Tx, number: int) -> None:
-    """Make a held envelope due again."""
-    freed = "UPDATE envelope SET held_by = NULL, crashes = 0 WHERE id = ? AND held_by IS NOT NULL"
-    tx.execute(freed, (number,))
-
-
-def take_back(tx: Tx, number: int) -> None:
-    """Make a held envelope due again that was surely not handed over."""
-    tx.execute(
-        """
-        UPDATE envelope SET held_by = NULL, crashes = 0, handovers = max(0, handovers - 1)
-        WHERE id = ? AND held_by IS NOT NULL
-        """,
-        (number,),
-    )
+def free(tx: Tx, number: int, *, given: bool = True) -> None:
+    """Make a held envelope due again. `given` False: it was surely not handed over."""
+    freed = "UPDATE envelope SET held_by = NULL, crashes = 0, handovers = handovers - ? WHERE id = ?"
+    tx.execute(f"{freed} AND held_by IS NOT NULL", (int(not given), number))
 
 
 def free_all(tx: Tx) -> int:

@@ -2,9 +2,9 @@
 
 A run that works on its turn can be set aside if its messages allow it (`interruptible`), and the busy policy
 of its agent: with `end-of-turn` nothing that arrives is a reason. With `steer`, what people write there
-reaches the turn, or waits. The envelopes of the run are due again when it has ended, and have not failed. What
-it was set aside for is the next turn of its agent
-(`lane.next_envelope`): also if something else came earlier, or has waited for long. Its processes are ended
+reaches the turn, or waits. The envelopes of the run are due again when it has ended, and have not failed.
+What it was set aside for is the next turn of its agent (`lane.next_envelope`): also if something else came
+earlier, or has waited for long. Its processes are ended
 after COMMIT (hiboss/agents/preemption.py). What takes a Tx runs inside the writer.
 """
 

@@ -165,6 +165,7 @@ def note(tx: Tx, told: Told, session: str, now: int) -> None:
             -- Another id of one that was resumed: the same memory goes on in it.
             begun_at = iif(stale_at IS NULL, ifnull(begun_at, excluded.begun_at), excluded.begun_at),
             context = iif(stale_at IS NULL, context, NULL),
+            cost = iif(stale_at IS NULL, cost, 0),
             memory_hash = iif(stale_at IS NULL, memory_hash, NULL),
             session = excluded.session, used_at = excluded.used_at, settings = excluded.settings,
             stale_at = NULL, stale_why = NULL
@@ -193,19 +194,22 @@ def lost(tx: Tx, told: Told, session: str, new_id: str | None, now: int) -> None
 
 
 def settled(tx: Tx, run: int, now: int, *, in_use: bool = False) -> None:
-    """A run has ended: note when its session was used, and how full it is.
+    """A run has ended: note when its session was used, how full it is, and what it has cost.
 
     `in_use`: something of the run may go on in it. Then no other turn resumes it.
     """
-    row = tx.execute("SELECT session, session_scope, context FROM run WHERE id = ?", (run,)).fetchone()
+    row = tx.execute("SELECT session, session_scope, context, cost FROM run WHERE id = ?", (run,)).fetchone()
     if row["session"] is None:
         return
     if in_use:
         _end_of_run(tx, run, row["session"], now)
         tx.execute("UPDATE run SET session_scope = NULL WHERE id = ?", (run,))
     tx.execute(
-        f"UPDATE provider_session SET used_at = ?, context = ifnull(?, context) {_OF_RUN}",
-        (now, row["context"], row["session"], run),
+        f"""
+        UPDATE provider_session
+        SET used_at = ?, context = ifnull(?, context), cost = cost + ifnull(?, 0) {_OF_RUN}
+        """,
+        (now, row["context"], row["cost"], row["session"], run),
     )
     if in_use or row["session_scope"] is None:  # its rules held while it ran
         _end_rules(tx, run, now)
@@ -228,19 +232,31 @@ def _end_rules(tx: Tx, run: int, now: int) -> None:
     ask_rules.end_of_sessions(tx, row["agent"], now)
 
 
-# --- the memory that it was shown ----------------------------------------------------
+# --- what it has cost, and the memory that it was shown --------------------------------
 
 
-def memory_hash(connection: Connection | Tx, run: int) -> str | None:
-    """Return the hash of the files of memory that the session of a run was last shown; None: of none."""
-    row = connection.execute(
+def _of_run(connection: Connection | Tx, run: int) -> Row | None:
+    """Return the session that a run uses."""
+    row: Row | None = connection.execute(
         """
-        SELECT p.memory_hash FROM run r JOIN provider_session p
+        SELECT p.cost, p.memory_hash FROM run r JOIN provider_session p
             ON p.agent = r.agent AND p.provider = r.provider AND p.scope = r.session_scope
         WHERE r.id = ? AND p.session = r.session AND p.stale_at IS NULL
         """,
         (run,),
     ).fetchone()
+    return row
+
+
+def cost(connection: Connection | Tx, run: int) -> float | None:
+    """Return what the turns of the session of a run have cost before it; None if it has no session yet."""
+    row = _of_run(connection, run)
+    return None if row is None else row["cost"]
+
+
+def memory_hash(connection: Connection | Tx, run: int) -> str | None:
+    """Return the hash of the files of memory that the session of a run was last shown; None: of none."""
+    row = _of_run(connection, run)
     return None if row is None else row["memory_hash"]
 
 

@@ -6,7 +6,7 @@ run (run_settlement.py): reply, outcome, done marks. So a crash leaves all of a 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.envelope import Lane
 from ..core.events import AgentChanged, RunStarted
@@ -20,6 +20,7 @@ from . import (
     moved_mail,
     provider_sessions,
     reactions,
+    stand_ins,
     tokens,
 )
 from .connection import Connection, Row
@@ -65,6 +66,7 @@ class Turn(NamedTuple):
     session_is_new: bool = False  # hiboss made its id, and no turn is known to have begun it
     session_why_new: str | None = None  # why the one before is not resumed (provider_sessions.TurnSession)
     session_settings: str | None = None  # those of the provider that its session depends on
+    session_conversation: int = 0  # whose memory it uses: its own, or where it is answered
 
     @property
     def followed_in(self) -> int | None:
@@ -217,32 +219,18 @@ def _start(
     start: Start,
 ) -> Turn:
     now, boot = start.now, start.boot
+    remembers = _remembers(tx, conversation, target)
     session = NO_SESSION
     if kind == "turn":
-        # The session of where it is answered: the result of another agent is for whoever asked first.
-        answered_in = conversation if target.conversation is None else target.conversation
-        session = provider_sessions.begin(tx, agent, answered_in, taken[0], start.session, now)
+        session = provider_sessions.begin(tx, agent, remembers, taken[0], start.session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
     shown, shown_notices = taken
     shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING
-    run = int(
-        tx.execute(
-            """
-            INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
-                             reply_conversation, reply_message, after_message, session, session_scope,
-                             reactions)
-            VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            (
-                *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
-                *(session.id, session.scope, reactions.stored(shows.reactions)),
-            ),
-        ).lastrowid
-        or 0
+    columns = (
+        *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
+        *(session.id, session.scope, reactions.stored(shows.reactions)),
     )
-    for number in shown + shown_notices:
-        envelopes.hold(tx, number, boot)
-        tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
+    run = _insert(tx, columns, shown + shown_notices, boot)
     tokens.insert(tx, start.token, "run", agent["id"], now, run=run)
     turn = Turn(
         run=run,
@@ -267,9 +255,38 @@ def _start(
         session_is_new=session.is_new,
         session_why_new=session.why_new,
         session_settings=session.settings,
+        session_conversation=remembers,
     )
     tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
     return turn
+
+
+def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int) -> int:
+    """Write the run, and hold its envelopes."""
+    cursor = tx.execute(
+        """
+        INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
+                         reply_conversation, reply_message, after_message, session, session_scope, reactions)
+        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        columns,
+    )
+    run = int(cursor.lastrowid or 0)
+    for number in numbers:
+        envelopes.hold(tx, number, boot)
+        tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
+    return run
+
+
+def _remembers(tx: Tx, conversation: int, target: ReplyTarget) -> int:
+    """Return the conversation whose memory a turn uses: where it is answered, if anywhere.
+
+    So an agent remembers what it wanted to know when the answer of another one comes. A summary it writes
+    from what it knows of the conversation itself.
+    """
+    if target.conversation is None or stand_ins.is_summary(tx, target.message):
+        return conversation
+    return target.conversation
 
 
 def answers_in(connection: Connection, turn: Turn) -> Turn:

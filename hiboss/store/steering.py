@@ -44,7 +44,7 @@ def taken(tx: Tx, run: int, numbers: Sequence[int], now: int) -> None:
 def give_back(tx: Tx, run: int, numbers: Sequence[int]) -> None:
     """Make due again what a turn did not take: its agent never saw it."""
     for number in numbers:
-        envelopes.take_back(tx, number)
+        envelopes.free(tx, number, given=False)
     _wake_if_over(tx, tx.execute("SELECT status, agent FROM run WHERE id = ?", (run,)).fetchone())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,8 @@ def test_an_error_of_this_turn_fails_it_alone(rig: AcpRig, error: Any, kind: str
 
 
 def test_the_message_inside_an_error_of_gemini_is_shown(rig: AcpRig) -> None:
-    inner = '{"error":{"code":400,"message":"the request is odd"}}'
-    outer = '{"error":{"message":"%s"}}' % inner.replace('"', '\\"')
-    rig.plan({"error": {"code": 400, "message": outer}})
+    inner = json.dumps({"error": {"code": 400, "message": "the request is odd"}})
+    rig.plan({"error": {"code": 400, "message": json.dumps({"error": {"message": inner}})}})
     assert fails(rig).text == "scripted 1.2: the request is odd"
 
 

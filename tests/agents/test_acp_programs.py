@@ -117,6 +117,7 @@ def test_it_declares_what_the_agent_can_do_as_far_as_that_is_known() -> None:
     for command, has in {
         "codex-acp": False,
         "gemini --acp": False,
+        "npx -y @x/codex-acp@2.6.0": False,
         "opencode acp": True,
         "mine": True,
     }.items():

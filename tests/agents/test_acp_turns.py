@@ -196,6 +196,15 @@ def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig
     assert told(run, "tool_result") == ["a b", "failed"]
 
 
+def test_what_codex_prints_in_its_terminal_is_the_result_of_its_tool(rig: AcpRig) -> None:
+    def printed(data: str, **more: Any) -> dict[str, Any]:
+        meta = {"terminal_output_delta": {"data": data, "terminal_id": "t1"}}
+        return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "_meta": meta, **more}}
+
+    rig.plan(tool("make"), printed("one\n"), printed("two\n", status="completed"), chunk("done"))
+    assert told(take(rig)[1], "tool_result") == ["one two"]
+
+
 def test_thoughts_are_shown_and_no_part_of_the_answer(rig: AcpRig) -> None:
     thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
     rig.plan({"update": thought}, chunk("four"))

@@ -201,9 +201,9 @@ def test_an_api_error_is_kept_for_its_result_and_not_shown() -> None:
     ]
 
 
-def test_messages_that_reached_the_model_are_known() -> None:
+def test_messages_that_were_read_are_known() -> None:
     replay = {"type": "user", "message": {"content": "hi"}, "uuid": "u-1", "isReplay": True}
-    assert Reader(replay).output.replayed == {"u-1"}
+    assert Reader(replay, result(user_message_uuids=["u-2", 7])).output.read == {"u-1", "u-2"}
 
 
 def test_the_time_of_a_usage_limit_is_kept() -> None:

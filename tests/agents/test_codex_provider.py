@@ -63,7 +63,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("autonomy", "sandbox", "approvals"),
     [
-        ("low", "read-only", "untrusted"),
+        ("low", "read-only", "on-request"),
         ("medium", "workspace-write", "on-request"),
         ("high", "danger-full-access", "never"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,10 @@ async def turn(daemon: InProcessDaemon, workspace: Path, said: str = "hello") ->
     await daemon.until(lambda: len(given(workspace)) > number)
     await daemon.until(lambda: not daemon.rows("SELECT 1 FROM run WHERE status = 'running'"))
     return given(workspace)[-1]
+
+
+def _has_given(workspace: Path, number: int) -> bool:
+    return len(given(workspace)) == number
 
 
 # --- the text ------------------------------------------------------------------------
@@ -246,7 +251,7 @@ async def test_a_task_in_the_background_has_its_memory_and_no_session(daemon: In
     Path(daemon.home.boss_file).write_text("Be brief.")
     for number in (1, 2):
         await daemon.ask("agent.background", task="look around", agent="nex")
-        await daemon.until(lambda number=number: len(given(workspace)) == number)
+        await daemon.until(partial(_has_given, workspace, number))
     for got in given(workspace):
         assert got["session"] is None and "> Be brief." in got["text"]
         assert "hiboss sends it" in got["instructions"]  # the result of a task is always sent

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hiboss.agents import process_control
+from hiboss.agents.providers.claude.provider import Claude
+from hiboss.agents.providers.codex.provider import Codex
 from hiboss.agents.providers.registry import BUILT_IN
 from hiboss.core.contracts.failures import LaneError
 from hiboss.testing.provider_contract import (
@@ -22,6 +24,7 @@ from hiboss.testing.provider_contract import (
     until,
 )
 from hiboss.testing.recorded_run import RecordedRun
+from tests.agents.acp_rig import AcpRig
 from tests.agents.provider_rigs import CommandRig, DemoRig, OpenCommandRig, WebhookRig
 
 
@@ -56,7 +59,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_provider_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
     ours = [one.rig_class for one in (TestDemo, TestCommand, TestOpenCommand, TestWebhook)]
-    assert set(BUILT_IN.values()) == {type(rig(tmp_path).make()) for rig in ours}
+    held = {type(rig(tmp_path).make()) for rig in (*ours, AcpRig)}  # test_acp_contract.py
+    harnesses = {Claude, Codex}  # with their real programs: tests/real/harness_contract.py
+    assert set(BUILT_IN.values()) == held | harnesses
 
 
 # --- programs ------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tests.support.daemons import daemon_with, set_up, wait_until
 from tests.support.instructed_providers import given
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, end_all, rows
+from tests.support.terminal import on_terminal
 
 MODULES = "tests.support.instructed_providers"
 TEXT = "a turn\n> with é and 🎼"
@@ -135,7 +136,11 @@ async def _keep_the_latest(home: Home) -> None:
     store = await Store.open(home, DEFAULTS)
 
     def put(runs: Iterable[int], text: str = TEXT) -> Callable[[Tx], None]:
-        return lambda tx: [run_turns.put(tx, run, text) for run in runs].clear()
+        def write(tx: Tx) -> None:
+            for run in runs:
+                run_turns.put(tx, run, text)
+
+        return write
 
     def kept() -> list[int]:
         return store.read(lambda c: [row[0] for row in c.execute("SELECT run FROM run_turn ORDER BY run")])
@@ -239,3 +244,33 @@ def test_what_was_seen_of_a_failed_turn_is_marked_as_estimated(ada: Boss) -> Non
         shown
     )
     assert rows(ada.daemon, "SELECT usage_estimated FROM runs WHERE id = ?", run)[0][0] == 1
+
+
+def test_the_table_of_runs_has_tokens_and_cost(ada: Boss) -> None:
+    nex = agent(ada.daemon, provider="instructed")
+    ada.tell(nex)
+    ended(ada, nex.name)
+    ada.tell(nex, text="usage")
+    ended(ada, nex.name, "failed")
+    shown = on_terminal(Shell(ada.daemon.home.path), "run", "list", "--agent", nex.name, columns=120)
+    head, failed, done = shown.stdout.splitlines()
+    assert "tokens  cost" in head
+    assert " ~1.2k " in failed and " ~$0.50 " in failed
+    assert " 15 " in done and " $0.25 " in done
+
+
+def test_the_command_prints_the_instructions_and_the_memory(ada: Boss) -> None:
+    shell = Shell(ada.daemon.home.path)
+    told = ada.call("agent.instructions", name="nex")
+    shown = shell("agent", "instructions", "nex")
+    assert shown.stdout == f"{told['text']}\n\n---- memory: none of its files has anything yet ----\n"
+    assert shown.stderr.startswith("note: ") and "takes no instructions" in shown.stderr
+    nex = agent(ada.daemon, provider="instructed")
+    workspace = Path(ada.daemon.home.workspace(nex.name))
+    workspace.mkdir(parents=True)
+    (workspace / "SOUL.md").write_text("You are calm.")
+    told = ada.call("agent.instructions", name=nex.name)
+    shown = shell("agent", "instructions", nex.name)
+    line = "---- memory: a new session begins with this ----"
+    assert shown.stdout == f"{told['text']}\n\n{line}\n\n{told['memory']}\n" and shown.stderr == ""
+    assert shell("agent", "instructions", nex.name, "--json").json == told

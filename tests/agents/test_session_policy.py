@@ -16,7 +16,7 @@ from hiboss.core.errors import HibossError
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.python_agents import idle_after, runs_of
 
-MODULES = {"provider_modules": "tests.support.session_providers"}
+MODULES: dict[str, Any] = {"provider_modules": "tests.support.session_providers"}
 
 
 async def hire(

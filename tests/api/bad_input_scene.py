@@ -11,8 +11,9 @@ import json
 import os
 import re
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ class Scene:
         self._files(directory)
         self._folders(directory)
         self._contacts(directory)
+        self._reader = sqlite3.connect(daemon.home.database)
+        self._version: int | None = None  # of the database, when its tables were read
+        self._tables: Shot = {}
+
+    def close(self) -> None:
+        self._reader.close()
 
     def _people(self) -> None:
         daemon = self.daemon
@@ -289,17 +296,23 @@ class Scene:
 
         All but when somebody was last seen: whoever asks is there, also when it is refused.
         """
-        with self.daemon.database() as database:
-            tables = [
-                row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            ]
-            found: Shot = {name: _digest(database.execute(_all_of(database, name))) for name in tables}
+        found: Shot = dict(self._stored())
         for directory, _, names in os.walk(self.daemon.home.path):
             for name in names:
                 path = Path(directory, name)
                 if not name.startswith("hiboss.db") and path.suffix != ".log" and path.is_file():
                     found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
         return found
+
+    def _stored(self) -> Shot:
+        """What is in the tables. It is read again only if somebody wrote: SQLite says so."""
+        (version,) = self._reader.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            named = self._reader.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+            found = {name: _digest(self._reader.execute(_all_of(self._reader, name))) for (name,) in named}
+            self._tables = found
+        return self._tables
 
     @contextmanager
     def given(self, config: str | None, policy: dict[str, str] | None) -> Iterator[None]:
@@ -347,7 +360,7 @@ def open_scene(directory: Path) -> Iterator[Scene]:
     }
     with running_daemon(directory, set_up=False, **private) as daemon:
         scene = Scene(daemon, directory)
-        with scene.watching():
+        with closing(scene), scene.watching():
             yield scene
         daemon.check()
         check_log(daemon)

@@ -166,13 +166,6 @@ def test_of_a_refused_message_no_file_stays_in_media(scene: Scene) -> None:
     assert scene.shot() == before
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=str)
-def test_a_limit_is_kept_to_the_byte(scene: Scene, limit: Limit) -> None:
-    refuse(scene, [limit.over])
-    (answer,) = scene.ask(scene.request(limit.operation, limit.most, limit.over.by))
-    assert code(answer) == "ok", answer
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_before_set_up_no_token_is_right(bare: RunningDaemon, name: str) -> None:
     for row in before_set_up(name):
@@ -223,3 +216,13 @@ def test_what_is_no_request_at_all_is_refused(scene: Scene) -> None:
         assert facts.pop("code") == expected
         check_message(expected, answer["error"]["message"], facts)
     assert "did you mean daemon.ping?" in found[8]["error"]["message"]
+
+
+# --- at the end: what is taken is large, and would be read after every row behind it -----
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+def test_a_limit_is_kept_to_the_byte(scene: Scene, limit: Limit) -> None:
+    refuse(scene, [limit.over])
+    (answer,) = scene.ask(scene.request(limit.operation, limit.most, limit.over.by))
+    assert code(answer) == "ok", answer

@@ -191,6 +191,22 @@ def test_a_run_can_be_cancelled_and_the_way_to_retry_is_shown(office: Office, tm
         terminal.until(lambda: "is working" not in terminal.text)
 
 
+def test_a_new_session_can_be_begun(office: Office) -> None:
+    program = """sh -c 'echo "{\\"hiboss\\": \\"session\\", \\"id\\": \\"s-1\\"}"; echo "given ${HIBOSS_RESUME:-none}"'"""
+    name = office.agent(provider="command", settings={"command": program})
+    with talking(office, name) as terminal:
+        terminal.ready()
+        terminal.press("/new\r")
+        terminal.see("The next message here begins a new session.")
+        for number, answer in enumerate(("given none", "given s-1")):
+            terminal.press(f"hello {number}\r")
+            terminal.until(lambda answer=answer: texts(office, name)[-1:] == [answer])
+        terminal.press("/new\r")
+        terminal.until(lambda: terminal.text.count("begins a new session") == 2)
+        terminal.press("do you know me?\r")
+        terminal.until(lambda: texts(office, name)[-1:] == ["given none"])
+
+
 def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: Path) -> None:
     with gated(office, tmp_path) as (name, _):
         office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")

@@ -151,7 +151,7 @@ def test_up_again_names_the_oldest_agent_and_the_options_it_did_not_use(shell: S
 def test_a_first_up_offers_the_harnesses_that_it_finds(shell: Shell, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "codex"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo codex-cli 99.1.2\nexit 0\n")
+    program.write_text('#!/bin/sh\n[ "$1" = --version ] && echo codex-cli 99.1.2\nexit 0\n')
     program.chmod(0o700)
     path = {"PATH": f"{program.parent}:/usr/bin:/bin"}
     done = shell("up", "--detach", env=path)

@@ -22,6 +22,7 @@ USAGE = {
     "bad_duration",
     "no_provider",
     "bad_provider",
+    "lacks_capability",
     "bad_cron",
     "bad_timezone",
     "bad_id",

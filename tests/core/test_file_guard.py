@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -241,3 +242,53 @@ def test_a_new_file_takes_the_place_of_a_link_and_writes_to_nothing_else(outside
         assert (outside / name).read_text() == "written" and not (outside / name).is_symlink()
     os.close(directory)
     assert (outside / "victim").read_text() == "untouched"
+
+
+# --- files that agents and people write, in workspaces and in the home ---------------
+
+
+def test_a_file_of_a_workspace_in_the_home_and_one_that_people_write_there_are_opened(
+    guard: FileGuard, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    (home / "BOSS.md").write_text("rules")
+    with guard.open_in_home("BOSS.md") as file:
+        assert file.read() == b"rules"
+    with guard.open_below_workspace(str(home / "workspaces"), "nex", "work") as file:
+        assert file.read() == b"content of workspaces/nex/work"
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_a_memory_file_exchanged_for_the_database_while_it_is_opened_costs_no_lock(
+    guard: FileGuard, tmp_path: Path, database: str, moment: int
+) -> None:
+    workspace = tmp_path / "home" / "workspaces" / "nex"
+    ways = (
+        (workspace / "MEMORY.md", lambda: guard.open_below_workspace(str(workspace), "MEMORY.md")),
+        (tmp_path / "home" / "BOSS.md", lambda: guard.open_in_home("BOSS.md")),
+    )
+    for path, opens in ways:
+        path.write_text("mine")
+
+        def exchange(path: Path = path) -> None:
+            path.unlink()
+            os.link(database, path)
+
+        with before_open(moment, exchange):
+            try:
+                with opens() as file:
+                    assert file.read() == b"mine"
+            except HomeFile:
+                pass
+        assert is_locked(database)
+
+
+def test_below_a_workspace_no_link_is_followed(guard: FileGuard, tmp_path: Path, outside: Path) -> None:
+    workspace = tmp_path / "home" / "workspaces" / "nex"
+    (outside / "note").write_text("secret")
+    (workspace / "memory").symlink_to(outside)
+    (workspace / "MEMORY.md").symlink_to(outside / "note")
+    for names in (("memory", "note"), ("MEMORY.md",)):
+        with pytest.raises(OSError) as caught:
+            guard.open_below_workspace(str(workspace), *names)
+        assert caught.value.errno == errno.ELOOP

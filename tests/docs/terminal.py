@@ -21,7 +21,9 @@ from pathlib import Path
 
 from hiboss.core.errors import exit_status
 from hiboss.core.paths import Home
-from tests.support.cli import SECONDS, Shell, gone, wait_until
+from tests.support import forked_launcher
+from tests.support.cli import HIBOSS, SECONDS, Shell, gone, wait_until
+from tests.support.forked_programs import COMMAND, DAEMON, address
 from tests.support.talk import talking
 
 from .pages import ROOT, Block, Page
@@ -63,8 +65,12 @@ class Terminal:
         self._foreground: list[subprocess.Popen[str]] = []
         self.printed = ""  # by the last command
         self._expected = ""  # what the page shows below this block
+        path = os.environ["PATH"]
+        if installed:  # the pages that install hiboss use the command as it is
+            forked_launcher.install(directory, HIBOSS, address(COMMAND), address(DAEMON))
+            path = f"{directory}:{BIN}:{path}"
         self.environment = {
-            "PATH": f"{BIN}:{os.environ['PATH']}" if installed else os.environ["PATH"],
+            "PATH": path,
             "HOME": str(directory),
             "HIBOSS_HOME": str(self.home),
             "TMPDIR": self._temporary.name,

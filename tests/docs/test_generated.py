@@ -47,6 +47,18 @@ def test_a_stale_page_and_a_missing_one_are_found_and_made_anew(tmp_path: Path) 
     assert generate.differences(tmp_path) == []
 
 
+def test_a_stale_table_in_a_page_that_people_write_is_found_and_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs/providers.md"
+    true = (ROOT / "docs/providers.md").read_text()
+    page.write_text(true.replace("| `codex` | yes |", "| `codex` | no |"))
+    generate.write(tmp_path)
+    assert page.read_text() == true
+    page.write_text(true.replace("<!-- end of capabilities -->", ""))
+    with pytest.raises(AssertionError, match="end of capabilities"):
+        generate.differences(tmp_path)
+
+
 @pytest.mark.parametrize("path", generate.PAGES)
 def test_a_generated_file_says_so_in_its_first_lines(path: str) -> None:
     first = (ROOT / path).read_text().splitlines()[0]

@@ -12,7 +12,6 @@ from hiboss.testing.model_server import ModelServer, UseTool
 from tests.real.harness_rig import HarnessRig
 from tests.real.programs import Programs
 
-NO_BUDGET = "the protocol has no budget"
 NO_MODES = "whatever the agent wants to be allowed is asked, with low and medium autonomy alike"
 
 
@@ -36,12 +35,16 @@ class AcpRig(HarnessRig):
 class ClaudeAcpRig(AcpRig):
     """claude-agent-acp in a home of its own."""
 
-    model: ClassVar[str] = "claude-sonnet-5"
+    model: ClassVar[str] = "claude-sonnet-5-5"
     login: ClassVar[str] = "claude auth login"
     lacks: ClassVar[dict[str, str]] = {
         "a_file_is_written_without_a_question_with_medium_autonomy": NO_MODES,
-        "a_turn_over_its_budget_fails_and_is_not_repeated": NO_BUDGET,
     }
+
+    def make(self, **settings: Any) -> Acp:
+        if "model" in settings:  # it knows them by short names only
+            settings["model"] = "sonnet"
+        return super().make(**settings)
 
     def command(self) -> str:
         return self.programs.claude_acp
@@ -78,10 +81,7 @@ class CodexAcpRig(AcpRig):
 
     model: ClassVar[str] = "gpt-5.5"
     login: ClassVar[str] = "codex login"
-    lacks: ClassVar[dict[str, str]] = {
-        "the_model_asks_a_question_with_options_of_its_own": "codex-acp gives the model no tool for that",
-        "a_turn_over_its_budget_fails_and_is_not_repeated": NO_BUDGET,
-    }
+    lacks: ClassVar[dict[str, str]] = {}
 
     def __init__(self, directory: Path, programs: Programs, server: ModelServer) -> None:
         super().__init__(directory, programs, server)
@@ -113,6 +113,11 @@ class CodexAcpRig(AcpRig):
     def edit(self, path: str, text: str) -> UseTool:
         added = "".join(f"+{line}\n" for line in text.splitlines())
         return UseTool("apply_patch", f"*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch")
+
+    def question(self, text: str, *options: str) -> UseTool:
+        choices = [{"label": one, "description": f"it is {one}"} for one in options]
+        asked = {"id": "answer", "header": "Question", "question": text, "options": choices}
+        return UseTool("request_user_input", {"questions": [asked]})
 
     def logged_out(self) -> dict[str, str]:
         empty = self.directory / "empty"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +14,8 @@ from hiboss.core.option_models import load
 from hiboss.testing.model_server import ModelServer, UseTool
 from tests.real.harness_rig import HarnessRig
 from tests.real.programs import Programs
+
+OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "It is outside of the sandbox."}
 
 
 class CodexRig(HarnessRig):
@@ -28,9 +32,19 @@ class CodexRig(HarnessRig):
         (self.home / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": self.key}))
 
     def make(self, **settings: Any) -> Codex:
+        if settings.get("autonomy") == "low":
+            self._ask_first()
         known = {"program": self.programs.codex, "model": self.model, "arguments": self.arguments()}
         secrets = {"api_key": settings.pop("api_key")} if "api_key" in settings else {}
         return Codex(load(Codex.Settings, {**known, **settings}, secrets))
+
+    def _ask_first(self) -> None:
+        """Let the model do what a real one does in a read-only sandbox: it asks to run a command outside."""
+        queue = self.server.plan.common
+        for step in [queue.take() for _ in queue.left]:
+            if isinstance(step, UseTool) and step.name == "exec_command" and isinstance(step.input, Mapping):
+                step = replace(step, input={**step.input, **OUTSIDE})
+            queue.add(*filter(None, [step]))
 
     def arguments(self, **facts: str) -> str:
         """Return arguments with a model provider; `facts` are more fields of it, as TOML."""

@@ -6,11 +6,19 @@ import asyncio
 
 import pytest
 
-from hiboss.core.contracts.failures import LaneError, TurnError
+from hiboss.core.contracts.failures import LaneError, Refused, TurnError
+from hiboss.core.option_models import validate
 from hiboss.testing.model_server import Cut, Fail, Say, StreamFail
 from tests.real.harness_rig import HarnessRig, Turn
 
 REQUESTS = 30  # retries of a harness are bounded: far fewer than this
+
+
+def refuses_setting(rig: HarnessRig, name: str) -> None:
+    """Check that somebody who gives a setting reads that the provider has none of this name."""
+    settings = rig.make().settings.model_dump(exclude_none=True, exclude={"api_key"})
+    with pytest.raises(Refused, match=f"--{name.replace('_', '-')}"):
+        validate(type(rig.make()).Settings, {**settings, name: 1}, rig.name)
 
 
 class FaultContract:
@@ -112,7 +120,8 @@ class FaultContract:
 
     def test_a_turn_with_too_many_steps_fails(self, rig: HarnessRig) -> None:
         if "max_turns" not in type(rig.make()).Settings.model_fields:
-            pytest.skip(f"{rig.name} has no such setting")
+            refuses_setting(rig, "max_turns")
+            return
 
         async def story() -> None:
             rig.server.script(rig.shell("echo one"), rig.shell("echo two"), Say("too late"))
@@ -124,10 +133,16 @@ class FaultContract:
         asyncio.run(story())
 
     def test_a_turn_over_its_budget_fails_and_is_not_repeated(self, rig: HarnessRig) -> None:
+        budget = rig.budget()
+        if budget is None:
+            refuses_setting(rig, "max_cost")
+            refuses_setting(rig, "max_tokens")
+            return
+
         async def story() -> None:
             steps = [rig.shell(f"echo {number}") for number in range(20)]
             queue = rig.server.script(*steps, Say("too late"))
-            turn = Turn(rig, "go on and on", autonomy="high", **rig.budget())
+            turn = Turn(rig, "go on and on", autonomy="high", **budget)
             error = await turn.fails(TurnError)
             assert error.kind == "over_budget" and not error.repeat
             assert queue.left, "it went on to the end"

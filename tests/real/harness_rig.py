@@ -99,9 +99,9 @@ class HarnessRig(ABC):
         """Return the environment without any credentials."""
         raise NotImplementedError
 
-    def budget(self) -> dict[str, Any]:
-        """Return settings with a budget that the first request of a turn is over."""
-        raise NotImplementedError
+    def budget(self) -> dict[str, Any] | None:
+        """Return settings with a budget that the first request of a turn is over; None: it has no budget."""
+        return None
 
     def turn(self, said: str, session: str | None = None, **facts: Any) -> TurnInput:
         """Return a turn; without a session it is the first of a new one."""

@@ -2,13 +2,84 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from hiboss.core.contracts.provider import COST
+from hiboss.testing.model_server import Say
 from tests.real.acp_rigs import ClaudeAcpRig, CodexAcpRig
 from tests.real.harness_contract import HarnessContract
+from tests.real.harness_rig import HarnessRig, Turn
 
 
-class TestClaudeAgentAcp(HarnessContract):
+class AcpContract(HarnessContract):
+    """What differs by the protocol."""
+
+    def test_the_usage_is_that_of_all_calls_of_the_turn(self, rig: HarnessRig) -> None:
+        """The context is what the session holds: also what was written last."""
+
+        async def story() -> None:
+            first = rig.shell("echo one")
+            rig.server.script(first, Say("done", tokens_in=120, cached=3050, tokens_out=9))
+            turn = Turn(rig, "count", autonomy="high")
+            answer = await turn.answer()
+            assert answer.tokens_in == first.tokens_in + first.cached + 120 + 3050
+            assert answer.tokens_out == first.tokens_out + 9
+            assert answer.context == 120 + 3050 + 9
+            assert (answer.cost is not None and answer.cost > 0) == (COST in turn.provider.capabilities)
+
+        asyncio.run(story())
+
+    def test_the_usage_of_a_second_turn_is_its_own(self, rig: HarnessRig) -> None:
+        """The cost is a difference to what the session has cost before, which hiboss knows.
+
+        That of the first turn has a model call for a title in it, which the tokens have not.
+        """
+
+        async def story() -> None:
+            one = Turn(rig, "one")
+            first = await one.answer()
+            given = rig.turn("two", session=one.session, session_cost=first.cost)
+            second = await Turn(rig, given).answer()
+            assert (second.tokens_in, second.tokens_out) == (first.tokens_in, first.tokens_out)
+            if first.cost is None or second.cost is None:
+                assert first.cost is second.cost
+                return
+            assert 0 < second.cost <= first.cost
+            given = rig.turn("three", session=one.session, session_cost=first.cost + second.cost)
+            assert (await Turn(rig, given).answer()).cost == pytest.approx(second.cost)
+
+        asyncio.run(story())
+
+
+class TestClaudeAgentAcp(AcpContract):
     rig_class = ClaudeAcpRig
 
+    def test_an_answer_is_heard_word_by_word(self, rig: HarnessRig) -> None:
+        """The model is known by its short name first, and by its whole name from what it used."""
 
-class TestCodexAcp(HarnessContract):
+        async def story() -> None:
+            rig.server.script(Say("hello dear boss, ä€😀"))
+            turn = Turn(rig, "good morning", model=rig.model)
+            answer = await turn.answer()
+            assert answer.text == turn.run.shown == "hello dear boss, ä€😀"
+            assert len(turn.run.texts("delta")) > 1
+            assert rig.server.turns[-1].model == rig.model
+            assert turn.run.texts("model") == ["sonnet", rig.model]
+
+        asyncio.run(story())
+
+    def test_an_empty_answer_is_no_failure(self, rig: HarnessRig) -> None:
+        """Claude Code asks the model once more for something to show."""
+
+        async def story() -> None:
+            rig.server.script(rig.shell("echo done > done.txt"), Say(""), Say(""))
+            assert (await Turn(rig, "do it quietly", autonomy="high").answer()).text == ""
+            assert (rig.workspace / "done.txt").exists()
+
+        asyncio.run(story())
+
+
+class TestCodexAcp(AcpContract):
     rig_class = CodexAcpRig

@@ -15,11 +15,10 @@ import pytest
 from hiboss.core.contracts.failures import SessionLost
 from hiboss.core.contracts.provider import COST, Choice, Usage
 from hiboss.testing.model_server import ModelServer, Say, UseTool
-from tests.real.codex_rig import CodexRig
+from tests.real.codex_rig import OUTSIDE, CodexRig
 from tests.real.harness_rig import Turn
 from tests.real.programs import Programs
 
-OUTSIDE = {"sandbox_permissions": "require_escalated", "justification": "It is in another place."}
 BIRDS = """
     import json, sys
     for line in sys.stdin:
@@ -96,7 +95,20 @@ def test_medium_autonomy_writes_in_the_workspace_only_and_asks_for_more(rig: Cod
         await turn.answer()
         assert (rig.workspace / "inside.txt").exists() and not Path(outside).exists()
         (question,) = turn.run.questions
-        assert "It is in another place." in question.text and question.detail == f"touch {outside}"
+        assert "It is outside of the sandbox." in question.text and question.detail == f"touch {outside}"
+
+    asyncio.run(story())
+
+
+def test_low_autonomy_reads_and_changes_nothing_without_a_question(rig: CodexRig) -> None:
+    async def story() -> None:
+        (rig.workspace / "note.txt").write_text("a heron")
+        command = UseTool("exec_command", {"cmd": "cat note.txt; touch made.txt", "tty": False})
+        turn = Turn(rig, "look", autonomy="low")
+        rig.server.script(command, Say("done"))  # after it was made: this model asks nobody
+        await turn.answer()
+        assert "a heron" in "".join(rig.server.turns[-1].tool_results)
+        assert not (rig.workspace / "made.txt").exists() and not turn.run.questions
 
     asyncio.run(story())
 

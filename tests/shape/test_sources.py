@@ -26,6 +26,8 @@ BROAD_EXCEPTS = {
     "hiboss/agents/runner.py::Runner._call_hook": "a defect of another part is logged, and the run is settled",
     "hiboss/agents/child_process.py::_Marked.__await__": "a coroutine gets whatever is raised into it",
     "hiboss/agents/process_table.py::_SharedLooks._look": "whatever fails, all who asked hear of it",
+    "hiboss/agents/provider_finding.py::made": "whatever a provider raises, its turns will tell",
+    "hiboss/agents/provider_finding.py::find": "whatever a provider raises, its agent is changed",
     "hiboss/agents/run_execution.py::Execution.run": "whatever a provider returns, its run has an outcome",
     "hiboss/agents/run_execution.py::Execution.steer": "whatever a provider raises, its run goes on",
     "hiboss/agents/run_execution.py::Execution._interrupt": "whatever a provider raises, it is cancelled then",

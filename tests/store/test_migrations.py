@@ -216,8 +216,16 @@ TABLES = [
         "deleted_live_post",
         "lane",
     ),
-    *("schedule", "schedule_slot", "run", "run_envelope",
-    "run_turn", "interrupted_run", "usage", "trace_limit"),
+    *(
+        "schedule",
+        "schedule_slot",
+        "run",
+        "run_envelope",
+        "run_turn",
+        "interrupted_run",
+        "usage",
+        "trace_limit",
+    ),
     *("provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
     *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
 ]

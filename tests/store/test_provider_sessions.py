@@ -2,110 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hiboss.core import clock
-from hiboss.core.address import BACKGROUND, Address
-from hiboss.core.contracts.provider import Usage
+from hiboss.core.address import BACKGROUND
+from hiboss.core.contracts.adapter import Chat
 from hiboss.store import (
     agents,
-    clock_steps,
+    bindings,
     identities,
     places,
     provider_sessions,
-    run_settlement,
     run_start,
-    session_scopes,
     users,
 )
+from hiboss.store.bindings import NewBinding
 from hiboss.store.connection import Connection
-from hiboss.store.group_commit import Tx
 from hiboss.store.provider_sessions import SessionKind, SessionStart
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
-from tests.store.chat_scene import BOSS_ID, BOSS_IN_GROUP, GROUP, HIS, HOUR, KAI, NEX, Scene, scene
-from tests.store.route_cast import Cast
-
-NEX_ADDRESS, KAI_ADDRESS = Address("agent", "nex"), Address("agent", "kai")
-ADA = Address("user", "boss")
-OWN = {"demo": SessionKind(own_ids=True, settings=frozenset({"program"}))}
-THEIRS = {"demo": SessionKind(settings=frozenset({"program"}))}
-
-
-class Office(Cast):
-    """The scene of routes, whose agents have sessions; hiboss makes their ids."""
-
-    def __init__(self, chat: Scene) -> None:
-        super().__init__(chat)
-        self.kinds = OWN
-        self._ids = (f"s-{number}" for number in itertools.count(1))
-
-    def begins(self, agent: int = NEX) -> Turn | None:
-        self.now += 1_000
-        bounds = Bounds(16, 50, self.now - HOUR, self.now + HOUR)
-        session = SessionStart(next(self._ids), self.kinds)
-        start = Start(f"hbr_{next(self._numbers)}", self.now, 1, bounds, session)
-        return self.write(lambda tx: run_start.begin(tx, agent, start))
-
-    def notes(self, turn: Turn, session: str | None = None) -> None:
-        """Let a provider say that it uses a session; by default the one that it was given."""
-        named = session or turn.session
-        assert named is not None
-        self.write(lambda tx: provider_sessions.note(tx, turn.told, named, self.now))
-
-    def ends(self, turn: Turn, text: str = "NO_REPLY", **how: Any) -> None:
-        self.complete(turn, text)
-        self.write(lambda tx: provider_sessions.settled(tx, turn.run, self.now, **how))
-
-    def thinks(self, agent: int = NEX) -> Turn:
-        """Let an agent take a turn in its session."""
-        turn = self.begin(agent)
-        self.notes(turn)
-        self.ends(turn)
-        return turn
-
-    def asked(self, sender: int = BOSS_ID, to: Address = NEX_ADDRESS) -> str:
-        """Let somebody write to an agent, and it think; return the session of its turn."""
-        self.send(sender, to)
-        session = self.thinks(agents.get(self.connection, to.name)["id"]).session
-        assert session is not None
-        return session
-
-    def waits(self, sender: int = BOSS_ID, to: Address = NEX_ADDRESS) -> Turn:
-        """Let somebody write to an agent, and its turn begin."""
-        self.send(sender, to)
-        return self.begin(agents.get(self.connection, to.name)["id"])
-
-    def set(self, agent: int = NEX, **columns: Any) -> None:
-        """Change an agent, as `agent.set` does."""
-        name = {NEX: "nex", KAI: "kai"}[agent]
-
-        def write(tx: Tx) -> None:
-            agents.change(tx, name, columns)
-            if "session_scope" in columns:
-                provider_sessions.scope_changed(tx, agent, self.now)
-
-        self.write(write)
-
-    def refresh(self, agent: str = "nex", conversation: int | None = None) -> int:
-        return self.write(
-            lambda tx: provider_sessions.refresh(tx, agents.get(tx, agent), conversation, self.now)
-        )
-
-    def sessions(self, agent: int = NEX) -> dict[str, tuple[str, str | None]]:
-        """The session of each scope, and why it is not resumed."""
-        rows = self.execute("SELECT * FROM provider_session WHERE agent = ?", agent)
-        return {one["scope"]: (one["session"], one["stale_why"]) for one in rows}
-
-    def scope(self, conversation: int, agent: int = NEX) -> str:
-        row = agents.by_id(self.connection, agent)
-        assert row is not None
-        return session_scopes.key(self.connection, row, conversation)
+from tests.store.chat_scene import BOSS_ID, BOSS_IN_GROUP, GROUP, HIS, KAI, NEX, scene
+from tests.store.session_office import KAI_ADDRESS, NEX_ADDRESS, OWN, THEIRS, Office
 
 
 @pytest.fixture
@@ -170,6 +89,17 @@ def test_only_a_private_chat_that_is_the_boss_is_him(office: Office) -> None:
     office.execute("UPDATE contact SET kind = 'private', state = 'allowed' WHERE platform_id = '7'")
 
 
+def test_a_chat_that_is_somebody_elses_by_another_account_is_not_the_boss(office: Office) -> None:
+    number = office.conversation(office.bob("hello"))
+    second = NewBinding("folder", "second", {}, chats=[Chat("7")])
+    office.write(lambda tx: bindings.add(tx, second, NEX, office.now))
+    set_state = "UPDATE contact SET state = ? WHERE platform_id = '7' AND binding = ?"
+    office.execute(set_state, "boss", office.binding)
+    assert office.scope(number) == f"c{number}"
+    office.execute(set_state, "boss", office.binding + 1)
+    assert office.scope(number) == f"u{BOSS_ID}"
+
+
 @pytest.mark.parametrize(("scope", "different"), [("conversation", 2), ("agent", 1)])
 def test_with_another_scope_others_share_one(office: Office, scope: str, different: int) -> None:
     office.set(session_scope=scope)
@@ -216,6 +146,19 @@ def test_who_stands_in_remembers_that_conversation_apart_from_its_own(office: Of
     assert office.asked(to=KAI_ADDRESS) == his_own
     office.order(event, NEX, conversation=row["conversation"])
     assert office.asked() == mine
+
+
+def test_the_answer_of_another_agent_comes_in_the_session_of_who_asked_first(office: Office) -> None:
+    first = office.waits()
+    office.notes(first)
+    office.send(NEX, KAI_ADDRESS, text="what do you know?", run=first.run)
+    office.ends(first)
+    asked = office.begin(KAI)
+    office.notes(asked)
+    office.ends(asked, "a lot")
+    heard = office.begin(NEX)
+    assert (heard.session, heard.session_is_new) == (first.session, False)
+    assert heard.conversation != first.conversation == heard.session_conversation
 
 
 # --- ids that hiboss makes ---------------------------------------------------------------
@@ -453,136 +396,6 @@ def test_a_change_during_the_first_turn_of_a_session_does_not_confirm_it(office:
     office.ends(turn)
     again = office.waits()  # the id is known all the same; its provider looks whether it exists
     assert (again.session, again.session_is_new) == (turn.session, True)
-
-
-# --- time --------------------------------------------------------------------------------
-
-
-def at(text: str) -> int:
-    return clock.parse(text, now=0, zone=clock.zone("UTC"))
-
-
-@pytest.mark.parametrize(
-    ("begun", "now", "fresh"),
-    [
-        ("2026-01-10T02:59:00Z", "2026-01-10T03:00:30Z", True),  # 04:00 in Berlin
-        ("2026-01-10T03:00:00Z", "2026-01-10T03:01:00Z", False),
-        ("2026-01-10T03:00:00Z", "2026-01-11T02:59:00Z", False),
-        ("2026-01-10T03:00:00Z", "2026-01-13T02:59:00Z", True),
-        ("2026-01-12T03:00:00Z", "2026-01-10T03:00:00Z", False),  # the clock was set back
-    ],
-)
-def test_a_daily_reset_is_at_a_time_of_the_boss(office: Office, begun: str, now: str, fresh: bool) -> None:
-    assert _resets(office, "04:00", begun, now) == ("reset" if fresh else None)
-
-
-@pytest.mark.parametrize(
-    ("begun", "now", "fresh"),
-    [
-        # 29 March 2026: 02:30 does not exist in Berlin, and the clock goes on with 03:00 (01:00 UTC).
-        ("2026-03-29T00:10:00Z", "2026-03-29T00:59:30Z", False),
-        ("2026-03-29T00:10:00Z", "2026-03-29T01:00:30Z", True),
-        # 25 October 2026: 02:30 is at 00:30 and again at 01:30 UTC; only the first one counts.
-        ("2026-10-25T00:10:00Z", "2026-10-25T00:30:30Z", True),
-        ("2026-10-25T00:40:00Z", "2026-10-25T01:40:00Z", False),
-        ("2026-10-25T00:40:00Z", "2026-10-26T01:29:00Z", False),
-        ("2026-10-25T00:40:00Z", "2026-10-26T01:30:30Z", True),
-    ],
-)
-def test_the_reset_comes_once_on_days_with_another_number_of_hours(
-    office: Office, begun: str, now: str, fresh: bool
-) -> None:
-    assert _resets(office, "02:30", begun, now) == ("reset" if fresh else None)
-
-
-def _resets(office: Office, reset: str, begun: str, now: str) -> str | None:
-    office.execute("UPDATE user SET timezone = 'Europe/Berlin' WHERE boss = 1")
-    office.set(session_reset=reset)
-    office.now = at(begun) - 2_000  # two steps of the scene
-    office.asked()
-    assert office.execute("SELECT begun_at FROM provider_session") == [{"begun_at": at(begun)}]
-    office.send(BOSS_ID, NEX_ADDRESS)
-    office.now = at(now) - 1_000
-    return office.begin().session_why_new
-
-
-def test_a_session_that_was_not_used_for_long_is_not_resumed(office: Office) -> None:
-    office.set(session_idle=3600)
-    first = office.asked()
-    office.now += HOUR - 2_000  # the next turn begins exactly an hour after the end of this one
-    assert office.asked() == first
-    turn = office.waits()
-    office.now += 3 * HOUR  # a long turn is no pause
-    office.ends(turn)
-    assert office.asked() == first
-    office.now += HOUR
-    assert office.waits().session_why_new == "idle"
-
-
-def test_a_session_is_full_by_its_last_model_call(office: Office) -> None:
-    office.set(session_context=1000)
-    first = office.asked()
-
-    def uses(context: int | None) -> str | None:
-        """Take a turn; the sum of its tokens is not what counts."""
-        turn = office.waits()
-        office.notes(turn)
-        usage = Usage(90_000, 10, None, context)
-        office.write(lambda tx: run_settlement.note_usage(tx, turn, usage, has_answer=True))
-        office.ends(turn)
-        return turn.session
-
-    assert [uses(1000), uses(1001)] == [first, first]
-    second = uses(900)
-    assert second != first
-    assert [uses(None), uses(1001)] == [second, second]
-    assert office.waits().session_why_new == "full"
-
-
-def test_a_turn_that_was_interrupted_goes_on_in_its_session_whatever_the_policy_says(office: Office) -> None:
-    office.set(session_idle=60)
-    first = office.asked()
-    turn = office.waits()
-    office.crash()
-    office.now += HOUR
-    again = office.begin()
-    assert (again.session, again.session_why_new) == (first, None)
-    office.ends(again)
-    office.now += HOUR
-    assert office.asked() != first  # the next one is not of that turn
-    assert turn.session == first
-
-
-def test_a_turn_that_was_interrupted_does_not_bring_a_refreshed_session_back(office: Office) -> None:
-    first = office.asked()
-    office.waits()
-    office.crash()
-    office.refresh()
-    assert office.begin().session != first
-
-
-def test_a_clock_that_was_set_back_ends_nothing_and_the_next_reset_counts(office: Office) -> None:
-    office.set(session_reset="04:00", session_idle=3600)
-    office.now = at("2031-01-10T12:00:00Z")  # a year too late
-    first = office.asked()
-    office.now = at("2030-01-10T12:00:00Z")
-    assert office.asked() == first
-    office.now += HOUR // 2
-    assert office.asked() == first
-    office.set(session_idle=None)
-    office.now = at("2030-01-11T12:00:00Z")
-    assert office.waits().session_why_new == "reset"
-
-
-@pytest.mark.parametrize("step", [-5 * HOUR, 5 * HOUR])
-def test_a_clock_that_is_set_makes_no_session_idle(office: Office, step: int) -> None:
-    office.set(session_idle=3600)
-    first = office.asked()
-    office.write(lambda tx: clock_steps.move_waits(tx, "boot", 0, step, office.now))
-    office.now += step + HOUR - 10_000
-    assert office.asked() == first
-    office.now += HOUR
-    assert office.asked() != first
 
 
 # --- shown -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import psutil
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon, set_up_home
 from tests.support import command_server
+from tests.support.daemons import pause
 
 HIBOSS = os.path.join(os.path.dirname(sys.executable), "hiboss")
 SECONDS = 60  # a bound for what must end; never a claim about speed
@@ -34,6 +35,7 @@ READ_AT_START = (
     "FORCE_",
     "HIBOSS_CRASH_AT",
 )
+FOR_DAEMONS = "PYTHONPATH"  # a command loads nothing from there
 
 # The command as it is, but for a daemon that keeps it waiting: it gives up soon.
 IMPATIENT = """
@@ -99,7 +101,8 @@ class Shell:
     ) -> Done:
         """Run `hiboss` with these words; standard input is never a terminal."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        if any(name.startswith(READ_AT_START) for name in env or {}) or len(given) > command_server.ROOM:
+        early = [one for one in env or {} if one.startswith(READ_AT_START) and one != FOR_DAEMONS]
+        if early or len(given) > command_server.ROOM:
             return self.run([HIBOSS, *words], stdin=given, cwd=cwd, env=env)
         where, environment = str(cwd or os.getcwd()), self.environment(**(env or {}))
         status, out, err = command_server.call([HIBOSS, *words], given, where, environment, SECONDS)
@@ -221,9 +224,10 @@ def gone(pid: int) -> bool:
 
 def wait_until(condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
     """Poll until something is so, and return it; a test fails here when it never is."""
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
     while not (found := condition()):
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError("it did not happen in time")
-        time.sleep(0.01)
+        time.sleep(pause(waited))
     return found

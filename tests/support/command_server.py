@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from tests.support.forked_programs import COMMAND, Forked
+from tests.support.forked_programs import COMMAND, DAEMON, Forked, address
 
 ROOM = 60_000  # bytes of standard input that fit into a pipe
 
@@ -20,7 +20,8 @@ def call(
     os.write(pipes[0][1], stdin)
     os.close(pipes[0][1])
     theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-    command = Forked(COMMAND, {"words": words, "cwd": cwd, "env": env}, theirs)
+    asked = {"words": words, "cwd": cwd, "env": env, "daemons": address(DAEMON)}
+    command = Forked(address(COMMAND), asked, theirs)
     for stream in theirs:
         os.close(stream)
     out, err = pipes[1][0], pipes[2][0]

@@ -15,7 +15,7 @@ from hiboss.cli.client import Answered, start_command
 from hiboss.cli.daemon_process import CALLERS_OWN, START_SECONDS
 from hiboss.core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from hiboss.core.paths import Home
-from tests.support.forked_programs import DAEMON, Forked
+from tests.support.forked_programs import DAEMON, Forked, address
 
 
 def spawn(home: Home, env: dict[str, str]) -> Forked:
@@ -39,7 +39,7 @@ def launch(home: Home, env: dict[str, str]) -> tuple[Forked, dict[str, Any], str
     nothing = os.open(os.devnull, os.O_RDWR)
     theirs = [nothing, nothing, complaint, report]
     try:
-        process = Forked(DAEMON, _asked(home, env), theirs)
+        process = Forked(address(DAEMON), _asked(home, env), theirs)
     finally:
         for stream in set(theirs):
             os.close(stream)

@@ -16,6 +16,7 @@ import resource
 import select
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,9 +25,11 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
+from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 COMMAND, DAEMON = "command", "daemon"
+PAUSES = "HIBOSS_TEST_PAUSES"  # a variable of forked daemons; see `pauses`
 PACKAGES = {
     COMMAND: ["hiboss.cli"],
     DAEMON: [
@@ -113,6 +116,7 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     os.environ.update(asked["env"])
     if program == COMMAND:
         sys.argv = asked["words"]
+        _fork_daemons(asked["daemons"])
         run: Callable[[], int | None] = importlib.import_module("hiboss.cli.main").main
         return run()
     os.setsid()
@@ -122,15 +126,76 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     given = asked["env"].get("PYTHONPATH")
     sys.path[:1] = [asked["cwd"], *(given.split(":") if given else [])]  # as `python -m` has it
     importlib.reload(importlib.import_module("hiboss.core.crashpoint"))  # it reads its variable at the import
+    for one in asked["env"].get(PAUSES, "").split():
+        _shorten(*one.split("="))
     serve: Callable[[list[str]], int] = importlib.import_module("hiboss.daemon.__main__").main
-    return serve([*asked["words"], str(streams[3])])
+    return serve([*asked["words"], *map(str, streams[3:])])
+
+
+def _shorten(name: str, seconds: str) -> None:
+    module = sys.modules[name.rpartition(".")[0]]
+    constant = name.rpartition(".")[2]
+    assert isinstance(getattr(module, constant), float), name
+    setattr(module, constant, float(seconds))
+
+
+def _fork_daemons(address: str) -> None:
+    """Let the daemons that this command starts be forked too; how it starts them stays as it is."""
+    starts = importlib.import_module("hiboss.cli.daemon_process")
+    popen = type("Popen", (ForkedChild,), {"address": address})
+    starts.__dict__["subprocess"] = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
+
+
+class ForkedChild(Popen[bytes]):
+    """A Popen of `python -m hiboss.daemon …`, which a server forks for us: the streams and the waits are Popen's."""
+
+    address: str
+
+    def _execute_child(self, *given: Any) -> None:
+        (command, _, _, _, kept, cwd, env, _, _, _, *pipes) = given[:16]
+        assert command[1:3] == ["-m", "hiboss.daemon"], command
+        os.umask(mask := os.umask(0))
+        asked = {
+            "words": [word for word in command[3:] if word not in map(str, kept)],
+            "cwd": cwd,
+            "env": env,
+            "umask": mask,
+            "files": resource.getrlimit(resource.RLIMIT_NOFILE),
+        }
+        theirs = [pipes[0], pipes[3], pipes[5]]
+        assert -1 not in theirs, "it is given all streams"
+        self._forked = Forked(self.address, asked, [*theirs, *kept])
+        self.pid = self._forked.pid
+        self._child_created = True
+        for one in set(theirs):
+            os.close(one)
+
+    def _internal_poll(self, _deadstate: int | None = None, *_: Any) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._forked.poll()
+        return self.returncode
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        status = self._forked.poll() if flags else self._forked.wait()
+        if status is None:
+            return 0, 0
+        return self.pid, -status if status < 0 else status << 8
 
 
 # --- in the process of the tests -------------------------------------------------------
 
 
+def pauses(**seconds: float) -> dict[str, str]:
+    """Return the variable that gives a forked daemon shorter pauses: pauses(routing_signs__TYPING_SECONDS=0.5).
+
+    The pause is the constant of a module below `hiboss`; `__` stands for its last dot, and `_` for others.
+    """
+    words = [f"hiboss.{name.replace('__', '.')}={value}" for name, value in seconds.items()]
+    return {PAUSES: " ".join(words)}
+
+
 @cache
-def _address(program: str) -> str:
+def address(program: str) -> str:
     """Start the server of this process; return where it listens."""
     path = os.path.join(tempfile.mkdtemp(prefix="hiboss-test-"), "server")
     root = str(Path(__file__).parents[2])
@@ -152,10 +217,10 @@ _keep: list[Any] = []
 class Forked:
     """A started program; used like a Popen. It is the child of a process that waits for it and tells how it ended."""
 
-    def __init__(self, program: str, asked: dict[str, Any], streams: list[int]) -> None:
+    def __init__(self, address: str, asked: dict[str, Any], streams: list[int]) -> None:
         """Start it. `streams`: its standard input, output and error, and what else it inherits."""
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(_address(program))
+        self._connection.connect(address)
         data = json.dumps(asked).encode() + b"\n"
         socket.send_fds(self._connection, [data[:1]], streams)
         self._connection.sendall(data[1:])

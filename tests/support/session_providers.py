@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from typing import ClassVar
 
 from pydantic import Field
@@ -62,14 +61,15 @@ class Remembering(Provider):
             raise SessionLost("it has forgotten everything")
         if said == "fail":
             raise TurnError("failed", "it failed")
-        until = time.monotonic() + REAL_SECONDS
+        clock = asyncio.get_running_loop().time  # also while the clock stands still
+        until = clock() + REAL_SECONDS
         while said in ("hang", "deaf", "early") and not os.path.exists(os.path.join(turn.workspace, "go")):
             try:
                 await asyncio.sleep(0.005)
             except asyncio.CancelledError:
                 if said != "deaf":
                     raise
-            assert time.monotonic() < until
+            assert clock() < until
 
 
 class Reporting(Remembering):

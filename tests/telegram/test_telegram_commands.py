@@ -152,15 +152,25 @@ def test_commands_in_a_topic_are_about_its_agent(theatre: Stage) -> None:
     assert cast.answers(chat, "/resume", topic=topic) == f"system:\n{cast.mia.name} gets turns again."
 
 
-def test_new_lets_the_next_turn_begin_a_new_session(theatre: Stage) -> None:
+def test_new_lets_the_next_turn_begin_a_new_session_also_of_the_terminal(theatre: Stage) -> None:
     cast = Cast(theatre)
     cast.kai.program.write(FORGETFUL)
     chat = cast.private()
-    assert cast.answers(chat, "one").endswith("session none")
+
+    def in_the_terminal() -> str:
+        """What kai answers when the boss writes elsewhere; that is posted in no chat of this test."""
+        before = len(cast.kai.runs(status="completed"))
+        boss = theatre.office.daemon.token("boss")
+        theatre.office.daemon.call("envelope.send", token=boss, to=cast.kai.address, text="from here")
+        wait_until(lambda: len(cast.kai.runs(status="completed")) == before + 1)
+        return str(cast.kai.runs()[-1]["text"])
+
+    assert in_the_terminal() == "session none"
     assert cast.answers(chat, "two").endswith("session the-session")
     answer = cast.answers(chat, "/new")
     assert answer == f"system:\n{cast.kai.name}, {cast.mia.name}: the next message here begins a new session."
-    assert cast.answers(chat, "three").endswith("session none")
+    assert in_the_terminal() == "session none"
+    assert cast.answers(chat, "three").endswith("session the-session")
 
 
 def test_stop_ends_what_is_named_or_all_and_says_when_nothing_runs(theatre: Stage) -> None:

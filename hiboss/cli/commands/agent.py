@@ -223,7 +223,9 @@ def instructions(name: Name, token: Token = None, as_: As = None, json_: Json = 
 
 @app.command()
 def sessions(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """List the sessions of an agent: the memory of its provider, and whose it is.
+    """List the sessions of an agent.
+
+    A session is the memory of its provider. Each line says whose it is, and why it is not resumed.
 
     Example: hiboss agent sessions nex
     """
@@ -240,7 +242,9 @@ def refresh(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Let the next turns of an agent begin new sessions. A run under way goes on in its session.
+    """Begin new sessions with the next turns of an agent.
+
+    The agent forgets what was said. A run under way goes on in its session.
 
     Example: hiboss agent refresh nex
     """

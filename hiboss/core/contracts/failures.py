@@ -75,7 +75,8 @@ class TurnError(Exception):
 class SessionLost(TurnError):
     """The provider cannot resume the session that it was given: it is unknown there, expired, or full.
 
-    The session is not given again. The same turn is given once more, without a session.
+    The session is not given again. The same turn is given once more, in a new session; a second loss fails
+    it.
     """
 
     def __init__(self, text: str) -> None:

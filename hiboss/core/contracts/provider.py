@@ -246,7 +246,7 @@ class Provider(ABC):
         """Take one turn and return its answer.
 
         If `turn.session` is given, resume that session. If it cannot be resumed, raise SessionLost: the
-        daemon forgets it, and gives the turn to a new instance, without a session.
+        daemon forgets it, and gives the turn once more, to a new instance, in a new session.
         """
 
     async def find(self, environment: Mapping[str, str], workspace: str) -> Finding | None:

@@ -627,6 +627,7 @@ CREATE TABLE provider_session (
     begun_at     INTEGER,               -- when it was known to exist; NULL: hiboss made the id, and no turn has confirmed it
     used_at      INTEGER NOT NULL,
     context      INTEGER,               -- tokens that its last model call read
+    cost         REAL NOT NULL DEFAULT 0,  -- the sum of what its turns have reported, in US dollars
     memory_hash  TEXT,                  -- of the files of memory that it was last shown
     settings     TEXT,                  -- those of the provider that it depends on, as JSON, as they were
     stale_at     INTEGER,               -- since when it must not be resumed

@@ -62,9 +62,10 @@ class Connection:
         answer: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
         self._waiting[self._number] = answer
         line = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": given}
-        if self.result is not None or not self._write(line):
+        if self.result is not None:
             del self._waiting[self._number]
             raise AgentEnded
+        self._write(line)  # a program that takes no more has ended, or ends: `ended` tells how
         return await answer
 
     def notify(self, method: str, given: Line) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,8 +40,10 @@ DEFAULTS = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
     # A model call after each answer, for what a person might type next.
     "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
-    # codex: a login shell resets PATH, and `hiboss` is gone.
-    "CODEX_CONFIG": json.dumps({"allow_login_shell": False}),
+    # codex: a login shell resets PATH, and `hiboss` is gone. And the model may ask questions.
+    "CODEX_CONFIG": json.dumps(
+        {"allow_login_shell": False, "features": {"default_mode_request_user_input": True}}
+    ),
 }
 # codex-acp, by autonomy. Its own default lets another model decide what is allowed.
 MODES = {"low": "read-only", "medium": "workspace-write", "high": "agent-full-access"}
@@ -48,7 +51,7 @@ MODES = {"low": "read-only", "medium": "workspace-write", "high": "agent-full-ac
 
 def known(words: Sequence[str], name: str = "") -> KnownAgent | None:
     """Return what is known about an agent, by its command and the name that it gave itself."""
-    parts = [part for word in [*words, name] for part in word.lower().split("/")]
+    parts = [part for word in [*words, name] for part in re.split("[/@]", word.lower())]
     return next((KNOWN[part] for part in parts if part in KNOWN), None)
 
 

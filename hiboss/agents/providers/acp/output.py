@@ -13,6 +13,7 @@ from ....core.contracts.provider import LiveRun, Progress, Usage
 from ...json_lines import Line
 
 LINE_CHARACTERS = 300  # of what is shown of a tool
+PRINTED_CHARACTERS = 2_000
 MOST_RETRIES = 3  # that codex announces, before nothing more is expected of it
 TOKENS_IN = ("inputTokens", "cachedReadTokens", "cachedWriteTokens")
 
@@ -30,6 +31,7 @@ class Output:
         self._separate = False  # the next piece of text begins a new message
         self._shown = False  # some text was shown
         self._tools: dict[str, tuple[str, str]] = {}  # the title that was shown, and the last one
+        self._printed: dict[str, str] = {}  # the beginning of what a tool has printed so far
         self._retries = 0
         self._cost_before: Any = 0.0  # what the session had cost before this turn; None: unknown
         self._cost: Any = None
@@ -113,8 +115,10 @@ class Output:
             shown = title
             self._run.progress(Progress("tool", _line(title)))
         self._tools[number] = (shown, title)
+        printed = (self._printed.get(number, "") + _terminal_of(given))[:PRINTED_CHARACTERS]
+        self._printed[number] = printed
         if ended:
-            said = _line(_result_of(given))
+            said = _line(_result_of(given) or printed)
             failed = "failed" if given.get("status") == "failed" else ""
             self._run.progress(Progress("tool_result", ": ".join(filter(None, (failed, said))) or "done"))
 
@@ -199,6 +203,14 @@ def _result_of(given: Line) -> str:
     texts += [f"changed {one.get('path')}" for one in blocks if one.get("type") == "diff"]
     raw = given.get("rawOutput")
     return "\n".join(filter(None, texts)) or (raw if isinstance(raw, str) else "")
+
+
+def _terminal_of(given: Line) -> str:
+    """Return what a command of codex-acp has printed now: it shows that as the output of a terminal."""
+    meta = given.get("_meta")
+    output = meta.get("terminal_output_delta") if isinstance(meta, dict) else None
+    data = output.get("data") if isinstance(output, dict) else None
+    return data if isinstance(data, str) else ""
 
 
 def _line(text: str) -> str:

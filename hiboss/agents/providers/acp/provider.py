@@ -32,7 +32,7 @@ from .opening import say_hello
 from .settings import AcpSettings
 
 END_SECONDS = 0.5  # for an agent whose input was closed; codex-acp takes 2 s to notice: then it is ended
-FIND_SECONDS = 10.0
+FIND_SECONDS = 7.0  # of the 8 that hiboss waits
 FIND_BYTES = 1_000_000
 
 Result = TypeVar("Result")

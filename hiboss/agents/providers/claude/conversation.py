@@ -42,7 +42,8 @@ class Conversation:
         self._workspace = workspace
         self._allow_all = allow_all
         self._on_model = on_model  # called once, when the model has begun to answer
-        self._given: set[str] = set()  # the ids of the messages that it was given
+        self._waiting: set[str] = set()  # the ids of the words that it was given, and has not read yet
+        self._has_turn = False
         self._closed = False
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._limit: asyncio.Timeout | None = None
@@ -53,7 +54,8 @@ class Conversation:
         try:
             async with asyncio.timeout(None) as limit:
                 self._limit = limit
-                return await self._process.converse([self._message(text)], self._take)
+                self._has_turn = True
+                return await self._process.converse([_message(text)], self._take)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -67,14 +69,14 @@ class Conversation:
 
     def steer(self, text: str) -> bool:
         """Give it words of a person. Return False if it is too late for that."""
-        if self._closed or self.interrupted or not self._given:
+        if self._closed or self.interrupted or not self._has_turn:
             return False
-        message = self._message(text)
-        if not self.output.tools:  # during a tool they join the turn after it, and that is sooner
+        message = _message(text)
+        if not self.output.tools:  # during a tool they join the turn after it; else they cut the text short
             message["priority"] = "now"
         if not self._process.write(message):
-            self._given.discard(message["uuid"])
             return False
+        self._waiting.add(message["uuid"])
         self._cancel_closing()
         return True
 
@@ -84,13 +86,6 @@ class Conversation:
             return
         self.interrupted = True
         self._control({"subtype": "interrupt", "cancel_queued": True})
-
-    def _message(self, text: str) -> Line:
-        """Return words for the program. A slash at their beginning would be a command of its own."""
-        number = str(uuid.uuid4())
-        self._given.add(number)
-        content = f"\n{text}" if text.startswith("/") else text
-        return {"type": "user", "uuid": number, "message": {"role": "user", "content": content}}
 
     def _control(self, request: Line) -> None:
         self._process.write({"type": "control_request", "request_id": str(uuid.uuid4()), "request": request})
@@ -110,6 +105,7 @@ class Conversation:
         else:
             had_begun = self.output.heard_model
             self.output.take(line)
+            self._waiting -= self.output.read
             if self.output.heard_model and not had_begun:
                 await self._on_model()
             self._close_if_done(is_result=kind == "result")
@@ -120,7 +116,7 @@ class Conversation:
             return
         if self.interrupted and is_result:
             self._close()
-        elif self._given <= self.output.replayed and not self.output.background:
+        elif not self._waiting and not self.output.background:
             if is_result:
                 self._close()
             elif not self._asking and not self.output.streaming:
@@ -155,12 +151,23 @@ class Conversation:
         given = request.get("input")
         given = given if isinstance(given, dict) else {}
         tool, reason = str(request.get("tool_name") or ""), str(request.get("decision_reason") or "")
-        if self._allow_all and tool != permissions.ASK_TOOL:
-            response = permissions.allowed(given)
-        else:
-            response = await permissions.answer(self._run, tool, given, reason, self._workspace)
-        self._respond({"subtype": "success", "request_id": number, "response": response})
+        # Whatever happens, it gets an answer: else it would wait for one without end.
+        answer: Line = {"subtype": "error", "request_id": number, "error": "the question could not be asked"}
+        try:
+            if self._allow_all and tool != permissions.ASK_TOOL:
+                response = permissions.allowed(given)
+            else:
+                response = await permissions.answer(self._run, tool, given, reason, self._workspace)
+            answer = {"subtype": "success", "request_id": number, "response": response}
+        finally:
+            self._respond(answer)
 
     def _respond(self, response: Line) -> None:
         with contextlib.suppress(OSError):
             self._process.write({"type": "control_response", "response": response})
+
+
+def _message(text: str) -> Line:
+    """Return words for the program. A slash at their beginning would be a command of its own."""
+    content = f"\n{text}" if text.startswith("/") else text
+    return {"type": "user", "uuid": str(uuid.uuid4()), "message": {"role": "user", "content": content}}

@@ -78,7 +78,9 @@ class Output:
     results: list[Result] = field(default_factory=list)
     tools: set[str] = field(default_factory=set)  # the tool calls under way
     background: int = 0  # tasks that work beside the turn, and report to it later
-    replayed: set[str] = field(default_factory=set)  # the user messages that the model has got
+    read: set[str] = field(
+        default_factory=set
+    )  # the user messages that a model call has, or a result is about
     limit_resets_at: float | None = None  # when a usage limit of the account ends, if it was said
     heard_model: bool = False  # a model call has begun
     streaming: bool = False  # a model call is under way
@@ -167,7 +169,7 @@ class Output:
 
     def _take_user(self, line: Line) -> None:
         if line.get("isReplay") is True:
-            self.replayed.add(_text(line.get("uuid")))
+            self.read.add(_text(line.get("uuid")))
             return
         content = _object(line.get("message")).get("content")
         for block in content if isinstance(content, list) else []:
@@ -184,6 +186,7 @@ class Output:
     def _take_result(self, line: Line) -> None:
         result = Result(line=line, api_error=self._api_error)
         self.results.append(result)
+        self.read |= result.answered
         self.meter.result(line, cut_short=result.cut_short)
         self.session = _text(line.get("session_id")) or self.session
         self.tools.clear()

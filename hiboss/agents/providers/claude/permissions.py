@@ -40,7 +40,7 @@ def allowed(given: Input) -> dict[str, Any]:
 
 def permission(tool: str, given: Input, reason: str, workspace: str) -> Question:
     """Return the question whether a tool may be used."""
-    name = visible(tool)[:TOOL_CHARACTERS] or "a tool"
+    name = "".join(one if one.isprintable() else "_" for one in tool)[:TOOL_CHARACTERS] or "a tool"
     because = f" {reason.strip()}" if reason.strip() else ""
     return Question(
         f"May I use {name}?{because}",
@@ -127,7 +127,7 @@ def own_question(about: Input) -> tuple[Question, dict[str, str]]:
     given = about.get("options")
     options = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     labels: dict[str, str] = {}
-    lines = [str(about.get("question") or about.get("header") or "Which one?")]
+    lines = [str(about.get("question") or "").strip() or "Which one?"]
     for one in options[:MOST_LABELS]:
         label = str(one.get("label", ""))
         shown = visible(label)[:OPTION_CHARACTERS]

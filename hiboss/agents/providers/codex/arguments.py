@@ -9,9 +9,10 @@ from typing import Any
 
 from .settings import CodexSettings
 
-# autonomy: the sandbox of its commands, and when it asks.
+# autonomy: the sandbox of its commands, and when it asks. Not `untrusted` for low: that asks
+# before `cat` too, and what was allowed runs in the sandbox all the same.
 RIGHTS = {
-    "low": ("read-only", "untrusted"),
+    "low": ("read-only", "on-request"),
     "medium": ("workspace-write", "on-request"),
     "high": ("danger-full-access", "never"),
 }

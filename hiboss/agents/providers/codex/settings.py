@@ -26,8 +26,8 @@ class CodexSettings(Options):
     )
     autonomy: Literal["low", "medium", "high"] = Field(
         "medium",
-        description="low: it reads, and asks before each change; medium: it changes files in its workspace "
-        "and uses the network, and asks before all else; high: it asks nothing",
+        description="low: it reads, and asks before it changes anything; medium: it changes files in its "
+        "workspace, uses the network, and asks before all else; high: it asks nothing",
     )
     max_tokens: int | None = Field(
         None, ge=1, description="the most tokens of one run, read and written; codex names no costs"

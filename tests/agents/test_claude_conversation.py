@@ -1,0 +1,170 @@
+"""A turn of claude from its first line to its end, with a program that prints recorded lines.
+
+What the real program does is in tests/real; here is what it does seldom, or what only other versions do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.agents.providers.claude import conversation
+from hiboss.agents.providers.claude.provider import Claude
+from hiboss.agents.providers.claude.settings import ClaudeSettings
+from hiboss.core.contracts.failures import LaneError, TurnError
+from hiboss.core.contracts.provider import Answer, TurnInput
+from hiboss.testing.recorded_run import RecordedRun, sample_turn
+
+HEAD = f"""#!{sys.executable}
+import json, os, sys, time
+
+def say(kind, **facts):
+    print(json.dumps({{"type": kind, "session_id": "s", **facts}}), flush=True)
+
+def result(text, **facts):
+    known = {{"subtype": "success", "is_error": False, "result": text, "usage": {{}}}}
+    say("result", **{{**known, **facts}})
+
+def hear():
+    line = sys.stdin.readline()
+    return json.loads(line) if line else None
+
+def takes_turn():
+    turn = hear()
+    say("system", subtype="init", model="claude-opus-5-5")
+    say("user", message=turn["message"], uuid=turn["uuid"], isReplay=True)
+    return turn
+"""
+
+
+def taken(tmp_path: Path, body: str, run: RecordedRun | None = None, **settings: Any) -> Answer:
+    provider, turn = prepared(tmp_path, body, **settings)
+    return asyncio.run(asyncio.wait_for((run or RecordedRun()).give(provider, turn), 60))
+
+
+def prepared(tmp_path: Path, body: str, **settings: Any) -> tuple[Claude, TurnInput]:
+    program = tmp_path / "claude"
+    program.write_text(f"{HEAD}\n{body}\n")
+    program.chmod(0o755)
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    turn = sample_turn("hello", workspace=str(tmp_path), environment=environment)
+    return Claude(ClaudeSettings(program=str(program), **settings)), turn
+
+
+def test_the_last_result_with_words_is_the_answer(tmp_path: Path) -> None:
+    body = 'takes_turn(); result("first"); hear(); result("second"); result("")'
+    assert taken(tmp_path, body).text == "second"
+
+
+def test_input_stays_open_while_tasks_work_in_the_background(tmp_path: Path) -> None:
+    body = """
+takes_turn()
+say("system", subtype="background_tasks_changed", tasks=[{"task_id": "b"}])
+result("begun")
+say("control_request", request_id="q", request={"subtype": "can_use_tool", "tool_name": "Bash", "input": {}})
+answered = hear()["response"]["response"]["behavior"]
+say("system", subtype="background_tasks_changed", tasks=[])
+result("it is done, and " + answered)
+assert hear() is None
+"""
+    assert taken(tmp_path, body, RecordedRun(["allow"])).text == "it is done, and allow"
+
+
+def test_input_is_closed_when_nothing_comes_after_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "QUIET_SECONDS", 0.1)
+    body = """
+takes_turn()
+say("system", subtype="background_tasks_changed", tasks=[{"task_id": "b"}])
+result("begun")
+say("system", subtype="background_tasks_changed", tasks=[])
+assert hear() is None
+"""
+    assert taken(tmp_path, body).text == "begun"
+
+
+def test_a_program_that_does_not_end_after_its_answer_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "LINGER_SECONDS", 0.2)
+    answer = taken(tmp_path, 'takes_turn(); result("here"); time.sleep(1000)')
+    assert answer.text == "here" and "did not end" in (answer.note or "")
+
+
+def test_a_request_that_is_not_known_gets_an_error(tmp_path: Path) -> None:
+    body = """
+takes_turn()
+say("control_request", request_id="q7", request={"subtype": "mcp_message"})
+said = hear()["response"]
+result(said["subtype"] + " " + said["request_id"])
+"""
+    assert taken(tmp_path, body).text == "error q7"
+
+
+def test_a_request_that_is_withdrawn_needs_no_answer(tmp_path: Path) -> None:
+    body = """
+takes_turn()
+say("control_request", request_id="q", request={"subtype": "can_use_tool", "tool_name": "Bash", "input": {}})
+say("control_cancel_request", request_id="q")
+result("never mind")
+"""
+    assert taken(tmp_path, body, RecordedRun()).text == "never mind"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ("sys.exit(\"error: unknown option '--replay-user-messages'\")", "outdated", "claude update"),
+        ("sys.exit(\"error: unknown option '--mine'\")", "bad_arguments", "--mine"),
+        ('sys.exit("something is wrong here")', "no_start", "something is wrong here"),
+    ],
+)
+def test_a_program_that_does_not_begin_stops_the_lane(
+    tmp_path: Path, body: str, kind: str, words: str
+) -> None:
+    with pytest.raises(LaneError) as raised:
+        taken(tmp_path, body, arguments="--mine 3")
+    assert raised.value.kind == kind and words in raised.value.text
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(7)"])
+def test_a_program_that_ends_without_a_result_fails_the_turn(tmp_path: Path, end: str) -> None:
+    with pytest.raises(TurnError) as raised:
+        taken(tmp_path, f"takes_turn(); {end}")
+    assert raised.value.kind == "no_result"
+
+
+def test_an_older_version_that_repeats_no_message_is_answered_too(tmp_path: Path) -> None:
+    assert taken(tmp_path, 'hear(); result("fine"); assert hear() is None').text == "fine"
+
+
+def test_lines_that_are_no_json_are_ignored(tmp_path: Path) -> None:
+    assert taken(tmp_path, 'takes_turn(); print("Warning: hm"); print("[1]"); result("fine")').text == "fine"
+
+
+def test_the_turn_never_begins_with_a_slash(tmp_path: Path) -> None:
+    provider, turn = prepared(tmp_path, 'result(json.dumps(takes_turn()["message"]["content"]))')
+    given = replace(turn, text="/clear all")
+    assert json.loads(asyncio.run(RecordedRun().give(provider, given)).text) == "\n/clear all"
+
+
+def test_the_key_of_the_agent_and_the_instructions_stand_in_no_argument(tmp_path: Path) -> None:
+    body = """
+takes_turn()
+file = sys.argv[sys.argv.index("--append-system-prompt-file") + 1]
+result(json.dumps([sys.argv, open(file).read(), os.environ["ANTHROPIC_API_KEY"]]))
+"""
+    provider, turn = prepared(tmp_path, body, api_key="sk-ant-canary")
+    given = replace(turn, instructions="You are nex, ä€😀.")
+    arguments, instructions, key = json.loads(asyncio.run(RecordedRun().give(provider, given)).text)
+    assert (instructions, key) == ("You are nex, ä€😀.", "sk-ant-canary")
+    assert "canary" not in repr(arguments) and "You are nex" not in repr(arguments)
+    assert not os.path.exists(arguments[arguments.index("--append-system-prompt-file") + 1])

@@ -1,0 +1,249 @@
+"""Where programs of others are found, which version they have, and how claude is called. Without it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from hiboss.agents.providers import programs
+from hiboss.agents.providers.claude import arguments, program
+from hiboss.agents.providers.claude.settings import ClaudeSettings
+from hiboss.core.contracts.failures import LaneError
+
+
+def make(path: Path, text: str = "echo 2.1.326 '(Claude Code)'") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def home(tmp_path: Path, path: str = "/nowhere") -> dict[str, str]:
+    return {"HOME": str(tmp_path), "PATH": path}
+
+
+# --- where it is ---------------------------------------------------------------------------
+
+
+def test_a_program_on_the_path_comes_first(tmp_path: Path) -> None:
+    there = make(tmp_path / "bin" / "hbtool")
+    make(tmp_path / ".local" / "bin" / "hbtool")
+    assert programs.locate("hbtool", home(tmp_path, f"/nowhere:{there.parent}")) == str(there)
+
+
+@pytest.mark.parametrize("place", [".local/bin", ".npm-global/bin", ".claude/local"])
+def test_a_program_is_found_in_the_usual_places(tmp_path: Path, place: str) -> None:
+    there = make(tmp_path / place / "hbtool")
+    assert programs.locate("hbtool", home(tmp_path)) == str(there)
+
+
+def test_of_several_versions_of_node_the_newest_counts(tmp_path: Path) -> None:
+    for version in ("v9.11.2", "v24.1.0", "v22.9.0"):
+        make(tmp_path / ".nvm/versions/node" / version / "bin" / "hbtool")
+    found = programs.locate("hbtool", home(tmp_path))
+    assert found is not None and "v24.1.0" in found
+
+
+def test_what_cannot_be_run_is_not_found(tmp_path: Path) -> None:
+    there = make(tmp_path / "bin" / "hbtool")
+    environment = home(tmp_path, str(there.parent))
+    there.chmod(stat.S_IRUSR)
+    if os.geteuid() != 0:
+        assert programs.locate("hbtool", environment) is None
+    there.unlink()
+    there.mkdir()
+    assert programs.locate("hbtool", environment) is None
+    assert programs.locate(str(there), environment) is None
+    assert programs.locate("hbtool", home(tmp_path, "bin:.")) is None  # relative to nothing
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    there = make(tmp_path / "own" / "hbtool")
+    assert programs.locate(str(there), home(tmp_path)) == str(there)
+    assert programs.locate("~/own/hbtool", home(tmp_path)) == str(there)
+    assert programs.locate("own/hbtool", home(tmp_path)) is None
+
+
+def test_a_version_is_asked_for_once_until_the_program_changes(tmp_path: Path) -> None:
+    async def story() -> None:
+        there = make(tmp_path / "hbtool", f"echo x >> {tmp_path}/asked; echo hbtool 1.20.3")
+        assert [await programs.version(str(there), home(tmp_path)) for _ in range(3)] == ["1.20.3"] * 3
+        make(there, f"echo x >> {tmp_path}/asked; echo hbtool version 2.0, at your service")
+        assert await programs.version(str(there), home(tmp_path)) == "2.0"
+        assert (tmp_path / "asked").read_text() == "x\nx\n"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("text", ["exit 3", "echo hello", "echo 1.2.3; exit 1"])
+def test_a_program_that_says_no_version_has_none(tmp_path: Path, text: str) -> None:
+    there = make(tmp_path / "hbtool", text)
+    assert asyncio.run(programs.version(str(there), home(tmp_path))) == ""
+
+
+def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    there = make(tmp_path / "hbtool", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
+    assert asyncio.run(programs.call([str(there)], {"PATH": os.environ["PATH"]}, 0.5)) is None
+    child = int((tmp_path / "child").read_text())
+    assert not _lives(child)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_older"),
+    [("2.0.76", True), ("2.1.0", False), ("2.10.1", False), ("10.0", False), ("", False)],
+)
+def test_versions_are_compared_as_numbers(version: str, is_older: bool) -> None:
+    assert programs.older(version, (2, 1)) == is_older
+
+
+# --- what is found -------------------------------------------------------------------------
+
+
+def found(tmp_path: Path, text: str, **settings: Any) -> tuple[str, str, str]:
+    path = make(tmp_path / "bin" / "claude", text)
+    environment = home(tmp_path, f"{path.parent}:{os.environ['PATH']}")
+    return tuple(asyncio.run(program.find(ClaudeSettings(**settings), environment)))  # type: ignore[return-value]
+
+
+LOGIN = """case "$1" in --version) echo '2.1.326 (Claude Code)';; auth) echo '%s';; esac"""
+
+
+def test_who_is_logged_in_is_said(tmp_path: Path) -> None:
+    status = LOGIN % '{"loggedIn": true, "authMethod": "claude.ai"}'
+    said = f"claude 2.1.326 ({tmp_path}/bin/claude), logged in (claude.ai)"
+    assert found(tmp_path, status) == (said, "", "")
+
+
+def test_who_is_not_logged_in_reads_the_command(tmp_path: Path) -> None:
+    status = LOGIN % '{"loggedIn": false, "authMethod": "none"}'
+    assert found(tmp_path, status)[1:] == ("claude is not logged in", "claude auth login")
+    assert found(tmp_path, status, api_key="sk-ant-x")[1:] == ("", "")
+
+
+def test_a_version_that_is_too_old_names_the_command(tmp_path: Path) -> None:
+    assert found(tmp_path, "echo 1.0.88")[2] == "claude update"
+
+
+@pytest.mark.parametrize("said", ["not json", "[]", '{"loggedIn": "yes"}'])
+def test_a_status_that_makes_no_sense_is_no_problem(tmp_path: Path, said: str) -> None:
+    assert found(tmp_path, LOGIN % said) == (f"claude 2.1.326 ({tmp_path}/bin/claude)", "", "")
+
+
+def test_a_missing_program_names_the_command(tmp_path: Path) -> None:
+    settings = ClaudeSettings(program="hb-no-such-claude")
+    finding = asyncio.run(program.find(settings, home(tmp_path)))
+    assert finding.problem and finding.help == "npm install -g @anthropic-ai/claude-code"
+    with pytest.raises(LaneError) as raised:
+        program.located(settings, home(tmp_path))
+    assert raised.value.kind == "no_program" and "npm install" in raised.value.text
+
+
+# --- how it is called ----------------------------------------------------------------------
+
+
+def words(bypass: bool = True, **settings: Any) -> list[str]:
+    return arguments.arguments(
+        "/bin/claude", ClaudeSettings(**settings), session=["--resume", "s"], instructions="/f", bypass=bypass
+    )
+
+
+def after(name: str, given: list[str]) -> str | None:
+    return given[given.index(name) + 1] if name in given else None
+
+
+@pytest.mark.parametrize(
+    ("autonomy", "bypass", "mode"),
+    [
+        ("low", True, "default"),
+        ("medium", True, "acceptEdits"),
+        ("high", True, "bypassPermissions"),
+        ("high", False, "acceptEdits"),
+    ],
+)
+def test_autonomy_is_a_permission_mode(autonomy: str, bypass: bool, mode: str) -> None:
+    assert after("--permission-mode", words(bypass, autonomy=autonomy)) == mode
+
+
+@pytest.mark.parametrize(
+    ("root", "variables", "may"),
+    [
+        (False, {}, True),
+        (True, {}, False),
+        (True, {"IS_SANDBOX": "1"}, True),
+        (True, {"IS_SANDBOX": "0"}, False),
+    ],
+)
+def test_root_bypasses_only_in_a_sandbox(root: bool, variables: dict[str, str], may: bool) -> None:
+    assert arguments.may_bypass(variables, is_root=root) == may
+
+
+def test_settings_become_arguments() -> None:
+    given = words(
+        model="opus", effort="low", max_turns=7, max_cost=0.00001, arguments="--add-dir '/a b' --betas x"
+    )
+    assert after("--model", given) == "opus" and after("--effort", given) == "low"
+    assert after("--max-turns", given) == "7" and after("--max-budget-usd", given) == "0.000010"
+    assert after("--append-system-prompt-file", given) == "/f" and after("--resume", given) == "s"
+    assert given[-4:] == ["--add-dir", "/a b", "--betas", "x"]
+    plain = words()
+    assert not {"--model", "--effort", "--max-turns", "--max-budget-usd"} & set(plain)
+
+
+def test_the_program_is_no_part_of_a_claude_that_started_the_daemon() -> None:
+    given = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s", "CLAUDE_CODE_ENTRYPOINT": "cli", "HOME": "/h"}
+    environment = arguments.environment(ClaudeSettings(), given)
+    assert environment["HOME"] == "/h" and not environment.keys() & (given.keys() - {"HOME"})
+    assert environment["CLAUDE_CODE_MAX_RETRIES"] == "2" and environment["DISABLE_AUTOUPDATER"] == "1"
+    assert "ANTHROPIC_API_KEY" not in environment
+
+
+def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
+    settings = ClaudeSettings(api_key="sk-ant-canary")
+    given = {"ANTHROPIC_AUTH_TOKEN": "t", "CLAUDE_CODE_OAUTH_TOKEN": "o", "ANTHROPIC_API_KEY": "k"}
+    environment = arguments.environment(settings, given)
+    assert environment["ANTHROPIC_API_KEY"] == "sk-ant-canary"
+    assert not environment.keys() & {"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
+    assert "canary" not in repr(words(api_key="sk-ant-canary"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": ""},
+        {"model": "--resume"},
+        {"model": "a\nb"},
+        {"effort": "much"},
+        {"autonomy": "all"},
+        {"max_turns": 0},
+        {"max_cost": 0},
+        {"max_cost": -1},
+        {"program": ""},
+        {"program": "bin/claude"},
+        {"program": "-p"},
+        {"arguments": "say hello"},
+        {"arguments": "--add-dir x -- hello"},
+        {"arguments": "--add-dir 'x"},
+        {"arguments": "--resume x"},
+        {"arguments": "--session-id=x"},
+        {"arguments": "--add-dir /x -p"},
+        {"arguments": "x" * 5000},
+        {"colour": "red"},
+    ],
+)
+def test_settings_that_can_never_work_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ClaudeSettings(**settings)
