@@ -33,7 +33,7 @@ lint: .venv/developers
 
 test: lint
 	# Pytest rewrites each assert, 8 s for each worker: let it keep that, also where nothing may be cached.
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 3 --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 5 --dist worksteal $(ARGS)
 
 # The module installs only what is missing, or not the pinned version. No account and no key is needed.
 real: .venv/developers

@@ -54,8 +54,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents and of Claude Code, a Telegram bot, its posts and "
-        "stops, and the breaker.",
+        "memory, deferred mail, delivery, waiting, following, turns of agents and of Claude Code, a Telegram "
+        "bot, its posts and stops, and the breaker.",
     )
     parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")

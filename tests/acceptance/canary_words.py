@@ -37,7 +37,7 @@ COMMANDS: dict[str, Words] = {
     "agent instructions": ("--name", "thinker"),
     "agent check": ("--name", "thinker"),
     "agent sessions": ("--name", "thinker"),
-    "agent refresh": ("--name", "thinker", "--conversation", "c1"),
+    "agent refresh": ("--name", "nex", "--conversation", "c1"),
     "agent pause": ("--name", "kai", "--reason", "for a while"),
     "agent resume": ("--name", "kai"),
     "agent background": ("--name", "talker", "--task", "look around"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.core import clock
-from hiboss.core.errors import BadDuration, BadTime, BadTimezone, TooFar
+from hiboss.core.errors import BadDuration, BadTime, BadTimeOfDay, BadTimezone, TooFar
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -352,3 +352,19 @@ def test_a_length_is_exact_to_the_millisecond(h: int, m: int, s: int, thousandth
     expected = h * HOUR + m * 60_000 + s * 1_000 + thousandths
     if expected:
         assert clock.duration(f"{h}h{m}m{s}.{thousandths:03d}s", most=10**12) == expected
+
+
+@given(st.integers(1, 10**7))
+def test_a_length_is_read_again_as_the_same_duration(seconds: int) -> None:
+    assert clock.duration(clock.length(seconds), most=10**11) == seconds * 1000
+
+
+@pytest.mark.parametrize(("text", "expected"), [("4:00", "04:00"), (" 23:59 ", "23:59"), ("00:00", "00:00")])
+def test_a_time_of_a_day_has_hours_and_minutes(text: str, expected: str) -> None:
+    assert clock.time_of_day(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "4", "24:00", "4:60", "04:00:00", "٤:00", "4:0"])
+def test_anything_else_is_no_time_of_a_day(text: str) -> None:
+    with pytest.raises(BadTimeOfDay):
+        clock.time_of_day(text)

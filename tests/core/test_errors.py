@@ -20,6 +20,7 @@ USAGE = {
     "bad_address",
     "bad_time",
     "bad_duration",
+    "bad_time_of_day",
     "no_provider",
     "bad_provider",
     "lacks_capability",

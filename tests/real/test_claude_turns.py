@@ -304,6 +304,29 @@ def test_what_is_outside_of_the_workspace_is_asked_for_with_medium_autonomy(rig:
     asyncio.run(story())
 
 
+def test_a_rule_of_claude_allows_what_it_names_and_no_more(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        rig.server.script(
+            rig.shell("hiboss send kai 'please look'"),
+            rig.shell('hiboss send kai "$(touch made.txt)"'),
+            rig.shell("hiboss send kai x; touch made.txt"),
+            Say("done"),
+        )
+        program = rig.directory / "bin" / "hiboss"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho sent\n")
+        program.chmod(0o755)
+        environment = rig.environment()
+        environment["PATH"] = f"{program.parent}:{environment['PATH']}"
+        given = rig.turn("tell kai", environment=environment)
+        turn = Turn(rig, given, autonomy="low", arguments='--allowedTools "Bash(hiboss send *)"')
+        await turn.answer()
+        assert rig.server.turns[-1].tool_results[0].strip() == "sent"
+        assert len(turn.run.questions) == 2 and not (rig.workspace / "made.txt").exists()
+
+    asyncio.run(story())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused by Claude Code")
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.changing_places import CHANGES, ChangingPlace
 from tests.support.daemons import wait_until
+from tests.support.forked_daemons import pauses
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import (
     CRASH,
@@ -27,6 +28,14 @@ from tests.support.scripted_channels import (
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    """One that gives a change a second, not ten."""
+    quick = pauses({"routing.post_changes.CALL_SECONDS": 1.0})
+    with daemon_with_channels(tmp_path_factory.mktemp("hasty"), **quick) as running:
         yield running
 
 
@@ -318,10 +327,10 @@ def test_a_wait_that_the_platform_names_is_kept_and_holds_the_chat(
     "step", [lane_error(retry_after=None), CRASH, {"do": "hang", "seconds": 60}], ids=str
 )
 def test_what_fails_without_a_time_is_tried_again_when_the_adapter_is_back(
-    daemon: RunningDaemon, tmp_path: Path, step: dict[str, Any]
+    hasty: RunningDaemon, tmp_path: Path, step: dict[str, Any]
 ) -> None:
     place = ChangingPlace(tmp_path)
-    place.bound(daemon)
+    place.bound(hasty)
     number = place.posted("AAAAA")
     place.script_for("edit", *[step] * 50)
     place.edit(number, "BBBBB")

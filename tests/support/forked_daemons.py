@@ -15,7 +15,7 @@ from hiboss.cli.client import Answered, start_command
 from hiboss.cli.daemon_process import CALLERS_OWN, START_SECONDS
 from hiboss.core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from hiboss.core.paths import Home
-from tests.support.forked_programs import DAEMON, Forked, address
+from tests.support.forked_programs import DAEMON, PAUSES, Forked, address
 
 
 def spawn(home: Home, env: dict[str, str]) -> Forked:
@@ -66,3 +66,11 @@ def _asked(home: Home, env: dict[str, str]) -> dict[str, Any]:
         "umask": mask,
         "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     }
+
+
+def pauses(seconds: dict[str, float]) -> dict[str, str]:
+    """Return the variable that gives a daemon other pauses, by the names of constants below `hiboss`.
+
+    For what a test waits for, and nothing else: what must not happen in a pause needs the pause as it is.
+    """
+    return {PAUSES: " ".join(f"hiboss.{name}={value}" for name, value in seconds.items())}

@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 COMMAND, DAEMON = "command", "daemon"
-PAUSES = "HIBOSS_TEST_PAUSES"  # a variable of forked daemons; see `pauses`
+PAUSES = "PAUSES_IN_TESTS"  # a variable of forked daemons; see forked_daemons.pauses
 PACKAGES = {
     COMMAND: ["hiboss.cli"],
     DAEMON: [
@@ -183,15 +183,6 @@ class ForkedChild(Popen[bytes]):
 
 
 # --- in the process of the tests -------------------------------------------------------
-
-
-def pauses(**seconds: float) -> dict[str, str]:
-    """Return the variable that gives a forked daemon shorter pauses: pauses(routing_signs__TYPING_SECONDS=0.5).
-
-    The pause is the constant of a module below `hiboss`; `__` stands for its last dot, and `_` for others.
-    """
-    words = [f"hiboss.{name.replace('__', '.')}={value}" for name, value in seconds.items()]
-    return {PAUSES: " ".join(words)}
 
 
 @cache

@@ -17,10 +17,16 @@ from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up, wait_until
+from tests.support.forked_daemons import pauses
 from tests.support.parties import Party
 from tests.support.python_agents import Boss, Team
 
 Row = dict[str, Any]
+GROWTH = {
+    "channels.telegram.signs.DRAFT_SECONDS": 0.2,
+    "channels.telegram.signs.EDIT_SECONDS": 0.3,
+    "channels.telegram.signs.GROUP_EDIT_SECONDS": 0.6,
+}
 
 
 class Stored(NamedTuple):
@@ -220,12 +226,14 @@ def telegram_daemon(
     """Start a Bot API server and a daemon that uses it; check both at the end.
 
     The daemon does not pace what it posts, for this server refuses nothing; HIBOSS_DELIVERY_PACING="on" lets it.
+    Unless it does, an answer grows quickly, too.
     """
     programs = directory / "programs"
     programs.mkdir()
     set_up(directory)
     with make() as api:
-        all_env = {"HIBOSS_TELEGRAM_BASE_URL": api.url, "HIBOSS_DELIVERY_PACING": "off", **env}
+        quick = pauses(GROWTH) if env.get("HIBOSS_DELIVERY_PACING", "off") == "off" else {}
+        all_env = {"HIBOSS_TELEGRAM_BASE_URL": api.url, "HIBOSS_DELIVERY_PACING": "off", **quick, **env}
         with running_daemon(directory, set_up=False, **all_env) as daemon:
             yield TelegramDaemon(daemon, api, all_env, programs)
             daemon.check()

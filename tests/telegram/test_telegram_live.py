@@ -13,8 +13,9 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from tests.support.daemons import wait_until
+from tests.support.forked_daemons import pauses
 from tests.support.python_agents import PythonAgent
-from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.telegram_bots import GROWTH, TelegramDaemon, telegram_daemon
 
 GROWS = """
 print("**First** words"); sys.stdout.flush()
@@ -205,10 +206,11 @@ def test_a_note_of_a_daemon_that_was_killed_goes_at_the_next_start(tmp_path: Pat
 
 
 def test_live_off_shows_only_the_answer(tmp_path: Path) -> None:
-    with telegram_daemon(tmp_path, HIBOSS_TELEGRAM_LIVE="off") as office:
+    quick = pauses({"routing.live_posts.TYPING_SECONDS": 0.4})
+    with telegram_daemon(tmp_path, HIBOSS_TELEGRAM_LIVE="off", **quick) as office:
         talk = Talk(office, "plain")
         talk.asks()
-        office.api.wait_for(lambda: len(office.api.calls_of("sendChatAction")) >= 2)  # four seconds
+        office.api.wait_for(lambda: len(office.api.calls_of("sendChatAction")) >= 2)
         assert talk.chat.draft is None and talk.posts() == []
         talk.goes_on()
         talk.chat.wait_for_text("and the end")
@@ -223,7 +225,8 @@ signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, sign
 print("words"); sys.stdout.flush()
 while True: time.sleep(0.05)
 """
-    with telegram_daemon(tmp_path) as office:
+    quick = pauses(GROWTH | {"agents.process_control.STEP_SECONDS": 0.2})
+    with telegram_daemon(tmp_path, **quick) as office:
         talk = Talk(office, "stubborn", stubborn)
         talk.asks()
         office.api.wait_for(lambda: talk.chat.draft is not None)

@@ -104,7 +104,9 @@ def _harnesses(command: str, agent: str) -> dict[str, str]:
         except HibossError:  # as in the shell of an agent
             return {}
         if found := told.get("found"):
-            words = f"Let {provider} answer for {agent} (found: {output.shown(output.word(found), sys.stdout)}):"
+            words = (
+                f"Let {provider} answer for {agent} (found: {output.shown(output.word(found), sys.stdout)}):"
+            )
             steps[words] = f'{command} agent set {agent} --workspace "$PWD" --provider {provider}'
     return steps
 

@@ -144,7 +144,9 @@ def parts(result: dict[str, Any]) -> None:
             output.piece(part["text"])
         else:
             output.fresh_line()
-            text = shorten(part["text"], RESULT) if part["kind"] == "tool_result" else output.word(part["text"])
+            text = (
+                shorten(part["text"], RESULT) if part["kind"] == "tool_result" else output.word(part["text"])
+            )
             output.note(f"[{part['kind']}] {output.shown(text, sys.stderr)}")
 
 
