@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.real import programs as real_programs
-from tests.support import forked_daemons
+from tests.support import forked_daemons, forked_programs
 from tests.support.parties import Party, agents, checked_daemon
 from tests.support.python_agents import Boss, Team
 
@@ -23,6 +23,7 @@ settings.load_profile("hiboss")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
+forked_programs.fork_daemons(lambda: forked_programs.address(forked_programs.DAEMON))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

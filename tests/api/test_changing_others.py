@@ -28,6 +28,7 @@ NOT_CHANGING = {
     "agent.status",
     "agent.instructions",
     "agent.sessions",
+    "agent.check",
     "agent.notify",
     "agent.notify.remove",
     "agent.permission.get",

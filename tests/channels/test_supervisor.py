@@ -21,10 +21,10 @@ from hiboss.core.errors import BadSetting, UnknownAdapter
 from hiboss.core.events import AdapterFailed, AdapterRunning, Fact
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support import forked_daemons
 from tests.support.cli import Shell
 from tests.support.daemons import wait_until
 from tests.support.faulty_adapters import DEAF, SECRET
-from tests.support.forked_daemons import pauses
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import Place, daemon_with_channels, notices, row
 
@@ -159,10 +159,10 @@ def test_an_error_that_cannot_be_shown_ends_no_adapters_life_in_silence(
 
 
 def test_no_adapter_that_ignores_its_cancellation_keeps_the_daemon_from_ending(tmp_path: Path) -> None:
-    quick = {"channels.supervisor.STOP_SECONDS": 0.5, "channels.supervisor.END_SECONDS": 2.0}
-    with daemon_with_channels(
-        tmp_path / "d", **pauses(quick | {"routing.delivery.STOP_SECONDS": 0.5})
-    ) as daemon:
+    quick = forked_daemons.pauses(
+        {"channels.supervisor.STOP_SECONDS": 0.5, "routing.delivery.STOP_SECONDS": 0.5}
+    )
+    with daemon_with_channels(tmp_path / "d", **quick) as daemon:
         places = {kind.type: bound(Place(tmp_path, kind=kind.type), daemon) for kind in DEAF}
         for place in places.values():
             wait_until(lambda place=place: "start" in place.life())  # type: ignore[misc]

@@ -82,7 +82,7 @@ def mentions(page: Page) -> list[str]:
     """The same outside backticks, for example in error messages: `hiboss noun verb`, and flags."""
     known = vocabulary.flags()
     nouns = {command.split()[1] for command in known}
-    text = re.sub(r"`[^`]*`|pip install --upgrade", "", page.prose)
+    text = re.sub(r"`[^`]*`|pip install --upgrade|gemini --acp|'--add-dir /srv/data'", "", page.prose)
     problems = []
     for found in re.finditer(r"\bhiboss((?: [a-z]+(?:-[a-z]+)*)+)", text):
         words = ["hiboss", *found[1].split()]

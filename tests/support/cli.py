@@ -33,7 +33,6 @@ READ_AT_START = (
     "LINES",
     "NO_COLOR",
     "FORCE_",
-    "HIBOSS_CRASH_AT",
 )
 FOR_DAEMONS = "PYTHONPATH"  # a command loads nothing from there
 

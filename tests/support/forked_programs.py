@@ -114,9 +114,11 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
+    if crashpoint := sys.modules.get("hiboss.core.crashpoint"):
+        importlib.reload(crashpoint)  # it reads its variable at the import
     if program == COMMAND:
         sys.argv = asked["words"]
-        _fork_daemons(asked["daemons"])
+        fork_daemons(lambda: str(asked["daemons"]))
         run: Callable[[], int | None] = importlib.import_module("hiboss.cli.main").main
         return run()
     os.setsid()
@@ -125,7 +127,6 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     time.tzset()
     given = asked["env"].get("PYTHONPATH")
     sys.path[:1] = [asked["cwd"], *(given.split(":") if given else [])]  # as `python -m` has it
-    importlib.reload(importlib.import_module("hiboss.core.crashpoint"))  # it reads its variable at the import
     for one in asked["env"].get(PAUSES, "").split():
         _shorten(*one.split("="))
     serve: Callable[[list[str]], int] = importlib.import_module("hiboss.daemon.__main__").main
@@ -139,17 +140,17 @@ def _shorten(name: str, seconds: str) -> None:
     setattr(module, constant, float(seconds))
 
 
-def _fork_daemons(address: str) -> None:
-    """Let the daemons that this command starts be forked too; how it starts them stays as it is."""
+def fork_daemons(where: Callable[[], str]) -> None:
+    """Let the daemons that the CLI starts in this process be forked too, by a server; how it starts them stays."""
     starts = importlib.import_module("hiboss.cli.daemon_process")
-    popen = type("Popen", (ForkedChild,), {"address": address})
+    popen = type("Popen", (ForkedChild,), {"address": staticmethod(where)})
     starts.__dict__["subprocess"] = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
 
 
 class ForkedChild(Popen[bytes]):
     """A Popen of `python -m hiboss.daemon …`, which a server forks for us: the streams and the waits are Popen's."""
 
-    address: str
+    address: Callable[[], str]
 
     def _execute_child(self, *given: Any) -> None:
         (command, _, _, _, kept, cwd, env, _, _, _, *pipes) = given[:16]
@@ -164,7 +165,7 @@ class ForkedChild(Popen[bytes]):
         }
         theirs = [pipes[0], pipes[3], pipes[5]]
         assert -1 not in theirs, "it is given all streams"
-        self._forked = Forked(self.address, asked, [*theirs, *kept])
+        self._forked = Forked(self.address(), asked, [*theirs, *kept])
         self.pid = self._forked.pid
         self._child_created = True
         for one in set(theirs):
