@@ -1,7 +1,7 @@
 """hiboss's own share of a turn of Claude Code: the real program, with a scripted model on this machine.
 
 By the daemon's own timestamps (hiboss/agents/own_time.py): from the claim of the envelopes until the program
-is started, and from its result until the answer is committed. What the program itself needs is not in it.
+is started, and from its result until the answer is committed, without what claude needs to end in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .homes import AGENT, new_home, say
 
 AIM = 25.0  # milliseconds, the middle of all turns
 WAIT_SECONDS = 60.0
-_OWN = re.compile(r"claim to start ([\d.]+) ms, result to commit ([\d.]+) ms")
+_OWN = re.compile(r"claim to start ([\d.]+) ms, result to exit ([\d.]+) ms, exit to commit ([\d.]+) ms")
 
 
 def measure(directory: Path, turns: int) -> list[Figure]:
@@ -50,12 +50,13 @@ def measure(directory: Path, turns: int) -> list[Figure]:
             daemon.stop()
     found = _OWN.findall(Path(daemon.home.log_file).read_text())
     assert len(found) == turns, f"{len(found)} of {turns} turns were timed"
-    before, after = ([float(pair[number]) for pair in found] for number in (0, 1))
+    before, ending, after = ([float(times[number]) for times in found] for number in range(3))
     both = [one + other for one, other in zip(before, after, strict=True)]
     return [
         _figure("claude_own", "own share of a turn of claude, p50", both, AIM),
         _figure("claude_start", "  from the claim until it is started", before),
-        _figure("claude_commit", "  from its result until COMMIT", after),
+        _figure("claude_commit", "  from its end until COMMIT", after),
+        _figure("claude_exit", "claude itself, from its result to its end", ending),
     ]
 
 

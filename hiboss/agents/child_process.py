@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from dataclasses import dataclass
 from typing import Any
 
-from . import process_control, survivors
+from . import process_control, process_exit, survivors
 
 POLL_SECONDS = 0.02
+REAP_SECONDS = 0.001
 READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
 UNREAD_BYTES = 4 * 1024 * 1024  # of input that it has not read: more is not given
@@ -102,11 +103,7 @@ class Process:
             asyncio.create_task(self._read_stderr(child.stderr, on_output)),
         ]
         try:
-            # Polled: child.wait() also waits for the pipes, which other processes may keep open.
-            pause = POLL_SECONDS / 10
-            while child.returncode is None and _error(reading) is None:
-                await asyncio.sleep(pause)
-                pause = min(pause * 1.5, POLL_SECONDS)
+            await _exited(child, reading)
         finally:
             # Also the processes it left: a pipe stays open as long as one of them has it.
             await _shielded(self.end())
@@ -201,6 +198,28 @@ class _Marked:
         except StopIteration as started:
             child: asyncio.subprocess.Process = started.value
             return child
+
+
+async def _exited(child: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
+    """Wait until a program has ended, or reading it failed.
+
+    Polled: child.wait() also waits for the pipes, which other processes may keep open. A pidfd tells of the
+    end at once; then only the thread is waited for that reaps it.
+    """
+    seen = asyncio.Event()
+    stop = process_exit.watch(child.pid, seen.set)
+    waiting = asyncio.create_task(seen.wait())
+    pause = POLL_SECONDS / 10
+    try:
+        while child.returncode is None and _error(reading) is None:
+            if seen.is_set():
+                await asyncio.sleep(REAP_SECONDS)
+                continue
+            await asyncio.wait([waiting], timeout=pause)
+            pause = min(pause * 1.5, POLL_SECONDS)
+    finally:
+        waiting.cancel()
+        stop()
 
 
 async def _shielded(ending: Awaitable[object]) -> None:

@@ -355,7 +355,7 @@ class Execution:
         if self._over:  # the provider was left behind: it must end its program
             raise TurnError("ended", "the run has ended")
         check_pid(pid)
-        self.own_time.program_started()
+        self.own_time.program_started(pid)
         process_control.mark_process(pid, mark)
         self._processes = process_control.RunProcesses(frozenset({pid}), frozenset({mark}))
         self.pid = pid

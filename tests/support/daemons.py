@@ -67,7 +67,7 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
 
 def pause(waited: float) -> float:
     """Return when to look again: a look is a call or a query, and the others need the processor too."""
-    return min(max(0.005, waited / 10), 0.1)
+    return min(max(0.005, waited / 10), 0.05)
 
 
 def set_up(directory: Path) -> Home:

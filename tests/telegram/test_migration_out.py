@@ -205,7 +205,7 @@ def test_a_group_that_is_said_to_have_moved_to_itself_waits(office: TelegramDaem
         "description": "Bad Request: group chat was upgraded to a supergroup chat",
         "parameters": {"migrate_to_chat_id": desk.group.id},
     }
-    office.api.fault("sendMessage", status=400, body=body)
+    office.api.fault("sendMessage", chat=desk.group.id, status=400, body=body)
     sent = desk.send(desk.group, "one")
     wait_until(lambda: office.rows("SELECT id FROM lane WHERE error_kind = 'chat_moved'"))
     assert desk.chats() == [(str(desk.group.id), None, "allowed")]
