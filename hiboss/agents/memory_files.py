@@ -26,6 +26,7 @@ from ..core.paths import Home
 
 FILE_BYTES = 16 * 1024  # shown of one file
 ALL_BYTES = 48 * 1024  # shown of all of them
+SHARE_BYTES = 8 * 1024  # of these, kept for each file, however long those before it are
 BOSS, SOUL, MEMORY, NOTES = "BOSS.md", "SOUL.md", "MEMORY.md", "memory"
 INSTRUCTIONS = "instructions"  # stands beside the files in what a session has seen
 
@@ -63,9 +64,11 @@ def read(home: Home, workspace: str, today: date) -> Memory:
     """Read the files. It blocks: call it in a thread."""
     guard, left = FileGuard(home), ALL_BYTES
     looks = list(_looks(home, workspace, today))
+    shares = [min(_size(guard, workspace, one), SHARE_BYTES) for one in looks]
     parts: list[Part] = []
-    for one in looks:
-        shown, used = _show(guard, workspace, one, min(FILE_BYTES, left))
+    for place, one in enumerate(looks):
+        kept = sum(shares[place + 1 :])  # for those that follow
+        shown, used = _show(guard, workspace, one, min(FILE_BYTES, left - kept))
         left -= used
         if shown:
             parts.append(Part(one.name, shown))
@@ -84,9 +87,7 @@ def _show(guard: FileGuard, workspace: str, one: Look, limit: int) -> tuple[str,
     """Return a file as it is shown, and how many of its bytes that are; nothing if it is missing or empty."""
     head = f"file: {one.name} ({visible(one.path)})"
     try:
-        with (
-            guard.open_below_workspace(workspace, *one.open) if one.open else guard.open_in_home(BOSS) as file
-        ):
+        with _open(guard, workspace, one) as file:
             content, left_out = _read(file, limit, ends=one.ends)
     except (FileNotFoundError, NotADirectoryError):
         return "", 0
@@ -100,6 +101,15 @@ def _show(guard: FileGuard, workspace: str, one: Look, limit: int) -> tuple[str,
     marked = [mark_lines(text)] if text.strip() else []
     lines = [head, "text:", *(mark + marked if one.ends else marked + mark)]
     return "\n".join(lines), len(content)
+
+
+def _size(guard: FileGuard, workspace: str, one: Look) -> int:
+    """Return how long a file is; 0 if it cannot be read."""
+    try:
+        with _open(guard, workspace, one) as file:
+            return os.fstat(file.fileno()).st_size
+    except OSError:
+        return 0
 
 
 def _open(guard: FileGuard, workspace: str, one: Look) -> BinaryIO:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..core.contracts.provider import Finding, Provider
 from ..core.paths import Home
 from ..core.plugins import no_exit
 from ..core.quoting import storable
-from . import turn_input
+from . import process_control, survivors, turn_input
 
 log = logging.getLogger(__name__)
 FIND_SECONDS = 8.0
@@ -43,6 +44,8 @@ async def find(
         directory = await asyncio.to_thread(turn_input.workspace, home, agent, workspace)
     except OSError as error:
         return Finding(problem=f"its workspace cannot be made: {error}")
+    # No run has this mark. By it everything is found that the search started, whatever it did.
+    mark = environment[process_control.MARK] = f"find-{uuid.uuid4().hex}"
     try:
         found = await bounded_calls.call(
             _guarded(provider, environment, directory), f"The search of {provider.name}", FIND_SECONDS
@@ -52,6 +55,9 @@ async def find(
     except Exception as error:  # of a module of somebody else
         log.exception("The provider %s could not look.", provider.name, extra={"action": "find"})
         return Finding(problem=f"it could not be found out: {type(error).__name__}")
+    finally:
+        await process_control.end(process_control.RunProcesses(marks=frozenset({mark})))
+        survivors.forget(mark)
     return _checked(found)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -64,7 +64,8 @@ class Reports:
 
     store_pid: Callable[[int], Awaitable[None]]
     store_session: Callable[[str], Awaitable[None]]
-    session_lost: Callable[[str], Awaitable[TurnInput]]  # returns what the turn is given instead
+    # A session, and what people said meanwhile; returns what the turn is given instead.
+    session_lost: Callable[[str, Sequence[str]], Awaitable[TurnInput]]
     on_output: Callable[[Progress, int], None]  # something to show, and its position
     on_standstill: Callable[[bool], None]  # True: it works no more for now; False: it works again
     asks: AskStore  # where its questions are stored
@@ -307,9 +308,7 @@ class Execution:
                 why = storable(lost.text, NOTE_CHARACTERS)
                 log.warning("r%d begins a new session: %s", self.turn.run, why, extra={"action": "run"})
             # A second loss in the same turn fails it, as every TurnError does.
-            instead = await self._reports.session_lost(turn.session)
-            # The lost session may have had the words that people said meanwhile.
-            instead = replace(instead, text="\n\n".join((instead.text, *self._said)))
+            instead = await self._reports.session_lost(turn.session, tuple(self._said))
             answer = await self._give(instead, make())
             note = f"a new session was begun, the one before could not be resumed: {why}"
             return replace(answer, note=f"{note}; {answer.note}" if answer.note else note)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -60,9 +60,9 @@ class RunInputs:
     async def prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
         return await self._given_input(turn, token), partial(self._provider, turn)
 
-    async def _given_input(self, turn: Turn, token: str) -> TurnInput:
+    async def _given_input(self, turn: Turn, token: str, said: Sequence[str] = ()) -> TurnInput:
         try:
-            return await self._turn_input(turn, token)
+            return await self._turn_input(turn, token, said)
         except OSError as error:
             raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
 
@@ -78,7 +78,7 @@ class RunInputs:
         except Refused as refused:
             raise LaneError("bad_settings", f"its settings fit no longer: {refused.why}; {again}") from None
 
-    async def _turn_input(self, turn: Turn, token: str) -> TurnInput:
+    async def _turn_input(self, turn: Turn, token: str, said: Sequence[str]) -> TurnInput:
         now = clock.now()
         zone = self._store.read(boss_timezone)
         there, exact_to = clock.zone(zone), self._settings.count_exact_to
@@ -111,6 +111,7 @@ class RunInputs:
             told = instructions.text(found.facts, self._home, workspace, turn.reply)
             text = "\n\n".join(filter(None, [memory_files.block(memory, told, found.seen), found.note, text]))
             seen = memory_files.seen(memory, told)
+        text = "\n\n".join((text, *said))
         self._given[turn.run] = Given(text, seen)
         return TurnInput(
             run=f"r{turn.run}",
@@ -170,16 +171,19 @@ class RunInputs:
         self._given.pop(run, None)
 
     async def store_session(self, turn: Turn, session: str) -> None:
-        now = clock.now()
-        await self._store.write(lambda tx: provider_sessions.note(tx, turn.told, session, now))
+        now, kind = clock.now(), self._providers.session_kinds()[turn.provider]
+        await self._store.write(lambda tx: provider_sessions.note(tx, turn.told, session, kind, now))
         crashpoint(RUN_SESSION)
 
-    async def session_lost(self, turn: Turn, token: str, session: str) -> TurnInput:
-        """Return what the turn is given instead: it begins a new session, and is told so."""
+    async def session_lost(self, turn: Turn, token: str, session: str, said: Sequence[str]) -> TurnInput:
+        """Return what the turn is given instead: it begins a new session, and is told so.
+
+        `said`: by people, while it ran; the lost session may have had these words.
+        """
         now = clock.now()
         own_ids = self._providers.session_kinds()[turn.provider].own_ids
         new = provider_sessions.new_id() if own_ids else None
         await self._store.write(lambda tx: provider_sessions.lost(tx, turn.told, session, new, now))
         return await self._given_input(
-            turn._replace(session=new, session_is_new=own_ids, session_why_new=LOST), token
+            turn._replace(session=new, session_is_new=own_ids, session_why_new=LOST), token, said
         )

@@ -10,7 +10,7 @@ from ..agents import provider_finding
 from ..core.contracts.failures import Refused
 from ..core.contracts.provider import Provider
 from ..core.errors import BadProvider, InvalidParams
-from ..core.option_models import Validated, describe, flag, shown_flag, validate
+from ..core.option_models import Validated, describe, flag, presentable, shown_flag, validate
 from ..core.plugins import no_exit
 from ..core.quoting import nearest
 from ..store.connection import Row
@@ -148,4 +148,4 @@ def shown(context: Context, row: Row) -> dict[str, Any]:
     """Return the settings of an agent's provider without secrets, with the defaults of those not given."""
     kind = context.runner.providers.known.get(row["provider"])
     defaults = {one.name: one.default for one in describe(kind.Settings) if not one.secret} if kind else {}
-    return {**defaults, **_stored(row)}
+    return {**defaults, **presentable(_stored(row))}

@@ -12,6 +12,7 @@ never shown. A secret with a `default_factory` is made by hiboss when it is not 
 from __future__ import annotations
 
 import json
+import math
 import types
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from .quoting import LONGEST_SECRET, hide, nearest, printable, redact
 LONGEST_TEXT = LONGEST_SECRET  # characters of one value
 LONGEST_NAME = 60  # characters of an unknown name that a message shows
 PROBLEMS_TOLD = 5
+MOST = 2**63 - 1  # of an integer, also below zero: more bits cannot be sent as JSON to everybody
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -85,7 +87,11 @@ def validate(model: type[BaseModel], given: Mapping[str, Any], whose: str) -> Va
     if unknown := sorted(named.keys() - options.keys()):
         raise Refused(_unknown(unknown[0], options, whose))
     read = {name: _read(options[name], value) for name, value in named.items()}
-    settings, found, _ = split(_checked(model, read, options))
+    checked = _checked(model, read, options)
+    for name, value in checked.model_dump(exclude_unset=True).items():
+        if problem := _unstorable(value):
+            raise Refused(f"{flag(name)} {problem}")
+    settings, found, _ = split(checked)
     made = tuple(name for name in found if name not in named)
     return Validated(settings, found, made)
 
@@ -96,6 +102,15 @@ def split(checked: BaseModel) -> Validated:
     secrets = {name: _secret(getattr(checked, name)) for name in names}
     settings = checked.model_dump(mode="json", exclude_unset=True, exclude={*secrets})
     return Validated(settings, {name: value for name, value in secrets.items() if value is not None})
+
+
+def presentable(value: Any) -> Any:
+    """Return stored settings as they can be shown, whatever is stored: a number beyond JSON as a text."""
+    if isinstance(value, dict):
+        return {name: presentable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [presentable(one) for one in value]
+    return str(value) if isinstance(value, (int, float)) and _unstorable(value) else value
 
 
 def load(model: type[Model], settings: Mapping[str, Any], secrets: Mapping[str, str]) -> Model:
@@ -201,6 +216,19 @@ def _unusable(text: str) -> str:
     except UnicodeEncodeError:
         return "contains half of a surrogate pair"
     return "contains a NUL" if "\x00" in text else ""
+
+
+def _unstorable(value: Any) -> str:
+    """Return why a value, or one inside it, cannot be stored and shown as JSON; empty: it can."""
+    if isinstance(value, Mapping):
+        return next(filter(None, map(_unstorable, value.values())), "")
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return next(filter(None, map(_unstorable, value)), "")
+    if isinstance(value, int) and abs(value) > MOST:
+        return f"must be a number of at most {MOST}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    return ""
 
 
 def _checked(model: type[Model], values: Mapping[str, Any], options: Mapping[str, Option]) -> Model:

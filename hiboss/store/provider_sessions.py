@@ -137,25 +137,28 @@ class Told(NamedTuple):
     """Which run reports something about its session, and with which settings it began."""
 
     run: int
-    config: str | None  # all settings of its provider, as JSON
-    settings: str | None  # those that a session depends on
+    settings: str | None  # of its provider, those that a session depends on
 
 
-def note(tx: Tx, told: Told, session: str, now: int) -> None:
+def note(tx: Tx, told: Told, session: str, kind: SessionKind, now: int) -> None:
     """Store the session of a run that is running; the next turn of its scope resumes it.
 
     Not for a run in the background, nor when its session was ended from outside, or its agent has been
-    deleted, or has another provider or other settings of it by now.
+    deleted, or has another provider by now, or other settings of it that its sessions depend on.
     """
     tx.execute("UPDATE run SET session = ? WHERE id = ? AND status = 'running'", (session, told.run))
-    tx.execute(
+    agent = tx.execute(
         """
-        UPDATE run SET session_scope = NULL WHERE id = ?1 AND status = 'running' AND NOT EXISTS (
-            SELECT 1 FROM agent g WHERE g.address = run.agent AND g.deleted_at IS NULL
-              AND g.provider = run.provider AND g.provider_config IS ?2)
+        SELECT g.provider_config FROM run r JOIN agent g ON g.address = r.agent
+        WHERE r.id = ? AND g.deleted_at IS NULL AND g.provider = r.provider
         """,
-        (told.run, told.config),
-    )
+        (told.run,),
+    ).fetchone()
+    if agent is None or session_settings(agent["provider_config"], kind) != told.settings:
+        tx.execute(
+            "UPDATE run SET session_scope = NULL WHERE id = ? AND status = 'running'",
+            (told.run,),
+        )
     tx.execute(
         """
         INSERT INTO provider_session (agent, provider, scope, session, begun_at, used_at, settings)

@@ -83,7 +83,7 @@ class Turn(NamedTuple):
     @property
     def told(self) -> Told:
         """Who reports something about the session."""
-        return Told(self.run, self.settings, self.session_settings)
+        return Told(self.run, self.session_settings)
 
     def answering_in(self, conversation: int | None) -> Turn:
         """Return it with the conversation of its row: another one if its chat has become one with another."""

@@ -115,7 +115,8 @@ class Story:
 
     def run(self, words: str, *more: str, shows: str = "", **how: Any) -> Done:
         """Run a command and keep what it said; a token it shows on purpose it may show once."""
-        done = self.shell(*words.split(), *more, **how)
+        starts = words.startswith(("daemon", "setup", "up"))  # a daemon, whose words are evidence
+        done = self.shell(*words.split(), *more, forked=not starts, **how)
         said = done.stdout
         for place in filter(None, shows.split(",")):
             shown = reduce(lambda found, key: found[key], place.split("."), done.json)

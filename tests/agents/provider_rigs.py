@@ -50,7 +50,7 @@ def plain_task(directory: Path, **facts: Any) -> TurnInput:
 def no_reports() -> Reports:
     """Reports of an execution that starts no process and has no session."""
 
-    async def never(value: object) -> None:
+    async def never(value: object, *more: object) -> None:
         raise AssertionError(f"it reported {value}")
 
     async def never_asks(question: Question, until: int) -> Asked:

@@ -97,11 +97,15 @@ class Shell:
         stdin: str | bytes = b"",
         cwd: Path | None = None,
         env: dict[str, str] | None = None,
+        forked: bool = True,
     ) -> Done:
-        """Run `hiboss` with these words; standard input is never a terminal."""
+        """Run `hiboss` with these words; standard input is never a terminal.
+
+        It is forked where it is loaded already, and so is a daemon that it starts, unless that is what is tested.
+        """
         given = stdin.encode() if isinstance(stdin, str) else stdin
         early = [one for one in env or {} if one.startswith(READ_AT_START) and one != FOR_DAEMONS]
-        if early or len(given) > command_server.ROOM:
+        if early or not forked or len(given) > command_server.ROOM:
             return self.run([HIBOSS, *words], stdin=given, cwd=cwd, env=env)
         where, environment = str(cwd or os.getcwd()), self.environment(**(env or {}))
         status, out, err = command_server.call([HIBOSS, *words], given, where, environment, SECONDS)

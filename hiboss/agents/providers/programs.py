@@ -6,14 +6,15 @@ A daemon that a service manager started has a short PATH: so the usual places of
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-VERSION_SECONDS = 10.0
+from ..child_process import Process
+
+VERSION_SECONDS = 4.0  # of the 8 that hiboss waits for all that a provider looks for
 OUTPUT_BYTES = 64 * 1024
 USUAL_PLACES = (
     "~/.local/bin",
@@ -28,7 +29,7 @@ USUAL_PLACES = (
     "/snap/bin",
 )
 NVM = "~/.nvm/versions/node"
-NUMBER = re.compile(r"\d+(?:\.\d+)+")
+NUMBER = re.compile(r"(?<![0-9.])[0-9]{1,9}(?:\.[0-9]{1,9}){1,5}(?![0-9])")
 
 # Asked once for each program as it is on the disk: an update changes its time.
 _known: dict[tuple[str, int, int], str] = {}
@@ -39,7 +40,7 @@ class Spoken(NamedTuple):
 
     status: int
     output: str  # of standard output
-    errors: str  # of standard error
+    errors: str  # of standard error, its end
 
 
 def locate(program: str, environment: Mapping[str, str]) -> str | None:
@@ -76,42 +77,44 @@ async def version(path: str, environment: Mapping[str, str]) -> str:
     return _known[key]
 
 
+def own_option(word: str, own: Collection[str]) -> str:
+    """Return which of these options an argument is; empty: none. `-rX` is `-r` with its value."""
+    name = word.split("=")[0]
+    short = word[:2] if word[:1] == "-" and word[:2] != "--" else ""
+    return next((one for one in (name, short) if one in own), "")
+
+
 def older(version_text: str, least: Sequence[int]) -> bool:
     """Tell whether a version is older than the least one; False for a version that is not known."""
-    numbers = [int(one) for one in version_text.split(".") if one.isdigit()]
-    return bool(numbers) and numbers < list(least)
+    if NUMBER.fullmatch(version_text) is None:
+        return False
+    return [int(one) for one in version_text.split(".")] < list(least)
 
 
 async def call(
     arguments: Sequence[str], environment: Mapping[str, str], seconds: float = VERSION_SECONDS
 ) -> Spoken | None:
-    """Run a short command without input; None if it cannot be started, or does not end in time."""
+    """Run a short command without input; None if it cannot be started, or does not end in time.
+
+    Whatever it started ends with it: also what left its session, if the environment has a mark of a run.
+    What it writes beyond OUTPUT_BYTES ends it.
+    """
+    output: list[bytes] = []
+    process = Process(arguments, os.sep, with_program(environment, arguments[0]), OUTPUT_BYTES)
+
+    async def read(part: bytes) -> None:
+        output.append(part)
+
     try:
-        child = await asyncio.create_subprocess_exec(
-            *arguments,
-            env=with_program(environment, arguments[0]),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        await process.start()
     except OSError:
         return None
     try:
         async with asyncio.timeout(seconds):
-            output, errors = await child.communicate()
+            ended = await process.run_to_end(b"", read)
     except TimeoutError:
         return None
-    finally:
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, 9)
-            await child.wait()
-    return Spoken(child.returncode or 0, _text(output), _text(errors))
-
-
-def _text(given: bytes) -> str:
-    return given[:OUTPUT_BYTES].decode("utf-8", "replace")
+    return Spoken(ended.status, b"".join(output).decode("utf-8", "replace"), ended.stderr_tail)
 
 
 def _expanded(path: str, home: str) -> str:

@@ -98,6 +98,7 @@ def _steps(home: Home, command: str, *, first: bool) -> dict[str, str]:
 def _harnesses(command: str, agent: str) -> dict[str, str]:
     """How an agent gets its answers from a program for agents that is installed here."""
     steps = {}
+    output.note(f"Looking for {' and '.join(HARNESSES)} …")  # one that hangs takes some seconds
     for provider in HARNESSES:
         try:
             told = call("agent.check", {"name": agent, "provider": provider})["found"] or {}

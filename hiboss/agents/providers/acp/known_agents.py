@@ -45,6 +45,11 @@ DEFAULTS = {
         {"allow_login_shell": False, "features": {"default_mode_request_user_input": True}}
     ),
 }
+# Whatever the user set.
+ALWAYS = {
+    # claude: else it reads each file that a text names with an @, wherever it is, and asks nobody.
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+}
 # codex-acp, by autonomy. Its own default lets another model decide what is allowed.
 MODES = {"low": "read-only", "medium": "workspace-write", "high": "agent-full-access"}
 
@@ -55,10 +60,14 @@ def known(words: Sequence[str], name: str = "") -> KnownAgent | None:
     return next((KNOWN[part] for part in parts if part in KNOWN), None)
 
 
-def environment(given: Mapping[str, str], program: str, autonomy: str) -> dict[str, str]:
-    """Return the environment for an agent."""
+def environment(given: Mapping[str, str], words: Sequence[str], autonomy: str) -> dict[str, str]:
+    """Return the environment for an agent. `words`: its command, with the path of its program."""
     mode = {"INITIAL_AGENT_MODE": MODES[autonomy]}
-    return programs.with_program({**DEFAULTS, **mode, **given}, program)
+    found = programs.with_program({**DEFAULTS, **mode, **given, **ALWAYS}, words[0])
+    # Another value lets it start a Claude Code that may do anything, and that refuses to run as root.
+    if known(words) is KNOWN["claude-agent-acp"] and found.get("IS_SANDBOX") != "1":
+        found.pop("IS_SANDBOX", None)
+    return found
 
 
 def locate(program: str, given: Mapping[str, str], workspace: str) -> str | None:

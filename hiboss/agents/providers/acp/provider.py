@@ -117,9 +117,9 @@ class Acp(Provider):
         if path is None and os.path.isdir(turn.workspace):
             why = f"the program {self._words[0]} was not found; {self._install()}"
             raise LaneError("no_program", why)
-        program = path or self._words[0]
-        environment = known_agents.environment(turn.environment, program, self.settings.autonomy)
-        return JsonLines([program, *self._words[1:]], turn, environment)
+        words = [path or self._words[0], *self._words[1:]]
+        environment = known_agents.environment(turn.environment, words, self.settings.autonomy)
+        return JsonLines(words, turn, environment)
 
     def _install(self) -> str:
         if self._known is not None:

@@ -26,6 +26,8 @@ OWN_VARIABLES = {
     # The turn is saved before the model gets it: a program that is killed early can be resumed.
     "CLAUDE_CODE_EAGER_FLUSH": "1",
     "DISABLE_AUTOUPDATER": "1",  # it would be replaced while turns run
+    # Else it reads each file that a text names with an @, wherever it is, and asks nobody.
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
     # Each command begins in the workspace: so a rule about a command line is about one directory.
     "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
 }

@@ -2,7 +2,8 @@
 
 Standard input stays open until the last result. When words of a person are given during a tool, they join the
 turn; during text they have a result of their own. Each message has an id, and the program repeats it
-(`--replay-user-messages`) when the model gets it: so it is known whether results are still to come.
+(`--replay-user-messages`) when the model gets it, and names it in its result: so it is known whether results
+are still to come. A program that ends before that has lost these words, however it ended.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Conversation:
         self._workspace = workspace
         self._allow_all = allow_all
         self._on_model = on_model  # called once, when the model has begun to answer
-        self._waiting: set[str] = set()  # the ids of the words that it was given, and has not read yet
+        self._given: set[str] = set()  # the ids of the words that it was given
         self._has_turn = False
         self._closed = False
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -76,9 +77,14 @@ class Conversation:
             message["priority"] = "now"
         if not self._process.write(message):
             return False
-        self._waiting.add(message["uuid"])
+        self._given.add(message["uuid"])
         self._cancel_closing()
         return True
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a result is still to come: words have none yet, or the model was called after the last."""
+        return bool(self._given - self.output.answered) or self.output.unfinished
 
     def interrupt(self) -> None:
         """Let it end with a result soon, and forget what it has not read yet."""
@@ -94,8 +100,6 @@ class Conversation:
 
     async def _take(self, line: Line) -> None:
         self._cancel_closing()
-        if self._closed and self._limit is not None:
-            self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
         kind = line.get("type")
         if kind == "control_request":
             self._take_request(line)
@@ -105,10 +109,11 @@ class Conversation:
         else:
             had_begun = self.output.heard_model
             self.output.take(line)
-            self._waiting -= self.output.read
             if self.output.heard_model and not had_begun:
                 await self._on_model()
             self._close_if_done(is_result=kind == "result")
+        if self._closed:
+            self._limit_rest()
 
     def _close_if_done(self, *, is_result: bool) -> None:
         """Close standard input after the last result. More results may come all the same; they are read."""
@@ -116,7 +121,7 @@ class Conversation:
             return
         if self.interrupted and is_result:
             self._close()
-        elif not self._waiting and not self.output.background:
+        elif not self.unanswered and not self.output.background:
             if is_result:
                 self._close()
             elif not self._asking and not self.output.streaming:
@@ -125,8 +130,13 @@ class Conversation:
     def _close(self) -> None:
         self._closed = True
         self._process.close()
-        if self._limit is not None:
-            self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
+        self._limit_rest()
+
+    def _limit_rest(self) -> None:
+        """Wait for the end of the program not for long, unless the model works again."""
+        if self._limit is not None and not self._limit.expired():
+            now = asyncio.get_running_loop().time()
+            self._limit.reschedule(None if self.output.unfinished else now + LINGER_SECONDS)
 
     def _cancel_closing(self) -> None:
         if self._closing is not None:

@@ -22,7 +22,7 @@ LOGIN = "claude auth login"
 LONGEST_WAIT = 24 * 3600.0
 SHOWN = 500  # characters of what the program said
 IN_USE = re.compile(r"Session ID \S+ is already in use")
-UNKNOWN_SESSION = re.compile(r"No conversation found|--resume requires a valid session")
+UNKNOWN_SESSION = re.compile(r"No conversation found|Failed to resume session|--resume requires a valid session")
 UNKNOWN_OPTION = re.compile(r"unknown option '?(-[^'\s=]+)")
 USAGE_LIMIT = re.compile(r"usage limit|hit your .*limit|limit reached", re.IGNORECASE)
 OF_SERVER = re.compile(r"\b5\d\d\b|overloaded", re.IGNORECASE)  # older versions give no status for some
@@ -109,7 +109,7 @@ def without_result(ended: ProcessResult, about: Circumstances, *, had_begun: boo
     """Return what to raise for a program that ended without a result. `had_begun`: it took the turn."""
     stderr = ended.stderr_tail
     said = _cut(_last_line(stderr))
-    how = f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
+    how = _how(ended)
     if unknown := UNKNOWN_OPTION.search(stderr):
         if unknown[1] in about.settings.arguments:
             why = f"claude does not know {unknown[1]}; hiboss agent set {about.agent} --arguments '…'"
@@ -128,9 +128,18 @@ def without_result(ended: ProcessResult, about: Circumstances, *, had_begun: boo
     return TurnError("no_result", f"it ended with {how} and without a result" + (f": {said}" if said else ""))
 
 
+def before_last_result(ended: ProcessResult) -> TurnError:
+    """Return what to raise for a program that ended after a result, while another one had to come."""
+    return TurnError("no_result", f"it ended with {_how(ended)} before it had answered all that it was told")
+
+
 def is_in_use(ended: ProcessResult) -> bool:
     """Tell whether a session that should be new exists already: a turn was killed after it had begun."""
     return IN_USE.search(ended.stderr_tail) is not None
+
+
+def _how(ended: ProcessResult) -> str:
+    return f"exit status {ended.status}" if ended.status >= 0 else f"signal {-ended.status}"
 
 
 def _last_line(text: str) -> str:

@@ -53,10 +53,10 @@ class Result:
         return _text(self.line.get("terminal_reason")).startswith(CUT_SHORT)
 
     @property
-    def answered(self) -> set[str]:
-        """The user messages that this result is about, where the version says that."""
+    def about(self) -> set[str] | None:
+        """The user messages that this result is about; None if the version does not say that."""
         found = self.line.get("user_message_uuids")
-        return {one for one in found if isinstance(one, str)} if isinstance(found, list) else set()
+        return {one for one in found if isinstance(one, str)} if isinstance(found, list) else None
 
     @property
     def words(self) -> str:
@@ -78,9 +78,9 @@ class Output:
     results: list[Result] = field(default_factory=list)
     tools: set[str] = field(default_factory=set)  # the tool calls under way
     background: int = 0  # tasks that work beside the turn, and report to it later
-    read: set[str] = field(
-        default_factory=set
-    )  # the user messages that a model call has, or a result is about
+    read: set[str] = field(default_factory=set)  # the user messages that a model call has
+    answered: set[str] = field(default_factory=set)  # the user messages that a result is about
+    unfinished: bool = False  # a model call has begun, and no result came since
     limit_resets_at: float | None = None  # when a usage limit of the account ends, if it was said
     heard_model: bool = False  # a model call has begun
     streaming: bool = False  # a model call is under way
@@ -89,6 +89,17 @@ class Output:
     _streamed: set[str] = field(default_factory=set)  # the messages of which text was shown
     _shown: bool = False  # some text was shown: what comes in another block begins a paragraph
     _break: bool = False
+
+    @property
+    def answer(self) -> str:
+        """The texts of all results, without those of errors and those that were cut before another one."""
+        last = len(self.results) - 1
+        texts = [
+            one.text
+            for number, one in enumerate(self.results)
+            if one.text.strip() and not one.is_error and (number == last or not one.cut_short)
+        ]
+        return "\n\n".join(dict.fromkeys(texts))
 
     def take(self, line: Line) -> None:
         """Take one line."""
@@ -111,6 +122,8 @@ class Output:
             capabilities = line.get("capabilities")
             self.capabilities = frozenset(map(str, capabilities if isinstance(capabilities, list) else ()))
             self._model(line.get("model"))
+        elif subtype == "api_retry" and line.get("error_status") is None:
+            self.meter.call_broke()  # nobody says what it had read and written
         elif subtype == "background_tasks_changed" and isinstance(line.get("tasks"), list):
             self.background = len(line["tasks"])
 
@@ -122,6 +135,7 @@ class Output:
             message = _object(event.get("message"))
             self.heard_model = self.streaming = True
             if of_main:
+                self.unfinished = True
                 self._message = _text(message.get("id"))
                 self._model(message.get("model"))
             self.meter.call_began(_text(message.get("id")), _object(message.get("usage")), of_main=of_main)
@@ -186,11 +200,12 @@ class Output:
     def _take_result(self, line: Line) -> None:
         result = Result(line=line, api_error=self._api_error)
         self.results.append(result)
-        self.read |= result.answered
+        # A version that does not say it: of all that the model has got until now.
+        self.answered |= self.read if result.about is None else result.about
         self.meter.result(line, cut_short=result.cut_short)
         self.session = _text(line.get("session_id")) or self.session
         self.tools.clear()
-        self.streaming = False
+        self.streaming = self.unfinished = False
         self._api_error, self._break = "", self._shown
         self._usage()
 

@@ -13,7 +13,7 @@ from .failures import INSTALL, LOGIN, UPDATE
 from .settings import ClaudeSettings
 
 LEAST = (2, 1)  # older ones lack options that hiboss needs
-STATUS_SECONDS = 10.0
+STATUS_SECONDS = 3.5
 
 
 def located(settings: ClaudeSettings, environment: Mapping[str, str]) -> str:

@@ -186,12 +186,13 @@ class _Attempt:
             raise failures.without_result(ended, about, had_begun=bool(output.session))
         if output.results[-1].is_error:
             raise failures.of_result(output.results[-1], about)
+        if self._conversation.unanswered and ended is not None:
+            raise failures.before_last_result(ended)
         if self._conversation.lingered:
             self._provider.note("claude did not end after its answer, and was ended")
-        text = next((one.text for one in reversed(output.results) if one.text.strip()), "")
         usage = output.meter.now()
         return Answer(
-            text=text,
+            text=output.answer,
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             cost=usage.cost,

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ... import process_control
+from ... import process_control, process_table
 
 PROC = Path("/proc")
 NOTE_BYTES = 100_000
@@ -64,7 +64,7 @@ def _noted(notes: Path, session: str) -> int | None:
 
 def _runs(pid: int, noted: Mapping[str, object]) -> bool:
     """Tell whether the process of a note still runs: a number can be given to another one later."""
-    if pid == os.getpid():
+    if pid == os.getpid() or _is_dead(pid):
         return False
     try:
         os.kill(pid, 0)
@@ -74,6 +74,12 @@ def _runs(pid: int, noted: Mapping[str, object]) -> bool:
         pass
     started = process_control.started_at(pid)
     return started is None or noted.get("procStart") in (None, started)
+
+
+def _is_dead(pid: int) -> bool:
+    """Tell whether a process has ended and only its parent has not noticed: it has nothing open any more."""
+    stat = process_table.stat_of(pid)
+    return stat is not None and stat.is_dead
 
 
 def _named(session: str) -> int | None:
@@ -88,6 +94,6 @@ def _named(session: str) -> int | None:
         except OSError:
             continue
         is_claude = any("claude" in os.path.basename(one) for one in words[:2])
-        if session in words and is_claude and pid != os.getpid():
+        if session in words and is_claude and pid != os.getpid() and not _is_dead(pid):
             return pid
     return None

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator
 
 from ....core.option_models import Options
+from .. import programs
 
 LONGEST_ARGUMENTS = 4_000
 # Given by hiboss itself: another value would break the conversation with the program.
@@ -34,8 +35,10 @@ class ClaudeSettings(Options):
         description="low: it asks before each change; medium: it edits files in its workspace, and asks "
         "before other tools; high: it asks nothing",
     )
-    max_turns: int | None = Field(None, ge=1, description="the most model calls of one run")
-    max_cost: float | None = Field(None, gt=0, description="the most that one run may cost, in dollars")
+    max_turns: int | None = Field(None, ge=1, le=10**6, description="the most model calls of one run")
+    max_cost: float | None = Field(
+        None, ge=0.000_001, le=10**6, description="the most that one run may cost, in dollars"
+    )
     program: str = Field("claude", description="the program: a name on the PATH, or an absolute path")
     arguments: str = Field("", description="more arguments for the program, like '--add-dir /srv/data'")
     api_key: SecretStr | None = Field(
@@ -68,6 +71,6 @@ class ClaudeSettings(Options):
             raise ValueError(f"they cannot be split into words: {error}") from None
         if "--" in words or (words and not words[0].startswith("-")):
             raise ValueError("give only options of claude: the text of the turn comes from hiboss")
-        if own := [one for one in words if one.split("=")[0] in OWN]:
-            raise ValueError(f"{own[0].split('=')[0]} is given by hiboss itself")
+        if own := next(filter(None, (programs.own_option(one, OWN) for one in words)), ""):
+            raise ValueError(f"{own} is given by hiboss itself")
         return given

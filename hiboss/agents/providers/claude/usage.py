@@ -20,7 +20,8 @@ class Meter:
 
     def __init__(self) -> None:
         self.context: int | None = None
-        self._exact = True  # no result so far was cut short
+        self._exact = True  # no result so far was cut short, and no call broke off
+        self._open: set[str] = set()  # the calls that have not said yet what they wrote
         self._done = [0, 0]  # tokens read and written, up to the last result
         self._cost: float | None = None
         self._begun = [0, 0]  # of the calls since then
@@ -32,12 +33,18 @@ class Meter:
         read = _sum(usage, READ)
         self._begun[0] += read
         self._written[message] = _count(usage.get("output_tokens"))
-        if of_main and read:
-            self.context = read
+        if of_main:
+            self._open.add(message)
+            self.context = read or self.context
 
     def call_wrote(self, message: str, usage: Mapping[str, Any]) -> None:
         """Note what a model call has written so far."""
         self._written[message] = max(self._written.get(message, 0), _count(usage.get("output_tokens")))
+        self._open.discard(message)
+
+    def call_broke(self) -> None:
+        """Note that a model call broke off: its tokens are not all known."""
+        self._exact = False
 
     def result(self, line: Mapping[str, Any], *, cut_short: bool) -> None:
         """Take the sums of a result. One that was cut short has not all of them."""
@@ -52,7 +59,8 @@ class Meter:
         written = max(written, sum(_count(one.get("outputTokens")) for one in by_model))
         if cut_short or not read:
             read, written = max(read, self._begun[0]), max(written, sum(self._written.values()))
-        self._exact = self._exact and not (cut_short and any(self._begun))
+        self._exact = self._exact and not self._open and not (cut_short and any(self._begun))
+        self._open.clear()
         self._done = [self._done[0] + read, self._done[1] + written]
         self._begun, self._written = [0, 0], {}
         self._results += 1

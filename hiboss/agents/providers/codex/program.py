@@ -16,7 +16,7 @@ from .settings import CodexSettings
 
 LEAST = (0, 166, 0)  # the oldest that hiboss was tried with
 LEAST_TEXT = ".".join(map(str, LEAST))
-STATUS_SECONDS = 5.0
+STATUS_SECONDS = 3.5
 
 
 async def find(settings: CodexSettings, environment: Mapping[str, str]) -> Finding:

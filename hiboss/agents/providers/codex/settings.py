@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator
 
 from ....core.option_models import Options
+from .. import programs
 
 LONGEST_ARGUMENTS = 4_000
 # Given by hiboss itself, or another way to be called: the conversation would break.
@@ -30,7 +31,10 @@ class CodexSettings(Options):
         "workspace, uses the network, and asks before all else; high: it asks nothing",
     )
     max_tokens: int | None = Field(
-        None, ge=1, description="the most tokens of one run, read and written; codex names no costs"
+        None,
+        ge=1,
+        le=10**12,
+        description="the most tokens of one run, read and written; codex names no costs",
     )
     program: str = Field("codex", description="the program: a name on the PATH, or an absolute path")
     arguments: str = Field(
@@ -66,10 +70,8 @@ class CodexSettings(Options):
             raise ValueError(f"they cannot be split into words: {error}") from None
         if "--" in words or (words and not words[0].startswith("-")):
             raise ValueError("give only options of `codex app-server`, like -c key=value")
-        if own := [one for one in words if one.split("=")[0] in OWN]:
-            raise ValueError(
-                f"{own[0].split('=')[0]} cannot be given: hiboss speaks to it on its standard input"
-            )
+        if own := next(filter(None, (programs.own_option(one, OWN) for one in words)), ""):
+            raise ValueError(f"{own} cannot be given: hiboss speaks to it on its standard input")
         return given
 
     @field_validator("api_key")
