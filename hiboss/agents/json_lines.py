@@ -92,10 +92,16 @@ class JsonLines:
 def cannot_start(program: str, workspace: str, error: OSError) -> LaneError:
     """Return the error for a program that could not be started."""
     if not os.path.isdir(workspace):
-        return LaneError("no_workspace", f"its workspace {workspace} does not exist")
+        return no_workspace(workspace)
     if isinstance(error, FileNotFoundError):
         return LaneError("no_program", f"the program {program} was not found (started in {workspace})")
     return LaneError("no_program", f"the program {program} cannot be run: {error.strerror or error}")
+
+
+def no_workspace(workspace: str) -> LaneError:
+    """Return the error for a workspace in which no program can be started."""
+    wrong = "is not a directory" if os.path.lexists(workspace) else "does not exist"
+    return LaneError("no_workspace", f"its workspace {workspace} {wrong}")
 
 
 def _encoded(line: Line) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.contracts.provider import KINDS, Progress, Usage, is_session, storable_text
-from ..core.quoting import LONGEST_SECRET, redact
+from ..core.quoting import beginning, redact
 from .run_outcome import valid_usage
 
 SHOWN_CHARACTERS = {"tool": 300, "tool_result": 2_000}
@@ -53,8 +53,7 @@ def shown_part(part: Progress) -> Progress:
     text = part.text
     if part.kind in SHOWN_CHARACTERS:
         limit = SHOWN_CHARACTERS[part.kind]
-        text = text[: limit + LONGEST_SECRET]
-        text = redact(" ".join(text.split()) if part.kind == "tool" else text.strip("\n"))
+        text = beginning(" ".join(text.split()) if part.kind == "tool" else text.strip("\n"), limit + 1)
         return part._replace(text=f"{text[:limit]}…" if len(text) > limit else text)
     return part._replace(text=redact(text))
 

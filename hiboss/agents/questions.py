@@ -49,6 +49,7 @@ class AskStore:
 
     add: Callable[[Question, int], Awaitable[Asked]]  # until when it waits: milliseconds UTC
     reply: Callable[[int], Awaitable[Reply | None]]  # of an ask; None: it is open
+    withdraw: Callable[[int], Awaitable[None]]  # an ask that needs no answer any more
 
 
 def stored_asks(store: Store, run: int) -> AskStore:
@@ -64,7 +65,10 @@ def stored_asks(store: Store, run: int) -> AskStore:
     async def reply(ask: int) -> Reply | None:
         return store.read(lambda c: run_asks.reply(c, ask))
 
-    return AskStore(add=add, reply=reply)
+    async def withdraw(ask: int) -> None:
+        await store.timed_write_until_done(lambda tx, now: run_asks.withdraw(tx, ask, now))
+
+    return AskStore(add=add, reply=reply, withdraw=withdraw)
 
 
 @dataclass(slots=True)
@@ -86,6 +90,7 @@ class Questions:
         asked: Callable[[], None],
         answered: Callable[[], None],
         changed: Callable[[], None],
+        goes_on: Callable[[], bool],
     ) -> None:
         self._seconds = seconds  # how long each waits
         self._detail_bytes = detail_bytes  # of what a tool would do
@@ -94,6 +99,8 @@ class Questions:
         self._note = note  # keeps a remark with the run
         self._asked, self._answered = asked, answered  # called when one begins to wait, and when it ends
         self._changed = changed  # called when `open` returns something else
+        self._goes_on = goes_on  # False: the run is ending, and its asks with it, or with its repetition
+        self._withdrawing: set[asyncio.Task[None]] = set()
         self._number = 0  # of those that wait
         self._open: dict[int, _Waiting] = {}  # by their asks
         self._places = asyncio.Semaphore(STORED_AT_ONCE)
@@ -111,7 +118,8 @@ class Questions:
     async def ask(self, question: Question) -> Choice:
         """Wait for the answer of a person; the default counts when nobody answers in time.
 
-        It counts at once when too many wait: a program that asks must get an answer.
+        It counts at once when too many wait: a program that asks must get an answer. When the provider
+        cancels this while its turn goes on, the ask is cancelled.
         """
         if mistake := question.mistake():
             raise ValueError(mistake)
@@ -144,8 +152,9 @@ class Questions:
                 await self._places.acquire()
         except TimeoutError:
             return Choice(question.default, UNANSWERED)
+        adding = asyncio.ensure_future(self._store.add(question, until))
         try:
-            asked = await self._store.add(question, until)
+            asked = await asyncio.shield(adding)
             if asked.reply is not None:
                 return self._choice(question, asked.reply, asked.rule)
             if asked.ask is None:
@@ -153,8 +162,25 @@ class Questions:
             shown = f"q{asked.ask} {question.text} [{', '.join(question.options)}]"
             self._report(Progress("ask", shown[:SHOWN_CHARACTERS]))
             return self._choice(question, await self._reply(asked.ask, question), None)
+        except asyncio.CancelledError:
+            if self._goes_on():
+                task = asyncio.create_task(self._withdraw(adding))
+                self._withdrawing.add(task)
+                task.add_done_callback(self._withdrawing.discard)
+            else:
+                adding.cancel()
+            raise
         finally:
             self._places.release()
+
+    async def _withdraw(self, adding: asyncio.Future[Asked]) -> None:
+        """Cancel an ask that the provider has given up; it may be about to be stored."""
+        try:
+            asked = await adding
+            if asked.ask is not None and asked.reply is None:
+                await self._store.withdraw(asked.ask)
+        except HibossError as error:  # it ends with its run
+            log.error("An ask could not be cancelled: %s", error, extra={"action": "run"})
 
     async def _reply(self, ask: int, question: Question) -> Reply:
         waiting = self._open[ask] = _Waiting(question)

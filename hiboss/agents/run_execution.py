@@ -29,7 +29,7 @@ from ..core.contracts.provider import (
     Usage,
 )
 from ..core.plugins import no_exit
-from ..core.quoting import encodable, storable
+from ..core.quoting import Pieces, encodable, storable
 from ..store.run_start import Turn
 from . import process_control, run_outcome
 from .live_output import LiveOutput
@@ -87,6 +87,7 @@ class Execution:
         self.turn = turn
         self.own_time = own_time or OwnTime()
         self.live_output = LiveOutput(reports.on_output)
+        self._thoughts = Pieces()
         self.questions = Questions(
             limits.question_seconds,
             limits.text_bytes,
@@ -96,6 +97,7 @@ class Execution:
             asked=self._stand_still,
             answered=self._go_on,
             changed=reports.on_question,
+            goes_on=lambda: self.ending is None,
         )
         self.pid: int | None = None
         self.paused = False
@@ -318,7 +320,10 @@ class Execution:
         self._provider = provider
         if turn.session is not None and not self.can(SESSION):
             turn = replace(turn, session=None, session_is_new=False)
-        return await provider.take_turn(turn, _Run(self, turn.delivery))
+        try:
+            return await provider.take_turn(turn, _Run(self, turn.delivery))
+        finally:
+            self._end_thought()
 
     def report(self, part: Progress) -> None:
         """Take progress of the provider."""
@@ -332,8 +337,17 @@ class Execution:
             self.model = part.text[:MODEL_CHARACTERS]
         if note:
             self._notes[note] = None
+        if part.kind == "thinking":
+            part = part._replace(text=self._thoughts.take(part.text))
+        elif part.kind in SHOWN and part.text:
+            self._end_thought()
         if part.kind in SHOWN and part.text:
             self.show(shown_part(part))
+
+    def _end_thought(self) -> None:
+        """Show what was held back of its thoughts: no more of them comes now."""
+        if rest := self._thoughts.rest():
+            self.show(Progress("thinking", rest))
 
     def show(self, part: Progress) -> None:
         """Show something to those who follow the run."""

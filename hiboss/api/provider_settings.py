@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..agents import provider_finding
+from ..agents.providers.demo import Demo
 from ..core.contracts.failures import Refused
 from ..core.contracts.provider import Provider
 from ..core.errors import BadProvider, InvalidParams
@@ -49,7 +50,8 @@ def choose(
 ) -> ProviderChoice:
     """Check the provider and the settings asked for; without any there is nothing to write.
 
-    Settings alone change those of the agent's own provider, if it has them, or choose one that has.
+    Settings alone change those of the agent's own provider, or choose one for an agent without.
+    The provider that it has, named again, keeps its settings too.
     """
     given = {one.replace("-", "_"): value for one, value in settings.items() if value is not None}
     # An empty text removes a setting, like every other text of an agent.
@@ -62,19 +64,40 @@ def choose(
         return ProviderChoice(context, {})
     own = before["provider"] if before is not None else None
     chosen = name if name is not None else _implied(context, set(given), own)
+    kind = context.runner.providers.kind(chosen)
     kept: dict[str, Any] = {}
-    if name is None and chosen == own and before is not None:
-        kept = {**_stored(before), **context.home.secrets_of(before["provider_secrets"])}
+    if chosen == own and before is not None:
+        kept = _kept(context, kind, before, named=name is not None)
         kept = {one: value for one, value in kept.items() if one not in given}
-    checked = _checked(context.runner.providers.kind(chosen), {**kept, **values})
+    checked = _checked(kind, {**kept, **values})
     choice = ProviderChoice(context, {"provider": chosen, "mode": "run"})
     choice.columns["provider_config"] = json.dumps(checked.settings) if checked.settings else None
     choice.keep_secrets(checked, before["provider_secrets"] if kept and before is not None else None)
     return choice
 
 
+def _kept(context: Context, kind: type[Provider], before: Row, *, named: bool) -> dict[str, Any]:
+    """Return the settings and secrets that the agent has. `named`: its provider is chosen again.
+
+    Then hiboss makes the secrets that it makes anew, and settings that fit no longer are left out: so
+    an agent that no turn can be given any more is mended.
+    """
+    settings, secrets = _stored(before), context.home.secrets_of(before["provider_secrets"])
+    if not named:
+        return {**settings, **secrets}
+    fields = kind.Settings.model_fields
+    secrets = {
+        one: value for one, value in secrets.items() if one in fields and fields[one].default_factory is None
+    }
+    try:
+        _checked(kind, {**settings, **secrets})
+    except BadProvider:
+        return {}
+    return {**settings, **secrets}
+
+
 def _implied(context: Context, given: set[str], own: str | None) -> str:
-    """Return the provider that settings alone mean: the agent's own if it has them, else the one that has."""
+    """Return the provider that settings alone mean: the agent's own, or the one that has them."""
     kinds = context.runner.providers.known
     known = {name: set(kind.Settings.model_fields) for name, kind in kinds.items()}
     if own is not None and given <= known.get(own, set()):
@@ -84,19 +107,35 @@ def _implied(context: Context, given: set[str], own: str | None) -> str:
     named = [name for name in having if name in given]
     # Of the others, those that need nothing else come first.
     complete = [name for name in having if _required(kinds[name]) <= given]
+    which = " or ".join(f"--provider {name}" for name in complete or having)
+    if own is not None and own != Demo.name:  # an option must not change who answers
+        change = f"; to change the provider give {which}" if which else ""
+        raise BadProvider(why=_lacks(own, given, known) + change)
     for choices in (named, complete, having):
         if len(choices) == 1:
             return choices[0]
-    flags = _flags(given)
-    if choices := complete or having:
-        which = " or ".join(f"--provider {name}" for name in choices)
-        raise BadProvider(why=f"{', '.join(choices)} take {flags}: say which with {which}")
-    every = sorted({flag(one) for fields in known.values() for one in fields})
-    unknown = next((flag(one) for one in sorted(given) if flag(one) not in every), "")
+    if which:
+        raise BadProvider(why=f"{', '.join(complete or having)} take {_flags(given)}: say which with {which}")
     raise BadProvider(
-        why=f"no provider takes {flags}{nearest(unknown, every) if unknown else ' together'}; "
+        why=f"no provider takes {_flags(given)}{_alike(given, known, ' together')}; "
         "hiboss agent providers shows their options"
     )
+
+
+def _lacks(own: str, given: set[str], known: Mapping[str, set[str]]) -> str:
+    """Return that an agent's provider has no such options, and those that it has."""
+    if own not in known:
+        return f"the agent's provider {own} is not there any more"
+    lacking = given - known[own]
+    has = ", ".join(map(flag, sorted(known[own]))) or "no options"
+    return f"{own} has no {_flags(lacking)}{_alike(lacking, known)}; it takes {has}"
+
+
+def _alike(given: set[str], known: Mapping[str, set[str]], otherwise: str = "") -> str:
+    """Return what an option that no provider has may be meant for; `otherwise`: when each has one."""
+    every = sorted({flag(one) for fields in known.values() for one in fields})
+    unknown = next((flag(one) for one in sorted(given) if flag(one) not in every), "")
+    return nearest(unknown, every) if unknown else otherwise
 
 
 def _required(kind: type[Provider]) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from ..core.errors import WrongUsage
 from ..core.quoting import nearest
 from . import output
-from .positional import DESCRIBED
+from .positional import DESCRIBED, Given
 from .text_input import absolute, read_file
 
 Kind = dict[str, Any]  # of a provider or an adapter: its name and its options
@@ -36,9 +36,13 @@ def settings(
     """
     options = _options(kinds, chosen)
     found: dict[str, Any] = {}
-    for flag, text in context.meta.get(DESCRIBED, []):
+    given: list[Given] = list(context.meta.get(DESCRIBED, []))
+    while given:
+        one = given.pop(0)
+        flag = one.flag
         option = _meant(context, flag, options, own)
-        value = _value(context, option, text)
+        text = one.value if one.value is not None else _following(context, one, option, given, options)
+        value = _value(context, option, text, one.following)
         if option["repeated"]:
             found.setdefault(option["name"], []).append(value)
         elif option["name"] in found:
@@ -47,8 +51,25 @@ def settings(
             found[option["name"]] = value
     for option in _of(kinds, chosen):
         if option["secret"] and option["required"] and option["name"] not in found:
-            found |= _missing_secret(option)
+            # The kind that is changed has its secret: it is named again, and keeps it.
+            found |= _missing_secret(option, asks=own() != chosen)
     return found
+
+
+def _following(
+    context: Any, one: Given, option: Option, rest: list[Given], options: dict[str, list[Option]]
+) -> str | None:
+    """Take the next word as the value of an option that needs one, unless it is itself an option."""
+    if _stands_alone(option) or not rest or rest[0].word != one.following or rest[0].flag in options:
+        return None
+    value = rest.pop(0)
+    if value.value is not None and value.word == value.flag:  # one more word, which the parser took
+        raise _wrong(context, f"{one.flag} takes one word: put its whole value in quotes")
+    return value.word
+
+
+def _stands_alone(option: Option) -> bool:
+    return bool(option["type"] == "boolean" or option["secret"])
 
 
 def _of(kinds: list[Kind], chosen: str | None) -> list[Option]:
@@ -84,13 +105,15 @@ def _meant(
     return first | {"of": names}
 
 
-def _value(context: Any, option: Option, text: str | None) -> Any:
+def _value(context: Any, option: Option, text: str | None, following: str | None) -> Any:
     if text is None and option["type"] == "boolean":
         return True
     if text is None and option["secret"]:
         text = "-" if not output.on_terminal(sys.stdin) else getpass(f"{option['flag'].lstrip('-')}: ")
     if text is None:
-        raise _wrong(context, f"{option['flag']} needs a value: {option['description']} ({option['of']})")
+        flag = option["flag"]
+        how = f"; write one that begins with -- as {flag}=--…" if following else ""
+        raise _wrong(context, f"{flag} needs a value: {option['description']} ({option['of']}){how}")
     if option["secret"]:
         return _secret(option, text)
     return absolute(text) if option["type"] == "path" and text else text
@@ -106,10 +129,10 @@ def _secret(option: Option, text: str) -> str:
     return text
 
 
-def _missing_secret(option: Option) -> dict[str, str]:
-    """Return a secret from the environment or from a prompt; none where nobody can be asked."""
+def _missing_secret(option: Option, *, asks: bool) -> dict[str, str]:
+    """Return a secret from the environment or, if `asks`, from a prompt; none where nobody can be asked."""
     found = os.environ.get(f"HIBOSS_{option['name'].upper()}", "").strip()
-    if not found and output.on_terminal(sys.stdin) and not output.Mode.json:
+    if not found and asks and output.on_terminal(sys.stdin) and not output.Mode.json:
         found = getpass(f"{option['description']}: ").strip()
     return {option["name"]: found} if found else {}
 

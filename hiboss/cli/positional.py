@@ -6,8 +6,9 @@ an argument gives that argument its value. This is done here once, for every com
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from typer._click.exceptions import UsageError
@@ -20,7 +21,16 @@ HELP = {"help_option_names": ["-h", "--help"]}
 OLD_FLAGS = {"id_": "--id", "ids": "--id", "name": "--name", "address": "--address", "cron": "--cron"}
 _VALUES = "old_flag_values"
 EXTRA = "hiboss.extra_words"  # in the context: the words that no argument takes
-DESCRIBED = "hiboss.described"  # in the context: options that only the daemon knows, with their values
+DESCRIBED = "hiboss.described"  # in the context: options that only the daemon knows, each a Given
+
+
+class Given(NamedTuple):
+    """A word of the command line that may be an option which only the daemon knows."""
+
+    flag: str
+    value: str | None  # behind its `=`, or the next word
+    word: str  # as it was written
+    following: str | None  # without a value: the next word, if that may be an option, or its value
 
 
 class Command(TyperCommand):
@@ -51,14 +61,21 @@ class _Parser(_OptionParser):
     """Puts the values of old flags in the place of the positional ones, before these are counted."""
 
     def _match_long_opt(self, opt: str, explicit_value: str | None, state: _ParsingState) -> None:
-        """Collect an option that only the daemon knows; its value is the next word, unless that is an option."""
+        """Collect an option that only the daemon knows; its value is the next word, unless that may be an option.
+
+        Whether the option needs a value, only the daemon knows: described_options.py decides then.
+        """
         assert self.ctx is not None
         if opt in self._long_opt or not getattr(self.ctx.command, "described", False):
             return super()._match_long_opt(opt, explicit_value, state)
-        value = explicit_value
-        if value is None and state.rargs and not state.rargs[0].startswith("--"):
-            value = state.rargs.pop(0)
-        self.ctx.meta.setdefault(DESCRIBED, []).append((opt, value))
+        word = opt if explicit_value is None else f"{opt}={explicit_value}"
+        value, following = explicit_value, None
+        if value is None and state.rargs:
+            if _may_be_option(state.rargs[0]):
+                following = state.rargs[0]
+            else:
+                value = state.rargs.pop(0)
+        self.ctx.meta.setdefault(DESCRIBED, []).append(Given(opt, value, word, following))
 
     def _process_args_for_args(self, state: _ParsingState) -> None:
         assert self.ctx is not None and isinstance(self.ctx.command, Command)
@@ -74,6 +91,11 @@ class _Parser(_OptionParser):
             state.largs[place:place] = values
         super()._process_args_for_args(state)
         self.ctx.meta[EXTRA] = list(state.largs)
+
+
+def _may_be_option(word: str) -> bool:
+    """`--add-dir /srv/data` is none, in one word: no option has a space in its name."""
+    return word.startswith("--") and not re.search(r"\s", word.partition("=")[0])
 
 
 def _arguments(command: Any) -> list[Any]:

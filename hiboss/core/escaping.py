@@ -98,6 +98,16 @@ def visible(text: str) -> str:
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def visible_lines(text: str) -> str:
+    """Return the text as `visible` does, with its line breaks and tabs."""
+    return _UNFIT.sub(_escape_in_lines, text.replace("\r\n", "\n"))
+
+
+def exposed_lines(text: str) -> str:
+    """Return the text with its line breaks, and with all that nobody sees in it written as `\\u200b`."""
+    return _HIDDEN.sub(_escape, visible_lines(text))
+
+
 def exposed(text: str) -> str:
     """Return a text on one line that looks like no other one: as it is, or as a JSON string with escapes.
 
@@ -120,6 +130,10 @@ def shows(text: str) -> bool:
 def _escape(found: re.Match[str]) -> str:
     number = ord(found[0])
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _escape_in_lines(found: re.Match[str]) -> str:
+    return found[0] if found[0] in "\n\t" else _escape(found)
 
 
 def shell_word(text: str, instead: str) -> str:

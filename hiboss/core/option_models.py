@@ -29,6 +29,7 @@ LONGEST_TEXT = LONGEST_SECRET  # characters of one value
 LONGEST_NAME = 60  # characters of an unknown name that a message shows
 PROBLEMS_TOLD = 5
 MOST = 2**63 - 1  # of an integer, also below zero: more bits cannot be sent as JSON to everybody
+TOO_LARGE = f"must be a number of at most {MOST}"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -225,7 +226,7 @@ def _unstorable(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
         return next(filter(None, map(_unstorable, value)), "")
     if isinstance(value, int) and abs(value) > MOST:
-        return f"must be a number of at most {MOST}"
+        return TOO_LARGE
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
     return ""
@@ -261,6 +262,8 @@ def _problem(problem: ErrorDetails, options: Mapping[str, Option]) -> str:
         return f"{name} is missing" + (f": {option.description}" if option else "")
     if kind == "value_error":
         return f"{name}: {facts['error']}"
+    if kind == "int_parsing_size":
+        return f"{name} {TOO_LARGE}"
     if kind == "path_type":
         return f"{name} must be a path"
     if kind == "literal_error" and option is not None:

@@ -11,7 +11,9 @@ LONGEST_WORD = 100  # characters for which a near match is looked for
 SHORTEST_SECRET = 6  # characters: a shorter one would be found in many harmless texts
 SHORTEST_LINE = 20  # characters of a line of a secret with several lines, like a key
 LONGEST_SECRET = 10_000  # characters; a text that is cut keeps no beginning of one
+_TOKEN_PREFIXES = ("hba_", "hbb_", "hbu_", "hbr_", "whsec_")
 _TOKEN = re.compile(r"(hb[abur]_)[A-Za-z0-9_-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
+_BEGUN_TOKEN = re.compile(r"(?:hb[abur]_|whsec_)[A-Za-z0-9+/=_-]*\Z")
 _hidden: list[str] = []  # the secrets of plugins that this process has had in its hands, the longest first
 
 
@@ -32,10 +34,66 @@ def hide(secrets: Iterable[str]) -> None:
 
 def redact(text: str) -> str:
     """Return the text with every token in it cut to its prefix (`hba_…`), and without hidden secrets."""
+    return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", _without_hidden(text))
+
+
+def _without_hidden(text: str) -> str:
     for one in _hidden:
         if one in text:
             text = text.replace(one, "…")
-    return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", text)
+    return text
+
+
+def beginning(text: str, limit: int) -> str:
+    """Return the first characters of a text without secrets: redacted first, then cut."""
+    size = limit + LONGEST_SECRET
+    while True:
+        shown = redact(text[:size])
+        # What was cut here in the middle of a secret is not among the first characters.
+        if size >= len(text) or len(shown) >= limit + LONGEST_SECRET:
+            return shown[:limit]
+        size *= 2
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return at most so many characters of a text, without secrets; the last is `…` if some are missing."""
+    shown = beginning(text, limit + 1)
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+class Pieces:
+    """Redacts a text that comes in pieces: the beginning of a secret is held back until the rest is there."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def take(self, piece: str) -> str:
+        """Take a piece; return what can be shown now, which may be nothing."""
+        text = _without_hidden(self._held + piece)
+        begun = _BEGUN_TOKEN.search(text)
+        at = min(_begun_at(text, (*_hidden, *_TOKEN_PREFIXES)), begun.start() if begun else len(text))
+        if len(text) - at > LONGEST_SECRET:
+            at = len(text)
+        self._held = text[at:]
+        return redact(text[:at])
+
+    def rest(self) -> str:
+        """Return what was held back, when nothing follows: as it is only if it is too short for a secret."""
+        held, self._held = self._held, ""
+        return held if len(held) < SHORTEST_SECRET else "…"
+
+
+def _begun_at(text: str, secrets: Iterable[str]) -> int:
+    """Return where the end of a text begins that one of these begins with; the length of the text if none."""
+    first = len(text)
+    for one in secrets:
+        at = text.find(one[0], max(0, len(text) - len(one) + 1), first)
+        while at >= 0:
+            if one.startswith(text[at:]):
+                first = at
+                break
+            at = text.find(one[0], at + 1, first)
+    return first
 
 
 def redact_all(given: Any) -> Any:
@@ -53,10 +111,10 @@ def storable(given: object, limit: int) -> str:
     That is without NUL, halves of surrogate pairs, tokens, and secrets of plugins.
     """
     try:
-        text = str(given)[: limit + LONGEST_SECRET]
+        text = str(given)
     except Exception:  # noqa: BLE001 - it is an object of somebody else's class
         return "it has no text"
-    return redact(encodable(text).replace("\x00", "\ufffd"))[:limit]
+    return beginning(encodable(text).replace("\x00", "\ufffd"), limit)
 
 
 def encodable(text: str) -> str:

@@ -11,6 +11,7 @@ import logging
 
 from ..channels.supervisor import Supervisor
 from ..core import bounded_calls
+from ..core.backoff import next_wait
 from ..core.contracts.failures import LaneError, Refused
 from ..core.envelope import Lane
 from ..core.errors import HibossError
@@ -24,6 +25,7 @@ from .signs import Signs
 log = logging.getLogger(__name__)
 TOPIC_SECONDS = 10.0
 RETRY_SECONDS = 60.0
+BUTTON_TRIES = 10  # for buttons to go; then they say that nothing is asked any more when one is pressed
 
 
 class ChatSetup:
@@ -36,6 +38,7 @@ class ChatSetup:
         self._working: dict[int, asyncio.Task[None]] = {}  # by binding
         self._again: set[int] = set()  # bindings to look at once more
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._removing: dict[tuple[Target, str], asyncio.Task[None]] = {}  # by post
         self._closed = False
 
     def look(self, binding: int) -> None:
@@ -56,16 +59,44 @@ class ChatSetup:
             self.look(binding)
 
     def remove_buttons(self, message: int) -> None:
-        """Take the buttons away from the posts of a message; what cannot go now stays there."""
+        """Take the buttons away from the posts of a message; what cannot go now is tried again."""
         for post in self._store.read(lambda c: buttons.posts(c, message)):
-            target = Target(post.lane, post.place, post.contact)
-            self._signs.show(target, "buttons", post.platform_id)
+            self._remove((Target(post.lane, post.place, post.contact), post.platform_id))
+
+    def _remove(self, post: tuple[Target, str]) -> None:
+        if post in self._removing or self._closed:
+            return
+        task = asyncio.get_running_loop().create_task(self._take_buttons(*post))
+        self._removing[post] = task
+        task.add_done_callback(lambda _: self._removing.pop(post, None))
+
+    async def _take_buttons(self, target: Target, platform_id: str) -> None:
+        began_at = asyncio.get_running_loop().time()
+        for _ in range(BUTTON_TRIES):
+            task = self._signs.show(target, "buttons", platform_id)
+            if task is None and not self._may_have_buttons(target):
+                return
+            error = None if task is None else await task
+            if task is not None and not isinstance(error, LaneError | bounded_calls.TookTooLong):
+                return  # they are gone, or will never go
+            failing = asyncio.get_running_loop().time() - began_at
+            seconds, _named = next_wait(failing, getattr(error, "retry_after", None))
+            await asyncio.sleep(seconds)
+
+    def _may_have_buttons(self, target: Target) -> bool:
+        """Tell whether the adapter of a post has buttons, or does not run now."""
+        try:
+            adapter = self._supervisor.adapter(target.lane.binding)
+        except LaneError:
+            return True
+        return "buttons" in getattr(adapter, "capabilities", ())
 
     async def close(self) -> None:
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
-        await bounded_calls.end(list(self._working.values()), "The setting up of a chat")
+        working = [*self._working.values(), *self._removing.values()]
+        await bounded_calls.end(working, "The setting up of a chat")
 
     async def _set_up(self, binding: int) -> None:
         try:

@@ -7,7 +7,7 @@ import re
 
 from ..core.clock import local, zone
 from ..core.envelope import shorten
-from ..core.escaping import exposed, name, quote, shell_word, visible
+from ..core.escaping import exposed, exposed_lines, name, quote, shell_word, visible
 from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -54,7 +54,7 @@ def body(number: int, text: str, tool: str | None, subject: str | None) -> str:
         all_of_it = f"… (to read all: hiboss ask get q{number})"
         lines.append(f"For exactly: {shown if whole else shown[:SUBJECT_CHARACTERS] + all_of_it}")
         text = text.removesuffix(f"\n\n{subject}")
-    rest = _GAP.sub(_narrow, text.strip())
+    rest = exposed_lines(_GAP.sub(_narrow, text.strip()))
     return "\n".join([*lines, "", in_short(number, rest, TOOL_CHARACTERS - sum(map(len, lines)))])
 
 

@@ -106,6 +106,11 @@ def open_of_run(connection: Connection, run: int) -> list[Row]:
     return [row for row in asks.open_of_run(connection, run) if row["in_turn"]]
 
 
+def withdraw(tx: Tx, number: int, now: int) -> None:
+    """Cancel an ask, if it is open: the agent does not wait for its answer any more."""
+    close(tx, number, Settlement("cancelled", None, None, "the agent took it back"), now)
+
+
 def end(tx: Tx, run: int, now: int, why: str = "the run has ended") -> None:
     """Cancel the open asks of a run that has ended, and those of the runs that it repeated."""
     rows = tx.execute(

@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 from typing import Any
 
 PLAN = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
@@ -86,6 +87,11 @@ def hang(_: Any) -> None:
         received.append(read())
 
 
+def wait_for(name: str) -> None:
+    while not os.path.exists(name):
+        time.sleep(0.01)
+
+
 def leave(given: Any) -> None:
     sys.stderr.write(f"{given[1]}\n")
     sys.stderr.flush()
@@ -99,6 +105,9 @@ STEPS: dict[str, Any] = {
     "children": start_children,
     "wait": lambda method: until(lambda line: line.get("method") == method),
     "hang": hang,
+    "file": wait_for,
+    "send": lambda line: write(line),
+    "answered": lambda number: note("answers", json.dumps([answer_to(number)])),
     "exit": leave,
     "ask": lambda given: ask(*given),
 }
@@ -108,11 +117,16 @@ def ask(requests: list[dict[str, Any]], shown: str = "{answers}") -> None:
     """Send requests, wait for all answers, and say them."""
     for number, one in enumerate(requests):
         write({"id": f"a{number}", **one})
-    found = [until(lambda line, n=number: line.get("id") == f"a{n}") for number in range(len(requests))]
-    answers = [line.get("result", line.get("error")) for line in found]
+    answers = [answer_to(f"a{number}") for number in range(len(requests))]
     note("answers", json.dumps(answers))
     if shown:
         say(shown.format(answers=json.dumps(answers), chosen=" ".join(map(chosen, answers))))
+
+
+def answer_to(number: Any) -> Any:
+    """Wait for the answer to a request of ours."""
+    line = until(lambda line: line.get("id") == number and "method" not in line)
+    return line.get("result", line.get("error"))
 
 
 def chosen(answer: Any) -> str:

@@ -143,6 +143,11 @@ def tool(title: str, status: str = "in_progress", number: str = "t1", **more: An
     return {"update": {**content, **more}}
 
 
+def tool_update(number: str = "t1", **more: Any) -> dict[str, Any]:
+    """Return the step in which the agent tells more of a tool."""
+    return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": number, **more}}
+
+
 def take(rig: AcpRig, choices: tuple[str, ...] = (), **facts: Any) -> tuple[Answer, RecordedRun]:
     """Take a turn and return its answer, and what was reported."""
 

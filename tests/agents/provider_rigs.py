@@ -62,7 +62,7 @@ def no_reports() -> Reports:
         session_lost=never,
         on_output=lambda part, position: None,
         on_standstill=lambda still: None,
-        asks=AskStore(add=never_asks, reply=never),
+        asks=AskStore(add=never_asks, reply=never, withdraw=never),
         on_question=lambda: None,
     )
 

@@ -69,6 +69,21 @@ def test_its_permission_is_an_ask_and_the_run_shows_what_was_given(
     assert worker.name in instructions and "touch it" in text
 
 
+def test_what_the_agent_takes_back_needs_no_answer_any_more(ada: Boss, worker: Worker, rig: AcpRig) -> None:
+    asking = {"send": {"id": 9, **permission(RUN, "allow_once", "reject_once")}}
+    taking_back = {"send": {"method": "$/cancel_request", "params": {"requestId": 9}}}
+    rig.plan(asking, {"file": "go"}, taking_back, {"answered": 9}, {"file": "end"}, chunk("done"))
+    ada.send(worker, text="touch it")
+    wait_until(lambda: ada.call("ask.list", state="open")["asks"])
+    [ask] = ada.call("ask.list", state="open")["asks"]
+    (rig.directory / "go").touch()
+    wait_until(lambda: ada.call("ask.get", id=ask["id"])["ask"]["state"] == "cancelled")
+    assert worker.runs()[0]["status"] == "running" and not ada.call("ask.list", state="open")["asks"]
+    (rig.directory / "end").touch()
+    assert worker.settled()["status"] == "completed"
+    assert rig.told() == [{"outcome": {"outcome": "cancelled"}}]
+
+
 def test_a_second_turn_goes_on_in_the_session_and_costs_only_itself(
     ada: Boss, worker: Worker, rig: AcpRig
 ) -> None:

@@ -47,6 +47,7 @@ LANE = [
     ({"code": INTERNAL, "message": "got status: 429 Too Many Requests"}, "rate_limited"),
     ({"code": INTERNAL, "message": "fetch failed"}, "unreachable"),
 ]
+EXITED = "Internal error: Claude Code process exited with code 1."
 TURN = [
     (claude("API Error: 400 scripted 400", "unknown"), "rejected"),
     (claude("Request too large (max 32MB).", "invalid_request"), "rejected"),
@@ -64,6 +65,36 @@ def test_an_error_that_stops_every_turn_stops_the_lane(rig: AcpRig, error: Any, 
     found = fails(rig)
     assert isinstance(found, LaneError) and found.kind == kind, found.text
     assert "Internal error" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind", "helps"),
+    [
+        ("", "no_start", "claude doctor"),
+        (" stderr: Error: Cannot find module", "no_start", "claude doctor"),
+        (
+            " stderr: --dangerously-skip-permissions cannot be used with root/sudo privileges",
+            "bad_arguments",
+            "IS_SANDBOX=1",
+        ),
+    ],
+)
+def test_a_claude_behind_the_agent_that_does_not_start_stops_the_lane(
+    rig: AcpRig, stderr: str, kind: str, helps: str
+) -> None:
+    rig.plan({"error": {"code": INTERNAL, "message": EXITED + stderr}})
+    found = fails(rig)
+    assert isinstance(found, LaneError) and (found.kind, helps in found.text) == (kind, True), found.text
+    rig.plan(session_new={"error": {"code": INTERNAL, "message": EXITED + stderr}})
+    assert fails(rig).kind == kind
+
+
+def test_a_claude_behind_the_agent_that_dies_while_it_works_fails_the_turn_alone(rig: AcpRig) -> None:
+    error = {"error": {"code": INTERNAL, "message": EXITED}}
+    rig.plan(chunk("so far"), error)
+    assert (found := fails(rig)).kind == "no_result" and isinstance(found, TurnError)
+    rig.plan({"error": {"code": INTERNAL, "message": f"{EXITED} stderr: No conversation found"}})
+    assert isinstance(fails(rig), TurnError)
 
 
 @pytest.mark.parametrize(("error", "kind"), TURN, ids=[f"{kind}-{n}" for n, (_, kind) in enumerate(TURN)])
@@ -139,6 +170,7 @@ def test_an_error_that_codex_gives_as_an_answer_is_one(
     rig.plan(chunk("so far", "m1"), status("systemError"), chunk(f"{text}\n\n"), ended(usage=None))
     found = fails(rig)
     assert isinstance(found, error) and found.kind == kind, found.text
+    assert "{" not in found.text
 
 
 def test_an_error_as_an_answer_is_known_by_its_beginning_if_nothing_was_used(rig: AcpRig) -> None:

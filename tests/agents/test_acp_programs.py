@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hiboss.agents.providers.acp import known_agents
 from hiboss.agents.providers.acp.provider import Acp
 from hiboss.agents.providers.acp.settings import AcpSettings
 from hiboss.core.contracts.failures import LaneError
@@ -95,10 +96,18 @@ def test_an_agent_is_found_with_the_name_and_version_that_it_says(rig: AcpRig) -
     assert not rig.received("session/new") and rig.turns() == 0
 
 
+@pytest.mark.parametrize("more", ["", " -i"])
+def test_an_agent_behind_env_is_found_by_its_own_path(rig: AcpRig, more: str) -> None:
+    rig._command = f"env{more} A_NAME=value {rig._command}"
+    rig.plan()
+    path = shutil.which("env") if more else sys.executable
+    assert found(rig) == Finding(found=f"scripted 1.2 ({path})")
+
+
 def test_what_is_no_agent_is_found_with_its_problem(rig: AcpRig) -> None:
     rig._command = "cat"
     problem = found(rig)
-    assert "does not speak" in problem.problem and problem.help == "try it yourself: cat"
+    assert "does not speak" in problem.problem and problem.help == "cat"
     rig._command = "gemini --acp"
     away = found(rig, environment={"PATH": "/nowhere", "HOME": "/nowhere"})
     assert away == Finding(
@@ -110,6 +119,21 @@ def test_an_agent_that_stays_silent_is_not_waited_for(rig: AcpRig, monkeypatch: 
     monkeypatch.setattr("hiboss.agents.providers.acp.provider.FIND_SECONDS", 0.2)
     rig.plan(initialize={"silent": True})
     assert "does not answer" in found(rig).problem
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "kept"),
+    [
+        ("/opt/bin/claude-agent-acp", "yes", None),
+        ("npx -y @agentclientprotocol/claude-agent-acp", "0", None),
+        ("claude-agent-acp", "1", "1"),
+        ("gemini --acp", "yes", "yes"),
+    ],
+)
+def test_claude_gets_no_sandbox_that_it_would_refuse(command: str, value: str, kept: str | None) -> None:
+    given = {"IS_SANDBOX": value, "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "0"}
+    found = known_agents.environment(given, command.split(), "medium")
+    assert found.get("IS_SANDBOX") == kept and found["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
 
 
 def test_it_declares_what_the_agent_can_do_as_far_as_that_is_known() -> None:

@@ -87,14 +87,7 @@ def test_a_choice_of_another_kind_is_asked_with_its_own_options(rig: AcpRig) -> 
     rig.plan({"ask": [[permission({"title": "Which plan?"}, "plan_a", "plan_b")]]})
     _, run = take(rig, ("plan b",))
     assert rig.told() == [selected("plan_b")]
-    assert run.questions[0].options == ("plan a", "plan b") and not run.questions[0].subject
-
-
-@pytest.mark.parametrize("given", [{}, {"options": "none"}, {"options": [1, {"name": "x"}], "toolCall": 5}])
-def test_a_request_without_options_can_only_be_denied(rig: AcpRig, given: dict[str, Any]) -> None:
-    rig.plan({"ask": [[{"method": "session/request_permission", "params": given}]]})
-    _, run = take(rig, ("deny",))
-    assert run.questions[0].options == ("deny",) and rig.told() == [CANCELLED]
+    assert run.questions[0].options == ("plan a", "plan b", "deny") and not run.questions[0].subject
 
 
 def test_nothing_is_remembered_for_a_tool_whose_input_is_not_told(rig: AcpRig) -> None:
@@ -107,6 +100,13 @@ def test_nothing_is_remembered_for_a_tool_whose_input_is_not_told(rig: AcpRig) -
     assert (question.tool, question.subject) == ("edit", "")
     assert question.text == "May it use edit? Write a.txt"
     assert question.detail == "Write a.txt\n/w/a.txt\n-old\n+new\n\nin /w"
+
+
+@pytest.mark.parametrize("title", ["rm -r x", "`rm -r x`", " rm  -r x "])
+def test_a_command_is_shown_once(rig: AcpRig, title: str) -> None:
+    rig.plan({"ask": [[permission({**RUN, "title": title}, "allow_once", "reject_once")]]})
+    _, run = take(rig, ("allow",))
+    assert (run.questions[0].text, run.questions[0].detail) == ("May it use Bash?", "rm -r x")
 
 
 def test_the_subject_is_the_whole_input_and_the_place(rig: AcpRig) -> None:

@@ -15,7 +15,7 @@ from hiboss.agents.providers.acp import resumption
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
 from hiboss.core.contracts.provider import Answer, Usage
 from hiboss.testing.provider_contract import Turn, until
-from tests.agents.acp_rig import AcpRig, chunk, ended, quick_rig, take, told, tool
+from tests.agents.acp_rig import AcpRig, chunk, ended, quick_rig, take, told, tool, tool_update
 
 
 @pytest.fixture
@@ -174,6 +174,42 @@ def test_a_tool_separates_messages_that_have_no_ids(rig: AcpRig) -> None:
     assert (answer.text, run.shown) == ("It is there.", "I will look.\n\nIt is there.")
 
 
+@pytest.mark.parametrize("number", ["m1", None])
+def test_a_tool_that_goes_on_beside_a_message_takes_nothing_from_it(rig: AcpRig, number: str | None) -> None:
+    rig.plan(
+        tool("a server"),
+        chunk("It is ", number),
+        tool_update(status="in_progress"),
+        tool_update("of-another-turn", status="completed"),
+        chunk("still ", number),
+        tool("a server"),
+        chunk("there.", number),
+    )
+    answer, run = take(rig)
+    assert answer.text == run.shown == "It is still there."
+
+
+def test_a_tool_that_begins_in_the_middle_of_a_message_with_an_id_takes_nothing_from_it(rig: AcpRig) -> None:
+    rig.plan(chunk("It is ", "m1"), tool("ls"), chunk("there.", "m1"))
+    assert take(rig)[0].text == "It is there."
+
+
+def test_a_piece_without_an_id_goes_on_with_the_message_before(rig: AcpRig) -> None:
+    rig.plan(chunk("It ", "m1"), chunk("is "), chunk("there.", "m1"))
+    answer, run = take(rig)
+    assert answer.text == run.shown == "It is there."
+
+
+def test_an_error_that_follows_the_beginning_of_a_message_is_an_error(rig: AcpRig) -> None:
+    """codex-acp gives it no id, and says that the turn failed."""
+    meta = {"codex": {"threadStatus": {"type": "systemError"}}}
+    failed = {"update": {"sessionUpdate": "session_info_update", "_meta": meta}}
+    rig.plan(chunk("I will", "m1"), failed, chunk("unexpected status 401 Unauthorized"))
+    with pytest.raises(LaneError) as caught:
+        take(rig)
+    assert caught.value.kind == "not_logged_in" and "I will" not in caught.value.text
+
+
 def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig) -> None:
     def change(**more: Any) -> dict[str, Any]:
         return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", **more}}
@@ -268,6 +304,15 @@ def test_an_agent_may_say_itself_what_the_session_has_cost_before(rig: AcpRig) -
 def test_an_agent_that_counts_anew_has_cost_what_it_says(rig: AcpRig) -> None:
     rig.plan(chunk("hello"), used(0.25))
     assert take(rig, session="s-7", session_cost=0.5)[0].cost == 0.25
+
+
+def test_what_no_turn_can_have_cost_is_left_out(rig: AcpRig) -> None:
+    huge = 10**400
+    rig.plan(chunk("hello"), used(huge, huge), ended(usage={"inputTokens": huge, "outputTokens": huge}))
+    for more in ({}, {"session": "s-7", "session_cost": 0.5}):
+        answer, run = take(rig, **more)
+        assert answer == Answer(text="hello", note=answer.note) and "was left out" in (answer.note or "")
+        assert run.notes
 
 
 def test_another_currency_is_no_dollars(rig: AcpRig) -> None:

@@ -58,9 +58,83 @@ def prepared(tmp_path: Path, body: str, **settings: Any) -> tuple[Claude, TurnIn
     return Claude(ClaudeSettings(program=str(program), **settings)), turn
 
 
-def test_the_last_result_with_words_is_the_answer(tmp_path: Path) -> None:
-    body = 'takes_turn(); result("first"); hear(); result("second"); result("")'
-    assert taken(tmp_path, body).text == "second"
+def test_the_texts_of_all_results_are_the_answer(tmp_path: Path) -> None:
+    body = 'takes_turn(); result("first"); hear(); result("second"); result(""); result("first")'
+    assert taken(tmp_path, body).text == "first\n\nsecond"
+
+
+def test_a_text_that_was_cut_and_one_of_an_error_are_no_part_of_the_answer(tmp_path: Path) -> None:
+    cut = 'result("the be", terminal_reason="aborted_streaming")'
+    error = 'result("API Error: 500", is_error=True)'
+    assert taken(tmp_path, f'takes_turn(); {cut}; {error}; result("whole")').text == "whole"
+    assert taken(tmp_path, f"takes_turn(); {cut}").text == "the be"
+
+
+STEERED = """
+turn = takes_turn()
+word = hear()
+result("first", user_message_uuids=[turn["uuid"]])
+say("user", message=word["message"], uuid=word["uuid"], isReplay=True)
+"""
+
+
+def steered(tmp_path: Path, body: str) -> Answer:
+    """Take a turn that is given words after its first line."""
+    provider, turn = prepared(tmp_path, body)
+    run = RecordedRun()
+
+    async def story() -> Answer:
+        async with asyncio.timeout(60):
+            task = asyncio.create_task(run.give(provider, turn))
+            while not any(one.kind == "model" for one in run.heard):
+                await asyncio.sleep(0.01)
+            assert await provider.steer("and this")
+            return await task
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "sys.exit(143)", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("known", ["", "user_message_uuids=[turn['uuid']]"])
+def test_a_program_that_ends_before_it_answered_words_fails_the_turn(
+    tmp_path: Path, end: str, known: str
+) -> None:
+    body = STEERED.replace('user_message_uuids=[turn["uuid"]]', known)
+    with pytest.raises(TurnError) as raised:
+        steered(tmp_path, f"{body}\n{end}")
+    assert raised.value.kind == "no_result" and "answered all" in raised.value.text
+
+
+def test_a_program_that_ends_before_it_reads_words_fails_the_turn(tmp_path: Path) -> None:
+    with pytest.raises(TurnError) as raised:
+        steered(tmp_path, 'takes_turn(); hear(); result("first"); os.kill(os.getpid(), 9)')
+    assert raised.value.kind == "no_result"
+
+
+def test_a_program_that_is_killed_after_it_answered_all_has_an_answer(tmp_path: Path) -> None:
+    last = 'result("second", user_message_uuids=[word["uuid"]]); os.kill(os.getpid(), 9)'
+    assert steered(tmp_path, STEERED + last).text == "first\n\nsecond"
+
+
+def test_input_stays_open_while_the_model_is_silent_about_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(conversation, "LINGER_SECONDS", 0.05)
+    body = """
+import select
+assert not select.select([sys.stdin], [], [], 0.5)[0], "its input was closed"
+result("second", user_message_uuids=[word["uuid"]])
+assert hear() is None
+"""
+    assert steered(tmp_path, STEERED + body).text == "first\n\nsecond"
+
+
+def test_a_program_that_ends_in_a_model_call_after_its_result_fails_the_turn(tmp_path: Path) -> None:
+    call = 'say("stream_event", event={"type": "message_start", "message": {"id": "m"}})'
+    with pytest.raises(TurnError) as raised:
+        taken(tmp_path, f'takes_turn(); result("first"); {call}')
+    assert raised.value.kind == "no_result"
 
 
 def test_input_stays_open_while_tasks_work_in_the_background(tmp_path: Path) -> None:
@@ -74,7 +148,7 @@ say("system", subtype="background_tasks_changed", tasks=[])
 result("it is done, and " + answered)
 assert hear() is None
 """
-    assert taken(tmp_path, body, RecordedRun(["allow"])).text == "it is done, and allow"
+    assert taken(tmp_path, body, RecordedRun(["allow"])).text == "begun\n\nit is done, and allow"
 
 
 def test_input_is_closed_when_nothing_comes_after_a_task(
@@ -153,7 +227,7 @@ def test_lines_that_are_no_json_are_ignored(tmp_path: Path) -> None:
 def test_the_turn_never_begins_with_a_slash(tmp_path: Path) -> None:
     provider, turn = prepared(tmp_path, 'result(json.dumps(takes_turn()["message"]["content"]))')
     given = replace(turn, text="/clear all")
-    assert json.loads(asyncio.run(RecordedRun().give(provider, given)).text) == "\n/clear all"
+    assert json.loads(asyncio.run(RecordedRun().give(provider, given)).text) == "> /clear all"
 
 
 def test_the_key_of_the_agent_and_the_instructions_stand_in_no_argument(tmp_path: Path) -> None:

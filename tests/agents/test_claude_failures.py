@@ -83,6 +83,13 @@ def test_what_stops_this_turn_is_a_turn_error(result: Result, kind: str) -> None
     assert error.repeat == (kind != "over_budget")
 
 
+@pytest.mark.parametrize(("most", "words"), [(1, "in 1 model call ("), (3, "in 3 model calls (")])
+def test_a_limit_is_named_with_its_figure(most: int, words: str) -> None:
+    assert words in str(of_result(other("error_max_turns", "x"), about(max_turns=most)))
+    error = str(of_result(other("error_max_budget_usd", "x"), about(max_cost=0.5)))
+    assert "$0.5 for one run; hiboss agent set nex --max-cost 1" in error
+
+
 def test_a_usage_limit_waits_until_its_time() -> None:
     resets_at = clock.now() / 1000 + 7200
     error = of_result(api("You've hit your limit", "rate_limit", 429), about(resets_at=resets_at))
@@ -124,6 +131,8 @@ def test_a_session_that_is_unknown_or_full_is_lost() -> None:
     assert isinstance(of_result(unknown, about(resumed=True)), SessionLost)
     no_uuid = other("error_during_execution", "Error: --resume requires a valid session ID or session title")
     assert isinstance(of_result(no_uuid, about(resumed=True)), SessionLost)
+    directory = other("error_during_execution", "Failed to resume session: EISDIR: illegal operation, read")
+    assert isinstance(of_result(directory, about(resumed=True)), SessionLost)
     full = api("Prompt is too long", "invalid_request", 400, terminal_reason="prompt_too_long")
     assert isinstance(of_result(full, about(resumed=True)), SessionLost)
 

@@ -201,9 +201,21 @@ def test_an_api_error_is_kept_for_its_result_and_not_shown() -> None:
     ]
 
 
-def test_messages_that_were_read_are_known() -> None:
+def test_messages_that_were_answered_are_known() -> None:
     replay = {"type": "user", "message": {"content": "hi"}, "uuid": "u-1", "isReplay": True}
-    assert Reader(replay, result(user_message_uuids=["u-2", 7])).output.read == {"u-1", "u-2"}
+    assert not Reader(replay).output.answered
+    assert Reader(replay, result(user_message_uuids=["u-2", 7])).output.answered == {"u-2"}
+    assert Reader(replay, result()).output.answered == {"u-1"}  # an older version does not say it
+
+
+def test_a_stream_that_broke_leaves_an_estimate() -> None:
+    wrote = {**event("message_delta", usage={"output_tokens": 7}), "api_message_id": "msg_2"}
+    cut = Reader(begins(), says("lo"), event("message_stop"), begins("msg_2"), wrote, result())
+    assert not cut.usage.exact
+    retry = {"type": "system", "subtype": "api_retry", "error": "unknown", "error_status": None}
+    assert not Reader(retry, begins("msg_2"), wrote, result()).usage.exact
+    refused = {**retry, "error": "rate_limit", "error_status": 429}  # nothing was read
+    assert Reader(refused, begins("msg_2"), wrote, result()).usage.exact
 
 
 def test_the_time_of_a_usage_limit_is_kept() -> None:

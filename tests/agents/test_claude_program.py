@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import stat
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,10 @@ def test_a_version_is_asked_for_once_until_the_program_changes(tmp_path: Path) -
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("text", ["exit 3", "echo hello", "echo 1.2.3; exit 1"])
+@pytest.mark.parametrize(
+    "text",
+    ["exit 3", "echo hello", "echo 1.2.3; exit 1", "printf 2.; head -c 6000 /dev/zero | tr '\\0' 9"],
+)
 def test_a_program_that_says_no_version_has_none(tmp_path: Path, text: str) -> None:
     there = make(tmp_path / "hbtool", text)
     assert asyncio.run(programs.version(str(there), home(tmp_path))) == ""
@@ -94,6 +98,17 @@ def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path
     assert not _lives(child)
 
 
+@pytest.mark.parametrize("to", ["", " >&2"])
+def test_a_program_that_writes_without_an_end_is_read_no_further(tmp_path: Path, to: str) -> None:
+    there = make(tmp_path / "hbtool", f"echo 1.2.3; exec cat /dev/zero{to}")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    spoken = asyncio.run(programs.call([str(there)], {"PATH": os.environ["PATH"]}, 1.0))
+    assert spoken is None or (spoken.status != 0 and len(spoken.output) <= programs.OUTPUT_BYTES)
+    assert (spoken is None) == bool(to)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024  # in kB
+    assert asyncio.run(programs.version(str(there), {"PATH": os.environ["PATH"]})) == ""
+
+
 def _lives(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -104,7 +119,10 @@ def _lives(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("version", "is_older"),
-    [("2.0.76", True), ("2.1.0", False), ("2.10.1", False), ("10.0", False), ("", False)],
+    [
+        *(("2.0.76", True), ("2.1.0", False), ("2.10.1", False), ("10.0", False), ("", False)),
+        *(("9" * 5000, False), ("1." + "9" * 5000, False), ("1.²", False)),
+    ],
 )
 def test_versions_are_compared_as_numbers(version: str, is_older: bool) -> None:
     assert programs.older(version, (2, 1)) == is_older
@@ -211,6 +229,12 @@ def test_the_program_is_no_part_of_a_claude_that_started_the_daemon() -> None:
     assert "ANTHROPIC_API_KEY" not in environment
 
 
+def test_no_file_is_read_because_a_text_names_it() -> None:
+    given = {"CLAUDE_CODE_DISABLE_FILE_MENTIONS": "0"}
+    environment = arguments.environment(ClaudeSettings(), given)
+    assert environment["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
+
+
 def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
     settings = ClaudeSettings(api_key="sk-ant-canary")
     given = {"ANTHROPIC_AUTH_TOKEN": "t", "CLAUDE_CODE_OAUTH_TOKEN": "o", "ANTHROPIC_API_KEY": "k"}
@@ -231,6 +255,7 @@ def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
         {"max_turns": 0},
         {"max_cost": 0},
         {"max_cost": -1},
+        {"max_cost": 0.0000001},  # six decimals reach claude
         {"program": ""},
         {"program": "bin/claude"},
         {"program": "-p"},
@@ -239,6 +264,10 @@ def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
         {"arguments": "--add-dir 'x"},
         {"arguments": "--resume x"},
         {"arguments": "--session-id=x"},
+        {"arguments": "-rabc"},
+        {"arguments": "--add-dir /x -pv"},
+        {"max_turns": 10**23},
+        {"max_cost": float("inf")},
         {"arguments": "--add-dir /x -p"},
         {"arguments": "x" * 5000},
         {"colour": "red"},

@@ -86,6 +86,13 @@ def test_a_process_that_has_ended_does_not_count(environment: dict[str, str]) ->
     assert saved_sessions.holder(environment, SESSION) == ""
 
 
+def test_a_process_that_has_ended_and_is_not_reaped_does_not_count(environment: dict[str, str]) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        note(environment, ended.pid)
+        assert saved_sessions.holder(environment, SESSION) == ""
+
+
 def test_a_claude_with_the_session_in_its_arguments_has_it_open(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

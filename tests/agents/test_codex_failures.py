@@ -9,6 +9,7 @@ import pytest
 
 from hiboss.agents.child_process import ProcessResult
 from hiboss.agents.providers.codex import failures
+from hiboss.agents.providers.codex.settings import CodexSettings
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
 
 NOW = 1_794_824_196_000
@@ -90,12 +91,37 @@ def test_what_is_about_this_turn_is_of_the_turn(message: str, info: Any, kind: s
     assert type(error) is TurnError and error.kind == kind and error.repeat
 
 
+def test_the_message_inside_an_error_is_shown() -> None:
+    inner = '{"error": {"message": "the request is odd", "type": "invalid_request_error", "code": null}}'
+    assert failure(inner).text == "the request is odd"
+    assert failure('{"detail": "no such thing"}').text == "no such thing"
+    assert failure('{"error": {"message": 5}} and more').text == '{"error": {"message": 5}} and more'
+
+
 def test_the_texts_name_what_helps() -> None:
     assert "codex login" in str(failure("401", "unauthorized"))
     assert "hiboss agent set kai --model" in str(failure("no such model", "modelNotFound"))
     assert "npm install" in str(failures.no_program("codex"))
     assert "npm install" in str(failures.outdated("0.1.0", "0.166.0"))
     assert "codex login" in str(failures.not_logged_in())
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_openai", "words"),
+    [
+        ({}, True, "codex login"),
+        ({"api_key": "sk-1"}, True, "hiboss agent set kai --api-key @FILE"),
+        ({"arguments": "-c 'model_providers.x={env_key=\"KEY_OF_X\"}'"}, False, "KEY_OF_X"),
+        ({"arguments": "-c model_providers.x.env_key=KEY_OF_X", "api_key": "sk-1"}, False, "KEY_OF_X"),
+        ({}, False, "env_key"),
+    ],
+)
+def test_a_refused_account_is_told_which_key_it_was(
+    settings: dict[str, Any], of_openai: bool, words: str
+) -> None:
+    login = failures.login(CodexSettings(**settings), "kai", of_openai=of_openai)
+    error = {"message": "no", "codexErrorInfo": "unauthorized"}
+    assert words in str(failures.of_turn(error, "kai", resumed=True, now=NOW, login=login))
 
 
 def test_a_full_context_loses_the_session_and_a_new_one_fails() -> None:

@@ -139,12 +139,23 @@ def test_an_old_version_stops_the_lane(tmp_path: Path) -> None:
     assert raised.value.kind == "outdated" and "0.99.1" in raised.value.text
     finding = asyncio.run(codex.make().find(codex.turn().environment, str(codex.workspace)))
     assert finding is not None and "0.99.1" in finding.found and finding.help.endswith("@latest")
+    assert "npm" not in finding.problem
+
+
+def test_a_program_without_a_version_has_a_problem(tmp_path: Path) -> None:
+    codex = StandIn(tmp_path, version="of my own")
+    finding = asyncio.run(codex.make().find(codex.turn().environment, str(codex.workspace)))
+    assert finding is not None and finding.problem == "it does not say its version"
+    assert finding.help == f"{codex.program} --version"
 
 
 def test_a_missing_workspace_stops_the_lane(codex: StandIn) -> None:
     with pytest.raises(LaneError) as raised:
         taken(codex, given={"workspace": str(codex.directory / "nowhere")})
     assert raised.value.kind == "no_workspace" and not codex.got()
+    with pytest.raises(LaneError) as raised:
+        taken(codex, given={"workspace": str(codex.program)})
+    assert raised.value.kind == "no_workspace" and raised.value.text.endswith("is not a directory")
 
 
 # --- programs that do not behave --------------------------------------------------------

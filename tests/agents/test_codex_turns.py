@@ -106,16 +106,54 @@ def test_sub_agents_count_for_the_tokens_and_say_nothing_in_the_turn() -> None:
     assert not heard.texts("delta") and heard.events.ended is None
 
 
-def test_messages_are_shown_as_paragraphs_and_the_last_one_is_the_answer() -> None:
-    heard = Heard(message("I look first.", "m1"), message("It is done.", "m2"))
+def test_messages_are_shown_as_paragraphs_and_one_before_a_tool_is_no_answer() -> None:
+    work = begun("commandExecution", command="ls")
+    heard = Heard(message("I look first.", "m1"), work, message("It is done.", "m2"))
     assert "".join(heard.texts("delta")) == "I look first.\n\nIt is done."
     assert heard.events.answer == "It is done."
+    assert Heard(message("I look first."), work).events.answer == "I look first."
+
+
+WORDS = begun("userMessage")
+
+
+@pytest.mark.parametrize("phase", [None, "final_answer"])
+def test_an_answer_that_was_whole_when_somebody_spoke_stays(phase: str | None) -> None:
+    first, second = message("The whole first.", "m1", phase), message("The second.", "m2", phase)
+    work = begun("commandExecution", command="ls")
+    remark = message("I look once more.", "m3", "commentary" if phase else None)
+    heard = Heard(first, WORDS, remark, work, second)
+    assert heard.events.answer == "The whole first.\n\nThe second."
+
+
+def test_a_text_that_words_cut_is_no_answer_and_a_repeated_one_counts_once() -> None:
+    part = {"threadId": THREAD, "itemId": "m1", "delta": "A long st"}
+    cut = [begun("agentMessage"), {"method": "item/agentMessage/delta", "params": part}]
+    assert Heard(*cut, WORDS, message("as you say", "m2")).events.answer == "as you say"
+    again = Heard(message("done", "m1"), WORDS, message("done", "m2"))
+    assert again.events.answer == "done"
+
+
+def test_the_answer_is_read_from_the_end_of_the_turn_if_no_message_was_heard() -> None:
+    items = [{"type": "userMessage"}, {"type": "agentMessage", "text": "one"}, {"type": "userMessage"}]
+    turn = {"id": "t1", "status": "completed", "items": [*items, {"type": "agentMessage", "text": "two"}]}
+    ended = {"method": "turn/completed", "params": {"threadId": THREAD, "turn": turn}}
+    assert Heard(ended, turn="t1").events.answer == "one\n\ntwo"
 
 
 def test_a_remark_after_the_answer_is_not_the_answer() -> None:
     heard = Heard(message("42", "m1", "final_answer"), message("(done)", "m2", "commentary"))
     assert heard.events.answer == "42"
     assert Heard(message("so far", "m1", "commentary")).events.answer == "so far"
+
+
+def test_a_call_that_was_cut_is_known() -> None:
+    assert not Heard(*recorded(FIRST)).events.broke_off
+    assert Heard(begun("agentMessage"), message("whole", "m2")).events.broke_off
+    lost = {"responseStreamDisconnected": {"httpStatusCode": None}}
+    assert Heard(error_line("Reconnecting... 1/2", lost, retried=True)).events.broke_off
+    waits = error_line("Reconnecting... waiting for network", lost, retried=True)
+    assert not Heard(waits).events.broke_off  # nothing was read
 
 
 def test_waits_for_the_network_are_counted_until_the_model_answers() -> None:

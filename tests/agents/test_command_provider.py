@@ -219,6 +219,7 @@ def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
 
     refused("./nothing-there")
     refused(workspace=f"{workspace}/gone")
+    refused(workspace=str(program.path))
     program.path.chmod(0o600)
     refused()
     program.becomes("no program\n")
@@ -226,9 +227,10 @@ def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
     program.becomes("#!/no/such/shell\n")
     refused()
     kinds = [kind for kind, _ in found]
-    assert kinds == ["no_program", "no_workspace", "no_program", "no_program", "no_program"]
+    assert kinds == ["no_program", "no_workspace", "no_workspace", *["no_program"] * 3]
     assert f"./nothing-there was not found (started in {workspace})" in found[0][1]
     assert f"{workspace}/gone does not exist" in found[1][1]
-    assert "Permission denied" in found[2][1]
-    assert "Exec format error" in found[3][1]
-    assert str(program.path) in found[4][1]
+    assert found[2][1] == f"its workspace {program.path} is not a directory"
+    assert "Permission denied" in found[3][1]
+    assert "Exec format error" in found[4][1]
+    assert str(program.path) in found[5][1]

@@ -90,6 +90,25 @@ def test_a_tool_is_one_line_a_result_is_cut_and_neither_shows_a_secret(
     ended(ada, kai)
 
 
+def test_a_secret_that_comes_in_pieces_of_a_thought_is_not_shown(
+    ada: Boss, kai: Party, tmp_path: Path
+) -> None:
+    token = kai.token
+    thoughts = [("thinking", one) for one in ("It is h", token[1:9], token[9:14], token[14:], " I think, h")]
+    more = (("usage", {"tokens_in": 1}), ("thinking", "m"), ("tool", "Bash ls"), ("thinking", "last wh"))
+    staged(tmp_path, *thoughts, *more, ("delta", token[:12]), ("wait", "go"), ("final", "done"))
+    ada.tell(kai)
+    wait_until(lambda: runs(ada, kai))
+    wait_until(lambda: any(kind == "delta" for kind, _ in parts(ada, kai, 1)))
+    found = parts(ada, kai, 1)
+    tool = [kind for kind, _ in found].index("tool")
+    assert "".join(text for _, text in found[:tool]) == "It is hba_… I think, hm"
+    assert "".join(text for kind, text in found[tool:] if kind == "thinking") == "last wh"
+    assert found[-1] == ("delta", token[:12])  # the answer is what the agent wants to say
+    (tmp_path / "go").touch()
+    ended(ada, kai)
+
+
 def test_what_a_person_said_to_a_session_that_is_lost_is_said_again_in_the_new_one(
     ada: Boss, kai: Party, tmp_path: Path
 ) -> None:

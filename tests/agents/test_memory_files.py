@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.agents import memory_files
-from hiboss.agents.memory_files import ALL_BYTES, FILE_BYTES, Memory, Part, block, seen
+from hiboss.agents.memory_files import ALL_BYTES, FILE_BYTES, SHARE_BYTES, Memory, Part, block, seen
 from hiboss.core.escaping import BREAKS
 from hiboss.core.paths import Home
 
@@ -119,16 +119,21 @@ def test_of_a_long_daily_note_the_end_is_shown(home: Home, workspace: Path) -> N
     assert shown_lines[3:] == [f"> {line.strip()}" for line in lines[-len(shown_lines[3:]) :]]
 
 
-def test_all_files_together_have_a_budget_and_the_first_ones_come_first(home: Home, workspace: Path) -> None:
+def test_all_files_together_have_a_budget_and_each_has_a_share_of_it(home: Home, workspace: Path) -> None:
     Path(home.boss_file).write_text("b" * 2 * FILE_BYTES)
     for name in ("SOUL.md", "MEMORY.md", "memory/2026-03-01.md"):
         (workspace / name).write_text("x" * FILE_BYTES)
     found = shown(home, workspace)
     assert sum(text.count("x") + text.count("b" * 100) * 100 for text in found.values()) <= ALL_BYTES + 10
     assert f"… {FILE_BYTES:,} bytes left out" in found["BOSS.md"]
-    assert "left out" not in found["SOUL.md"] and "left out" not in found["MEMORY.md"]
-    name, path = "memory/2026-03-01.md", workspace / "memory" / "2026-03-01.md"
-    assert found[name] == f"file: {name} ({path})\ntext:\n… {FILE_BYTES:,} bytes left out; read {path}"
+    assert "left out" not in found["SOUL.md"]
+    for name in ("MEMORY.md", "memory/2026-03-01.md"):
+        assert found[name].count("x" * SHARE_BYTES) == 1
+        assert f"… {FILE_BYTES - SHARE_BYTES:,} bytes left out; read {workspace / name}" in found[name]
+    (workspace / "memory" / "2026-03-01.md").write_text("short")
+    found = shown(home, workspace)  # what a file does not need, those before it have
+    assert found["memory/2026-03-01.md"].endswith("> short")
+    assert "… 5 bytes left out" in found["MEMORY.md"]
 
 
 def test_a_huge_file_is_not_read_in_full(home: Home, workspace: Path) -> None:

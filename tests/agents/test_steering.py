@@ -86,6 +86,37 @@ def test_words_reach_the_turn_under_way_and_are_shown_live(ada: Boss, worker: Wo
     assert heard(worker) == [{"hiboss": "steer", "text": "the other\nway ä"}]
 
 
+LOSES = """
+if turn["session"] and not os.path.exists(D + "/lost"):
+    hear()
+    open(D + "/lost", "w")
+    print('{"hiboss": "error", "kind": "session_lost", "text": "it is gone"}', flush=True)
+    sys.exit(0)
+say("session", id="s-" + turn["run"])
+while turn["session"] is None and os.path.exists(D + "/lost") and not os.path.exists(D + "/go"):
+    import time
+    time.sleep(0.02)
+say("final", text="fine")
+"""
+
+
+def test_words_that_a_lost_session_had_are_kept_with_the_turn_that_is_given_again(
+    ada: Boss, worker: Worker
+) -> None:
+    does(worker, LOSES)
+    first = ada.tell(worker)
+    eventually(lambda: worker.answers_to(first), ["fine"])
+    number = ada.tell(worker, text="again")
+    run = worker.under_way(2)["id"]
+    assert ada.call("run.steer", id=run, text="the other way")["taken"]
+    worker.program.begins(3)
+    got = (worker.program.directory / "given").read_text()
+    assert "the other way" in got and ada.call("run.get", id=run, turn=True)["turn"] == got
+    worker.program.let_go()
+    eventually(lambda: worker.answers_to(number), ["fine"])
+    assert ada.call("run.get", id=run, turn=True)["turn"] == got
+
+
 def test_a_turn_that_has_said_its_answer_takes_no_more_words(ada: Boss, worker: Worker) -> None:
     does(
         worker,

@@ -110,6 +110,8 @@ def test_a_name_is_unique_whatever_the_case_and_keeps_its_profile(daemon: Runnin
     token = daemon.register("unique")
     for name in ("unique", "Unique", "UNIQUE"):
         assert boss(daemon).refusal("agent.register", name=name, profile=True) == "name_taken"
+        with pytest.raises(Answered, match=f"hiboss agent set {name} … changes an agent"):
+            boss(daemon).call("agent.register", name=name)
     assert daemon.token("unique") == token
     agent(daemon).send("agent:UNIQUE")
     assert len(Party(daemon, "agent:unique", token).list()) == 1
@@ -193,7 +195,10 @@ def test_the_secret_of_a_webhook_is_shown_once_and_goes_with_it(daemon: RunningD
     assert "secrets" not in same and same["settings"]["url"] == "http://127.0.0.1:2/"
     (kept,) = os.listdir(secrets)
     assert daemon.home.secrets_of(kept) == {"secret": first}
-    second = chief.call("agent.set", name="hooked", **hook)["secrets"]["secret"]
+    chief.call("agent.set", name="hooked", provider="webhook", settings={"url": "http://127.0.0.1:3/"})
+    again = chief.call("agent.set", name="hooked", provider="webhook")  # keeps all but the secret
+    second = again["secrets"]["secret"]
+    assert again["settings"]["url"] == "http://127.0.0.1:3/"
     assert second != first and [daemon.home.secrets_of(one) for one in os.listdir(secrets)] == [
         {"secret": second}
     ]

@@ -269,13 +269,14 @@ def test_an_option_of_the_provider_an_agent_has_changes_nothing_else(daemon: Run
     )
 
 
-def test_an_option_the_agents_provider_does_not_take_chooses_the_provider_that_does(
+def test_an_option_that_demo_does_not_take_chooses_the_provider_that_does(
     daemon: RunningDaemon,
 ) -> None:
     chief = boss(daemon)
     ada = agent(daemon, provider="demo")
     assert chief.call("agent.set", name=ada.name, settings={"command": "true"})["provider"] == "command"
-    changed = chief.call("agent.set", name=ada.name, settings={"url": "http://127.0.0.1:1/"})
+    (bob,) = agents(daemon, 1)
+    changed = chief.call("agent.set", name=bob.name, settings={"url": "http://127.0.0.1:1/"})
     assert (changed["provider"], changed["settings"]) == ("webhook", {"url": "http://127.0.0.1:1/"})
     both = {"settings": {"command": "true", "url": "http://127.0.0.1:1/"}}
     assert chief.refusal("agent.set", name=ada.name, **both) == "bad_provider"

@@ -88,6 +88,20 @@ def test_stop_all_pulls_the_breaker_and_no_agent_gets_it(office: Office) -> None
     assert not mail_of(office, "nex")
 
 
+def test_new_begins_a_new_session_and_no_agent_gets_it(office: Office, tmp_path: Path) -> None:
+    program = tmp_path / "remembers.sh"
+    program.write_text(
+        'echo "{\\"hiboss\\": \\"session\\", \\"id\\": \\"s\\"}"\necho "resumed: $HIBOSS_RESUME"\n'
+    )
+    name = office.agent(provider="command", settings={"command": f"sh {program}"})
+    talk = ("chat", name, "--as", "boss", "--once")
+    assert [office(*talk, text).stdout for text in ("one", "two")] == ["resumed: \n", "resumed: s\n"]
+    begun = office(*talk, "/new")
+    assert (begun.rc, begun.stdout) == (0, "The next message here begins a new session.\n")
+    assert office(*talk, "three").stdout == "resumed: \n"
+    assert "/new" not in [one["text"] for one in said(office, name)]
+
+
 def test_without_a_terminal_standard_input_is_the_question(office: Office) -> None:
     for words in (["nex"], ["agent:NEX", "--once", "-"]):
         done = office("chat", *words, stdin="two\nlines\n")

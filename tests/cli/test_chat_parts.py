@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiboss.cli.chat.conversation import ConversationClient, LiveRun, Other, choose
-from hiboss.cli.chat.formatting import asks, content, tail, working
+from hiboss.cli.chat.formatting import asks, content, state, tail, tried_again, working
 from hiboss.cli.chat.typed_input import COMMANDS, parse_input
 from hiboss.cli.text_layout import width, wrapped
 from hiboss.core.errors import InvalidParams
@@ -168,3 +168,15 @@ def test_a_question_is_told_once_and_its_state_is_shown_until_it_is_answered() -
     live.progress({"part": 4, "kind": "answer", "text": "no"})
     assert client.new_questions() == []
     assert working(live, "nex", 80)[0].startswith("nex is working, ")
+
+
+@pytest.mark.parametrize("said", ["", "; hiboss tries again later", "; hiboss tries again"])
+def test_that_something_is_tried_again_is_said_once(said: str) -> None:
+    client = ConversationClient(Home("/nowhere"), None)
+    client.own, client.other = "user:boss", Other(address="agent:kai", name="kai")
+    client.state, client.why = "waiting", f"no network, look later{said}"
+    told = (
+        "kai cannot answer now: no network, look later; hiboss tries again (at once: hiboss agent resume kai)"
+    )
+    assert state(client) == told
+    assert tried_again(f"no network{said}") == "no network; hiboss tries again"

@@ -86,8 +86,72 @@ def test_a_secret_may_come_from_standard_input_or_the_environment_and_warns_as_a
     assert office(*words, env={"HIBOSS_KEY": KEY}).rc == 0
     warned = office(*words, "--key", KEY)
     assert warned.rc == 0 and "--key on the command line shows in the process list" in warned.stderr
-    missing = office(*words)
+    assert office(*words).rc == 0  # it has one: the same provider keeps it
+    missing = office(*words[:2], office.agent(), *words[3:])
     assert missing.rc == 2 and "--key is missing: the key of an account" in missing.stderr
+
+
+@pytest.mark.parametrize("words", [("set", "nex"), ("register", "new")])
+@pytest.mark.parametrize(
+    ("value", "more"),
+    [
+        ("--add-dir /srv/data", ()),
+        ('--setting-sources ""', ()),
+        ("--mcp-config={} --x", ("--json",)),
+        ("--strict-mcp-config", ()),
+        ("--strict-mcp-config", ("--json",)),
+        ("--strict-mcp-config", ("--effort", "low")),
+        ("--tools=Bash", ("--effort", "low")),
+    ],
+)
+def test_a_value_may_look_like_an_option(
+    office: Office, words: tuple[str, str], value: str, more: tuple[str, ...]
+) -> None:
+    verb, name = words
+    chosen = ("--as", "boss", "--provider", "claude", "--program", "/no/claude")
+    done = office("agent", verb, name, *chosen, "--arguments", value, *more)
+    assert done.rc == 0, done.stderr
+    found = {one["name"]: one for one in office("agent", "list", "--as", "boss", "--json").json["agents"]}
+    assert found[name]["settings"]["arguments"] == value
+    assert found[name]["settings"]["effort"] == ("low" if "--effort" in more else None)
+    if verb == "register":
+        assert office("agent", "delete", name, "--yes", "--as", "boss").rc == 0
+    else:
+        assert office("agent", "set", name, "--provider", "none", "--as", "boss").rc == 0
+
+
+def test_a_value_that_looks_like_an_option_may_stand_before_the_name(office: Office) -> None:
+    name = office.agent()
+    value = "--add-dir /srv/data"
+    given = ("--provider", "claude", "--program", "/no/claude", "--arguments", value)
+    assert office("agent", "set", "--as", "boss", *given, name).record["arguments"] == value
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--model", "--json"), "--model needs a value: "),
+        (("--model", "--effort", "low"), "--model needs a value: "),
+        (("--model", "--effort=low"), "write one that begins with -- as --model=--…"),
+        (("--arguments", "--strict-mcp-config", "--bare"), "there is no option --bare"),
+        (("--arguments", "--", "nex"), "--arguments needs a value: "),
+        (("--arguments", "--add-dir", "/srv"), "--arguments takes one word: put its whole value in quotes"),
+    ],
+)
+def test_a_forgotten_value_is_not_taken_from_the_next_option(
+    office: Office, given: tuple[str, ...], told: str
+) -> None:
+    name = () if "nex" in given else ("nex",)
+    done = office("agent", "set", *name, "--as", "boss", "--provider", "claude", *given)
+    assert done.rc == 2 and told in done.stderr + done.stdout
+
+
+def test_a_switch_or_a_secret_takes_no_option_for_its_value(office: Office) -> None:
+    words = ("agent", "set", office.agent(), "--as", "boss", "--provider", "seeker")
+    assert office(*words, "--loud", "--model", "big").record["loud"] == "true"
+    done = office(*words, "--key", "--model", "big", stdin=f"{KEY}\n")
+    assert (done.rc, done.record["model"]) == (0, "big")
+    assert "there is no option --bare" in office(*words, "--loud", "--bare").stderr
 
 
 @pytest.mark.parametrize(

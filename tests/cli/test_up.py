@@ -158,6 +158,7 @@ def test_a_first_up_offers_the_harnesses_that_it_finds(shell: Shell, tmp_path: P
     assert f"Let codex answer for nex (found: codex 99.1.2 ({program})" in done.stdout
     offered = [one for one in steps(done.stdout) if one.endswith(" --provider codex")]
     assert len(offered) == 1 and "agent set nex" in offered[0]
+    assert "Looking for claude and codex …\n" in done.stderr
     assert "codex" not in shell("up", "--detach", env=path).stdout  # only once
 
 

@@ -36,7 +36,7 @@ class ControlContract:
 
         asyncio.run(story())
 
-    def test_words_while_it_writes_are_answered_and_the_last_answer_counts(self, rig: HarnessRig) -> None:
+    def test_words_while_it_writes_are_answered_and_a_cut_text_is_left_out(self, rig: HarnessRig) -> None:
         async def story() -> None:
             rig.server.script(Say("a long story", hold=True), Say("hello kai"))
             turn = Turn(rig, "tell me a story")

@@ -52,6 +52,28 @@ class AcpContract(HarnessContract):
 
         asyncio.run(story())
 
+    def test_a_session_that_is_open_elsewhere_goes_on_in_a_copy(self, rig: HarnessRig) -> None:
+        async def story() -> None:
+            first = Turn(rig, "my bird is the heron")
+            await first.answer()
+            rig.server.script(Say("still at it", hold=True), Say("in the copy"))
+            other = Turn(rig, rig.turn("think long", session=first.session))
+            await other.until(lambda: other.run.shown)
+            beside = Turn(rig, rig.turn("which bird", session=first.session))
+            await self._beside(rig, beside, first.session)
+            rig.server.go_on()
+            assert (await other.answer()).text == "still at it"
+            await Turn(rig, rig.turn("and then", session=first.session)).answer()
+            assert "think long" in rig.server.turns[-1].everything
+            assert "which bird" not in rig.server.turns[-1].everything
+
+        asyncio.run(story())
+
+    async def _beside(self, rig: HarnessRig, beside: Turn, session: str) -> None:
+        answer = await beside.answer()
+        assert answer.text == "in the copy" and "is open in" in (answer.note or "")
+        assert beside.session != session and "heron" in rig.server.turns[-1].everything
+
 
 class TestClaudeAgentAcp(AcpContract):
     rig_class = ClaudeAcpRig

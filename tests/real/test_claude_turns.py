@@ -1,14 +1,12 @@
-"""What is special about Claude Code: its sessions, its account, its questions, words at any moment."""
+"""What is special about Claude Code: its sessions, its account, its questions."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,6 +83,18 @@ def test_a_session_that_is_open_elsewhere_goes_on_in_a_copy(rig: ClaudeRig) -> N
     asyncio.run(story())
 
 
+def test_a_session_that_cannot_be_read_is_lost(rig: ClaudeRig) -> None:
+    async def story() -> None:
+        first = Turn(rig, "hello")
+        await first.answer()
+        (file,) = (rig.directory / "home").rglob(f"{first.session}.jsonl")
+        file.unlink()
+        file.mkdir()
+        await Turn(rig, rig.turn("again", session=first.session)).fails(SessionLost)
+
+    asyncio.run(story())
+
+
 def test_a_session_that_cannot_be_saved_is_not_reported_and_said(rig: ClaudeRig) -> None:
     async def story() -> None:
         file = rig.directory / "file"
@@ -152,6 +162,22 @@ def test_tools_that_come_due_after_the_turn_are_not_offered(rig: ClaudeRig) -> N
         offered = set(rig.server.turns[-1].tools)
         assert "Bash" in offered
         assert not offered & {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor"}
+
+    asyncio.run(story())
+
+
+def test_nothing_works_in_the_background(rig: ClaudeRig) -> None:
+    """It would end with the turn: the model is not offered it, and a call that wants it is refused."""
+
+    async def story() -> None:
+        command = UseTool("Bash", {"command": "echo made > made.txt", "run_in_background": True})
+        rig.server.script(command, Say("done"))
+        assert (await Turn(rig, "make it", autonomy="high").answer()).text == "done"
+        bash = rig.server.turns[0].tools["Bash"]
+        assert "command" in bash["input_schema"]["properties"]
+        assert "run_in_background" not in bash["input_schema"]["properties"]
+        assert "unexpected parameter `run_in_background`" in rig.server.turns[-1].tool_results[-1]
+        assert not (rig.workspace / "made.txt").exists() and len(rig.server.turns) == 2
 
     asyncio.run(story())
 
@@ -338,67 +364,5 @@ def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:
         answer = await turn.answer()
         assert outside.exists() and not turn.run.questions
         assert ("as root" in (answer.note or "")) == (not sandbox)
-
-    asyncio.run(story())
-
-
-# --- words of people -------------------------------------------------------------------------
-
-
-def test_words_that_look_like_a_command_are_words(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.script(Say("a long story", hold=True), Say("as you say"))
-        turn = Turn(rig, "tell me a story")
-        await turn.until(lambda: turn.run.shown)
-        assert await turn.provider.steer("/clear")
-        rig.server.go_on()
-        assert (await turn.answer()).text == "as you say"
-        assert "/clear" in "\n".join(rig.server.turns[-1].texts)
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize("waits", range(6))
-def test_words_that_were_taken_always_reach_the_model(rig: ClaudeRig, waits: int) -> None:
-    """At whatever moment they come: before the first word, while it writes, at the end, after it."""
-
-    async def story() -> None:
-        turn = Turn(rig, "hello")
-        await turn.until(lambda: turn.run.pids)
-        word = f"w-{uuid.uuid4().hex}"
-        await asyncio.sleep(waits * 0.12)
-        taken = await turn.provider.steer(word)
-        answer = await turn.answer()
-        heard = any(word in one.everything for one in rig.server.turns)
-        assert heard == taken
-        assert answer.text and (not taken or word in answer.text or heard)
-
-    asyncio.run(story())
-
-
-def test_words_that_wait_are_forgotten_by_an_interrupt(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.script(rig.shell("touch begun; until [ -e go ]; do sleep 0.05; done"))
-        turn = Turn(rig, "take your time", autonomy="high")
-        await turn.until((rig.workspace / "begun").exists)
-        assert await turn.provider.steer("and then this")
-        await turn.provider.interrupt()
-        assert (await turn.answer()).text == ""
-        assert len(rig.server.turns) == 1
-        rig.server.script(Say("here I am"))
-        assert (await Turn(rig, rig.turn("back?", session=turn.session)).answer()).text == "here I am"
-
-    asyncio.run(story())
-
-
-def test_an_interrupted_turn_has_an_estimated_usage(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.script(Say("a long story", tokens_in=100, cached=3000, hold=True))
-        turn = Turn(rig, "tell me a story")
-        await turn.until(lambda: turn.run.shown)
-        await turn.provider.interrupt()
-        await turn.answer()
-        usage: Any = [one.usage for one in turn.run.heard if one.usage is not None][-1]
-        assert usage.tokens_in == 3100 and not usage.exact
 
     asyncio.run(story())

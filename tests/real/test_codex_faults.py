@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
-from hiboss.testing.model_server import Fail, ModelServer, Say, StreamFail
+from hiboss.testing.model_server import Cut, Fail, ModelServer, Say, StreamFail
 from tests.real.codex_rig import CodexRig
 from tests.real.harness_rig import Turn
 from tests.real.programs import Programs
@@ -136,6 +136,38 @@ def test_the_key_of_an_agent_is_used_by_its_turn_alone(rig: CodexRig) -> None:
             one for one in rig.home.rglob("*") if one.is_file() and b"sk-of-this-agent" in one.read_bytes()
         ]
         assert not written
+
+    asyncio.run(story())
+
+
+def test_a_key_of_the_agent_that_is_refused_names_the_command_that_helps(rig: CodexRig) -> None:
+    async def story() -> None:
+        rig.server.key = "another"
+        error = await Turn(rig, "hello", api_key="sk-canary-of-agent").fails(LaneError)
+        assert error.kind == "refused" and "hiboss agent set nex --api-key @FILE" in error.text
+        assert "codex login" not in error.text and "canary" not in error.text
+        arguments = rig.arguments(requires_openai_auth="false", env_key='"KEY_OF_X"')
+        environment = {**rig.environment(), "KEY_OF_X": "sk-canary-of-daemon"}
+        turn = Turn(rig, rig.turn("hello", environment=environment), arguments=arguments)
+        error = await turn.fails(LaneError)
+        assert error.kind == "refused" and "KEY_OF_X" in error.text and "canary" not in error.text
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("cut", ["by the network", "by words"])
+def test_a_call_that_was_cut_leaves_an_estimated_usage(rig: CodexRig, cut: str) -> None:
+    async def story() -> None:
+        by_words = cut == "by words"
+        first = Say("some words", hold=True) if by_words else Cut("some wo", times=1)
+        rig.server.script(first, Say("whole"))
+        turn = Turn(rig, "hello")
+        if by_words:
+            await turn.until(lambda: turn.run.shown)
+            assert await turn.provider.steer("one thing more")
+            rig.server.go_on()
+        assert (await turn.answer()).text == "whole"
+        assert not [one.usage for one in turn.run.heard if one.usage is not None][-1].exact
 
     asyncio.run(story())
 

@@ -297,3 +297,16 @@ def test_an_answer_that_is_whole_counts_though_it_was_over_the_budget(rig: Codex
         assert answer.text == "done already" and "--max-tokens" in (answer.note or "")
 
     asyncio.run(story())
+
+
+def test_an_answer_that_is_whole_when_somebody_speaks_stays_in_the_answer(rig: CodexRig) -> None:
+    async def story() -> None:
+        rig.server.script(Say("a whole answer", hold_end=True), Say("and another"))
+        turn = Turn(rig, "hello")
+        await turn.until(lambda: turn.run.shown == "a whole answer")
+        assert await turn.provider.steer("one thing more")
+        rig.server.go_on()
+        assert (await turn.answer()).text == "a whole answer\n\nand another"
+        assert "one thing more" in rig.server.turns[-1].everything
+
+    asyncio.run(story())

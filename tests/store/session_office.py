@@ -43,7 +43,8 @@ class Office(Cast):
         """Let a provider say that it uses a session; by default the one that it was given."""
         named = session or turn.session
         assert named is not None
-        self.write(lambda tx: provider_sessions.note(tx, turn.told, named, self.now))
+        kind = self.kinds.get(turn.provider, SessionKind())
+        self.write(lambda tx: provider_sessions.note(tx, turn.told, named, kind, self.now))
 
     def ends(self, turn: Turn, text: str = "NO_REPLY", **how: Any) -> None:
         self.complete(turn, text)

@@ -31,6 +31,7 @@ from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
 from hiboss.store.migrations import migrate
+from hiboss.store.provider_sessions import SessionKind
 from hiboss.store.run_asks import Asked
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
@@ -68,7 +69,7 @@ class Office:
         turn = run_start.begin(self.tx, entry.id, start)
         assert turn is not None
         if session is not None:
-            provider_sessions.note(self.tx, turn.told, session, self.now)
+            provider_sessions.note(self.tx, turn.told, session, SessionKind(), self.now)
         self.now += 1_000
         return turn
 
@@ -185,7 +186,7 @@ def test_a_session_answer_holds_in_that_session_only(office: Office) -> None:
     office.ends(turn)
     again = office.begins()
     assert again.session == "s-1" and office.asks(again).rule is not None
-    provider_sessions.note(office.tx, again.told, "s-2", office.now)
+    provider_sessions.note(office.tx, again.told, "s-2", SessionKind(), office.now)
     assert office.asks(again).rule is None
     assert office.rules() == []  # it ended with its session
 

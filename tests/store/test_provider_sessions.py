@@ -391,11 +391,26 @@ def test_another_provider_has_sessions_of_its_own_and_the_way_back_resumes(offic
 
 def test_a_change_during_the_first_turn_of_a_session_does_not_confirm_it(office: Office) -> None:
     turn = office.waits()
-    office.set(provider_config='{"color": "red"}')
+    office.set(provider_config='{"program": "b"}')
     office.notes(turn)
     office.ends(turn)
+    office.set(provider_config=None)
     again = office.waits()  # the id is known all the same; its provider looks whether it exists
     assert (again.session, again.session_is_new) == (turn.session, True)
+
+
+@pytest.mark.parametrize("kinds", [OWN, THEIRS], ids=["own", "theirs"])
+def test_a_change_that_sessions_do_not_depend_on_keeps_the_session_of_a_turn(
+    office: Office, kinds: dict[str, SessionKind]
+) -> None:
+    office.kinds = kinds
+    office.set(provider_config='{"program": "a"}')
+    turn = office.waits()
+    office.set(provider_config='{"program": "a", "color": "red"}')
+    office.notes(turn, "s-kept")
+    office.ends(turn)
+    again = office.waits()
+    assert (again.session, again.session_is_new, again.session_why_new) == ("s-kept", False, None)
 
 
 # --- shown -------------------------------------------------------------------------------

@@ -95,6 +95,20 @@ class Seeker(Provider):
         return Finding(found=f"{program} 1.2 in {workspace}, {' '.join(known)}")
 
 
+class Counter(Provider):
+    """Takes any number."""
+
+    name: ClassVar[str] = "counter"
+
+    class Settings(Options):
+        most: int = Field(5, description="a number")
+        share: float = Field(0.5, description="a part")
+        more: dict[str, Any] = Field(default_factory=dict, description="anything else")
+
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
+        return Answer(text="counted")
+
+
 class Finder(Provider):
     """Takes the same options as the seeker, one of them of another type; and needs one more."""
 
@@ -172,4 +186,4 @@ def staged(directory: Path, *steps: Any) -> None:
     fresh.rename(directory / "script")
 
 
-PROVIDERS = (Lasting, Seeker, Finder, Talker, Staged)
+PROVIDERS = (Lasting, Seeker, Counter, Finder, Talker, Staged)

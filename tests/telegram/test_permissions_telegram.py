@@ -86,3 +86,32 @@ def test_a_long_permission_is_shortened_in_the_chat_only(office: TelegramDaemon,
     assert len(ask["question"]) > 100_000
     scene.presses(prompt, "deny")
     scene.worker.settled()
+
+
+def test_what_nobody_sees_in_a_permission_is_written_out(office: TelegramDaemon, tmp_path: Path) -> None:
+    scene = Scene(office, tmp_path, "hidden")
+    hidden = "touch \\u202eevil\\u202c x\\u200by\\n\\x1b[8mrm -rf z"
+    does(scene.worker, f"say('ask', text='May I do this?', tool='Bash', detail='{hidden}')\nhear()\n")
+    scene.ada.says(scene.chat, "do it")
+    prompt = scene.prompt("May I do this?")
+    assert "touch \\u202eevil\\u202c x\\u200by\n\\u001b[8mrm -rf z" in prompt.text
+    [ask] = scene.worker.call("ask.list")["asks"]
+    assert ask["question"].endswith("touch \u202eevil\u202c x\u200by\n\x1b[8mrm -rf z")  # as it was asked
+    shown = office.daemon.cli("ask", "get", ask["id"]).stdout
+    assert "touch \\u202eevil\\u202c x\\u200by" in shown and "\x1b" not in shown
+    scene.presses(prompt, "deny")
+    scene.worker.settled()
+
+
+def test_the_buttons_of_a_settled_prompt_go_also_after_a_flood_wait(
+    office: TelegramDaemon, tmp_path: Path
+) -> None:
+    scene = Scene(office, tmp_path, "flood")
+    scene.ada.says(scene.chat, "git fetch")
+    prompt = scene.prompt("git fetch")
+    fault = office.api.fault("editMessageReplyMarkup", retry_after=1, times=2, chat=scene.chat.id)
+    [ask] = scene.worker.call("ask.list")["asks"]
+    office.boss.call("ask.answer", id=ask["id"], choice="deny")
+    wait_until(lambda: not prompt.buttons)
+    assert fault.times == 0
+    scene.worker.settled()

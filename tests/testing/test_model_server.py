@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -199,6 +200,21 @@ def test_an_answer_waits_after_its_first_word(server: ModelServer, kind: type[Cl
         assert client.answer.deltas == ["one"] and not asked.done()
         server.go_on()
         assert asked.result(30).deltas == ["one", " two"]
+
+
+@BOTH
+def test_a_whole_text_waits_for_the_end_of_its_answer(server: ModelServer, kind: type[Client]) -> None:
+    server.script(Say("one two", hold_end=True))
+    client = kind(server)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.ask, "hello")
+        server.wait_held()
+        while client.answer.deltas != ["one", " two"]:
+            assert not asked.done()
+            time.sleep(0.01)
+        assert not client.answer.ended and not asked.done()
+        server.go_on()
+        assert asked.result(30).ended
 
 
 @BOTH

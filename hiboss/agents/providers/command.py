@@ -28,6 +28,7 @@ from ...core.contracts.provider import (
     TurnInput,
 )
 from ...core.option_models import Options
+from ...core.quoting import shortened
 from ..child_process import Process, ProcessResult
 from ..json_lines import cannot_start
 from .command_output import Control, OutputReader
@@ -168,5 +169,5 @@ def _check(result: ProcessResult, output: OutputReader) -> None:
         return
     how = f"exit status {result.status}" if result.status > 0 else f"signal {-result.status}"
     last_line = result.stderr_tail.splitlines()[-1:]
-    text = f"it ended with {how}" + (f": {last_line[0][:500]}" if last_line else "")
+    text = f"it ended with {how}" + (f": {shortened(last_line[0], 500)}" if last_line else "")
     raise TurnError("exit_status" if result.status > 0 else "signal", text)

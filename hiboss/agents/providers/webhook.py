@@ -40,6 +40,7 @@ from ...core.contracts.provider import (
     storable_text,
 )
 from ...core.option_models import Options
+from ...core.quoting import shortened
 
 if TYPE_CHECKING:
     import httpx
@@ -120,7 +121,9 @@ class Webhook(Provider):
         except httpx.TimeoutException:
             raise LaneError("unreachable", f"{self._server} did not accept the connection in time") from None
         except httpx.ConnectError as error:
-            raise LaneError("unreachable", f"{self._server} cannot be reached: {error}"[:500]) from None
+            raise LaneError(
+                "unreachable", shortened(f"{self._server} cannot be reached: {error}", 500)
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError):
             # Their own texts are not used: they may quote the response, and so the request.
             why = f"the connection to {self._server} was lost before there was an answer"

@@ -76,10 +76,16 @@ def state(client: ConversationClient) -> str:
         helps = "" if why.endswith(")") else f" ({resume})"  # a reason may name what helps, like hiboss go
         return f"{name} is paused{why}{helps}"
     if client.state == "waiting":
-        return f"{name} cannot answer now{why}; hiboss tries again (at once: {resume})"
+        return f"{name} cannot answer now{tried_again(why)} (at once: {resume})"
     if client.state == "asks" and client.is_elsewhere:
         return f"{name} waits for an answer to something else{why}"
     return f"{name} is working on something else" if client.is_elsewhere else ""
+
+
+def tried_again(why: str) -> str:
+    """An error that does not last, with the note that it does not; some providers say so themselves."""
+    again = "; hiboss tries again"
+    return why.removesuffix(f"{again} later").removesuffix(again) + again
 
 
 def asks(text: str, client: ConversationClient) -> str:

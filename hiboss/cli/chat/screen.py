@@ -346,7 +346,7 @@ class Screen:
                 self._open.remove(number)  # a notice reports one that failed
             elif error := one["last_error"]:
                 why = flat(error["text"] or error["kind"])
-                failure = f"{self.client.other.name} failed: {why}; hiboss tries again"
+                failure = f"{self.client.other.name} failed: {formatting.tried_again(why)}"
         self._failure = failure
 
     def _tell_questions(self) -> None:

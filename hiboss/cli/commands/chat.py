@@ -20,7 +20,7 @@ from ..chat import ask_lines
 from ..chat.asks import Ask, Asks
 from ..chat.commands import Commands
 from ..chat.conversation import ConversationClient, Envelope
-from ..chat.formatting import asks, fetches, indented, state
+from ..chat.formatting import asks, fetches, indented, state, tried_again
 from ..client import Answered, is_away
 from ..credentials import find_token
 from ..options import As, Json, Text, Texts, Token, argument, flag, single_command
@@ -76,14 +76,15 @@ def chat(
     client.history(1)
     if client.other.fetches:
         output.note(f"note: {fetches(client)}")
-    if not _breaks(client, text):
+    if not _commands(client, text):
         _once(client, text, attachments(attachment), seconds)
 
 
-def _breaks(client: ConversationClient, text: str) -> bool:
-    """Carry out /stop all and /go, as in a conversation: no model may get them. Return whether it was one."""
+def _commands(client: ConversationClient, text: str) -> bool:
+    """Carry out /stop all, /go and /new, as in a conversation: no model may get them. Return whether it was one."""
     words = text.lower().split()
-    if words not in (["/stop", "all"], ["/go"]):
+    of_agent = words == ["/new"] and client.other.is_agent
+    if words not in (["/stop", "all"], ["/go"]) and not of_agent:
         return False
     commands = Commands(client, Asks(client), output.line, lambda block: output.lines(block()))
     commands.job(words[0][1:], "")()
@@ -193,7 +194,7 @@ class Question:
         if own["status"] == "done":
             self._tell_no_answer(own["id"])
         if error and own["attempts"]:
-            self.tell(f"{self.client.other.name} failed: {why}; hiboss tries again")
+            self.tell(f"{self.client.other.name} failed: {tried_again(why)}")
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ...core.escaping import mark_lines, shell_word
+from ...core.escaping import exposed_lines, mark_lines, shell_word
 from .. import output
 from .times import moment, short_moment
 
@@ -108,4 +108,5 @@ def ask(result: dict[str, Any]) -> None:
         option = shell_word(one["options"][0], "1")
         output.record({"answer-with": f"hiboss ask answer {one['id']} --choice {option}"})
     output.line("question:")
-    output.rendered(mark_lines(one["question"]))
+    # Of a permission nothing is hidden: who reads it decides by what he sees.
+    output.rendered(mark_lines(exposed_lines(one["question"]) if one["tool"] else one["question"]))

@@ -154,7 +154,7 @@ class NotSetUp(HibossError):
 
 
 class NameTaken(HibossError):
-    """the name {name} is taken (upper and lower case are the same name); choose another, or delete the one that has it"""
+    """the name {name} is taken (upper and lower case are the same name); choose another, or delete the one that has it; hiboss agent set {name} … changes an agent"""
 
     code, rpc, http = "name_taken", -32009, 409
 

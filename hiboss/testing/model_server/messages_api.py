@@ -85,10 +85,11 @@ class Answer:
             self._wire.json(200, self._message(blocks, stop, usage))
             return
         self._begin(step)
-        if step.hold:
-            self._wire.enter_hold()
+        if step.hold or holds_end(step):
+            self._wire.enter_hold(at_end=holds_end(step))
         for index, block in enumerate(blocks):
             self._block(index, block, in_words=not isinstance(step, Say) or step.words)
+        self._wire.stay(at_end=True)
         self._wire.event(
             {
                 "type": "message_delta",
@@ -173,6 +174,11 @@ class Answer:
         for word in words_of(text):
             delta = {"type": "text_delta", "text": word}
             self._wire.event({"type": "content_block_delta", "index": 0, "delta": delta})
+
+
+def holds_end(step: Say | UseTool) -> bool:
+    """Tell whether the answer waits before its end."""
+    return isinstance(step, Say) and step.hold_end
 
 
 def words_of(text: str) -> list[str]:

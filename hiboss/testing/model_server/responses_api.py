@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .messages_api import words_of
+from .messages_api import holds_end, words_of
 from .request import Request, is_made_by_harness
 from .responses_checks import items_of, tools_of
 from .script import Cut, Fail, Say, StreamFail, UseTool
@@ -86,10 +86,11 @@ class Answer:
             self._wire.json(200, response)
             return
         self._begin()
-        if step.hold:
-            self._wire.enter_hold()
+        if step.hold or holds_end(step):
+            self._wire.enter_hold(at_end=holds_end(step))
         for index, item in enumerate(items):
             self._item(index, item, in_words=not isinstance(step, Say) or step.words)
+        self._wire.stay(at_end=True)
         self._event(f"response.{status}", response=response)
         self._wire.close_stream()
 

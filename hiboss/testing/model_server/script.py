@@ -23,6 +23,7 @@ class Say:
     tokens_out: int = 7
     stop: str = "end_turn"  # why it stops; also max_tokens, refusal
     hold: bool = False  # after the first word it waits for go_on()
+    hold_end: bool = False  # it waits after its whole text, before the end of the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Wire:
         self._handler = handler
         self._holds = holds
         self._hold: threading.Event | None = None
+        self._at_end = False
 
     def json(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
         """Answer with JSON."""
@@ -61,12 +62,14 @@ class Wire:
         connection: socket.socket = self._handler.connection
         connection.shutdown(socket.SHUT_RDWR)
 
-    def enter_hold(self) -> None:
+    def enter_hold(self, *, at_end: bool = False) -> None:
         """Say that `stay` will come: do this before the client hears something."""
-        self._hold = self._holds.enter()
+        self._hold, self._at_end = self._holds.enter(), at_end
 
-    def stay(self) -> None:
-        """Wait until the test says go on, if a hold was entered. Raises ClientGone."""
+    def stay(self, *, at_end: bool = False) -> None:
+        """Wait until the test says go on, if a hold was entered for this place. Raises ClientGone."""
+        if at_end != self._at_end:
+            return
         if self._hold is not None and not self._holds.stay(self._hold, self._is_gone):
             raise ClientGone
         self._hold = None

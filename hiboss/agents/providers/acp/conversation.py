@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import Any
-
 from ....core.contracts.failures import LaneError, SessionLost, TurnError
 from ....core.contracts.provider import Answer, LiveRun, TurnInput
 from ...json_lines import Line
-from . import failures, opening, questions, resumption
-from .connection import AgentEnded, AgentError, Connection
+from ..error_texts import readable
+from . import failures, forms, opening, questions, resumption
+from .connection import AgentEnded, AgentError, Answering, BadRequest, Connection
 from .failures import Agent
 from .opening import Hello
 from .output import Output
+from .questions import Permission
 from .settings import AcpSettings
 
 MOST_PROMPTS = 5  # in one turn
@@ -48,8 +46,9 @@ class Conversation:
         self._output = Output(run, turn.answer_bytes)
         self._connection: Connection | None = None
         self._session: str | None = None
+        self._note: str | None = None  # about its session
         self._prompted = False
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._over = False  # a prompt has its answer, and no other was given
         self._denied: list[str] = []  # what people did not allow, for the agent
         self.interrupted = False
 
@@ -71,13 +70,13 @@ class Conversation:
         self.interrupted = True
         if self._connection is not None and self._prompted:
             self._connection.notify("session/cancel", {"sessionId": self._session})
-        for one in self._asking:
-            one.cancel()
+        if self._connection is not None:
+            self._connection.cancel_answers(tell=True)
 
     async def _open_session(self, connection: Connection, hello: Hello) -> None:
         command = self._settings.command
         session = await opening.open_session(connection, hello, self._turn, command)
-        self._session = session.id
+        self._session, self._note = session.id, session.note
         if self._turn.session is not None:
             self._output.resumed(self._turn.session_cost)
         # What cannot be resumed would be given to us, and be lost, with every turn.
@@ -108,24 +107,25 @@ class Conversation:
             prompts += 1
             told = "\n".join([*self._denied, "Go on without it."])
             self._denied.clear()
+            self._output.separate()
             result = await self._call_prompt(connection, [{"type": "text", "text": told}])
         usage = self._output.finished(result, whole=prompts == 1)
         self._output.end()
         if self.interrupted:
             return Answer(text=self._output.text)
         self._check_text(result)
-        note = self._stopped(str(result.get("stopReason")), self._output.text)
+        notes = [self._note, self._stopped(str(result.get("stopReason")), self._output.text)]
         return Answer(
             text=self._output.text,
             tokens_in=usage.tokens_in,
             tokens_out=usage.tokens_out,
             cost=usage.cost,
             context=usage.context,
-            note=note,
+            note="; ".join(filter(None, notes)) or None,
         )
 
     async def _call_prompt(self, connection: Connection, blocks: list[Line]) -> Line:
-        self._prompted = True
+        self._prompted, self._over = True, False
         try:
             return await connection.call("session/prompt", {"sessionId": self._session, "prompt": blocks})
         except AgentError as error:
@@ -133,24 +133,26 @@ class Conversation:
                 return {"stopReason": "cancelled"}
             raise self._failed(failures.of_error(error, self._agent)) from None
         finally:
-            self._prompted = False
+            self._prompted, self._over = False, True
+            connection.cancel_answers(tell=False)  # what it still asks decides nothing any more
 
     def _check_text(self, result: Line) -> None:
         """Raise an error that came as an answer, as codex-acp does it: it is short, and nothing was used.
 
         codex-acp also says that the turn failed, and gives such a text no id.
         """
-        text = self._output.text.strip()
-        said_so = self._output.failed and not self._output.has_message_id
+        failed = self._output.unsigned.strip() if self._output.failed else ""
+        text, said_so = failed or self._output.text.strip(), bool(failed)
         looks_so = "usage" in result and result["usage"] is None and text.startswith(ERROR_BEGINNINGS)
         if text and len(text) <= ERROR_CHARACTERS and (said_so or looks_so):
-            words = " ".join(text.split())[:500]
-            raise self._failed(
-                failures.of_words(failures.kind_of_text(words) or "rejected", words, self._agent)
-            )
+            words = " ".join(text.split())
+            kind = failures.kind_of_text(words) or "rejected"
+            raise self._failed(failures.of_words(kind, readable(words), self._agent))
 
     def _failed(self, error: LaneError | TurnError) -> LaneError | TurnError:
-        """Return the error of a prompt. A session that is full is lost."""
+        """Return the error of a prompt. A session that is full is lost; what had begun did start."""
+        if error.kind == "no_start" and self._output.worked:
+            return TurnError("no_result", error.text)
         full = error.kind == "too_long" and self._turn.session is not None
         return SessionLost(error.text) if full else error
 
@@ -180,35 +182,33 @@ class Conversation:
         if method == "session/update" and isinstance(update, dict) and ours:
             self._output.update(update)
 
-    def answering(self, method: str, given: Line) -> Awaitable[Line] | None:
-        if method == "session/request_permission":
-            return self._permit(given)
-        if method == "elicitation/create":
-            return self._asked(questions.fill_in(given, self._run.ask), {"action": "cancel"})
-        return None
-
-    async def _permit(self, given: Line) -> Line:
-        wanted = questions.permission(given, self._turn.workspace)
-        if self._settings.autonomy == "high" and questions.ALLOW in wanted.options:
-            return wanted.reply(questions.ALLOW)
-
-        async def ask() -> Line:
-            choice = await self._run.ask(wanted.question)
-            if choice.option == questions.DENY:
-                self._denied.append(wanted.denied(choice))
-            return wanted.reply(choice.option)
-
-        return await self._asked(ask(), questions.CANCELLED)
-
-    async def _asked(self, asking: Any, cancelled: Line) -> Line:
-        """Wait for people; an interrupt ends the wait, and the agent is told so."""
-        task = asyncio.ensure_future(asking)
-        if self.interrupted:
-            task.cancel()
-        self._asking.add(task)
+    def answering(self, method: str, given: Line) -> Answering | None:
         try:
-            await asyncio.wait([task])
-        finally:
-            self._asking.discard(task)
-            task.cancel()
-        return cancelled if task.cancelled() else task.result()
+            if method == "session/request_permission":
+                answering = self._permit(given)
+            elif method == "elicitation/create":
+                answering = Answering(forms.fill_in(given, self._run.ask), forms.CANCELLED)
+            else:
+                return None
+        except RecursionError:
+            raise BadRequest("it is nested too deeply") from None
+        if self.interrupted or self._over:
+            answering.answer.close()
+            return Answering(_at_once(answering.cancelled), answering.cancelled)
+        return answering
+
+    def _permit(self, given: Line) -> Answering:
+        wanted = questions.permission(given, self._output.calls, self._turn.workspace)
+        if self._settings.autonomy == "high" and wanted.is_plain:
+            return Answering(_at_once(wanted.reply(questions.ALLOW)), questions.CANCELLED)
+        return Answering(self._ask(wanted), questions.CANCELLED)
+
+    async def _ask(self, wanted: Permission) -> Line:
+        choice = await self._run.ask(wanted.question)
+        if choice.option == wanted.question.default:
+            self._denied.append(wanted.denied(choice))
+        return wanted.reply(choice.option)
+
+
+async def _at_once(reply: Line) -> Line:
+    return reply

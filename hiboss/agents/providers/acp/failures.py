@@ -6,19 +6,21 @@ puts beside the message, the HTTP status of its model, and what network errors l
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....core.contracts.failures import LaneError, SessionLost, TurnError
+from ....core.quoting import shortened
 from ...child_process import ProcessResult
+from ..error_texts import readable
 from .connection import NO_METHOD, AgentError
 from .known_agents import KnownAgent, known
 
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
 WORDS_CHARACTERS = 500
+ACTIVE_WRITER = "already has an active writer"
 
 # The names that claude-agent-acp puts beside a message (`data.errorKind`), and codex-acp (`codexErrorInfo`).
 KINDS = {
@@ -63,11 +65,18 @@ PHRASES = (
     (r"context.?(window|length)|prompt is too long", "too_long"),
     (r"econnrefused|enotfound|econnreset|etimedout|eai_again|fetch failed|unable to connect", "unreachable"),
     (r"connection (error|failed|refused|closed)|stream disconnected|error sending request", "unreachable"),
+    # claude-agent-acp: its Claude Code did not start. A session that it does not know is another matter.
+    (r"process exited with code 1\b.*root/sudo", "bad_arguments"),
+    (r"process exited with code 1\b(?!.*no conversation found)", "no_start"),
     (r"model.{0,80}(not found|not supported|does not exist|not exist)", "no_model"),
 )
 STATUS = re.compile(
     r"(?:API Error:?|[Ss]tatus:?(?: code:?)?|HTTP:?|got status:?|\"(?:code|status)\":)\s*\(?([45]\d\d)\b"
 )
+HELPS = {
+    "bad_arguments": "remove bypassPermissions from its settings, or set IS_SANDBOX=1 in a sandbox",
+    "no_start": "claude doctor",
+}
 REFINED = ("rate_limited", "overloaded")
 OF_TURN = frozenset({"rejected", "too_long", "failed"})
 
@@ -111,6 +120,11 @@ def of_resuming(error: AgentError, agent: Agent) -> LaneError | TurnError:
     return SessionLost(f"{agent.shown} cannot resume it: {_words(error)}") if lost else found
 
 
+def is_open_elsewhere(error: AgentError) -> bool:
+    """Tell whether a session cannot be resumed because another program has it open: codex-acp says so."""
+    return ACTIVE_WRITER in _words(error)
+
+
 def of_words(kind: str, words: str, agent: Agent) -> LaneError | TurnError:
     """Return the error of this kind, with the command that helps."""
     said = f"{agent.shown}: {words}" if words else f"{agent.shown} gave no reason"
@@ -121,7 +135,7 @@ def of_words(kind: str, words: str, agent: Agent) -> LaneError | TurnError:
         return LaneError(kind, f"{agent.shown} is not logged in, or its key is refused ({words}); {helps}")
     if kind == "no_model":
         return LaneError(kind, f"{said}; choose another one: hiboss agent set {agent.whose} --model …")
-    return LaneError(kind, said)
+    return LaneError(kind, f"{said}; {HELPS[kind]}" if kind in HELPS else said)
 
 
 def of_end(result: ProcessResult | None, agent: Agent, *, began: bool) -> LaneError | TurnError:
@@ -129,7 +143,9 @@ def of_end(result: ProcessResult | None, agent: Agent, *, began: bool) -> LaneEr
     status = 0 if result is None else result.status
     how = f"exit status {status}" if status >= 0 else f"signal {-status}"
     last = result.stderr_tail.splitlines()[-1:] if result is not None else []
-    text = f"{agent.shown} ended ({how}) before it answered" + (f": {last[0][:500]}" if last else "")
+    text = f"{agent.shown} ended ({how}) before it answered" + (
+        f": {shortened(last[0], WORDS_CHARACTERS)}" if last else ""
+    )
     if began:
         return TurnError("no_result", text)
     return LaneError("bad_arguments", f"{text}; does this speak ACP? {' '.join(agent.words)[:200]}")
@@ -185,18 +201,7 @@ def _words(error: AgentError) -> str:
     said = error.message.removeprefix("Internal error: ")
     if isinstance(details, str) and details not in said:
         said = f"{said}: {details}" if said else details
-    return " ".join(_readable(said).split())[:WORDS_CHARACTERS]
-
-
-def _readable(said: str) -> str:
-    """Return the message inside an error that is JSON; gemini puts one into another."""
-    for _ in range(3):
-        try:
-            message = json.loads(said)["error"]["message"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            break
-        said = message if isinstance(message, str) and message else said
-    return said
+    return shortened(" ".join(readable(said).split()), WORDS_CHARACTERS)
 
 
 def _offered(logins: Sequence[str]) -> str:

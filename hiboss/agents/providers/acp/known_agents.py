@@ -20,12 +20,13 @@ class KnownAgent(NamedTuple):
     install: str
     login: str
     cost: bool = False  # it says what a session cost
+    of_claude: bool = False  # its sessions are those of Claude Code, which does not notice who has one open
 
 
 # By a word of the command, or of the name that the agent gives itself.
 KNOWN = {
     "claude-agent-acp": KnownAgent(
-        "npm install -g @agentclientprotocol/claude-agent-acp", "claude auth login", cost=True
+        "npm install -g @agentclientprotocol/claude-agent-acp", "claude auth login", cost=True, of_claude=True
     ),
     "codex-acp": KnownAgent("npm install -g @agentclientprotocol/codex-acp", "codex login"),
     "gemini": KnownAgent("npm install -g @google/gemini-cli", "gemini"),
@@ -68,6 +69,13 @@ def environment(given: Mapping[str, str], words: Sequence[str], autonomy: str) -
     if known(words) is KNOWN["claude-agent-acp"] and found.get("IS_SANDBOX") != "1":
         found.pop("IS_SANDBOX", None)
     return found
+
+
+def own_program(words: Sequence[str]) -> str:
+    """Return the program of a command: what follows `env` and its variables."""
+    rest = [one for one in words[1:] if "=" not in one]
+    is_env = os.path.basename(words[0]) == "env" and rest and not rest[0].startswith("-")
+    return rest[0] if is_env else words[0]
 
 
 def locate(program: str, given: Mapping[str, str], workspace: str) -> str | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, NamedTuple
 
 from .... import __version__
 from ....core.contracts.failures import LaneError, SessionLost, TurnError
 from ....core.contracts.provider import TurnInput
+from ....core.quoting import shortened
 from ...json_lines import Line
+from ..claude import saved_sessions
 from . import failures, resumption
 from .connection import AgentEnded, AgentError, Connection
 from .failures import Agent
@@ -30,6 +33,7 @@ class Hello(NamedTuple):
 
     agent: Agent
     resume: str | None  # the method that resumes a session
+    forks: bool  # it can copy a session
     takes_instructions: bool  # as a system prompt
     key_methods: tuple[str, ...]  # the ways to log in with a key
 
@@ -39,6 +43,7 @@ class Session(NamedTuple):
 
     id: str
     opened: Line  # what the agent says about it
+    note: str | None = None  # that it is a copy
 
 
 async def say_hello(connection: Connection, agent: Agent) -> Hello:
@@ -67,6 +72,7 @@ async def say_hello(connection: Connection, agent: Agent) -> Hello:
     load = "session/load" if can.get("loadSession") is True else None
     return Hello(
         agent=agent._replace(name=name, logins=_logins(methods)),
+        forks=sessions.get("fork") is not None,
         resume="session/resume" if sessions.get("resume") is not None else load,
         takes_instructions=sessions.get("systemPrompt") is not None,
         key_methods=_key_methods(methods),
@@ -79,16 +85,21 @@ async def open_session(connection: Connection, hello: Hello, turn: TurnInput, co
     if hello.takes_instructions and turn.instructions:
         content = [{"type": "text", "text": turn.instructions}]
         given["systemPrompt"] = {"mode": "append", "content": content}
+    note = None
     if turn.session is None:
         opened = await _begin(connection, hello, turn, given)
     elif hello.resume is None:
         raise SessionLost(f"{hello.agent.shown} cannot resume sessions")
     else:
-        opened = await _resume(connection, hello, {**given, "sessionId": turn.session}, command)
+        given["sessionId"] = turn.session
+        if holder := await _holder(hello.agent, turn):
+            opened, note = await _copy(connection, hello, given, holder)
+        else:
+            opened, note = await _resume(connection, hello, given, command)
     session = opened.get("sessionId", turn.session)
     if not isinstance(session, str):
         raise TurnError("no_session", f"{hello.agent.shown} began a session without an id")
-    return Session(session, opened)
+    return Session(session, opened, note)
 
 
 async def _begin(connection: Connection, hello: Hello, turn: TurnInput, given: Line) -> Line:
@@ -105,17 +116,41 @@ async def _begin(connection: Connection, hello: Hello, turn: TurnInput, given: L
         raise failures.of_error(error, hello.agent) from None
 
 
-async def _resume(connection: Connection, hello: Hello, given: Line, command: str) -> Line:
+async def _holder(agent: Agent, turn: TurnInput) -> str:
+    """Return who has the session of a turn open, where the agent does not look itself."""
+    if agent.known is None or not agent.known.of_claude or turn.session is None:
+        return ""
+    return await asyncio.to_thread(saved_sessions.holder, turn.environment, turn.session)
+
+
+async def _copy(connection: Connection, hello: Hello, given: Line, holder: str) -> tuple[Line, str]:
+    """Go on in a copy of a session that is open in another program; without copies it is lost."""
+    is_open = f"{given['sessionId']} is open in {holder}"
+    if not hello.forks:
+        raise SessionLost(is_open)
+    try:
+        opened = await connection.call("session/fork", given)
+    except AgentError as error:
+        found = failures.of_resuming(error, hello.agent)
+        raise SessionLost(f"{is_open}; {found.text}") if isinstance(found, SessionLost) else found from None
+    if opened.get("sessionId") in (None, given["sessionId"]):
+        raise SessionLost(is_open)
+    return opened, f"its session {is_open}, so it went on in a copy of it, {opened['sessionId']}"
+
+
+async def _resume(connection: Connection, hello: Hello, given: Line, command: str) -> tuple[Line, str | None]:
     assert hello.resume is not None
     try:
         opened = await connection.call(hello.resume, given)
     except AgentError as error:
+        if failures.is_open_elsewhere(error):
+            return await _copy(connection, hello, given, "another program")
         found = failures.of_resuming(error, hello.agent)
         if isinstance(found, SessionLost) and resumption.failed(command):
             raise SessionLost(f"{found.text}; until hiboss restarts, its sessions are not resumed") from None
         raise found from None
     resumption.succeeded(command)
-    return opened
+    return opened, None
 
 
 async def choose_model(
@@ -136,7 +171,7 @@ async def choose_model(
         await connection.call(method, {"sessionId": session.id, **value})
     except AgentError as error:
         there = ", ".join(_models(option, models)[:SHOWN_MODELS])
-        said = f"{agent.shown} does not take the model {wanted} ({error.message[:200]})"
+        said = f"{agent.shown} does not take the model {wanted} ({shortened(error.message, 200)})"
         raise LaneError("no_model", said + (f"; it has {there}" if there else "")) from None
     return wanted
 

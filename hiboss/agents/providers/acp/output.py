@@ -1,7 +1,8 @@
 """What the agent does during a prompt: its text, its thoughts, its tools, its tokens and cost.
 
 An agent speaks in messages; between two of them it uses tools. People see all of them while they come. The
-answer is the last one.
+answer is the last one. An id tells which message a piece is of. Without ids a message goes on until a tool
+begins: a tool that has begun before may go on beside it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from typing import Any
 
 from ....core.contracts.failures import LaneError, TurnError
 from ....core.contracts.provider import LiveRun, Progress, Usage
+from ....core.quoting import LONGEST_SECRET, shortened
 from ...json_lines import Line
+from .tool_calls import ToolCalls
 
 LINE_CHARACTERS = 300  # of what is shown of a tool
 PRINTED_CHARACTERS = 2_000
 MOST_RETRIES = 3  # that codex announces, before nothing more is expected of it
+MOST_COST = 2**53  # above, it can be no amount of dollars, and perhaps no float
 TOKENS_IN = ("inputTokens", "cachedReadTokens", "cachedWriteTokens")
 
 
@@ -28,7 +32,8 @@ class Output:
         self._message: list[str] = []  # the pieces of the last message
         self._message_id: Any = None
         self._length = 0
-        self._separate = False  # the next piece of text begins a new message
+        self._separate = False  # the next piece without an id begins a new message
+        self._unsigned: list[str] = []  # what came without an id, at the end of the last message
         self._shown = False  # some text was shown
         self._tools: dict[str, tuple[str, str]] = {}  # the title that was shown, and the last one
         self._printed: dict[str, str] = {}  # the beginning of what a tool has printed so far
@@ -37,6 +42,7 @@ class Output:
         self._cost: Any = None
         self._context: Any = None
         self._model = ""
+        self.calls = ToolCalls()
         self.failed = False  # it said that something went wrong, which is in its text
 
     def resumed(self, cost_before: float | None) -> None:
@@ -55,6 +61,10 @@ class Output:
             self._model = name
             self._run.progress(Progress("model", name))
 
+    def separate(self) -> None:
+        """Begin a new message: another prompt is given."""
+        self._separate = True
+
     def end(self) -> None:
         self._open = False
 
@@ -64,9 +74,14 @@ class Output:
         return "".join(self._message).strip("\n")
 
     @property
-    def has_message_id(self) -> bool:
-        """Whether the last message had an id: what is no message of the model has none."""
-        return self._message_id is not None
+    def worked(self) -> bool:
+        """Whether it has said or done something."""
+        return self._shown or bool(self._tools)
+
+    @property
+    def unsigned(self) -> str:
+        """What it said last without an id: what is not of the model has none."""
+        return "".join(self._unsigned).strip("\n")
 
     def update(self, given: Line) -> None:
         """Take one `session/update`."""
@@ -82,6 +97,7 @@ class Output:
         elif kind == "agent_thought_chunk":
             self._run.progress(Progress("thinking", _text_of(given.get("content"))))
         elif kind in ("tool_call", "tool_call_update"):
+            self.calls.take(given)
             self._tool(given)
 
     def _text(self, given: Line) -> None:
@@ -89,11 +105,16 @@ class Output:
         if not piece:
             return
         message = given.get("messageId")
-        if self._separate or (self._message and message != self._message_id):
-            self._message, self._length = [], 0
+        if self._separate if message is None else message != self._message_id:
+            self._message, self._length, self._unsigned = [], 0, []
+            self._message_id = message
             if self._shown:
                 self._run.progress(Progress("delta", "\n\n"))
-        self._separate, self._message_id, self._shown = False, message, True
+        self._separate, self._shown = False, True
+        if message is None:
+            self._unsigned.append(piece)
+        else:
+            self._unsigned = []
         self._message.append(piece)
         self._length += len(piece)
         if self._length > self._answer_bytes:
@@ -105,17 +126,18 @@ class Output:
 
         The title of one that is pending may be of its kind only, until its input is known.
         """
-        self._separate = bool(self._message)
         number, title = str(given.get("toolCallId")), given.get("title")
         ended = given.get("status") in ("completed", "failed")
         is_new = number not in self._tools
+        if is_new and given.get("sessionUpdate") == "tool_call":
+            self._separate = True
         shown, known = self._tools.get(number, ("", ""))
         title = title if isinstance(title, str) and title.strip() else known
         if title != shown and not (ended and shown) and not (is_new and given.get("status") == "pending"):
             shown = title
             self._run.progress(Progress("tool", _line(title)))
         self._tools[number] = (shown, title)
-        printed = (self._printed.get(number, "") + _terminal_of(given))[:PRINTED_CHARACTERS]
+        printed = (self._printed.get(number, "") + _terminal_of(given))[: PRINTED_CHARACTERS + LONGEST_SECRET]
         self._printed[number] = printed
         if ended:
             said = _line(_result_of(given) or printed)
@@ -136,10 +158,10 @@ class Output:
     @property
     def cost(self) -> Any:
         """What this turn has cost: a session's cost is a sum over all its turns. None: unknown."""
-        if self._cost is None or self._cost_before is None:
-            return None
-        if not _is_number(self._cost) or not _is_number(self._cost_before):
+        if self._cost is not None and not _is_amount(self._cost):
             return self._cost  # nonsense, which the run leaves out with a note
+        if self._cost is None or not _is_amount(self._cost_before):
+            return None
         # An agent that begins to count anew has spent no less than nothing.
         least = self._cost if self._cost < self._cost_before else self._cost - self._cost_before
         return round(least, 9) if self._cost_before else self._cost
@@ -184,7 +206,7 @@ class Output:
             self._retries += 1
             said = str(error.get("additionalDetails") or error.get("message") or "")
             if "waiting for network" in str(error.get("message")) and self._retries >= MOST_RETRIES:
-                raise LaneError("unreachable", f"its model cannot be reached: {said[:300]}")
+                raise LaneError("unreachable", f"its model cannot be reached: {shortened(said, 300)}")
 
 
 def _text_of(content: Any) -> str:
@@ -216,8 +238,7 @@ def _terminal_of(given: Line) -> str:
 def _line(text: str) -> str:
     """Return a text as one line of a limited length."""
     lines = [one.strip() for one in text.splitlines() if not one.startswith("```")]
-    line = " ".join(filter(None, lines))
-    return line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 1] + "…"
+    return shortened(" ".join(filter(None, lines)), LINE_CHARACTERS)
 
 
 def _quota(result: Line) -> Line:
@@ -246,5 +267,5 @@ def _sum(numbers: list[Any]) -> Any:
     return sum(numbers) if numbers else None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MOST_COST

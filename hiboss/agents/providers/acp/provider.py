@@ -77,10 +77,11 @@ class Acp(Provider):
                 agent = await self._hello(turn)
         except TimeoutError:
             why = f"{self._words[0]} does not answer within {FIND_SECONDS:.0f} seconds"
-            return Finding(found=path, problem=why, help=f"try it yourself: {self.settings.command}")
+            return Finding(found=path, problem=why, help=self.settings.command)
         except (LaneError, TurnError) as error:
-            return Finding(found=path, problem=error.text, help=f"try it yourself: {self.settings.command}")
-        return Finding(found=f"{agent.name or self._words[0]} ({path})")
+            return Finding(found=path, problem=error.text, help=self.settings.command)
+        own = known_agents.locate(known_agents.own_program(self._words), environment, directory)
+        return Finding(found=f"{agent.name or self._words[0]} ({own or path})")
 
     async def _hello(self, turn: TurnInput) -> Agent:
         """Start the agent only to ask who it is."""

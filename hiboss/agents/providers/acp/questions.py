@@ -1,4 +1,4 @@
-"""What an agent asks people: whether it may use a tool, and the fields of a form.
+"""What an agent asks people: whether it may use a tool. (The fields of a form: forms.py.)
 
 The answer to a permission is one of the agent's own options. It has no place for a reason: what the boss
 writes with a `deny` does not reach the agent.
@@ -7,27 +7,26 @@ writes with a `deny` does not reach the agent.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ....core.contracts.provider import MOST_OPTIONS, OPTION_CHARACTERS, TOOL_CHARACTERS, Choice, Question
-from ....core.escaping import visible
+from ....core.escaping import exposed, shows, visible
 from ...json_lines import Line
+from .connection import BadRequest
+from .tool_calls import ToolCalls
 
 ALLOW, DENY = "allow", "deny"
+ALLOWS, REJECTS = ("allow_once", "allow_always"), ("reject_once", "reject_always")
 TEXT_CHARACTERS = 300
-MOST_FIELDS = 20
-ANSWER, SKIP = "answer", "skip"
 CANCELLED: Line = {"outcome": {"outcome": "cancelled"}}
-
-Ask = Callable[[Question], Awaitable[Choice]]
 
 
 class Permission(NamedTuple):
     """What people are asked when an agent wants a permission, and which of its options each answer is."""
 
-    question: Question
+    question: Question  # its default is the denial
     options: dict[str, str]  # the agent's option by ours; an answer that is missing here cancels the tool
+    is_plain: bool = False  # it is known which option allows it
 
     def denied(self, choice: Choice) -> str:
         """Return what the agent is told, if it stops at a denial."""
@@ -41,39 +40,66 @@ class Permission(NamedTuple):
         return {"outcome": {"outcome": "selected", "optionId": self.options[option]}}
 
 
-def permission(given: Line, workspace: str) -> Permission:
-    """Return what the agent wants to be allowed."""
+def permission(given: Line, calls: ToolCalls, workspace: str) -> Permission:
+    """Return what the agent wants to be allowed. Raises BadRequest."""
+    offered = _offered(given.get("options"))
     found = given.get("toolCall")
-    call: Line = found if isinstance(found, dict) else {}
-    offered = [one for one in given.get("options") or () if isinstance(one, dict) and "optionId" in one]
+    call = calls.whole(found if isinstance(found, dict) else {})
     title = call.get("title")
-    tool, title = _tool(call), title if isinstance(title, str) else ""
-    text = f"May it use {tool}?" + (f" {_line(title)}" if title.strip() and title != tool else "")
-    once = {
-        ALLOW: _of_kind(offered, "allow_once", "allow_always"),
-        DENY: _of_kind(offered, "reject_once", "reject_always"),
-    }
-    if once[ALLOW] is None:  # a choice of another kind
-        return _choice(text, tool, call, offered)
-    if once[ALLOW].get("kind") == "allow_always":
-        text += f" (for good: the agent offers nothing but: {_line(str(once[ALLOW].get('name')))})"
-    subject = _subject(call, workspace)
-    question = Question(text, (ALLOW, DENY), DENY, tool, _detail(call), subject)
-    return Permission(question, {word: str(one["optionId"]) for word, one in once.items() if one is not None})
+    tool, title, detail = _tool(call), title if isinstance(title, str) else "", _detail(call)
+    asks = f"May it use {tool}?"
+    text = asks + (f" {_line(title)}" if title.strip() and title != tool else "")
+    allow, deny = _of_kind(offered, ALLOWS), _of_kind(offered, REJECTS)
+    if allow is None:  # a choice of another kind
+        return _choice(Question(text, tool=tool, detail=detail), offered, deny)
+    if _same(title, detail):  # shown below the question already
+        text = asks
+    if allow["kind"] == "allow_always":
+        text += f" (for good: the agent offers nothing but: {_line(str(allow.get('name')))})"
+    question = Question(text, (ALLOW, DENY), DENY, tool, detail, _subject(call, workspace))
+    named = ((ALLOW, allow), (DENY, deny))
+    options = {word: one["optionId"] for word, one in named if one is not None}
+    return Permission(question, options, is_plain=True)
 
 
-def _choice(text: str, tool: str, call: Line, offered: list[Line]) -> Permission:
-    """Return a question with the agent's own options. If nobody answers, the last one counts."""
+def _offered(given: Any) -> list[Line]:
+    """Return the options of a request."""
+    found = [one for one in _rows(given) if isinstance(one.get("optionId"), str)]
+    if not found:
+        raise BadRequest("options is a list of at least one object with an optionId")
+    return found
+
+
+def _choice(asked: Question, offered: list[Line], deny: Line | None) -> Permission:
+    """Return a question with the agent's own options.
+
+    If nobody answers, the one counts that its kind calls a rejection. Without one there is a `deny` of ours,
+    which cancels the tool: nothing is known of what the others do.
+    """
+    default = (_named(deny) or DENY) if deny is not None else DENY
     names: dict[str, str] = {}
-    for one in offered[:MOST_OPTIONS]:
-        if name := _option(str(one.get("name") or one["optionId"])):
-            names.setdefault(name, str(one["optionId"]))
-    if not names:
-        return Permission(Question(text, (DENY,), DENY, tool, _detail(call)), {})
-    return Permission(Question(text, tuple(names), "", tool, _detail(call)), names)
+    for number, one in enumerate((one for one in offered if one is not deny), 1):
+        word = _named(one) or f"option {number}"
+        while word.casefold() in (default.casefold(), *map(str.casefold, names)):
+            word = f"{word[: OPTION_CHARACTERS - 10]} ({number})"
+        names[word] = one["optionId"]
+        if len(names) == MOST_OPTIONS - 1:
+            break
+    question = asked._replace(options=(*names, default), default=default)
+    return Permission(question, names if deny is None else {**names, default: deny["optionId"]})
 
 
-def _of_kind(offered: list[Line], *kinds: str) -> Any:
+def _named(offered: Line) -> str:
+    """Return the name of an option of the agent, or its id; empty if nothing of them can be shown."""
+    found = [offered.get("name"), offered["optionId"]]
+    return next((option(one) for one in found if isinstance(one, str) and shows(one)), "")
+
+
+def _same(title: str, detail: str) -> bool:
+    return _line(title.strip().strip("`")) == _line(detail)
+
+
+def _of_kind(offered: list[Line], kinds: tuple[str, ...]) -> Line | None:
     """Return the first option of the first of these kinds."""
     return next((one for kind in kinds for one in offered if one.get("kind") == kind), None)
 
@@ -88,13 +114,15 @@ def _tool(call: Line) -> str:
 
 def _detail(call: Line) -> str:
     """Return everything that the agent says about what the tool would do."""
-    raw = call.get("rawInput")
+    raw, title, blocks = call.get("rawInput"), call.get("title"), _rows(call.get("content"))
+    changes = [one for one in blocks if one.get("type") == "diff"]
     command = raw.get("command") if isinstance(raw, dict) else None
     if isinstance(command, str):
-        return command
-    title, content = call.get("title"), call.get("content")
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+        return "\n".join([command, *map(_shown, changes)])
     parts = [title if isinstance(title, str) else "", *map(_shown, blocks)]
+    told = {*_texts(raw), *(one.get("path") for one in changes if isinstance(one.get("path"), str))}
+    places = [one.get("path") for one in _rows(call.get("locations"))]
+    parts += dict.fromkeys(one for one in places if isinstance(one, str) and one not in told)
     if raw:
         parts.append(_canonical(raw))
     return "\n".join(filter(None, parts))
@@ -104,97 +132,60 @@ def _shown(block: Line) -> str:
     if block.get("type") == "diff":
         old = "".join(f"-{one}\n" for one in str(block.get("oldText") or "").splitlines())
         new = "".join(f"+{one}\n" for one in str(block.get("newText") or "").splitlines())
-        return f"{block.get('path')}\n{old}{new}"
+        meta = block.get("_meta")  # where codex-acp says what becomes of the file: add, delete
+        how = meta.get("kind") if isinstance(meta, dict) else None
+        return f"{block.get('path')}{f' ({how})' if isinstance(how, str) else ''}\n{old}{new}"
     content = block.get("content")
     text = content.get("text") if isinstance(content, dict) else None
     return text if isinstance(text, str) else ""
 
 
 def _subject(call: Line, workspace: str) -> str:
-    """Return what an answer may be remembered for: the whole input and where; without an input nothing.
+    """Return what an answer may be remembered for: the whole input, what it changes, and where; or nothing.
 
-    A title may be shortened: the same title need not be the same command.
+    A title may be shortened: the same title need not be the same command. Without an input, changes count if
+    there is nothing else; what they leave open would make a difference.
     """
-    raw = call.get("rawInput")
-    return _canonical({"input": raw, "cwd": workspace}) if raw else ""
+    raw, content = call.get("rawInput"), call.get("content")
+    blocks = _rows(content)
+    changes = [one for one in blocks if one.get("type") == "diff"]
+    if raw:
+        told = set(_texts(raw))
+        more = [one for one in changes if not {_text(one, "path"), _text(one, "newText")} <= told]
+        return _canonical({"input": raw, "cwd": workspace, **({"changes": more} if more else {})})
+    whole = content == changes and all(_text(one, "path") and "newText" in one for one in changes)
+    return _canonical({"changes": changes, "cwd": workspace}) if changes and whole else ""
+
+
+def _text(block: Line, name: str) -> str | None:
+    found = block.get(name)
+    return found if isinstance(found, str) else None
+
+
+def _texts(given: Any) -> list[str]:
+    """Return all texts that are somewhere in an input."""
+    found, left = [], [given]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, (dict, list)):
+            left.extend(one.values() if isinstance(one, dict) else one)
+    return found
+
+
+def _rows(given: Any) -> list[Line]:
+    return [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
 def _canonical(given: Any) -> str:
     return json.dumps(given, sort_keys=True, ensure_ascii=False)
 
 
-# --- forms ---------------------------------------------------------------------------
-
-
-async def fill_in(given: Line, ask: Ask) -> Line:
-    """Ask for each field of a form (`elicitation/create`), and return the answer for the agent.
-
-    A form that nobody answers is declined.
-    """
-    found = given.get("requestedSchema")
-    fields = found.get("properties") if isinstance(found, dict) else None
-    if given.get("mode", "form") != "form" or not isinstance(fields, dict) or len(fields) > MOST_FIELDS:
-        return {"action": "decline"}
-    message = str(given.get("message") or "")
-    required = found.get("required") or ()  # type: ignore[union-attr]
-    content: Line = {}
-    comment = ""  # of the field before: a free text beside it takes that
-    for name, one in fields.items():
-        field = one if isinstance(one, dict) else {}
-        options = _options(field)
-        if not options and name not in required:
-            if comment and field.get("type") == "string":
-                content[name] = comment
-            continue
-        choice = await ask(_field_question(message, field, options))
-        comment = choice.text.strip() if choice.by is not None else ""
-        if choice.by is None or (not options and (choice.option == SKIP or not comment)):
-            return {"action": "decline"}
-        content[name] = _value(field, options[choice.option] if options else comment)
-    return {"action": "accept", "content": content}
-
-
-def _field_question(message: str, field: Line, options: dict[str, Any]) -> Question:
-    described = [field.get("title"), field.get("description")]
-    more = [one for one in described if isinstance(one, str) and one.strip() and one not in message]
-    text = "\n".join([message, *more]).strip() or "It asks a question without a text."
-    if options:
-        return Question(text, tuple(options))
-    return Question(f"{text}\n(write the answer as a comment of {ANSWER})", (ANSWER, SKIP), SKIP)
-
-
-def _options(field: Line) -> dict[str, Any]:
-    """Return the values of a field by what people read; empty for a free text or a number."""
-    if field.get("type") == "boolean":
-        return {"yes": True, "no": False}
-    items = field.get("items") if field.get("type") == "array" else field
-    source: Line = items if isinstance(items, dict) else {}
-    titled = source.get("oneOf") or source.get("anyOf")
-    pairs = [(one.get("title"), one.get("const")) for one in titled or () if isinstance(one, dict)]
-    pairs = pairs or [(one, one) for one in source.get("enum") or ()]
-    found: dict[str, Any] = {}
-    for title, value in pairs[:MOST_OPTIONS]:
-        if name := _option(str(value if title is None else title)):
-            found.setdefault(name, value)
-    return found
-
-
-def _value(field: Line, given: Any) -> Any:
-    """Return a value in the type of its field."""
-    kind = field.get("type")
-    if kind == "array":
-        return [given]
-    if kind in ("integer", "number") and isinstance(given, str):
-        try:
-            return int(given) if kind == "integer" else float(given)
-        except ValueError:
-            return given  # the agent refuses it with its own words
-    return given
-
-
-def _option(name: str) -> str:
-    """Return a name as an option of ours: one line that shows something."""
-    return visible(" ".join(name.split()))[:OPTION_CHARACTERS].strip()
+def option(name: str) -> str:
+    """Return a name as an option of ours: one line that shows something; empty if there is nothing."""
+    line = visible(" ".join(name.split()))
+    return (line if shows(line) else exposed(line))[:OPTION_CHARACTERS].strip()
 
 
 def _line(text: str) -> str:

@@ -178,6 +178,9 @@ class Conversation:
 
 
 def _message(text: str) -> Line:
-    """Return words for the program. A slash at their beginning would be a command of its own."""
-    content = f"\n{text}" if text.startswith("/") else text
+    """Return words for the program.
+
+    A slash at their beginning would be a command of its own, or, after a blank, wait for the end of the turn.
+    """
+    content = f"> {text}" if text.lstrip().startswith("/") else text
     return {"type": "user", "uuid": str(uuid.uuid4()), "message": {"role": "user", "content": content}}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ....core import clock
 from ....core.contracts.failures import LaneError, SessionLost, TurnError
+from ....core.quoting import shortened
 from ...child_process import ProcessResult
 from .output import Result
 from .settings import ClaudeSettings
@@ -22,7 +23,9 @@ LOGIN = "claude auth login"
 LONGEST_WAIT = 24 * 3600.0
 SHOWN = 500  # characters of what the program said
 IN_USE = re.compile(r"Session ID \S+ is already in use")
-UNKNOWN_SESSION = re.compile(r"No conversation found|Failed to resume session|--resume requires a valid session")
+UNKNOWN_SESSION = re.compile(
+    r"No conversation found|Failed to resume session|--resume requires a valid session"
+)
 UNKNOWN_OPTION = re.compile(r"unknown option '?(-[^'\s=]+)")
 USAGE_LIMIT = re.compile(r"usage limit|hit your .*limit|limit reached", re.IGNORECASE)
 OF_SERVER = re.compile(r"\b5\d\d\b|overloaded", re.IGNORECASE)  # older versions give no status for some
@@ -58,13 +61,16 @@ def of_result(result: Result, about: Circumstances) -> Exception:
     if result.cut_short:
         return TurnError("interrupted", "it was interrupted from outside before it had an answer")
     if result.subtype == "error_max_turns":
-        return TurnError(
-            "max_turns", f"it has not finished in {about.settings.max_turns} model calls (--max-turns)"
-        )
+        most = about.settings.max_turns
+        calls = "1 model call" if most == 1 else f"{most} model calls"
+        return TurnError("max_turns", f"it has not finished in {calls} (--max-turns)")
     if result.subtype == "error_max_budget_usd":
         limit = about.settings.max_cost
-        text = f"it reached its budget of ${limit:g} for one run; hiboss agent set {about.agent} --max-cost …"
-        return TurnError("over_budget", text if limit is not None else said, repeat=False)
+        if limit is None:
+            return TurnError("over_budget", said, repeat=False)
+        more = f"hiboss agent set {about.agent} --max-cost {2 * limit:g}"
+        text = f"it reached its budget of ${limit:g} for one run; {more}"
+        return TurnError("over_budget", text, repeat=False)
     if result.api_error or result.status is not None:
         return _of_api(result, about, said)
     return TurnError("failed", f"claude ended the turn with an error: {said or result.subtype}")
@@ -148,5 +154,4 @@ def _last_line(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return shortened(" ".join(text.split()), SHOWN)

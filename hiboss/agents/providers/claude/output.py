@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....core.contracts.provider import Progress
+from ....core.quoting import shortened
 from .usage import Meter
 
 SHOWN_INPUT = 200  # characters of what a tool is given
@@ -189,7 +190,7 @@ class Output:
         for block in content if isinstance(content, list) else []:
             if isinstance(block, dict) and block.get("type") == "tool_result":
                 self.tools.discard(_text(block.get("tool_use_id")))
-                self.report(Progress("tool_result", _shortened(_said(block.get("content")), SHOWN_RESULT)))
+                self.report(Progress("tool_result", shortened(_said(block.get("content")), SHOWN_RESULT)))
 
     def _take_limit(self, line: Line) -> None:
         about = _object(line.get("rate_limit_info"))
@@ -222,7 +223,7 @@ def short_call(tool: str, given: Line) -> str:
     """Return a tool call in a line, like: Bash git status."""
     telling = [given[one] for one in TELLING if isinstance(given.get(one), str) and given[one].strip()]
     what = telling[0] if telling else json.dumps(given, ensure_ascii=False) if given else ""
-    return _shortened(" ".join(f"{tool} {what}".split()), SHOWN_INPUT)
+    return shortened(" ".join(f"{tool} {what}".split()), SHOWN_INPUT)
 
 
 def _said(content: Any) -> str:
@@ -231,10 +232,6 @@ def _said(content: Any) -> str:
         texts = [_text(one.get("text")) or f"[{_text(one.get('type'))}]" for one in map(_object, content)]
         return "\n".join(texts)
     return _text(content)
-
-
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _object(given: Any) -> Line:

@@ -11,13 +11,12 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.contracts.provider import OPTION_CHARACTERS, TOOL_CHARACTERS, Choice, LiveRun, Question
-from ....core.escaping import shows, visible
+from ....core.contracts.provider import TOOL_CHARACTERS, Choice, LiveRun, Question
+from ..option_labels import distinct
 
 ALLOW, DENY = "allow", "deny"
 ASK_TOOL = "AskUserQuestion"
 OTHER = "something else"
-MOST_LABELS = 19  # of a question; the last option is OTHER
 # Of the input of Bash: what makes no difference for what is done.
 WITHOUT_EFFECT = frozenset(("command", "description", "timeout"))
 
@@ -126,16 +125,10 @@ def own_question(about: Input) -> tuple[Question, dict[str, str]]:
     """Return a question of the model, and its labels by the options that people see."""
     given = about.get("options")
     options = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    labels: dict[str, str] = {}
+    shown = distinct(((str(one.get("label", "")), one) for one in options), taken=(OTHER,))
     lines = [str(about.get("question") or "").strip() or "Which one?"]
-    for one in options[:MOST_LABELS]:
-        label = str(one.get("label", ""))
-        shown = visible(label)[:OPTION_CHARACTERS]
-        if not shows(shown) or shown.casefold() in [known.casefold() for known in (*labels, OTHER)]:
-            continue
-        labels[shown] = label
-        if one.get("description"):
-            lines.append(f"{shown}: {one['description']}")
+    lines += [f"{label}: {one['description']}" for label, one in shown.items() if one.get("description")]
     if about.get("multiSelect") is True:
         lines.append("(Several can be right: choose one, and name the others in a comment.)")
+    labels = {label: str(one["label"]) for label, one in shown.items()}
     return Question("\n".join(lines), (*labels, OTHER), OTHER), labels

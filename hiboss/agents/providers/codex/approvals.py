@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ....core.contracts.provider import MOST_OPTIONS, OPTION_CHARACTERS, Choice, Question
-from ....core.escaping import shows, visible
+from ....core.contracts.provider import Choice, Question
+from ....core.quoting import shortened
+from ..option_labels import distinct
 from . import items
 from .messages import Line, fields, objects, text
 
@@ -56,7 +57,7 @@ def _command(params: Line, item: Line) -> Asked:
         detail=items.command_line(command) + (f"\nhost: {host}" if host else ""),
         subject="" if once or not command else _canonical({"command": command, **facts}),
     )
-    return Asked((question,), _decision, f"The command `{items.shortened(items.command_line(command), 200)}`")
+    return Asked((question,), _decision, f"The command `{shortened(items.command_line(command), 200)}`")
 
 
 def _edit(params: Line, item: Line) -> Asked:
@@ -102,7 +103,7 @@ def _elicitation(params: Line, _: Line) -> Asked | None:
         return None
     url = text(params.get("url"))
     said = text(params.get("message")).strip() or "An MCP server asks whether to go on."
-    question = Question(said, (ALLOW, DENY), DENY, tool=items.shortened(_server(params), 200), detail=url)
+    question = Question(said, (ALLOW, DENY), DENY, tool=shortened(_server(params), 200), detail=url)
 
     def result(choices: Sequence[Choice]) -> Line:
         allowed = choices[0].option == ALLOW
@@ -120,37 +121,33 @@ def _user_input(params: Line, _: Line) -> Asked | None:
     """Read questions of the model with options of their own. A secret is asked nowhere."""
     found = objects(params.get("questions"))
     asked = [one for one in found if one.get("isSecret") is not True]
-    labels = [_labels(one.get("options")) for one in asked]
+    labels = [distinct((text(own.get("label")), own) for own in objects(one.get("options"))) for one in asked]
     questions = tuple(_question(one, options) for one, options in zip(asked, labels, strict=True))
     if not questions or any(one.mistake() for one in questions):
         return None
 
     def result(choices: Sequence[Choice]) -> Line:
-        said = {text(one.get("id")): _answers(choice) for one, choice in zip(asked, choices, strict=True)}
+        said = {
+            text(one.get("id")): _answers(choice, own)
+            for one, own, choice in zip(asked, labels, choices, strict=True)
+        }
         names = [text(one.get("id")) for one in found]
         return {"answers": {name: {"answers": said.get(name, [])} for name in names}}
 
     return Asked(questions, result)
 
 
-def _question(given: Line, labels: list[tuple[str, str]]) -> Question:
+def _question(given: Line, labels: Mapping[str, Line]) -> Question:
     lines = [text(given.get("question")).strip() or text(given.get("header"))]
-    lines += [f"- {label}: {meaning}" for label, meaning in labels if meaning]
-    options = tuple(dict.fromkeys(label for label, _ in labels)) or (OWN_WORDS, NO_ANSWER)
+    meanings = {shown: text(one.get("description")).strip() for shown, one in labels.items()}
+    lines += [f"- {shown}: {meaning}" for shown, meaning in meanings.items() if meaning]
+    options = tuple(labels) or (OWN_WORDS, NO_ANSWER)
     return Question("\n".join(lines), options, NO_ANSWER if NO_ANSWER in options else options[0])
 
 
-def _labels(options: Any) -> list[tuple[str, str]]:
-    """Return the options that can be shown, each with its meaning."""
-    pairs = [
-        (visible(text(one.get("label")).strip())[:OPTION_CHARACTERS], text(one.get("description")).strip())
-        for one in objects(options)
-    ]
-    return [one for one in pairs if shows(one[0])][:MOST_OPTIONS]
-
-
-def _answers(choice: Choice) -> list[str]:
-    said = [] if choice.option in (OWN_WORDS, NO_ANSWER) else [choice.option]
+def _answers(choice: Choice, labels: Mapping[str, Line]) -> list[str]:
+    """Return the answer with the label as the model wrote it; none to a question without options."""
+    said = [text(labels[choice.option].get("label"))] if choice.option in labels else []
     return [*said, f"user_note: {choice.text.strip()}"] if choice.text.strip() else said
 
 

@@ -135,13 +135,15 @@ class Conversation:
             self._failure = self._stopped(events)
         # What was read and written in a call that broke off is told by nobody.
         whole = turn.get("status") == "completed" or getattr(self._failure, "kind", "") in WHOLE
-        if (usage := events.tokens.usage(exact=whole)) is not None:
+        if (usage := events.tokens.usage(exact=whole and not events.broke_off)) is not None:
             self._run.progress(Progress("usage", usage=usage))
         self._end()
 
     def _failure_of(self, error: Line) -> LaneError | TurnError:
         resumed = self._turn.session is not None
-        return failures.of_turn(error, self._turn.agent, resumed=resumed, now=self._turn.now)
+        agent = self._turn.agent
+        login = failures.login(self._settings, agent, of_openai=self._opening.needs_login)
+        return failures.of_turn(error, agent, resumed=resumed, now=self._turn.now, login=login)
 
     def _stopped(self, events: TurnEvents) -> TurnError:
         """Return why the turn was stopped in its middle, if not by a person."""

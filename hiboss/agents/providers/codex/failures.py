@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ....core.contracts.failures import LaneError, SessionLost, TurnError
+from ....core.quoting import shortened
 from ...child_process import ProcessResult
-from .items import shortened
+from ..error_texts import readable
 from .messages import fields, text
+from .settings import CodexSettings
 
 Failure = LaneError | TurnError
 
 TEXT_CHARACTERS = 500
+LOGGED_OUT = "codex is not logged in"
 LOGIN = "run `codex login`"
 INSTALL = "npm install -g @openai/codex"
 RETRIED = "hiboss tries again later"
@@ -26,7 +29,7 @@ OF_LANE = {
     "internalServerError": ("overloaded", RETRIED),
     "flexUnavailable": ("overloaded", RETRIED),
     "policyCapacityUnavailable": ("overloaded", RETRIED),
-    "unauthorized": ("refused", LOGIN),
+    "unauthorized": ("refused", ""),
     "modelNotFound": ("no_model", ""),
     "httpConnectionFailed": ("unreachable", RETRIED),
     "responseStreamConnectionFailed": ("unreachable", RETRIED),
@@ -53,6 +56,7 @@ UNKNOWN_THREAD = (
     "invalid thread id",
     "rollout",
 )
+ENV_KEY = re.compile(r"""env_key["'\s]*=["'\s]*(\w+)""")
 ACTIVE_WRITER = "already has an active writer"
 CLOCK = re.compile(r"try again at (?:(\w{3} \d{1,2})\w{2}, (\d{4}) )?(\d{1,2}:\d{2} [AP]M)", re.IGNORECASE)
 SPAN = re.compile(r"try again in ((?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+)", re.IGNORECASE)
@@ -60,7 +64,16 @@ PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])", re.IGNORECASE)
 SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
-def of_turn(error: Mapping[str, Any], agent: str, *, resumed: bool, now: int) -> Failure:
+def login(settings: CodexSettings, agent: str, *, of_openai: bool) -> str:
+    """Return what gives it an account that works. `of_openai`: its model provider needs a login there."""
+    if not of_openai:
+        named = ENV_KEY.search(settings.arguments)
+        where = named[1] if named else "a variable, its env_key"
+        return f"its model provider takes the key from {where}: set it where the daemon is started"
+    return LOGIN if settings.api_key is None else f"run `hiboss agent set {agent} --api-key @FILE`"
+
+
+def of_turn(error: Mapping[str, Any], agent: str, *, resumed: bool, now: int, login: str = LOGIN) -> Failure:
     """Return what the error of a turn means. `now`: milliseconds since 1970, for a named time."""
     said = shortened(_message(error), TEXT_CHARACTERS) or "codex reported an error without a text"
     code, status = _code(error.get("codexErrorInfo"))
@@ -73,6 +86,8 @@ def of_turn(error: Mapping[str, Any], agent: str, *, resumed: bool, now: int) ->
     kind, help_text = OF_LANE.get(_by_status(code, status), ("", ""))
     if not kind:
         kind, help_text = next((found for words, *found in BY_TEXT if words in said.lower()), ("", ""))
+    if kind == "refused":
+        help_text = login
     if kind == "no_model":
         help_text = f"choose another with `hiboss agent set {agent} --model …`"
     if kind:
@@ -115,7 +130,7 @@ def of_exit(result: ProcessResult, *, began: bool) -> Failure:
 
 
 def not_logged_in() -> LaneError:
-    return LaneError("not_logged_in", f"codex is not logged in: {LOGIN}, or give the agent an --api-key")
+    return LaneError("not_logged_in", f"{LOGGED_OUT}: {LOGIN}, or give the agent an --api-key")
 
 
 def no_program(program: str) -> LaneError:
@@ -128,7 +143,7 @@ def outdated(version: str, least: str) -> LaneError:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    said, more = text(error.get("message")).strip(), text(error.get("additionalDetails")).strip()
+    said, more = readable(text(error.get("message")).strip()), text(error.get("additionalDetails")).strip()
     return f"{said} ({more})" if more and more not in said else said
 
 

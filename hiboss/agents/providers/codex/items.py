@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ....core.quoting import shortened
 from .messages import fields, objects, text
 
 Item = Mapping[str, Any]
@@ -48,10 +49,6 @@ def patch(changes: Any) -> str:
         for one in objects(changes)
     ]
     return "\n\n".join(parts)
-
-
-def shortened(given: str, limit: int) -> str:
-    return given if len(given) <= limit else given[: limit - 1] + "…"
 
 
 def spaced(word: str) -> str:

@@ -42,6 +42,7 @@ class Opening:
         self._messages = messages
         self._on_thread = on_thread
         self._thread = arguments.thread(settings, turn.workspace, turn.instructions)
+        self.needs_login = True  # at OpenAI; else the model provider has a key of its own, or none
         self.forked = False  # the thread is a copy, for another program has it open
 
     def first(self) -> Line:
@@ -62,10 +63,13 @@ class Opening:
 
     def _logged_in(self, reply: Reply) -> None:
         if reply.error is not None:
-            raise LaneError("not_logged_in", f"codex did not take the key of the agent: {reply.error}")
+            help_text = failures.login(self._settings, self._turn.agent, of_openai=True)
+            why = f"codex did not take the key of the agent: {reply.error}; {help_text}"
+            raise LaneError("not_logged_in", why)
         self._messages.call("account/read", {}, self._account_read)
 
     def _account_read(self, reply: Reply) -> None:
+        self.needs_login = reply.result.get("requiresOpenaiAuth") is not False
         if reply.result.get("requiresOpenaiAuth") is True and reply.result.get("account") is None:
             raise failures.not_logged_in()
         if self._turn.session is None:

@@ -24,12 +24,14 @@ async def find(settings: CodexSettings, environment: Mapping[str, str]) -> Findi
     environment = own_environment(environment)
     path = programs.locate(settings.program, environment)
     if path is None:
-        return Finding(problem=failures.no_program(settings.program).text, help=failures.INSTALL)
+        return Finding(problem=f"the program {settings.program} was not found", help=failures.INSTALL)
     version = await programs.version(path, environment)
-    found = f"codex {version or 'of an unknown version'} ({path})"
+    if not version:
+        return Finding(f"codex ({path})", "it does not say its version", f"{shlex.quote(path)} --version")
+    found = f"codex {version} ({path})"
     if programs.older(version, LEAST):
-        error = failures.outdated(version, LEAST_TEXT)
-        return Finding(found, error.text, f"{failures.INSTALL}@latest")
+        why = f"it is too old: hiboss needs {LEAST_TEXT} or newer"
+        return Finding(found, why, f"{failures.INSTALL}@latest")
     home = environment.get("CODEX_HOME")
     if home and not os.path.isdir(home):
         return Finding(found, f"CODEX_HOME is {home}, which does not exist", f"mkdir -p {shlex.quote(home)}")
@@ -46,7 +48,7 @@ async def _login(settings: CodexSettings, environment: Mapping[str, str], path: 
         return Finding(f"{found}; it did not say whether it is logged in")
     if spoken.status == 0:
         return Finding(f"{found}, logged in")
-    return Finding(f"{found}, not logged in", failures.not_logged_in().text, "codex login")
+    return Finding(f"{found}, not logged in", failures.LOGGED_OUT, "codex login")
 
 
 def _other_provider(settings: CodexSettings, environment: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ....core.contracts.failures import LaneError, SessionLost
+from ....core.contracts.failures import SessionLost
 from ....core.contracts.provider import (
     ASK,
     INTERRUPT,
@@ -19,7 +19,7 @@ from ....core.contracts.provider import (
     Provider,
     TurnInput,
 )
-from ...json_lines import JsonLines
+from ...json_lines import JsonLines, no_workspace
 from .. import programs
 from . import arguments, failures, program
 from .conversation import Conversation
@@ -47,7 +47,7 @@ class Codex(Provider):
     async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         _check_session(turn.session)
         if not os.path.isdir(turn.workspace):
-            raise LaneError("no_workspace", f"its workspace {turn.workspace} does not exist")
+            raise no_workspace(turn.workspace)
         environment = arguments.environment(turn.environment)
         path = programs.locate(self.settings.program, environment)
         if path is None:

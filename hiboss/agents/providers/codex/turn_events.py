@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 from ....core.contracts.provider import Progress
 from . import items
+from .answers import Answers
 from .messages import Line, fields, objects, text
 from .usage import TokenCount
 
-COMMENTARY = "commentary"  # the phase of a message that is no answer
 WAITING = "waiting for network"
+LOST_STREAM = "responseStreamDisconnected"
+OF_MODEL = frozenset(("agentMessage", "reasoning"))  # items that a model call streams
 
 
 class TurnEvents:
@@ -32,9 +34,10 @@ class TurnEvents:
         self.waits = 0  # for the network, since then
         self.called = False  # the model has answered something
         self.concluded = False  # its last item is a message: if nothing else comes, that was the answer
-        self._messages: list[tuple[str, str]] = []  # phase and text of each message
+        self._answers = Answers()
         self._streamed: set[str] = set()  # the messages of which text was shown
         self._shown = False
+        self._lost_stream = False
 
     def take(self, method: str, params: Line) -> None:
         """Take one notification."""
@@ -44,14 +47,13 @@ class TurnEvents:
 
     @property
     def answer(self) -> str:
-        """The last message that is an answer; else the last one."""
-        found = self._messages or [
-            (text(one.get("phase")), text(one.get("text")))
-            for one in objects((self.ended or {}).get("items"))
-            if one.get("type") == "agentMessage"
-        ]
-        answers = [said for phase, said in found if phase != COMMENTARY and said]
-        return next(iter((answers or [said for _, said in found])[-1:]), "")
+        """The whole answers, one after the other; else the last message."""
+        return self._answers.text or Answers(objects((self.ended or {}).get("items"))).text
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a model call was cut, by words of people or by the network: nobody says its tokens."""
+        return self._lost_stream or any(one.get("type") in OF_MODEL for one in self.items.values())
 
     def _turn_started(self, params: Line) -> None:
         self.turn = text(fields(params.get("turn")).get("id"))
@@ -64,6 +66,7 @@ class TurnEvents:
     def _item_started(self, params: Line) -> None:
         item = fields(params.get("item"))
         self.items[text(item.get("id"))] = item
+        self._answers.begun(item)
         if item.get("type") != "userMessage" and item.get("type") != "contextCompaction":
             self._answered()
             self.concluded = False
@@ -80,7 +83,7 @@ class TurnEvents:
 
     def _message_completed(self, item: Line) -> None:
         said = text(item.get("text"))
-        self._messages.append((text(item.get("phase")), said))
+        self._answers.said(item)
         self.concluded = True
         if text(item.get("id")) not in self._streamed:  # it came whole
             self._show(text(item.get("id")), said)
@@ -118,7 +121,9 @@ class TurnEvents:
         self.error = error
         if params.get("willRetry") is True:
             self.retries += 1
-            self.waits += WAITING in text(error.get("message"))
+            waits = WAITING in text(error.get("message"))
+            self.waits += waits
+            self._lost_stream |= not waits and LOST_STREAM in str(error.get("codexErrorInfo"))
 
     def _rerouted(self, params: Line) -> None:
         if model := text(params.get("toModel")):
