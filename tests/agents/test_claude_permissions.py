@@ -101,6 +101,21 @@ def test_questions_that_nobody_answers_do_not_hide_answers() -> None:
     assert "nobody answered" in response["updatedInput"]["answers"]["And?"]
 
 
+LONG = "x" * 300
+ALIKE = [LONG + "1", LONG + "2", "Yes", "yes", "Something else", "a\\u202eb", "a\u202eb", " padded "]
+
+
+@pytest.mark.parametrize("label", ALIKE)
+def test_labels_that_look_alike_are_told_apart_and_the_model_gets_its_own(label: str) -> None:
+    given = {"questions": [colours(options=[{"label": one, "description": one[-3:]} for one in ALIKE])]}
+    options = permissions.own_question(given["questions"][0])[0].options
+    assert len({one.casefold() for one in options}) == len(ALIKE) + 1
+    chosen = options[ALIKE.index(label)]
+    response, (asked,) = answer("AskUserQuestion", given, Choice(chosen, by="user:boss"))
+    assert response["updatedInput"]["answers"] == {"Which?": label}
+    assert f"{chosen}: {label[-3:]}" in asked.text
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -134,6 +134,19 @@ def test_a_question_without_options_takes_the_words_of_the_answer() -> None:
     assert found.result([Choice("no answer")]) == {"answers": {"name": {"answers": []}}}
 
 
+ALIKE = ["x" * 300 + "1", "x" * 300 + "2", "Yes", "yes", "see my text", "no answer", "a\u202eb", " padded "]
+
+
+@pytest.mark.parametrize("label", ALIKE)
+def test_labels_that_look_alike_are_told_apart_and_the_model_gets_its_own(label: str) -> None:
+    given = {"id": "q", "header": "", "question": "Which?", "options": [option(one) for one in ALIKE]}
+    found = asked(INPUT, input_of(given))
+    options = found.questions[0].options
+    assert len({one.casefold() for one in options}) == len(ALIKE)
+    choice = Choice(options[ALIKE.index(label)], by="user:boss")
+    assert found.result([choice]) == {"answers": {"q": {"answers": [label]}}}
+
+
 def test_a_secret_is_not_asked_for() -> None:
     secret = {"id": "key", "header": "Key", "question": "Which key?", "isSecret": True, "options": None}
     assert approvals.read(INPUT, input_of(secret), {}) is None

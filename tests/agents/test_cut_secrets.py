@@ -72,7 +72,11 @@ CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
     "an error of ACP": (500, lambda text: acp_failures.of_error(AgentError(1, text, None), AGENT).text),
     "the end of an ACP agent": (
         500,
-        lambda text: acp_failures.of_end(ProcessResult(1, text), AGENT, began=True).text,
+        lambda text: (
+            acp_failures.of_end(
+                ProcessResult(status=1, stderr_tail=text, too_much_output=False), AGENT, began=True
+            ).text
+        ),
     ),
     "a label": (200, lambda text: next(iter(distinct([(text, 0)])))),
 }

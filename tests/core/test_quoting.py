@@ -39,7 +39,7 @@ def test_pieces_show_no_part_of_a_secret(given: str, shown: str, size: int) -> N
 
 
 def test_pieces_without_a_secret_come_at_once() -> None:
-    assert [Pieces().take(one) for one in ("hello ", "boss", "\n\n")] == ["hello ", "boss", "\n\n"]
+    assert [Pieces().take(one) for one in ("hello ", "you", "\n\n")] == ["hello ", "you", "\n\n"]
 
 
 def test_the_beginning_of_a_secret_that_ends_there_is_not_shown() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hiboss.testing.bot_api.messages import Message
 from tests.agents.test_permission_asks import PERMITS, does
+from tests.support.cli import Shell
 from tests.support.daemons import wait_until
 from tests.support.shell_agents import Worker, end_all
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
@@ -97,7 +98,7 @@ def test_what_nobody_sees_in_a_permission_is_written_out(office: TelegramDaemon,
     assert "touch \\u202eevil\\u202c x\\u200by\n\\u001b[8mrm -rf z" in prompt.text
     [ask] = scene.worker.call("ask.list")["asks"]
     assert ask["question"].endswith("touch \u202eevil\u202c x\u200by\n\x1b[8mrm -rf z")  # as it was asked
-    shown = office.daemon.cli("ask", "get", ask["id"]).stdout
+    shown = Shell(office.daemon.home.path)("ask", "get", ask["id"], "--as", "boss").stdout
     assert "touch \\u202eevil\\u202c x\\u200by" in shown and "\x1b" not in shown
     scene.presses(prompt, "deny")
     scene.worker.settled()
@@ -113,5 +114,5 @@ def test_the_buttons_of_a_settled_prompt_go_also_after_a_flood_wait(
     [ask] = scene.worker.call("ask.list")["asks"]
     office.boss.call("ask.answer", id=ask["id"], choice="deny")
     wait_until(lambda: not prompt.buttons)
-    assert fault.times == 0
+    assert fault.hits == 2
     scene.worker.settled()

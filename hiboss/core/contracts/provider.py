@@ -199,8 +199,9 @@ class LiveRun(Protocol):
 
         It is stored as an ask to the boss, who can answer at every door (`hiboss ask answer q2 --choice
         allow`, a button in a chat); the first answer counts. Nobody answers in `runs.question_seconds`: the
-        default counts. When the run ends, its open asks are cancelled. If the daemon dies, the ask stays
-        open, and the repeated turn that asks the same gets this ask again, or its answer if there is one.
+        default counts. When the run ends, its open asks are cancelled; cancel this call to take one back
+        before. If the daemon dies, the ask stays open, and the repeated turn that asks the same gets this ask
+        again, or its answer if there is one.
 
         With a `tool` and a `subject`, the boss can let his answer hold for the provider's session, or as a
         rule (`hiboss ask rules`): the same question then gets this answer at once, if it has this option.
