@@ -28,9 +28,7 @@ class AgentInstructions(TypedDict):
     text: Annotated[str, Field(description="the instructions, exactly as its turns have them")]
     memory: Annotated[
         str,
-        Field(
-            description="what the first turn of a new session would begin with; empty: nothing"
-        ),
+        Field(description="what the first turn of a new session would begin with; empty: nothing"),
     ]
     timezone: Timezone
 

@@ -58,9 +58,7 @@ class Run(TypedDict):
     cost: Annotated[float | None, Field(description="in dollars; null: the provider did not say")]
     usage_estimated: Annotated[
         bool,
-        Field(
-            description="true: it ended without a result, and these are what was seen until then"
-        ),
+        Field(description="true: it ended without a result, and these are what was seen until then"),
     ]
     context: Annotated[
         int | None, Field(description="tokens that its last model call read: how full its session is")

@@ -13,7 +13,15 @@ import pytest
 
 from tests.docs.pages import ROOT
 
-COPIED = ["hiboss", "docs", "tests/docs", "tests/real", "tests/support", "tests/conftest.py", "tests/__init__.py"]
+COPIED = [
+    "hiboss",
+    "docs",
+    "tests/docs",
+    "tests/real",
+    "tests/support",
+    "tests/conftest.py",
+    "tests/__init__.py",
+]
 FILES = ["README.md", "config.example.toml", "pyproject.toml", "Makefile"]
 OPTIONS = ["-rf", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not made_anew"]
 TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]

@@ -113,7 +113,7 @@ def check(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Look whether the provider of an agent has what it needs, like its program and a login.
+    """Look for the program and the login that an agent needs.
 
     Example: hiboss agent check nex
     """
@@ -214,7 +214,7 @@ def status(name: Name, token: Token = None, as_: As = None, json_: Json = False)
 
 @app.command()
 def instructions(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show what an agent is told about itself: its instructions, and its memory for a new session.
+    """Show what an agent is told: instructions, memory.
 
     Example: hiboss agent instructions nex
     """
@@ -363,7 +363,7 @@ def unbind(
 
 @app.command()
 def bindings(token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """List the places that agents are connected to, and their state."""
+    """List the places that agents are bound to."""
     result = call("agent.bindings", {}, token=token, profile=as_)
     daemon_view.bindings(result)
 
