@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hiboss.core.contracts.failures import Failure
 from hiboss.core.quoting import LONGEST_SECRET, Pieces, beginning, hide, shortened, storable
 
 SECRET = "sk-ant-api03-QuotedQuotedQuoted0123456789"
@@ -50,8 +49,3 @@ def test_the_beginning_of_a_secret_that_ends_there_is_not_shown() -> None:
 def test_pieces_hold_back_no_more_than_the_longest_secret() -> None:
     pieces = Pieces()
     assert pieces.take("hba_" + "a" * 2 * LONGEST_SECRET) == "hba_…"
-
-
-def test_an_error_shows_its_control_characters() -> None:
-    shown = Failure.reported("failed", "one\ttwo\r\nthree \x1b[31mred\u202e" + "\x1b" * 990)
-    assert shown.text.startswith("one\ttwo\nthree \\u001b[31mred\\u202e") and len(shown.text) == 1_000

@@ -165,6 +165,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ask.answer": {"id": "q1", "choice": "yes"},
     **{f"ask.{verb}": {"id": "q1"} for verb in ("get", "cancel")},
     "ask.wait": {"id": "q1", "timeout": "0.01s"},
+    "agent.check": {"name": "nex"},
     "control.send": {"event": "stream.pause", "agent": CALLER},
     "control.list": {"agent": CALLER},
     "presence.get": {"address": "agent:fuzzer"},

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..escaping import visible_lines
 from ..quoting import storable
 
 KIND_CHARACTERS = 50
@@ -101,5 +100,4 @@ class Failure(NamedTuple):
     @classmethod
     def reported(cls, kind: object, text: object) -> Failure:
         """Return a failure that can be stored and shown, whatever an adapter or a provider gave."""
-        shown = visible_lines(storable(text, ERROR_CHARACTERS))[:ERROR_CHARACTERS]
-        return cls(storable(kind, KIND_CHARACTERS), shown)
+        return cls(storable(kind, KIND_CHARACTERS), storable(text, ERROR_CHARACTERS))
