@@ -105,8 +105,9 @@ def lane(worker: Worker) -> tuple[str, int | None]:
 def streams(ada: Boss, worker: Worker, script: str = STREAM) -> tuple[str, str]:
     """Let it begin to stream; return its envelope and its run."""
     worker.program.does(script)
+    turn = len(worker.program.pids) + 1  # counted before: it may begin at once
     number = ada.tell(worker)
-    run = worker.under_way(len(worker.program.pids) + 1)["id"]
+    run = worker.under_way(turn)["id"]
     wait_until(lambda: shown(ada, run) > 2)
     return number, run
 

@@ -93,10 +93,10 @@ class Programmed(Provider):
             env=dict(turn.environment),
             start_new_session=True,
         )
-        await run.started(process.pid)
         try:
+            await run.started(process.pid)
             await process.wait()
-        except asyncio.CancelledError:
+        except BaseException:  # whatever it is, nothing stays behind
             process.kill()
             await process.wait()
             raise
