@@ -83,7 +83,7 @@ class Setting:
             return _line(value, url=self.name.endswith("_url"))
         number = _number(value, whole=isinstance(self.default, int), sizes=self.name.endswith("bytes"))
         fits = number is not None and self.least <= number <= self.most
-        return type(self.default)(number) if fits else None
+        return type(self.default)(number) + 0 if fits else None  # 0 for -0.0, which it could not read again
 
 
 def _line(value: Any, *, url: bool) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hiboss.core.errors import BadConfig, BadSetting, UnknownSetting
@@ -385,6 +385,7 @@ VALUES = st.recursive(
 )
 
 
+@example(setting=next(one for one in TABLE if one.name == "lock_wait_seconds"), value=-0.0)
 @given(setting=st.sampled_from(TABLE), value=VALUES)
 def test_whatever_is_given_is_taken_as_declared_or_refused(setting: Setting, value: Any) -> None:
     try:
