@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_tools_reach_the_socket_of_the_daemon(rig: CodexRig, autonomy: str) -> N
 
 def test_medium_autonomy_writes_in_the_workspace_only_and_asks_for_more(rig: CodexRig) -> None:
     async def story() -> None:
-        outside = rig.programs.path.split(":")[0] + "/made-by-codex"
+        outside = str(Path(place) / "made-by-codex")
         command = f"touch inside.txt; touch {outside}; ls {outside}"
         ask = UseTool("exec_command", {"cmd": f"touch {outside}", **OUTSIDE})
         rig.server.script(rig.shell(command), ask, Say("done"))
@@ -97,7 +98,8 @@ def test_medium_autonomy_writes_in_the_workspace_only_and_asks_for_more(rig: Cod
         (question,) = turn.run.questions
         assert "It is outside of the sandbox." in question.text and question.detail == f"touch {outside}"
 
-    asyncio.run(story())
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # codex may write in /tmp
+        asyncio.run(story())
 
 
 def test_low_autonomy_reads_and_changes_nothing_without_a_question(rig: CodexRig) -> None:

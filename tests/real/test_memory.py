@@ -24,6 +24,7 @@ def daemon(tmp_path: Path, server: ModelServer, programs: Programs) -> Iterator[
         "ANTHROPIC_API_KEY": "sk-ant-api03-memory",
         "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
         "CODEX_HOME": str(tmp_path / "codex"),
+        "HOME": str(tmp_path),  # without the profile of the user
         "MODEL_KEY": "sk-memory",
         "PATH": programs.path,
         "IS_SANDBOX": "1",  # with another value, claude-agent-acp starts a Claude Code that refuses root

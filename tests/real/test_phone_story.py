@@ -30,6 +30,9 @@ def office(tmp_path: Path, server: ModelServer, programs: Programs) -> Iterator[
         "ANTHROPIC_API_KEY": "sk-ant-api03-story",
         "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
         "CODEX_HOME": str(codex_home),
+        "HOME": str(
+            tmp_path
+        ),  # claude runs commands in a login shell: nothing of the user's profile may be in it
         "MODEL_KEY": "sk-story",
     }
     place = tmp_path / "home"
@@ -58,7 +61,8 @@ class Phone:
         question = next(filter(is_it, found))
         data = next(one.data for one in question.buttons if one.text.lower().startswith("allow"))
         assert data is not None
-        self._ada.presses(question, data)
+        told = self._ada.presses(question, data).wait()["text"]
+        assert "allow" in told, told
 
 
 @pytest.fixture
