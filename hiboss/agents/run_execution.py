@@ -235,6 +235,10 @@ class Execution:
         """Tell whether the provider that takes the turn now declares a capability."""
         return self._provider is not None and capability in self._provider.capabilities
 
+    def give_way(self) -> None:
+        """Take no place among the runs, and have no limits: an open session works on it, not the daemon."""
+        self._stand_still()
+
     def _stand_still(self) -> None:
         """Stop the clock of the limits, and let another run have the place."""
         self._standing_still += 1

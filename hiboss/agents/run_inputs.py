@@ -56,6 +56,7 @@ class RunInputs:
         self._settings = settings
         self._providers = providers
         self._given: dict[int, Given] = {}  # by run id
+        self.attached: Callable[[Turn], Provider]  # gives a turn to an open session; set by the runner
 
     async def prepare(self, turn: Turn, token: str) -> tuple[TurnInput, Callable[[], Provider]]:
         return await self._given_input(turn, token), partial(self._provider, turn)
@@ -67,6 +68,8 @@ class RunInputs:
             raise LaneError("no_workspace", f"its workspace or token file cannot be made: {error}") from error
 
     def _provider(self, turn: Turn) -> Provider:
+        if turn.attached is not None:
+            return self.attached(turn)
         kind = self._providers.kind(turn.provider)
         again = f"set the provider again (hiboss agent set {turn.name} --provider {turn.provider} …)"
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..core import clock
 from ..core.backoff import named_seconds
-from ..core.contracts.failures import Failure, LaneError, TurnError
+from ..core.contracts.failures import Failure, LaneError, LeftOpen, SessionEnded, TurnError
 from ..core.contracts.provider import Answer, Reminder, Usage, storable_text
 from ..core.envelope import measure
 from ..core.errors import HibossError
@@ -28,6 +28,7 @@ class Outcome:
     of_lane: bool = False  # every turn of this agent would fail, not only this one
     retry_after: float | None = None
     ended: str | None = None  # cancelled, interrupted
+    left_open: bool = False  # an open session goes on with it: nothing is settled
     gives_up: bool = False  # its envelopes fail at once; else they are due again
 
 
@@ -39,6 +40,10 @@ def of_error(error: BaseException, run: int) -> Outcome:
     if isinstance(error, LaneError):
         failure, retry_after = Failure.reported(error.kind, error.text), named_seconds(error.retry_after)
         return Outcome(failure=failure, of_lane=True, retry_after=retry_after)
+    if isinstance(error, SessionEnded):
+        return Outcome(ended="interrupted", failure=Failure("session_ended", str(error)))
+    if isinstance(error, LeftOpen):
+        return Outcome(left_open=True)
     if isinstance(error, HibossError):  # its turn could not be read, or its pid not be stored
         return Outcome(failure=Failure(error.code, error.message), of_lane=True)
     log.error("r%d: the provider failed.", run, exc_info=error, extra={"action": "run"})

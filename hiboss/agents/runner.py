@@ -28,6 +28,7 @@ from ..core.settings import Settings
 from ..core.work_queue import WorkQueue
 from ..store import (
     agents,
+    attached_turns,
     provider_sessions,
     run_cancels,
     run_history,
@@ -43,6 +44,8 @@ from ..store.run_limits import Bounds
 from ..store.run_start import Start, Turn
 from ..store.store import Store
 from . import left_processes, run_execution, settling, survivors
+from .attached.provider import Attached
+from .attached.sessions import AttachedSessions, Place
 from .own_time import OwnTime
 from .providers.registry import Providers
 from .questions import OpenQuestion, stored_asks
@@ -56,6 +59,7 @@ TASKS_AT_ONCE = 100
 TASKS_LOOKED_THROUGH = 200  # on the event loop's thread
 START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be under way
 STOPPED = "the daemon stopped during the run; its envelopes are redelivered"
+NO_LIMIT = 10 * 365 * 86_400.0  # seconds
 RETRY_SECONDS = 1.0  # after the store could not be read
 
 
@@ -83,6 +87,9 @@ class Runner:
         self._looking: asyncio.Task[None] | None = None  # looks for tasks behind those of paused agents
         self._look_behind = False
         self._executions: dict[int, Execution] = {}  # by run id
+        self.attached = AttachedSessions(store, home, settings)
+        self._adopted: dict[int, Turn] = {}  # by agent: what open sessions worked on without a daemon
+        self._inputs.attached = partial(Attached, None, self.attached)
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None  # the scheduler's
@@ -113,19 +120,32 @@ class Runner:
             log.warning(
                 "%d runs were interrupted when the daemon ended; their envelopes are redelivered.", number
             )
+        await self._adopt()
         self._background = await self._store.write(
             lambda tx: (tx.cache.live_address(BACKGROUND) or tx.cache.add_address(BACKGROUND)).id
         )
         self.refresh()
 
+    async def _adopt(self) -> None:
+        """Find what open sessions have been working on: it goes on as a run of this daemon."""
+        self.attached.load()
+        for row in self._store.read(attached_turns.left_open):
+            run = int(row["id"])
+            turn = await self._store.write(lambda tx: attached_turns.adopt(tx, run, self._store.boot))  # noqa: B023
+            if turn is not None:
+                self._adopted[turn.agent] = turn
+                self.attached.expect(int(row["attached"]))
+
     def begin(self) -> None:
         """Give a turn to every agent that has something due. Called when all parts are ready."""
+        self.attached.start()
         self.wake([*self._agents, self._background])
 
     def refresh(self) -> None:
         """Read again which agents get turns. Called after agents have changed."""
         rows = self._store.read(agents.list_all)
         self._agents = {row["id"] for row in rows if row["mode"] == "run" and row["provider"] is not None}
+        self._agents |= self.attached.agents() | set(self._adopted)
 
     def gives_turns(self, address: int) -> bool:
         """Tell whether this is the address id of an agent that gets turns."""
@@ -134,6 +154,9 @@ class Runner:
     async def close(self) -> None:
         """Let runs finish for a limited time. End the others; the next start redelivers their envelopes."""
         jobs = self._queue.close()
+        for run in list(self._executions):
+            self.attached.leave(run)
+        await self.attached.close()
         if self._looking is not None:
             await asyncio.wait([self._looking])
         for execution in list(self._executions.values()):
@@ -206,14 +229,17 @@ class Runner:
         own_time = OwnTime()
         token = tokens.new("run")
         session = SessionStart(provider_sessions.new_id(), self.providers.session_kinds())
-        start = Start(token, clock.now(), self._store.boot, self.bounds(), session)
+        place = self.attached.place(job.number) if job.kind == "turn" else Place(None)
+        start = Start(token, clock.now(), self._store.boot, self.bounds(), session, place.session)
 
         def begin(tx: Tx) -> Turn | None:
             if job.kind == "turn":
                 return run_start.begin(tx, job.number, start, eager=eager)
             return run_start.begin_background(tx, job.number, start)
 
-        turn = await self._store.write_until_done(begin)
+        turn = self._adopted.pop(job.number, None) if job.kind == "turn" else None
+        if turn is None and not place.busy:
+            turn = await self._store.write_until_done(begin)
         if turn is None:
             return
         crashpoint(RUN_BEGUN)
@@ -226,6 +252,9 @@ class Runner:
                 log.exception("r%d broke off.", turn.run, extra={"action": "run"})
                 outcome = Outcome(failure=Failure("broke_off", "hiboss failed to run it; its log shows why"))
             crashpoint(RUN_ANSWERED)
+            if outcome.left_open:
+                self._executions.pop(turn.run, None)
+                return
             await self._settle_somehow(turn, outcome)
             crashpoint(RUN_SETTLED)
         finally:
@@ -256,10 +285,9 @@ class Runner:
 
     async def _execute(self, turn: Turn, token: str, own_time: OwnTime) -> Outcome:
         """Run the provider and return the outcome. The run can be ended from here on."""
-        limits = self._settings
         execution = self._executions[turn.run] = Execution(
             turn,
-            Limits(limits.idle_seconds, limits.total_seconds, limits.text_bytes, limits.question_seconds),
+            self._limits(turn),
             prepare=partial(self._inputs.prepare, turn, token),
             reports=Reports(
                 store_pid=partial(self._inputs.store_pid, turn.run),
@@ -273,12 +301,22 @@ class Runner:
             own_time=own_time,
         )
         self._call_hook(turn, partial(self.on_begun, execution))
+        if turn.attached is not None:
+            execution.give_way()
         self._end_if_told(execution)  # since it was stored, and before anybody could end it
         if self._queue.closed:
             execution.end(
                 "interrupted", "the daemon stopped before the run began; its envelopes are redelivered"
             )
         return await execution.run()
+
+    def _limits(self, turn: Turn) -> Limits:
+        """Return the limits of a run. What an open session does has none: a person sits there."""
+        found = self._settings
+        idle, total = found.idle_seconds, found.total_seconds
+        if turn.attached is not None:
+            idle = total = NO_LIMIT
+        return Limits(idle, total, found.text_bytes, found.question_seconds)
 
     def _on_output(self, turn: Turn, part: Progress, position: int) -> None:
         """Tell those who follow a run of a part of its output."""

@@ -31,6 +31,7 @@ class Caller:
     run: int | None = None  # the run this token was made for; what it sends belongs to that run
     trace: str | None = None  # of that run
     hops: int = 0  # of that run
+    attached: int | None = None  # the open session that this token was made for
 
     @property
     def is_boss(self) -> bool:
@@ -145,6 +146,7 @@ def _caller(row: Row, right: str, door: Door = "socket") -> Caller:
         run=row["run"],
         trace=row["trace"],
         hops=row["hops"] or 0,
+        attached=row["attached"],
     )
 
 

@@ -33,6 +33,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     agents,
     ask_rules,
     asks,
+    attached,
     bindings,
     boss,
     breaker,

@@ -16,6 +16,7 @@ from ..core.errors import InvalidParams
 from ..store import acknowledgements, counters, envelope_rows, envelopes, paging, reactions
 from ..store.connection import Connection
 from ..store.group_commit import Tx
+from . import receipts
 from .addresses import acting_for, every_id
 from .auth import Caller
 from .context import Context
@@ -69,6 +70,9 @@ class Get(Params):
 class EnvelopeDetail(TypedDict):
     envelope: Annotated[envelope_json.EnvelopeJson, Field(description="with its whole text")]
     recipients: Annotated[list[str], Field(description="the addresses of all envelopes of the message")]
+    receipt: Annotated[
+        receipts.Receipt | None, Field(description="how far it got with an open session; null: none had it")
+    ]
     timezone: Timezone
 
 
@@ -220,6 +224,7 @@ def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
     return {
         "envelope": envelopes_json(context, [number], caller.sees)[0],
         "recipients": context.store.read(lambda c: envelope_rows.recipients(c, row["message"])),
+        "receipt": receipts.of_envelope(context.store, number),
         "timezone": context.timezone,
     }
 
@@ -254,6 +259,8 @@ async def read(context: Context, caller: Caller, params: Mark) -> ReadEnvelopes:
         return changed
 
     changed = await _mark(context, caller, params, mark)
+    if caller.attached is not None:
+        context.runner.attached.fetched(caller.attached, numbers)
     shown, timezone = context.store.read(
         lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
     )

@@ -13,7 +13,7 @@ from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Draft, Kind, Lane, Priority
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..store import ask_mail, envelopes, post_changes, posts
+from ..store import ask_mail, attached_turns, envelopes, post_changes, posts
 from ..store.group_commit import Tx
 from .addresses import resolve
 from .auth import Caller
@@ -126,9 +126,13 @@ class Sent(TypedDict):
 async def send(context: Context, caller: Caller, params: Send) -> Sent:
     """Send a message to one or more addresses; it is on disk when this answers."""
     draft = draft_of(context, caller, params)
-    accepted = await context.router.accept(
-        draft, params.attachments, lambda tx: context.auth.check(tx, caller)
-    )
+
+    def check(tx: Tx) -> None:
+        context.auth.check(tx, caller)
+        if caller.attached is not None and caller.run is None and draft.reply_to is not None:
+            attached_turns.answer_by_hand(tx, caller.id, draft.reply_to, clock.now())
+
+    accepted = await context.router.accept(draft, params.attachments, check)
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",

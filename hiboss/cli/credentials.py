@@ -14,6 +14,13 @@ BOSS = "boss"
 TOKEN_VARIABLE = "HIBOSS_TOKEN"
 FILE_VARIABLE = "HIBOSS_TOKEN_FILE"
 RUN_VARIABLE = "HIBOSS_RUN"
+AGENT_VARIABLE = "HIBOSS_AGENT"
+# In which each harness gives its tools the id of its session.
+SESSION_VARIABLES = (
+    ("claude", "CLAUDE_CODE_SESSION_ID"),
+    ("codex", "CODEX_THREAD_ID"),
+    ("codex", "CODEX_SESSION_ID"),
+)
 # Set in the environment of a run (the first two) and of commands that a known harness starts.
 AGENT_VARIABLES = (
     RUN_VARIABLE,
@@ -31,14 +38,14 @@ AGENT_PREFIXES = ("CLAUDE_CODE_", "CODEX_SANDBOX")
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
-    """--token, else --as, else HIBOSS_TOKEN, else the run's token file, else the boss's token.
+    """--token, else --as, else HIBOSS_TOKEN, else the token file of the run or of the open session, else the boss's.
 
     None when no boss token is stored here: then the daemon says what is missing.
     """
     found = named_token(home, token, profile)
     if found is not None or not home.has_profile(BOSS):
         return found
-    refuse_agents()
+    refuse_agents(home)
     return _from_profile(home, BOSS)
 
 
@@ -54,15 +61,46 @@ def named_token(home: Home, token: str | None, profile: str | None) -> str | Non
         return given
     # A harness may keep every variable called *TOKEN* from its tools, but not the name of the run.
     file = os.environ.get(FILE_VARIABLE) or home.run_token_file(os.environ.get(RUN_VARIABLE, ""))
-    return _from_file(file) if file else None
+    return _from_file(file) if file else _of_open_session(home)
 
 
-def refuse_agents() -> None:
-    """Raise where an agent runs this command: an agent that lost its token must not speak as the boss."""
+def _of_open_session(home: Home) -> str | None:
+    """The token of the open session whose tool runs this: by HIBOSS_AGENT, else by the harness's own id."""
+    if os.environ.get(RUN_VARIABLE):
+        return None
+    own = [
+        home.known_session(client, os.environ[name])
+        for client, name in SESSION_VARIABLES
+        if os.environ.get(name)
+    ]
+    if agent := os.environ.get(AGENT_VARIABLE):
+        named = [one for one in (own or home.known_sessions()) if str(one.get("agent")).lower() == agent.lower()]
+        own = named or [one for one in home.known_sessions() if str(one.get("agent")).lower() == agent.lower()]
+    tokens = [str(one["token"]) for one in own if one.get("token")]
+    return tokens[0] if tokens else None
+
+
+def refuse_agents(home: Home | None = None) -> None:
+    """Raise where an agent runs this command: an agent that lost its token must not speak as the boss.
+
+    An agent is known by its variables; and where they are all gone, by the process above it.
+    """
     named = [name for name in AGENT_VARIABLES if os.environ.get(name)]
     named += [name for name, value in os.environ.items() if name.startswith(AGENT_PREFIXES) and value]
     if named:
-        raise AgentNotNamed(variable=named[0])
+        raise AgentNotNamed(sign=f"{named[0]} is set")
+    if pid := _harness_above(home or Home()):
+        raise AgentNotNamed(sign=f"a harness that is attached as an agent runs this (process {pid})")
+
+
+def _harness_above(home: Home) -> int | None:
+    """Return the pid of the open session below whose harness this command runs; None: there is none."""
+    known = {(one.get("pid"), one.get("pid_started")) for one in home.known_sessions()}
+    if not known:
+        return None
+    from .hook.harness import ancestors
+
+    return next((pid for pid, stat in ancestors(os.getppid()) if (pid, stat.started) in known), None)
 
 
 def _from_option(token: str) -> str:

@@ -42,6 +42,7 @@ NOUNS = {
     "reaction": "Put an emoji on a message, or take it back.",
     "poll": "Get the mail that this session has not been shown yet.",
     "watch": "Wait for mail, print it, and end.",
+    "hooks": "Let mail reach the Claude Code or Codex that is open in a terminal.",
     "cron": "Send messages by a schedule.",
     "agent": "Register, list, change, pause and delete agents.",
     "user": "Register, list and delete other people who have a box here.",

@@ -211,6 +211,16 @@ class RunPaused(NamedTuple):
     paused: bool  # False: it goes on
 
 
+class RunHandedOver(NamedTuple):
+    """An open session was told of a turn, its harness holds it back, or it has it."""
+
+    at: int
+    run: int
+    agent: int
+    conversation: int | None
+    step: str  # submitted, held, seen
+
+
 class RunEnded(NamedTuple):
     at: int
     run: int
@@ -351,7 +361,7 @@ OfEnvelope = (
     | EnvelopeMoved
 )
 OfMessage = MessageEdited | MessageDeleted | MessageReacted
-OfRun = RunStarted | RunProgress | RunPaused | RunEnded
+OfRun = RunStarted | RunProgress | RunPaused | RunHandedOver | RunEnded
 OfAsk = AskCreated | AskSettled
 OfBreaker = BreakerPulled | BreakerReleased
 OfLane = LaneWaits | LaneOpen
@@ -394,6 +404,7 @@ TOPICS: dict[type[Fact], str] = {
     RunStarted: "run.started",
     RunProgress: "run.progress",
     RunPaused: "run.paused",
+    RunHandedOver: "run.handed_over",
     RunEnded: "run.ended",
     AgentChanged: "presence",
     UserChanged: "presence",

@@ -227,6 +227,40 @@ class Home:
 
         shutil.rmtree(self._in("run-tokens"), ignore_errors=True)
 
+    def session_file(self, client: str, session: str) -> str:
+        """The file that says which agent an open session is, with its token."""
+        return self._in("sessions", f"{client}-{os.path.basename(session)}.json")
+
+    def late_reports(self, client: str, session: str) -> str:
+        """The file with what the hooks of an open session reported while no daemon answered."""
+        return self._in("sessions", f"{client}-{os.path.basename(session)}.late")
+
+    def keep_session(self, client: str, session: str, facts: Mapping[str, object]) -> str:
+        """Store who an open session is, with its token, and return the path of the file."""
+        os.makedirs(self._in("sessions"), mode=0o700, exist_ok=True)
+        path = self.session_file(client, session)
+        with replacing(path) as temporary, open(temporary, "w", opener=_private) as file:
+            json.dump(dict(facts), file)
+        return path
+
+    def known_session(self, client: str, session: str) -> dict[str, object]:
+        """Return what is stored of an open session; nothing if it is not attached."""
+        try:
+            with open(self.session_file(client, session), encoding="utf-8") as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def known_sessions(self) -> list[dict[str, object]]:
+        """Return what is stored of all open sessions."""
+        names = [name[:-5].partition("-") for name in _names_in(self._in("sessions")) if name.endswith(".json")]
+        found = [self.known_session(client, session) for client, _, session in names]
+        return [one for one in found if one.get("token")]
+
+    def forget_session(self, client: str, session: str) -> None:
+        _unlink(self.session_file(client, session))
+
     def forget_secrets(self, name: str | None) -> None:
         if name is not None:
             _unlink(os.path.join(self.secrets, name))

@@ -247,6 +247,31 @@ class Settings:
         "A program that writes down voice messages: it gets the path of the file as its last argument, and "
         "what it prints is the text. Empty: none.",
     )
+    attached_when_busy: str = _setting(
+        "attached",
+        "end",
+        "When an open session that works on something gets mail. end: when it has finished. between: after "
+        "the tool that it uses now.",
+        key="when_busy",
+        choices=("between", "end"),
+    )
+    attached_fallback: str = _setting(
+        "attached",
+        "run",
+        "What happens to the mail of an agent whose open session has ended. run: its provider works on it, if "
+        "it has one. box: it waits for the next session.",
+        key="fallback",
+        choices=("box", "run"),
+    )
+    attached_ask_seconds: float = _setting(
+        "attached",
+        300.0,
+        "How long a permission that an open session needs waits for an answer from elsewhere (hiboss hooks "
+        "install --asks). Then the harness asks in its terminal.",
+        key="ask_seconds",
+        least=1,
+        most=540,
+    )
     quiet_hours: str = _setting(
         "boss",
         "",

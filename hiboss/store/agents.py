@@ -11,6 +11,7 @@ from ..core.events import AgentChanged
 from ..core.quoting import nearest
 from . import (
     ask_rules,
+    attached_sessions,
     bindings,
     envelopes,
     handoffs,
@@ -27,6 +28,9 @@ FIELDS = ("kind", "mode", "description", "role", "module", "display", "workspace
 LIMITS = ("daily_tokens", "daily_cost")
 SESSION_FIELDS = ("session_scope", "session_reset", "session_idle", "session_context")
 PROVIDER_FIELDS = ("provider", "provider_config", "provider_secrets")
+
+# In the place of a provider: the turn is taken by a session that is open in a terminal.
+ATTACHED = "attached"
 
 _SELECT = """
 SELECT a.id, a.name, g.kind, g.mode, g.level, g.provider, g.provider_config, g.provider_secrets, g.reply,
@@ -81,6 +85,7 @@ def delete(tx: Tx, name: str, now: int) -> int:
     tokens.revoke(tx, row["id"], now)
     tx.facts.append(AgentChanged(now, row["id"]))
     provider_sessions.forget(tx, row["id"])
+    attached_sessions.end_of_agent(tx, row["id"], now)
     ask_rules.end_of_agent(tx, row["id"], now)
     handoffs.end_of(tx, row["id"], now)  # before its mail fails: what was routed to it goes back
     waiting = envelopes.fail_for_deleted(
@@ -131,6 +136,16 @@ def with_provider(connection: Connection | Tx, address: int, *, any_mode: bool =
         f"{_SELECT} AND g.address = ? AND g.provider IS NOT NULL AND (? OR g.mode = 'run')",
         (address, any_mode),
     ).fetchone()
+    return row
+
+
+def attached(connection: Connection | Tx, address: int) -> Row | None:
+    """Return the agent with this address id as an open session of it works: without a provider."""
+    columns = ("provider", "provider_config", "provider_secrets")
+    select = _SELECT
+    for column, value in zip(columns, (f"'{ATTACHED}'", "NULL", "NULL"), strict=True):
+        select = select.replace(f"g.{column},", f"{value} AS {column},")
+    row: Row | None = connection.execute(f"{select} AND g.address = ?", (address,)).fetchone()
     return row
 
 

@@ -205,6 +205,30 @@ def lease(tx: Tx, number: int, claim: int, until: int) -> None:
     )
 
 
+def give(tx: Tx, number: int, claim: int, until: int) -> None:
+    """Give an envelope that this daemon holds to an open session: from now on that has it, as by a claim."""
+    tx.execute(
+        """
+        UPDATE envelope SET held_by = NULL, crashes = 0, waits = ?, wait_until = ?, claim = ?
+        WHERE id = ? AND status = 0 AND held_by IS NOT NULL
+        """,
+        (int(Waits.LEASE), until, claim, number),
+    )
+
+
+def take_back(tx: Tx, numbers: Iterable[int]) -> None:
+    """Take envelopes back that were given to an open session: they are in hand, until they are settled."""
+    for number in numbers:
+        tx.execute(
+            """
+            UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL,
+                   held_by = (SELECT value FROM counter WHERE name = 'boot')
+            WHERE id = ? AND status = 0 AND waits = ?
+            """,
+            (number, int(Waits.LEASE)),
+        )
+
+
 def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
     """Make an envelope due that waited: a retry, or the end of a lease or a snooze.
 

@@ -80,7 +80,7 @@ _RUNNING = """
     JOIN agent g ON g.address = r.agent
     JOIN run_envelope x ON x.run = r.id JOIN envelope e ON e.id = x.envelope
     JOIN message m ON m.id = e.message
-    WHERE r.status = 'running' AND r.agent = ? AND r.kind = 'turn' GROUP BY r.id
+    WHERE r.status = 'running' AND r.agent = ? AND r.kind = 'turn' AND r.attached IS NULL GROUP BY r.id
 """
 
 

@@ -376,6 +376,8 @@ def _still_running(tx: Tx, turn: Turn, now: int) -> Turn | None:
     turn = turn.answering_in(row["reply_conversation"])
     later = steering.given_later(tx, turn.run, turn.envelopes + turn.notices)
     turn = turn._replace(envelopes=turn.envelopes + later)
+    if turn.attached is not None:
+        envelopes.take_back(tx, turn.envelopes + turn.notices)
     ending = run_cancels.of_row(row)
     if ending is None:
         return turn
@@ -416,13 +418,16 @@ def _end(
 
 
 def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
-    """Return the runs of earlier boots that never ended: their processes may still exist."""
+    """Return the runs of earlier boots that never ended: their processes may still exist.
+
+    Not what an open session works on: that goes on without the daemon (attached_turns.py).
+    """
     return connection.execute(
         """
         SELECT r.id, r.kind, r.agent, a.name, r.pid, r.pid_started, r.paused_at, r.ends_as, r.cancelled_why,
                r.cancelled_by
         FROM run r INDEXED BY run_running JOIN address a ON a.id = r.agent
-        WHERE r.status = 'running' AND r.boot <> ?
+        WHERE r.status = 'running' AND r.boot <> ? AND (r.attached IS NULL OR r.submitted_at IS NULL)
         """,
         (boot,),
     ).fetchall()
@@ -437,6 +442,7 @@ def interrupt_left_over(tx: Tx, boot: int, now: int) -> int:
         """
         UPDATE run INDEXED BY run_running SET ends_as = ?, cancelled_why = ?
         WHERE status = 'running' AND boot <> ? AND paused_at IS NOT NULL AND ends_as IS NULL
+          AND submitted_at IS NULL
         """,
         (run_cancels.PAUSED, PAUSED_AT_END, boot),
     )

@@ -67,6 +67,7 @@ class Turn(NamedTuple):
     session_why_new: str | None = None  # why the one before is not resumed (provider_sessions.TurnSession)
     session_settings: str | None = None  # those of the provider that its session depends on
     session_conversation: int = 0  # whose memory it uses: its own, or where it is answered
+    attached: int | None = None  # the open session that takes it
 
     @property
     def followed_in(self) -> int | None:
@@ -102,6 +103,7 @@ class Start(NamedTuple):
     boot: int
     bounds: Bounds
     session: SessionStart = SessionStart()
+    attached: int | None = None  # the open session that takes the turn
 
 
 # --- an agent's turn -----------------------------------------------------------------
@@ -112,7 +114,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     now = start.now
     if breaker_holds.is_pulled(tx):
         return None
-    row = agents.with_provider(tx, agent)
+    row = agents.with_provider(tx, agent) if start.attached is None else agents.attached(tx, agent)
     state = lanes.get(tx, Lane(agent, None))
     if row is None or row["paused_at"] is not None or not lanes.may_start(state, now, eager=eager):
         return None
@@ -221,14 +223,14 @@ def _start(
     now, boot = start.now, start.boot
     remembers = _remembers(tx, conversation, target)
     session = NO_SESSION
-    if kind == "turn":
+    if kind == "turn" and start.attached is None:
         session = provider_sessions.begin(tx, agent, remembers, taken[0], start.session, now)
     last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
     shown, shown_notices = taken
     shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING
     columns = (
         *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
-        *(session.id, session.scope, reactions.stored(shows.reactions)),
+        *(session.id, session.scope, reactions.stored(shows.reactions), start.attached),
     )
     run = _insert(tx, columns, shown + shown_notices, boot)
     tokens.insert(tx, start.token, "run", agent["id"], now, run=run)
@@ -256,6 +258,7 @@ def _start(
         session_why_new=session.why_new,
         session_settings=session.settings,
         session_conversation=remembers,
+        attached=start.attached,
     )
     tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
     return turn
@@ -266,8 +269,9 @@ def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int) -> 
     cursor = tx.execute(
         """
         INSERT INTO run (agent, kind, conversation, status, provider, boot, trace, hops, started_at,
-                         reply_conversation, reply_message, after_message, session, session_scope, reactions)
-        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         reply_conversation, reply_message, after_message, session, session_scope, reactions,
+                         attached)
+        VALUES (?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         columns,
     )

@@ -11,9 +11,12 @@ from .group_commit import Tx
 PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
 
 _SELECT = """
-SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level, t.run, r.trace, r.hops
+SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level, r.id AS run, r.trace, r.hops, t.attached
 FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
-LEFT JOIN run r ON r.id = t.run
+-- Of an open session: the turn that it works on now, so that what it sends belongs to that.
+LEFT JOIN run r ON r.id = ifnull(t.run, (
+    SELECT x.id FROM run x INDEXED BY run_attached
+    WHERE x.attached = t.attached AND x.status = 'running' AND x.seen_at IS NOT NULL))
 WHERE t.revoked_at IS NULL AND a.retired_at IS NULL
 """
 
@@ -27,10 +30,19 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def insert(tx: Tx, token: str, kind: str, holder: int, now: int, run: int | None = None) -> None:
+def insert(
+    tx: Tx,
+    token: str,
+    kind: str,
+    holder: int,
+    now: int,
+    run: int | None = None,
+    attached: int | None = None,
+) -> None:
+    """Store the hash of a token. `run`, `attached`: the run, or the open session, that it is for."""
     tx.execute(
-        "INSERT INTO token (hash, kind, holder, run, created_at) VALUES (?, ?, ?, ?, ?)",
-        (digest(token), kind, holder, run, now),
+        "INSERT INTO token (hash, kind, holder, run, attached, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (digest(token), kind, holder, run, attached, now),
     )
 
 

@@ -118,7 +118,7 @@ def rotate(
 
 def _rotate_offline(home: Home, as_: str | None) -> Any:
     if as_ is None:
-        refuse_agents()
+        refuse_agents(home)
     if not os.path.exists(home.database):  # the call would create one
         raise NotSetUp(home=str(home))
     return call_once(home, "boss.token.rotate", {}, "replacing the token")

@@ -83,6 +83,14 @@ class SessionLost(TurnError):
         super().__init__("session_lost", text)
 
 
+class SessionEnded(Exception):
+    """The open session that had a turn is gone, or was detached. Its envelopes are due again."""
+
+
+class LeftOpen(Exception):
+    """The daemon stops, and an open session goes on with its turn: the next daemon takes its answer."""
+
+
 class Refused(Exception):
     """Options or a message that can never be accepted. `why` gives the reason, for people."""
 

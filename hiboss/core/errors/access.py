@@ -16,10 +16,29 @@ class NoToken(HibossError):
 
 
 class AgentNotNamed(HibossError):
-    """{variable} is set, so an agent seems to run this command, but the command does not name it; give --as NAME, --token @FILE or HIBOSS_TOKEN (if you are the boss: --as boss)"""
+    """{sign}, so an agent seems to run this command, but the command does not name it; give --as NAME, --token @FILE or HIBOSS_TOKEN (if you are the boss: --as boss)"""
 
     # Only the command line raises this: without a name it would speak as the boss.
     code, rpc, http = "agent_not_named", -32001, 401
+
+
+class CannotAttach(HibossError):
+    """this session cannot be attached: {why}"""
+
+    code, rpc, http = "cannot_attach", -32012, 409
+
+
+class AgentChangesHooks(HibossError):
+    """{sign}, so an agent seems to run this command, and an agent cannot change its own hooks; run it in a terminal of your own"""
+
+    # Only the command line raises this.
+    code, rpc, http = "agent_changes_hooks", -32003, 403
+
+
+class NotAttached(HibossError):
+    """this session is not attached; it is when its start hook has run: hiboss hooks status"""
+
+    code, rpc, http = "not_attached", -32012, 409
 
 
 class BadToken(HibossError):

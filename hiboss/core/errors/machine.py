@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import EXIT_STOPPED, EXIT_TIMEOUT, EXIT_UNREACHABLE, EXIT_USAGE, HibossError
+from .base import EXIT_REFUSED, EXIT_STOPPED, EXIT_TIMEOUT, EXIT_UNREACHABLE, EXIT_USAGE, HibossError
 
 # --- settings ------------------------------------------------------------------------
 
@@ -25,6 +25,18 @@ class UnknownSetting(BadConfig):
     """{where} has {name}, but there is no such setting{hint}; hiboss config show --defaults lists all settings"""
 
     code = "unknown_setting"
+
+
+class HarnessSettingsRefused(BadConfig):
+    """the settings in {path} cannot be read as JSON with hooks: {why}. Nothing was changed; correct that file, then try again"""
+
+    code = "harness_settings_refused"
+
+
+class HarnessSettingsUnwritable(BadConfig):
+    """the settings in {path} cannot be changed: {why}. Nothing was changed"""
+
+    code, exit = "harness_settings_unwritable", EXIT_REFUSED
 
 
 # --- store, home, daemon -------------------------------------------------------------

@@ -82,12 +82,37 @@ CREATE TABLE token (
     kind       TEXT NOT NULL CHECK (kind IN ('boss', 'agent', 'user', 'run')),
     holder     INTEGER NOT NULL REFERENCES address (id),
     run        INTEGER REFERENCES run (id),  -- for kind 'run': it ends with this run
+    attached   INTEGER REFERENCES attached_session (id),  -- of an agent: it is for this open session
     created_at INTEGER NOT NULL,
     revoked_at INTEGER
 ) STRICT;
 -- Only valid ones: an agent also has a revoked token for each of its past runs.
 CREATE INDEX token_holder ON token (holder) WHERE revoked_at IS NULL;
 CREATE INDEX token_run ON token (run) WHERE run IS NOT NULL;
+
+-- Harnesses (Claude Code, Codex) that are, or were, open in a terminal as an agent. Their hooks tell what they do.
+CREATE TABLE attached_session (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent       INTEGER NOT NULL REFERENCES agent (address),
+    client      TEXT NOT NULL CHECK (client IN ('claude', 'codex')),
+    session     TEXT NOT NULL,          -- the harness's own id
+    named       INTEGER NOT NULL DEFAULT 0,  -- 1: a person said which agent it is, 0: it was found by its directory
+    pid         INTEGER NOT NULL,       -- of the harness
+    pid_started TEXT NOT NULL,          -- the start time of the process: pids are used again
+    directory   TEXT NOT NULL,          -- where it was opened
+    state       TEXT NOT NULL DEFAULT 'idle' CHECK (state IN ('idle', 'busy')),
+    since       INTEGER NOT NULL,       -- when it came into this state
+    of_person   INTEGER NOT NULL DEFAULT 0,  -- 1: its turn began with words of the person at the terminal
+    last_event  TEXT,                   -- the id of the last report that was taken: one that is repeated changes nothing
+    started_at  INTEGER NOT NULL,
+    ended_at    INTEGER,                -- NULL while it is open
+    ended_why   TEXT CHECK (ended_why IN ('closed', 'gone', 'detached', 'deleted')),
+    details     TEXT NOT NULL DEFAULT '{}'  -- JSON: how its doors are found
+) STRICT;
+CREATE UNIQUE INDEX attached_session_name ON attached_session (client, session);
+CREATE INDEX attached_session_agent ON attached_session (agent);
+CREATE INDEX attached_session_place ON attached_session (client, directory);
+CREATE INDEX attached_session_open ON attached_session (ended_at) WHERE ended_at IS NULL;
 
 
 -- === What: conversations, messages, envelopes =========================================================
@@ -546,6 +571,11 @@ CREATE TABLE run (
     provider           TEXT NOT NULL,
     session            TEXT,            -- the provider's own id of its memory, as soon as it is known
     session_scope      TEXT,            -- the provider_session that its session is kept in; NULL: in none, the next turn does not get it
+    -- Of a turn that an open session takes: how far it got.
+    attached           INTEGER REFERENCES attached_session (id),
+    submitted_at       INTEGER,         -- the session was told of the mail
+    held_at            INTEGER,         -- the harness holds it back, until a person allows it
+    seen_at            INTEGER,         -- the session has the mail
     model              TEXT,            -- that answered, as the provider named it
     -- Its process, so that the next daemon can end one that survived a crash.
     boot               INTEGER NOT NULL,  -- of the daemon that started it
@@ -586,6 +616,7 @@ CREATE INDEX run_agent ON run (agent, id);
 CREATE INDEX run_day ON run (agent, started_at);
 CREATE INDEX run_trace ON run (trace) WHERE trace IS NOT NULL;
 CREATE INDEX run_running ON run (status) WHERE status = 'running';
+CREATE INDEX run_attached ON run (attached) WHERE attached IS NOT NULL AND status = 'running';
 CREATE INDEX run_paused ON run (agent) WHERE paused_by IS NOT NULL;
 CREATE INDEX run_told ON run (ended_at) WHERE ends_as IS NOT NULL;  -- those that the breaker ended, among them
 

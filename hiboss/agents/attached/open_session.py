@@ -1,0 +1,114 @@
+"""One open session: what it does now, who waits to give it mail, and the turn that it has.
+
+Only memory: what must survive is written by `sessions` before it is noted here. Used on the event loop's
+thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ...store.connection import Row
+from ...store.run_start import Turn
+
+AGAIN_SECONDS = (60.0, 300.0, 1_800.0)  # that an idle session has before it is told once more
+
+
+class Handed:
+    """A turn that a session has, or is to get."""
+
+    def __init__(self, turn: Turn, text: str, code: str) -> None:
+        self.turn = turn
+        self.text = text  # as the session gets it
+        self.code = code  # by which a nudge is known
+        self.submitted = False
+        self.seen = False
+        self.by_hook = False  # a hook that waited for it has got the text itself
+        self.told = 0  # how often the session was told
+        self.told_at = 0.0
+        self.given = False  # the text, by this daemon
+        self.boss_told = False  # that the session does not take it
+        self.asked_again = False  # its turn was a person's, so it was asked for the answer
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[str] = loop.create_future()
+        self.settled = asyncio.Event()  # its outcome is stored
+
+    @property
+    def over(self) -> bool:
+        return self.answer.done()
+
+
+class OpenSession:
+    """A harness that is open as an agent."""
+
+    def __init__(self, row: Row) -> None:
+        self.id = int(row["id"])
+        self.agent = int(row["agent"])
+        self.handed: Handed | None = None
+        self.taking: asyncio.Future[Handed] | None = None  # a hook waits for mail, to hand it over itself
+        self.waiter: asyncio.Future[str | None] | None = None  # a waiter, to be told of mail; None: it ends
+        self.gone = False
+        self.blocks = 0  # how often in a row it was kept from stopping
+        self.changed = asyncio.Event()  # something changed that decides whether it can be told
+        self.ready = asyncio.Event()  # its turn is with it again, after a restart of the daemon
+        self.ready.set()
+        self.catching_up = asyncio.Lock()
+        self.unwatch: Callable[[], None] = lambda: None
+        self.idle_looks = 0  # how often in a row its harness said idle, while it counts as busy
+        self.idle_at = asyncio.get_running_loop().time()
+        self.waiter_left_at = self.idle_at
+        self.refresh(row)
+
+    def refresh(self, row: Row) -> None:
+        """Take over what is stored of it: after a start, a resume, or /clear."""
+        self.agent, self.name = int(row["agent"]), str(row["name"])
+        self.client, self.session = str(row["client"]), str(row["session"])
+        self.pid, self.pid_started = int(row["pid"]), str(row["pid_started"])
+        self.directory = str(row["directory"])
+        self.details: dict[str, Any] = json.loads(row["details"])
+        self.state, self.of_person = str(row["state"]), bool(row["of_person"])
+        self.last_event: str | None = row["last_event"]
+
+    def note(self, state: str, of_person: bool) -> None:
+        """Note what it does now."""
+        if state == "idle" and self.state != "idle":
+            self.idle_at = asyncio.get_running_loop().time()
+        self.state, self.of_person = state, of_person
+        self.idle_looks = 0
+        self.changed.set()
+
+    @property
+    def is_idle(self) -> bool:
+        return self.state == "idle"
+
+    @property
+    def takes_now(self) -> bool:
+        """Whether a hook waits for mail."""
+        return self.taking is not None and not self.taking.done()
+
+    @property
+    def has_waiter(self) -> bool:
+        return self.waiter is not None and not self.waiter.done()
+
+    def next_telling(self, handed: Handed) -> float | None:
+        """Return when the session is to be told of its turn, by the loop's clock; None: not again.
+
+        The time between two tellings counts only while it is idle.
+        """
+        if handed.told == 0:
+            return 0.0
+        if handed.told > len(AGAIN_SECONDS):
+            return None
+        return max(handed.told_at, self.idle_at) + AGAIN_SECONDS[handed.told - 1]
+
+    def end_waiter(self, told: str | None) -> bool:
+        """Answer the waiter. False if there is none."""
+        if not self.has_waiter:
+            return False
+        assert self.waiter is not None
+        self.waiter.set_result(told)
+        self.waiter = None
+        return True

@@ -1,0 +1,144 @@
+"""What is reported to the daemon for each event of a harness, and what the harness is answered."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...core.paths import Home
+from . import daemon_calls, harness
+from .daemon_calls import NoAnswer
+
+PROMPT_CHARACTERS = 100_000  # of a prompt: a nudge stands at its beginning
+
+
+class Hook(NamedTuple):
+    """One call of a hook."""
+
+    home: Home
+    client: str  # claude, codex
+    agent: str | None  # that the hook was installed for
+    event: dict[str, Any]  # as the harness gave it
+    id: str  # of this report
+
+    @property
+    def session(self) -> str:
+        return str(self.event.get("session_id") or "")
+
+    @property
+    def token(self) -> str | None:
+        found = self.home.known_session(self.client, self.session).get("token")
+        return str(found) if found else None
+
+
+Answer = dict[str, Any]  # what the harness reads; empty: nothing is printed
+
+
+def answer(hook: Hook) -> Answer:
+    """Report an event, and return what the harness is to read. Raises NoAnswer."""
+    name = str(hook.event.get("hook_event_name") or "")
+    handler = _HANDLERS.get(name)
+    return {} if handler is None else handler(hook)
+
+
+def _start(hook: Hook) -> Answer:
+    result = attach(hook)
+    _export(hook, str(result["agent"]))
+    return _context("SessionStart", str(result["briefing"]))
+
+
+def attach(hook: Hook) -> dict[str, Any]:
+    """Attach the session: it has a token after this."""
+    process = harness.process(hook.client)
+    if process is None:
+        raise NoAnswer("no_harness")
+    params = {
+        "client": hook.client,
+        "session": hook.session,
+        "pid": process.pid,
+        "pid_started": process.started,
+        "directory": str(hook.event.get("cwd") or os.getcwd()),
+        "details": harness.details(hook.client, hook.event),
+    }
+    if named := hook.agent or os.environ.get("HIBOSS_AGENT"):
+        params["agent"] = named
+    return daemon_calls.call(hook.home, "attached.start", params)
+
+
+def _export(hook: Hook, agent: str) -> None:
+    """Let the commands of the session know which agent it is, where the harness has a file for that."""
+    path = os.environ.get("CLAUDE_ENV_FILE")
+    if not path:
+        return
+    lines = [f"export HIBOSS_AGENT={shlex.quote(agent)}"]
+    if os.environ.get("HIBOSS_HOME"):
+        lines.append(f"export HIBOSS_HOME={shlex.quote(hook.home.path)}")
+    try:
+        with open(path, "a") as file:
+            file.write("\n".join(lines) + "\n")
+    except OSError:
+        pass
+
+
+def _prompt(hook: Hook) -> Answer:
+    prompt = str(hook.event.get("prompt") or "")[:PROMPT_CHARACTERS]
+    try:
+        result = call(hook, "attached.prompt", {"event": hook.id, "prompt": prompt})
+    except NoAnswer:
+        daemon_calls.keep(hook.home, hook.client, hook.session, {"kind": "prompt", "event": hook.id})
+        raise
+    return _context("UserPromptSubmit", str(result.get("context") or ""))
+
+
+def _step(hook: Hook) -> Answer:
+    result = call(hook, "attached.step", {})
+    return _context("PostToolUse", str(result.get("context") or ""))
+
+
+def _stop(hook: Hook) -> Answer:
+    text = str(hook.event.get("last_assistant_message") or "")
+    active = bool(hook.event.get("stop_hook_active"))
+    try:
+        result = call(hook, "attached.stop", {"event": hook.id, "text": text, "active": active}, seconds=13.0)
+    except NoAnswer:
+        report = {"kind": "stop", "event": hook.id, "text": text, "active": active}
+        daemon_calls.keep(hook.home, hook.client, hook.session, report)
+        raise
+    block = str(result.get("block") or "")
+    return {"decision": "block", "reason": block} if block else {}
+
+
+def _end(hook: Hook) -> Answer:
+    if hook.event.get("reason") != "clear":  # then the session goes on under another id
+        call(hook, "attached.end", {"event": hook.id})
+    return {}
+
+
+def call(hook: Hook, method: str, params: dict[str, Any], seconds: float = daemon_calls.SECONDS) -> dict[str, Any]:
+    """Call an operation as the session. If its token is not valid any more, it is attached again."""
+    token = hook.token
+    if token is not None:
+        try:
+            return daemon_calls.call(hook.home, method, {**params, "token": token}, seconds)
+        except NoAnswer as error:
+            if error.code not in ("bad_token", "not_attached"):
+                raise
+    attach(hook)
+    return daemon_calls.call(hook.home, method, {**params, "token": hook.token}, seconds)
+
+
+def _context(event: str, text: str) -> Answer:
+    if not text:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+_HANDLERS: dict[str, Callable[[Hook], Answer]] = {
+    "SessionStart": _start,
+    "UserPromptSubmit": _prompt,
+    "PostToolUse": _step,
+    "Stop": _stop,
+    "SessionEnd": _end,
+}

@@ -1,0 +1,68 @@
+"""The program behind `hiboss hook CLIENT` and `hiboss watch --hook CLIENT`. Nothing goes wrong aloud here."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from ...core.paths import Home
+from . import daemon_calls, events, harness
+from .daemon_calls import NoAnswer
+
+CLIENTS = ("claude", "codex")
+MOST_INPUT = 32 * 1024 * 1024
+
+
+def main(words: list[str]) -> int:
+    """Answer one event, or wait for mail. Return the exit status: 2 wakes a session, all else is 0."""
+    waits = words[0] == "watch"
+    given = words[2:] if waits else words[1:]
+    if not given or given[0] not in CLIENTS:
+        sys.stderr.write("usage: hiboss hook claude|codex, called by the harness; see: hiboss hooks install\n")
+        return 1
+    options = dict(zip(given[1::2], given[2::2], strict=False))
+    if home := options.get("--home"):
+        os.environ["HIBOSS_HOME"] = home
+    try:
+        event = json.loads(sys.stdin.buffer.read(MOST_INPUT) or b"{}")
+    except ValueError:
+        return 0
+    if not isinstance(event, dict) or not harness.is_open_session(given[0], event):
+        return 0
+    hook = events.Hook(Home(), given[0], options.get("--agent"), event, os.urandom(12).hex())
+    if not os.path.isdir(hook.home.path):
+        return 0
+    if waits:
+        from .waiter import wait
+
+        return wait(hook)
+    return _answer(hook)
+
+
+def _answer(hook: events.Hook) -> int:
+    failed: str | None = None
+    try:
+        found: dict[str, Any] = events.answer(hook)
+        if found:
+            sys.stdout.write(json.dumps(found) + "\n")
+    except NoAnswer as error:
+        failed = error.code
+    _note(hook, failed)
+    return 0
+
+
+def _note(hook: events.Hook, failed: str | None) -> None:
+    daemon_calls.note_last(
+        hook.home,
+        hook.client,
+        {
+            "event": hook.event.get("hook_event_name"),
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "agent": hook.home.known_session(hook.client, hook.session).get("agent"),
+            "outcome": "failed" if failed else "done",
+            "error": failed,
+        },
+    )
