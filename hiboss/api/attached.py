@@ -35,7 +35,7 @@ class Start(Params):
     pid_started: Word = Field(description="when that process started, as /proc says it")
     directory: Line = Field(description="where it was opened, an absolute path")
     agent: str | None = Field(None, description="which agent it is; default: one for this directory")
-    details: dict[str, str | bool] = Field({}, description="how the doors of the harness are found")
+    details: dict[str, str | bool | int] = Field({}, description="how the doors of the harness are found")
 
 
 class Started(TypedDict):
@@ -55,7 +55,11 @@ class Stop(Params):
     active: bool = Field(False, description="it was kept from stopping before, by a hook")
 
 
-class End(Params):
+class Step(Params):
+    tool: Word = Field("", description="the tool that was used")
+
+
+class Event(Params):
     event: Word = Field(description=EVENT)
 
 
@@ -164,11 +168,16 @@ async def prompt(context: Context, caller: Caller, params: Prompt) -> HookReply:
 
 
 @operation(
-    "attached.step", level=Level.RESTRICTED, effect="change", result=HookReply, errors=(errors.NotAttached,)
+    "attached.step",
+    level=Level.RESTRICTED,
+    effect="change",
+    params=Step,
+    result=HookReply,
+    errors=(errors.NotAttached, errors.TooLarge),
 )
-async def step(context: Context, caller: Caller, params: Nothing) -> HookReply:
+async def step(context: Context, caller: Caller, params: Step) -> HookReply:
     """Report that the session has used a tool. It may get mail in between (attached.when_busy)."""
-    return _reply(await context.runner.attached.stepped(own_session(caller)))
+    return _reply(await context.runner.attached.stepped(own_session(caller), params.tool))
 
 
 @operation(
@@ -189,14 +198,28 @@ async def stop(context: Context, caller: Caller, params: Stop) -> HookReply:
 
 
 @operation(
-    "attached.end",
+    "attached.break",
     level=Level.RESTRICTED,
-    effect="idempotent",
-    params=End,
+    effect="change",
+    params=Event,
     result=HookReply,
     errors=(errors.NotAttached, errors.TooLarge),
 )
-async def end(context: Context, caller: Caller, params: End) -> HookReply:
+async def break_(context: Context, caller: Caller, params: Event) -> HookReply:
+    """Report that the turn of the session ended without a final text. Mail that it had is given again."""
+    await context.runner.attached.broke_off(own_session(caller), params.event)
+    return {"context": "", "block": ""}
+
+
+@operation(
+    "attached.end",
+    level=Level.RESTRICTED,
+    effect="idempotent",
+    params=Event,
+    result=HookReply,
+    errors=(errors.NotAttached, errors.TooLarge),
+)
+async def end(context: Context, caller: Caller, params: Event) -> HookReply:
     """Report that the session is closed. Its mail waits for the next one, or is worked on by a run."""
     await context.runner.attached.ended(own_session(caller), "closed")
     return {"context": "", "block": ""}

@@ -34,6 +34,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     ask_rules,
     asks,
     attached,
+    attached_asks,
     bindings,
     boss,
     breaker,

@@ -56,6 +56,7 @@ def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int)
     It keeps its agent over resume, restart, /clear and compaction.
     """
     known = _known(tx, arrival)
+    _end_closed(tx, arrival, now)
     agent = _agent(tx, arrival, known)
     is_new = agent is None
     if agent is None:
@@ -86,6 +87,31 @@ def _known(tx: Tx, arrival: Arrival) -> Row | None:
             (arrival.client, arrival.pid, arrival.pid_started),
         ).fetchone()
     return row
+
+
+def _end_closed(tx: Tx, arrival: Arrival, now: int) -> None:
+    """End sessions in the same directory whose terminals were closed, where one process has many sessions.
+
+    Only how many terminals are open there is known: so those that did nothing for the longest time.
+    """
+    terminals = arrival.details.get("terminals")
+    if not isinstance(terminals, int) or not arrival.details.get("shared_process"):
+        return
+    rows = tx.execute(
+        f"""
+        {_SELECT} WHERE s.ended_at IS NULL AND s.client = ? AND s.pid = ? AND s.directory = ?
+          AND s.session <> ? ORDER BY s.since DESC, s.id DESC
+        """,
+        (arrival.client, arrival.pid, arrival.directory, arrival.session),
+    ).fetchall()
+    for row in rows[max(0, terminals - 1) :]:
+        if row["state"] == "idle" and _has_no_turn(tx, row["id"]):
+            end(tx, row["id"], "closed", now)
+
+
+def _has_no_turn(tx: Tx, number: int) -> bool:
+    query = "SELECT 1 FROM run INDEXED BY run_attached WHERE attached = ? AND status = 'running'"
+    return tx.execute(query, (number,)).fetchone() is None
 
 
 def _agent(tx: Tx, arrival: Arrival, known: Row | None) -> int | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...store.connection import Row
@@ -57,6 +58,7 @@ class OpenSession:
         self.ready.set()
         self.catching_up = asyncio.Lock()
         self.unwatch: Callable[[], None] = lambda: None
+        self._permits: list[tuple[str, asyncio.Event]] = []  # tools whose permission is asked for
         self.idle_looks = 0  # how often in a row its harness said idle, while it counts as busy
         self.idle_at = asyncio.get_running_loop().time()
         self.waiter_left_at = self.idle_at
@@ -103,6 +105,23 @@ class OpenSession:
         if handed.told > len(AGAIN_SECONDS):
             return None
         return max(handed.told_at, self.idle_at) + AGAIN_SECONDS[handed.told - 1]
+
+    @contextmanager
+    def permitting(self, tool: str) -> Iterator[asyncio.Event]:
+        """Give an event that is set when a tool is used, or a turn ends, while its permission is asked for."""
+        event = asyncio.Event()
+        entry = (tool, event)
+        self._permits.append(entry)
+        try:
+            yield event
+        finally:
+            self._permits.remove(entry)
+
+    def decided(self, tool: str | None = None) -> None:
+        """A tool was used, or the turn ended (None): a person in the terminal has decided about it."""
+        for name, event in self._permits:
+            if tool is None or name == tool:
+                event.set()
 
     def end_waiter(self, told: str | None) -> bool:
         """Answer the waiter. False if there is none."""

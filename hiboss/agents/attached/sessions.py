@@ -137,6 +137,12 @@ class AttachedSessions:
         ]
         return Place(ready[0].id) if ready else Place(None, busy=True)
 
+    def one(self, number: int) -> OpenSession:
+        """Return an open session by its number."""
+        if number not in self._open:
+            raise NotAttached()
+        return self._open[number]
+
     def listed(self, agent: int | None = None) -> list[OpenSession]:
         return [one for one in self._open.values() if agent is None or one.agent == agent]
 
@@ -225,7 +231,7 @@ class AttachedSessions:
         nudge = wording.nudge(handed.turn.run, handed.code, handed.turn.envelopes + handed.turn.notices)
         if session.end_waiter(nudge):
             return
-        told = await doors.tell(session, nudge, self._settings)
+        told = await doors.tell(session, nudge)
         crashpoint(ATTACHED_TOLD)
         if told.held:
             await self._store.timed_write_until_done(
@@ -243,6 +249,9 @@ class AttachedSessions:
             lambda tx: attached_sessions.attach(tx, arrival, token, valid, now)
         )
         row = self._store.read(lambda c: attached_sessions.get(c, attached.id))
+        still = {one["id"] for one in self._store.read(attached_sessions.open_ones)}
+        for number in [number for number in self._open if number not in still]:
+            await self.ended(number, "closed")  # their terminals were closed
         session = self._open.get(attached.id)
         if session is None:
             session = self._open[attached.id] = OpenSession(row)
@@ -286,9 +295,10 @@ class AttachedSessions:
         await self._note(session, "busy", session.of_person and not session.is_idle, event)
         return Reply(wording.DONE_ALREADY)
 
-    async def stepped(self, number: int) -> Reply:
+    async def stepped(self, number: int, tool: str) -> Reply:
         """A tool was used: the session works. It can be given mail here."""
         session = await self._session(number)
+        session.decided(tool)
         handed = session.handed
         if handed is not None:
             await self._seen_by_hook(session, handed)
@@ -301,6 +311,7 @@ class AttachedSessions:
     async def stopped(self, number: int, event: str, text: str, *, active: bool) -> Reply:
         """The session ends its turn: its final text is the answer, if it worked on mail. It may get more."""
         session = await self._session(number)
+        session.decided()
         if event == session.last_event:
             return NOTHING
         handed = session.handed
@@ -320,6 +331,17 @@ class AttachedSessions:
         await self._note(session, "idle", False, event)
         self.wake([session.agent])
         return NOTHING
+
+    async def broke_off(self, number: int, event: str) -> None:
+        """The turn of a session ended without a final text: a person interrupted it, or the model failed.
+
+        If it had mail, that is not done: it is told again after some time.
+        """
+        session = await self._session(number)
+        session.blocks = 0
+        session.decided()
+        await self._note(session, "idle", False, event)
+        self.wake([session.agent])
 
     async def ended(self, number: int, why: str) -> None:
         """A session is over: it was closed, its process is gone, or the boss detached it."""
@@ -539,7 +561,7 @@ class AttachedSessions:
         await self._catch_up(session)
         if session.is_idle or session.takes_now:
             return
-        session.idle_looks = session.idle_looks + 1 if await doors.says_idle(session) else 0
+        session.idle_looks = session.idle_looks + 1 if doors.says_idle(session) else 0
         if session.idle_looks >= IDLE_LOOKS:
             await self._note(session, "idle", False, None)
             self.wake([session.agent])

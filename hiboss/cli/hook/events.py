@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from ...core.paths import Home
 from . import daemon_calls, harness
 from .daemon_calls import NoAnswer
 
+PERMIT_SECONDS = 570.0  # for a person; the harness ends the hook after 600
 PROMPT_CHARACTERS = 100_000  # of a prompt: a nudge stands at its beginning
 
 
@@ -60,7 +62,7 @@ def attach(hook: Hook) -> dict[str, Any]:
         "pid": process.pid,
         "pid_started": process.started,
         "directory": str(hook.event.get("cwd") or os.getcwd()),
-        "details": harness.details(hook.client, hook.event),
+        "details": harness.details(hook.client, hook.event, process),
     }
     if named := hook.agent or os.environ.get("HIBOSS_AGENT"):
         params["agent"] = named
@@ -76,7 +78,7 @@ def _export(hook: Hook, agent: str) -> None:
     if os.environ.get("HIBOSS_HOME"):
         lines.append(f"export HIBOSS_HOME={shlex.quote(hook.home.path)}")
     try:
-        with open(path, "a") as file:
+        with open(path, "w") as file:  # it is ours alone, and stays over a resume
             file.write("\n".join(lines) + "\n")
     except OSError:
         pass
@@ -93,7 +95,7 @@ def _prompt(hook: Hook) -> Answer:
 
 
 def _step(hook: Hook) -> Answer:
-    result = call(hook, "attached.step", {})
+    result = call(hook, "attached.step", {"tool": str(hook.event.get("tool_name") or "")[:200]})
     return _context("PostToolUse", str(result.get("context") or ""))
 
 
@@ -108,6 +110,26 @@ def _stop(hook: Hook) -> Answer:
         raise
     block = str(result.get("block") or "")
     return {"decision": "block", "reason": block} if block else {}
+
+
+def _break(hook: Hook) -> Answer:
+    call(hook, "attached.break", {"event": hook.id})
+    return {}
+
+
+def _permit(hook: Hook) -> Answer:
+    """Ask the boss. Without an answer the harness asks in its terminal, as it does without this hook."""
+    params = {
+        "tool": str(hook.event.get("tool_name") or "a tool")[:200],
+        "input": json.dumps(hook.event.get("tool_input"), ensure_ascii=False),
+    }
+    result = call(hook, "attached.permit", params, seconds=PERMIT_SECONDS)
+    if result.get("decision") not in ("allow", "deny"):
+        return {}
+    decision = {"behavior": result["decision"]}
+    if result["decision"] == "deny":
+        decision["message"] = str(result.get("message") or "")
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
 
 def _end(hook: Hook) -> Answer:
@@ -140,5 +162,8 @@ _HANDLERS: dict[str, Callable[[Hook], Answer]] = {
     "UserPromptSubmit": _prompt,
     "PostToolUse": _step,
     "Stop": _stop,
+    "StopFailure": _break,  # of Claude Code: the model failed
+    "Interrupt": _break,  # of Codex: a person pressed Esc
+    "PermissionRequest": _permit,
     "SessionEnd": _end,
 }

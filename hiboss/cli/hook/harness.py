@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, NamedTuple
 
-PROGRAMS = {"claude": ("claude",), "codex": ("codex",)}
 MOST_ANCESTORS = 12
+MOST_LINE = 1 << 20
 
 
 class Process(NamedTuple):
@@ -14,7 +15,6 @@ class Process(NamedTuple):
 
     pid: int
     started: str
-    terminal: int  # the number of its terminal; 0: it has none
 
 
 class Stat(NamedTuple):
@@ -48,11 +48,13 @@ def ancestors(pid: int) -> list[tuple[int, Stat]]:
 
 
 def process(client: str) -> Process | None:
-    """Return the process of the harness that runs this hook: the nearest of its name above us."""
-    above = ancestors(os.getppid())
-    for pid, stat in above:
-        if stat.name in PROGRAMS[client] or _program(pid) in PROGRAMS[client]:
-            return Process(pid, stat.started, stat.terminal)
+    """Return the process of the harness that runs this hook: the one that it names, else the nearest above."""
+    own = os.environ.get("CLAUDE_PID", "") if client == "claude" else ""
+    if own.isdigit() and (stat := stat_of(int(own))) is not None:
+        return Process(int(own), stat.started)
+    for pid, stat in ancestors(os.getppid()):
+        if stat.name == client or _program(pid) == client:
+            return Process(pid, stat.started)
     return None
 
 
@@ -64,19 +66,54 @@ def _program(pid: int) -> str:
 
 
 def is_open_session(client: str, event: dict[str, Any]) -> bool:
-    """Tell whether a person has this harness open; not `claude -p`, not a run of hiboss itself."""
+    """Tell whether a person has this harness open; not `claude -p`, not `codex exec`, not a run of hiboss."""
     if os.environ.get("HIBOSS_RUN"):
         return False
     if client == "claude":
-        return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "cli") == "cli"
-    return True
+        return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli"
+    return _originator(str(event.get("transcript_path") or "")) == "codex-tui"
 
 
-def details(client: str, event: dict[str, Any]) -> dict[str, str | bool]:
+def _originator(transcript: str) -> str:
+    """Return which program began a thread of Codex, by the first line of its file."""
+    try:
+        with open(transcript, "rb") as file:
+            return str(json.loads(file.readline(MOST_LINE))["payload"]["originator"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def details(client: str, event: dict[str, Any], process: Process) -> dict[str, str | bool | int]:
     """Return how the doors of this session are found."""
-    found: dict[str, str | bool] = {"transcript": str(event.get("transcript_path") or "")}
+    found: dict[str, str | bool | int] = {"transcript": str(event.get("transcript_path") or "")}
     if client == "claude":
         found["config"] = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
-    else:
-        found["codex_home"] = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+        found["socket"] = os.environ.get("CLAUDE_CODE_MESSAGING_SOCKET") or ""
+        return found
+    found["codex_home"] = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+    found["shared_process"] = b"app-server" in _command(process.pid)
+    if found["shared_process"]:
+        found["terminals"] = _terminals(str(event.get("cwd") or ""), process.pid)
     return found
+
+
+def _terminals(directory: str, daemon: int) -> int:
+    """Count the Codexes that are open in a directory. Its daemon keeps the threads of those that were closed."""
+    found = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        stat = stat_of(int(name))
+        if stat is None or stat.name != "codex" or not stat.terminal or int(name) == daemon:
+            continue
+        try:
+            found += os.readlink(f"/proc/{name}/cwd") == os.path.realpath(directory)
+        except OSError:
+            pass
+    return found
+
+
+def _command(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import socket as _socket
 import sys
 import time
@@ -85,15 +86,15 @@ def _heard(answer: dict[str, Any]) -> Heard:
 
 def _read_line(connection: _socket.socket, process: harness.Process) -> bytes:
     """Read an answer. Look now and then whether the harness is still there; nothing if it is not."""
-    connection.settimeout(LOOK_SECONDS)
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    poll.register(1, 0)  # its other end is the harness: it hangs up when that is killed
     parts: list[bytes] = []
     while not parts or not parts[-1].endswith(b"\n"):
-        try:
-            part = connection.recv(65_536)
-        except TimeoutError:
-            if not _lives(process):
-                return b""
-            continue
+        ready = dict(poll.poll(LOOK_SECONDS * 1000))
+        if 1 in ready or (not ready and not _lives(process)):
+            return b""
+        part = connection.recv(65_536) if ready else b" "
         if not part:
             return b""
         parts.append(part)
