@@ -89,7 +89,7 @@ class Runner:
         self._executions: dict[int, Execution] = {}  # by run id
         self.attached = AttachedSessions(store, home, settings)
         self._adopted: dict[int, Turn] = {}  # by agent: what open sessions worked on without a daemon
-        self._inputs.attached = partial(Attached, None, self.attached)
+        self._inputs.attached = partial(Attached, None, self.attached.turns)
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
         self.nudge: Callable[[int], None] = lambda at: None  # the scheduler's
@@ -155,7 +155,7 @@ class Runner:
         """Let runs finish for a limited time. End the others; the next start redelivers their envelopes."""
         jobs = self._queue.close()
         for run in list(self._executions):
-            self.attached.leave(run)
+            self.attached.turns.leave(run)
         await self.attached.close()
         if self._looking is not None:
             await asyncio.wait([self._looking])

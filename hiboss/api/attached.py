@@ -1,7 +1,7 @@
 """Operations of open sessions: what the hooks of Claude Code and Codex report, and what they are answered.
 
-`attached.start` needs no token: it gives the session one. The socket serves one uid only, and whoever has that
-can read every token file anyway. All others need the token of the session.
+`attached.start` needs no token: it gives the session one. The socket serves one uid only, and whoever has
+that can read every token file anyway. All others need the token of the session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from ..agents import instructions
 from ..agents.attached import wording
-from ..agents.attached.sessions import Reply
+from ..agents.attached.hook_reports import Reply
 from ..core import clock, errors
 from ..store import agents, attached_sessions, attached_turns, tokens
 from ..store.attached_sessions import Arrival
@@ -163,7 +163,7 @@ async def start(context: Context, caller: Caller, params: Start) -> Started:
 async def prompt(context: Context, caller: Caller, params: Prompt) -> HookReply:
     """Report that a prompt goes to the model. A nudge is answered with its mail."""
     return _reply(
-        await context.runner.attached.prompted(own_session(caller), params.event, params.prompt)
+        await context.runner.attached.reports.prompted(own_session(caller), params.event, params.prompt)
     )
 
 
@@ -177,7 +177,7 @@ async def prompt(context: Context, caller: Caller, params: Prompt) -> HookReply:
 )
 async def step(context: Context, caller: Caller, params: Step) -> HookReply:
     """Report that the session has used a tool. It may get mail in between (attached.when_busy)."""
-    return _reply(await context.runner.attached.stepped(own_session(caller), params.tool))
+    return _reply(await context.runner.attached.reports.stepped(own_session(caller), params.tool))
 
 
 @operation(
@@ -191,7 +191,7 @@ async def step(context: Context, caller: Caller, params: Step) -> HookReply:
 async def stop(context: Context, caller: Caller, params: Stop) -> HookReply:
     """Report that the session ends its turn. If it worked on mail, its last text is sent as the answer."""
     return _reply(
-        await context.runner.attached.stopped(
+        await context.runner.attached.reports.stopped(
             own_session(caller), params.event, params.text, active=params.active
         )
     )
@@ -207,7 +207,7 @@ async def stop(context: Context, caller: Caller, params: Stop) -> HookReply:
 )
 async def break_(context: Context, caller: Caller, params: Event) -> HookReply:
     """Report that the turn of the session ended without a final text. Mail that it had is given again."""
-    await context.runner.attached.broke_off(own_session(caller), params.event)
+    await context.runner.attached.reports.broke_off(own_session(caller), params.event)
     return {"context": "", "block": ""}
 
 

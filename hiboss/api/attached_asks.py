@@ -35,7 +35,9 @@ class Permit(Params):
 class Permitted(TypedDict):
     decision: Annotated[
         Literal["allow", "deny"] | None,
-        Field(description="null: nobody answered here, or somebody did in the terminal; the harness asks there"),
+        Field(
+            description="null: nobody answered here, or somebody did in the terminal; the harness asks there"
+        ),
     ]
     message: Annotated[str, Field(description="why it is denied, for the model")]
 
@@ -54,14 +56,18 @@ UNDECIDED: Permitted = {"decision": None, "message": ""}
 )
 async def permit(context: Context, caller: Caller, params: Permit) -> Permitted:
     """Ask the boss whether an open session may use a tool, and wait for a limited time."""
-    session = context.runner.attached.one(own_session(caller))
+    session = context.runner.attached.registry.one(own_session(caller))
     given = _input(params.input)
-    if params.tool == ASK_TOOL:  # a question of the model, with options of its own: it is asked in the terminal
+    if (
+        params.tool == ASK_TOOL
+    ):  # a question of the model, with options of its own: it is asked in the terminal
         return UNDECIDED
     seconds = context.settings.attached_ask_seconds
     if session.client == "codex":
         seconds = min(seconds, CODEX_SECONDS)
-    number = await context.write(caller, lambda tx: _ask(tx, caller, params.tool, given, session.directory, seconds))
+    number = await context.write(
+        caller, lambda tx: _ask(tx, caller, params.tool, given, session.directory, seconds)
+    )
     if number is None:
         return UNDECIDED
     try:
@@ -106,7 +112,7 @@ def _ask(
 async def _until_answered(
     context: Context, caller: Caller, number: int, seconds: float, decided: asyncio.Event
 ) -> Row:
-    """Wait for the answer, for the time limit, or until the tool is used: then a person in the terminal decided."""
+    """Wait for the answer, for the time limit, or until the tool is used: somebody in the terminal decided."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     with context.waiters.waiting(caller.id) as bell:

@@ -260,7 +260,7 @@ async def read(context: Context, caller: Caller, params: Mark) -> ReadEnvelopes:
 
     changed = await _mark(context, caller, params, mark)
     if caller.attached is not None:
-        context.runner.attached.fetched(caller.attached, numbers)
+        context.runner.attached.turns.fetched(caller.attached, numbers)
     shown, timezone = context.store.read(
         lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
     )

@@ -18,8 +18,8 @@ class Receipt(TypedDict):
     state: Annotated[
         str,
         Field(
-            description="submitted: the session was told of it; held: its harness holds it back until a person "
-            "allows it; seen: the session has it; done, failed, cancelled: it is settled; returned: the "
+            description="submitted: the session was told of it; held: its harness holds it back until "
+            "a person allows it; seen: the session has it; done, failed, cancelled: it is settled; returned: the "
             "session ended before it was done"
         ),
     ]

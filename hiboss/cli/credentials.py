@@ -74,8 +74,12 @@ def _of_open_session(home: Home) -> str | None:
         if os.environ.get(name)
     ]
     if agent := os.environ.get(AGENT_VARIABLE):
-        named = [one for one in (own or home.known_sessions()) if str(one.get("agent")).lower() == agent.lower()]
-        own = named or [one for one in home.known_sessions() if str(one.get("agent")).lower() == agent.lower()]
+        named = [
+            one for one in (own or home.known_sessions()) if str(one.get("agent")).lower() == agent.lower()
+        ]
+        own = named or [
+            one for one in home.known_sessions() if str(one.get("agent")).lower() == agent.lower()
+        ]
     tokens = [str(one["token"]) for one in own if one.get("token")]
     return tokens[0] if tokens else None
 

@@ -254,7 +254,9 @@ class Home:
 
     def known_sessions(self) -> list[dict[str, object]]:
         """Return what is stored of all open sessions."""
-        names = [name[:-5].partition("-") for name in _names_in(self._in("sessions")) if name.endswith(".json")]
+        names = [
+            name[:-5].partition("-") for name in _names_in(self._in("sessions")) if name.endswith(".json")
+        ]
         found = [self.known_session(client, session) for client, _, session in names]
         return [one for one in found if one.get("token")]
 

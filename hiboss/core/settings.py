@@ -258,8 +258,8 @@ class Settings:
     attached_fallback: str = _setting(
         "attached",
         "run",
-        "What happens to the mail of an agent whose open session has ended. run: its provider works on it, if "
-        "it has one. box: it waits for the next session.",
+        "What happens to the mail of an agent whose open session has ended. run: its provider works on it, "
+        "if it has one. box: it waits for the next session.",
         key="fallback",
         choices=("box", "run"),
     )

@@ -105,8 +105,9 @@ class Wiring:
         self.runner.nudge = self.scheduler.nudge
         self.runner.on_begun = self._run_begun
         self.runner.on_ended = self._run_ended
-        self.runner.attached.wake = lambda agents: self.runner.wake(agents, eager=True)
-        self.runner.attached.refresh = self.runner.refresh
+        attached = self.runner.attached.registry
+        attached.wake = lambda agents: self.runner.wake(agents, eager=True)
+        attached.refresh = self.runner.refresh
         self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
         self.controls.add("preempt", envelope_orders.preempt)
         self.controls.add("priority", envelope_orders.prioritize)
@@ -206,7 +207,7 @@ class Wiring:
         self.queue_notes.run_begun(execution.turn.agent)
 
     def _run_ended(self, run: int) -> None:
-        self.runner.attached.turn_ended(run)
+        self.runner.attached.turns.turn_ended(run)
         self.stuck_runs.run_ended(run)
         self.presence.run_ended(run)
         self.delivery.live.run_ended(run)

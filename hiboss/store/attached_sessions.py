@@ -64,7 +64,10 @@ def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int)
     row = known if known is not None and known["agent"] == agent else None
     if known is not None and row is None:  # the same session under another agent
         end(tx, known["id"], "closed", now)
-        tx.execute("UPDATE attached_session SET session = 'was ' || id || ' ' || session WHERE id = ?", (known["id"],))
+        tx.execute(
+            "UPDATE attached_session SET session = 'was ' || id || ' ' || session WHERE id = ?",
+            (known["id"],),
+        )
     number = _insert(tx, arrival, agent, now) if row is None else _again(tx, arrival, row, now)
     keeps = token_is_valid and row is not None
     if not keeps:
@@ -239,7 +242,10 @@ def open_ones(connection: Connection | Tx, agent: int | None = None) -> list[Row
 def was_attached(connection: Connection | Tx, agent: int) -> bool:
     """Tell whether an agent waits for a session: it had one, and nobody detached the last one."""
     row = connection.execute(
-        "SELECT ended_why FROM attached_session WHERE agent = ? ORDER BY ifnull(ended_at, 2 << 60) DESC, id DESC LIMIT 1",
+        """
+        SELECT ended_why FROM attached_session WHERE agent = ?
+        ORDER BY ended_at IS NULL DESC, ended_at DESC, id DESC LIMIT 1
+        """,
         (agent,),
     ).fetchone()
     return row is not None and row["ended_why"] != "detached"

@@ -28,7 +28,7 @@ class Progress(NamedTuple):
 
 
 def submit(tx: Tx, turn: Turn, now: int) -> bool:
-    """Give a turn to its session, before it is told; False if the run is to end. Repeated, it changes nothing."""
+    """Give a turn to its session, before it is told; False if the run is to end. It may be repeated."""
     row = tx.execute(
         """
         UPDATE run SET submitted_at = ifnull(submitted_at, ?)
@@ -49,7 +49,9 @@ def submit(tx: Tx, turn: Turn, now: int) -> bool:
 def note_held(tx: Tx, turn: Turn, now: int) -> None:
     """Note that the harness holds the mail back until a person allows it."""
     if tx.execute(
-        "UPDATE run SET held_at = ? WHERE id = ? AND status = 'running' AND seen_at IS NULL AND held_at IS NULL",
+        """
+        UPDATE run SET held_at = ? WHERE id = ? AND status = 'running' AND seen_at IS NULL AND held_at IS NULL
+        """,
         (now, turn.run),
     ).rowcount:
         tx.facts.append(RunHandedOver(now, turn.run, turn.agent, turn.followed_in, "held"))
@@ -64,7 +66,7 @@ def note_seen(tx: Tx, turn: Turn, now: int) -> None:
 
 
 def note_unseen(tx: Tx, run: int) -> bool:
-    """Take it back that a session has seen a turn: it never got the text. False if it has fetched it itself."""
+    """Take it back that a session has a turn: it never got the text. False if it has fetched it itself."""
     return bool(
         tx.execute(
             """
@@ -135,9 +137,7 @@ def adopt(tx: Tx, run: int, boot: int) -> Turn | None:
 
 def progress(connection: Connection | Tx, run: int) -> Progress:
     """Return how far a turn got."""
-    row = connection.execute(
-        "SELECT submitted_at, held_at, seen_at FROM run WHERE id = ?", (run,)
-    ).fetchone()
+    row = connection.execute("SELECT submitted_at, held_at, seen_at FROM run WHERE id = ?", (run,)).fetchone()
     return Progress() if row is None else Progress(*row)
 
 

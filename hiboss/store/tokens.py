@@ -11,7 +11,8 @@ from .group_commit import Tx
 PREFIX = {"agent": "hba_", "boss": "hbb_", "user": "hbu_", "run": "hbr_"}
 
 _SELECT = """
-SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level, r.id AS run, r.trace, r.hops, t.attached
+SELECT t.id, t.kind, t.holder, a.kind AS address_kind, a.name, g.level, r.id AS run, r.trace, r.hops,
+       t.attached
 FROM token t JOIN address a ON a.id = t.holder LEFT JOIN agent g ON g.address = t.holder
 -- Of an open session: the turn that it works on now, so that what it sends belongs to that.
 LEFT JOIN run r ON r.id = ifnull(t.run, (

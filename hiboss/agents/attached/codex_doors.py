@@ -103,7 +103,7 @@ def _clean_environment() -> dict[str, str]:
 
 
 def says_idle(session: OpenSession) -> bool:
-    """Tell whether the last turn of a thread is over, by its file: after an error of the API no hook says so."""
+    """Tell whether the last turn of a thread is over, by its file: no hook tells of an error of the API."""
     with open(str(session.details.get("transcript") or ""), "rb") as file:
         file.seek(max(0, os.path.getsize(file.name) - TAIL_BYTES))
         lines = file.read(TAIL_BYTES).splitlines()

@@ -30,6 +30,7 @@ class Handed:
         self.by_hook = False  # a hook that waited for it has got the text itself
         self.told = 0  # how often the session was told
         self.told_at = 0.0
+        self.not_before = 0.0  # a door refused it
         self.given = False  # the text, by this daemon
         self.boss_told = False  # that the session does not take it
         self.asked_again = False  # its turn was a person's, so it was asked for the answer
@@ -101,14 +102,14 @@ class OpenSession:
         The time between two tellings counts only while it is idle.
         """
         if handed.told == 0:
-            return 0.0
+            return handed.not_before
         if handed.told > len(AGAIN_SECONDS):
             return None
-        return max(handed.told_at, self.idle_at) + AGAIN_SECONDS[handed.told - 1]
+        return max(handed.not_before, max(handed.told_at, self.idle_at) + AGAIN_SECONDS[handed.told - 1])
 
     @contextmanager
     def permitting(self, tool: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set when a tool is used, or a turn ends, while its permission is asked for."""
+        """Give an event that is set when the tool is used, or the turn ends, while a permission is asked for."""
         event = asyncio.Event()
         entry = (tool, event)
         self._permits.append(entry)

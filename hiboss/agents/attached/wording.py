@@ -1,4 +1,4 @@
-"""What open sessions are told. A text of a sender stands in it only as a turn shows it (core/rendering.py)."""
+"""What open sessions are told. A text of a sender stands in it only as in a turn (core/rendering.py)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ Deal with it now. Answer with `hiboss reply {first} "..."`: your final text is n
 NOT_ANSWERED = "Deal with it now. Nobody waits for an answer: your final text is not sent."
 BESIDE = """\
 It came while you work on something else. If it can wait, go on: you are asked for the answer when you are
-done. To answer now: `hiboss reply {first} "..."`. What you write to the person at the terminal is not sent."""
+done. To answer now: `hiboss reply {first} "..."`. Your words to the person at the terminal are not sent."""
 AGAIN = """\
 Before you stop: this mail is not answered yet ({ids}). Your next final text is sent to {to} as the answer,
 and to nobody else: write it for them. If there is nothing to say, it is `NO_REPLY` and nothing else."""
-WAITS = "hiboss: mail waits for you ({shown}). You get it when you have finished. To read it now: hiboss read {ids}"
+WAITS = """\
+hiboss: mail waits for you ({shown}). You get it when you have finished. To read it now: hiboss read {ids}"""
 GIVEN = "hiboss: you have this mail already ({ids}). Go on with it."
 DONE_ALREADY = "hiboss: this mail is done already. There is nothing to do: end your turn with NO_REPLY."
 SUBMITTED = "{mark} New mail: {ids}. Its text comes with this message; if not: hiboss read {ids}"
 
 
 BRIEFING = """\
-You are attached to hiboss: this session, open in a terminal, is agent:{name}. Mail for that agent is handed to
-you here while you have nothing else to do; the person at the terminal stays the one you work for here.
+You are attached to hiboss: this session, open in a terminal, is agent:{name}. Mail for that agent is handed
+to you here while you have nothing else to do; the person at the terminal stays the one you work for here.
 
 {text}"""
 

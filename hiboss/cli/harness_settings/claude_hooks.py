@@ -24,6 +24,7 @@ CLAUDE = Harness(
         EventHooks(event="UserPromptSubmit", timeout=10, waiter=WAITER),
         EventHooks(event="PostToolUse", timeout=10, matcher="*"),
         EventHooks(event="Stop", timeout=15, waiter=WAITER),
+        EventHooks(event="StopFailure", timeout=10),  # the model failed: there is no Stop then
         EventHooks(event="SessionEnd", timeout=10),
         EventHooks(
             event="PermissionRequest", timeout=600, matcher="*", more={"onFailure": "block"}, asks=True

@@ -16,7 +16,10 @@ CODEX = Harness(
         EventHooks(event="SessionStart", timeout=10),
         EventHooks(event="UserPromptSubmit", timeout=10),
         EventHooks(event="PostToolUse", timeout=10, matcher="*"),
-        EventHooks(event="Stop", timeout=10),
+        EventHooks(event="Stop", timeout=15),
+        # Codex gives these two at most three seconds.
+        EventHooks(event="Interrupt", timeout=3),
+        EventHooks(event="SessionEnd", timeout=3),
         EventHooks(event="PermissionRequest", timeout=600, matcher="*", asks=True),
     ),
     after_install=f"Codex runs no hook that you have not trusted. {REVIEW}",

@@ -138,7 +138,9 @@ def _end(hook: Hook) -> Answer:
     return {}
 
 
-def call(hook: Hook, method: str, params: dict[str, Any], seconds: float = daemon_calls.SECONDS) -> dict[str, Any]:
+def call(
+    hook: Hook, method: str, params: dict[str, Any], seconds: float = daemon_calls.SECONDS
+) -> dict[str, Any]:
     """Call an operation as the session. If its token is not valid any more, it is attached again."""
     token = hook.token
     if token is not None:

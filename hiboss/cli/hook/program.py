@@ -21,7 +21,9 @@ def main(words: list[str]) -> int:
     waits = words[0] == "watch"
     given = words[2:] if waits else words[1:]
     if not given or given[0] not in CLIENTS:
-        sys.stderr.write("usage: hiboss hook claude|codex, called by the harness; see: hiboss hooks install\n")
+        sys.stderr.write(
+            "usage: hiboss hook claude|codex, called by the harness; see: hiboss hooks install\n"
+        )
         return 1
     options = dict(zip(given[1::2], given[2::2], strict=False))
     if home := options.get("--home"):
