@@ -112,7 +112,7 @@ def _ask(
 async def _until_answered(
     context: Context, caller: Caller, number: int, seconds: float, decided: asyncio.Event
 ) -> Row:
-    """Wait for the answer, for the time limit, or until the tool is used: somebody in the terminal decided."""
+    """Wait for the answer, for the time limit, or until the tool is used: somebody there has decided."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     with context.waiters.waiting(caller.id) as bell:

@@ -19,8 +19,8 @@ class Receipt(TypedDict):
         str,
         Field(
             description="submitted: the session was told of it; held: its harness holds it back until "
-            "a person allows it; seen: the session has it; done, failed, cancelled: it is settled; returned: the "
-            "session ended before it was done"
+            "a person allows it; seen: the session has it; done, failed, cancelled: it is settled; "
+            "returned: the session ended before it was done"
         ),
     ]
     run: Annotated[str, Field(description="the turn of the session, like r9")]

@@ -42,7 +42,7 @@ class HandingOver:
         progress = self._store.read(lambda c: attached_turns.progress(c, turn.run))
         handed.submitted, handed.seen = progress.submitted_at is not None, progress.seen_at is not None
         if handed.submitted:  # by an earlier daemon; perhaps it died before it told the session
-            handed.told, handed.told_at = 1, asyncio.get_running_loop().time() - AGAIN_SECONDS[0] + SOON
+            handed.told, handed.told_at = 1, asyncio.get_running_loop().time() - AGAIN_SECONDS + SOON
         session.handed, self._handed[turn.run] = handed, (session, handed)
         session.ready.set()
         session.changed.set()

@@ -15,7 +15,8 @@ from typing import Any
 from ...store.connection import Row
 from ...store.run_start import Turn
 
-AGAIN_SECONDS = (60.0, 300.0, 1_800.0)  # that an idle session has before it is told once more
+AGAIN_SECONDS = 60.0  # that an idle session has before it is told once more; each time five times as long
+TELLINGS = 4
 
 
 class Handed:
@@ -103,13 +104,15 @@ class OpenSession:
         """
         if handed.told == 0:
             return handed.not_before
-        if handed.told > len(AGAIN_SECONDS):
+        if handed.told >= TELLINGS:
             return None
-        return max(handed.not_before, max(handed.told_at, self.idle_at) + AGAIN_SECONDS[handed.told - 1])
+        return max(
+            handed.not_before, max(handed.told_at, self.idle_at) + AGAIN_SECONDS * 5 ** (handed.told - 1)
+        )
 
     @contextmanager
     def permitting(self, tool: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set when the tool is used, or the turn ends, while a permission is asked for."""
+        """Give an event that is set when the tool is used, or the turn ends: somebody there has decided."""
         event = asyncio.Event()
         entry = (tool, event)
         self._permits.append(entry)
