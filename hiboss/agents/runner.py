@@ -89,6 +89,9 @@ class Runner:
         self._executions: dict[int, Execution] = {}  # by run id
         self.attached = AttachedSessions(store, home, settings)
         self._adopted: dict[int, Turn] = {}  # by agent: what open sessions worked on without a daemon
+        self.attached.registry.wake = partial(self.wake, eager=True)
+        self.attached.registry.refresh = self.refresh
+        self.attached.registry.token_changed = lambda: self.on_token_ended()
         self._inputs.attached = partial(Attached, None, self.attached.turns)
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None

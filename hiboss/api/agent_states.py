@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..agents.questions import OpenQuestion
 from ..core.envelope import Lane
 from ..core.escaping import quote
-from ..store import agents, asks, breaker, lanes, run_history
+from ..store import agents, asks, attached_sessions, breaker, lanes, run_history
 from ..store.connection import Connection, Row
 from .context import Context
 
@@ -21,6 +21,7 @@ PRESENCE = {
     "running": "running",
     "asks": "waiting",
     "stuck": "stuck",
+    "busy": "running",
     "idle": "idle",
     "retrying": "idle",
     "fetches": "idle",
@@ -83,7 +84,7 @@ def presence(row: Row, state: str, running: list[Row], live: Live) -> str:
     if state == "running" and any(live.writes(one["id"]) for one in turns):
         return "typing"
     gone = state == "fetches" and not live.is_here(row["id"])
-    no_turns = state in ("idle", "retrying") and row["provider"] is None
+    no_turns = state in ("idle", "retrying") and row["provider"] is None and row["mode"] == "run"
     return "offline" if gone or no_turns else PRESENCE[state]
 
 
@@ -96,7 +97,14 @@ def of_row(
             return "asks", f"r{one['id']} asks q{ask['id']}: {text} (hiboss ask list)", None
     lane = lanes.get(connection, Lane(row["id"], None))
     retried = run_history.next_retry(connection, row["id"]) if row["mode"] == "run" else None
-    return _state(row, lane, running, retried, live, breaker.get(connection))
+    found = _state(row, lane, running, retried, live, breaker.get(connection))
+    if found[0] not in ("idle", "fetches") or not (
+        there := attached_sessions.open_ones(connection, row["id"])
+    ):
+        return found
+    if any(one["state"] == "idle" for one in there):
+        return "idle", None, None
+    return "busy", f"its open session works on something else ({there[0]['client']})", None
 
 
 def _state(

@@ -13,7 +13,7 @@ from ..core.envelope import Lane
 from ..store import agent_pauses, agents, due_envelopes, lanes, run_history, run_limits
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
-from . import agent_states, runs
+from . import agent_states, attached, runs
 from .agent_states import Live
 from .auth import Caller
 from .context import Context
@@ -39,7 +39,8 @@ class AgentStatus(TypedDict):
         str,
         Field(
             description="running, stuck (its run gave no sign of life for long), asks (a run waits for the "
-            "answer of a person), idle, retrying, waiting, paused; fetches: it has no turns and pulls mail"
+            "answer of a person), busy (its open session works on something else), idle, retrying, waiting, "
+            "paused; fetches: it has no turns and pulls mail"
         ),
     ]
     presence: Annotated[
@@ -79,6 +80,9 @@ class AgentStatus(TypedDict):
     daily_tokens: Annotated[int | None, Field(description="the limit of tokens per day; null: none")]
     daily_cost: Annotated[float | None, Field(description="the limit of dollars per day; null: none")]
     last_seen_at: Annotated[str | None, Field(description="when it last called an operation; null: never")]
+    attached: Annotated[
+        list[attached.AttachedSession], Field(description="the harnesses that are open in a terminal as it")
+    ]
 
 
 class OneAgentStatus(TypedDict):
@@ -242,6 +246,7 @@ def _status(
         "daily_tokens": row["daily_tokens"],
         "daily_cost": row["daily_cost"],
         "last_seen_at": clock.iso_or_none(context.presence.last_seen(row["id"], row["last_seen_at"])),
+        "attached": attached.sessions_json(context, connection, row["id"]),
     }
 
 

@@ -27,7 +27,7 @@ from ..core.errors import (
     UnknownAgent,
 )
 from ..core.events import AgentChanged
-from ..store import agent_pauses, agents, ask_answers, lanes, provider_sessions, tokens
+from ..store import agent_pauses, agents, ask_answers, attached_sessions, lanes, provider_sessions, tokens
 from ..store.connection import Row
 from ..store.group_commit import Tx
 from . import agent_sessions, provider_checks, provider_settings
@@ -294,6 +294,7 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
     def write(tx: Tx) -> tuple[Row, int]:
         row = agents.get(tx, params.name)
         context.auth.recheck_holder(row["id"])
+        attached_sessions.end_of_agent(tx, row["id"], now)
         waiting = agents.delete(tx, row["name"], now)
         ask_answers.end_of_party(tx, row["id"], f"agent:{row['name']} was deleted", now)
         return row, waiting
@@ -302,6 +303,7 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
     name = row["name"]
     context.runner.refresh()
     context.runner.end_runs(row["id"], "the agent was deleted")
+    await context.runner.attached.end_of_agent(row["id"], "deleted")
     context.home.forget_secrets(row["provider_secrets"])
     context.auth.forget()
     context.home.forget_profile(name)

@@ -242,7 +242,9 @@ async def wait(context: Context, caller: Caller, params: Nothing) -> Nudge:
 def list_(context: Context, caller: Caller, params: Nothing) -> AttachedList:
     """List the harnesses that are open in a terminal as an agent."""
     return {
-        "sessions": sessions_json(context, None if caller.is_boss else caller.id),
+        "sessions": context.store.read(
+            lambda c: sessions_json(context, c, None if caller.is_boss else caller.id)
+        ),
         "timezone": context.timezone,
     }
 
@@ -265,10 +267,10 @@ async def detach(context: Context, caller: Caller, params: ByName) -> Detached:
     return {"name": row["name"], "sessions": len(mine)}
 
 
-def sessions_json(context: Context, agent: int | None) -> list[AttachedSession]:
+def sessions_json(context: Context, connection: Connection, agent: int | None) -> list[AttachedSession]:
     """Return the open sessions, of one agent or of all, as they are shown."""
-    live = {one.id: one for one in context.runner.attached.listed()}
-    rows = context.store.read(lambda c: attached_sessions.open_ones(c, agent))
+    live = context.runner.attached.registry.open
+    rows = attached_sessions.open_ones(connection, agent)
     return [
         {
             "agent": row["name"],

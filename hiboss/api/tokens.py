@@ -114,6 +114,7 @@ async def revoke(context: Context, caller: Caller, params: ByName) -> RevokedTok
         row, revoked = await context.write(caller, write)
         name = str(row["name"])
         context.runner.end_runs(row["id"], REVOKED)
+        await context.runner.attached.end_of_agent(row["id"], "closed")
         context.auth.forget()
         context.home.forget_profile(name)
     return {"name": name, "revoked": revoked}

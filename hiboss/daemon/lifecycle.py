@@ -76,9 +76,7 @@ class Daemon:
             router.clean_up()
             self.wiring = Wiring(store, self.home, self.settings, router)
             auth = Authenticator(store, policy, self.wiring.presence)
-            self.wiring.runner.on_token_ended = self.wiring.runner.attached.registry.token_changed = (
-                auth.forget
-            )
+            self.wiring.runner.on_token_ended = auth.forget
             auth.on_change = self.wiring.facts.recheck
             asking, present = self.wiring.runner.asking, self.wiring.presence
 

@@ -105,9 +105,6 @@ class Wiring:
         self.runner.nudge = self.scheduler.nudge
         self.runner.on_begun = self._run_begun
         self.runner.on_ended = self._run_ended
-        attached = self.runner.attached.registry
-        attached.wake = lambda agents: self.runner.wake(agents, eager=True)
-        attached.refresh = self.runner.refresh
         self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
         self.controls.add("preempt", envelope_orders.preempt)
         self.controls.add("priority", envelope_orders.prioritize)

@@ -11,7 +11,6 @@ from ..core.events import AgentChanged
 from ..core.quoting import nearest
 from . import (
     ask_rules,
-    attached_sessions,
     bindings,
     envelopes,
     handoffs,
@@ -85,7 +84,6 @@ def delete(tx: Tx, name: str, now: int) -> int:
     tokens.revoke(tx, row["id"], now)
     tx.facts.append(AgentChanged(now, row["id"]))
     provider_sessions.forget(tx, row["id"])
-    attached_sessions.end_of_agent(tx, row["id"], now)
     ask_rules.end_of_agent(tx, row["id"], now)
     handoffs.end_of(tx, row["id"], now)  # before its mail fails: what was routed to it goes back
     waiting = envelopes.fail_for_deleted(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..core.address import SYSTEM
 from ..core.envelope import Lane, Priority
 from .connection import Connection
+from .envelopes import NEXT_START
 from .group_commit import Tx
 
 CRITICAL_AFTER_MS = 15 * 60 * 1000
@@ -138,3 +139,10 @@ def first_answer(connection: Connection | Tx, lane: Lane, now: int) -> int | Non
         (lane.address, lane.binding, first[0].id, int(Priority.NORMAL), SYSTEM.fold),
     ).fetchone()
     return None if row is None else int(row["id"])
+
+
+def in_hand(tx: Tx, lane: Lane) -> list[int]:
+    """Return the envelopes of a lane that this daemon holds."""
+    held = "SELECT id FROM envelope INDEXED BY envelope_wake WHERE wake_at = ?"
+    rows = tx.execute(f"{held} AND recipient = ? AND binding IS ?", (NEXT_START, lane.address, lane.binding))
+    return [row["id"] for row in rows.fetchall()]

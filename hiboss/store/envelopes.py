@@ -22,7 +22,6 @@ NEXT_START = 2**62  # the `wake_at` of held envelopes: the next start of a daemo
 LONGEST_MS = 25 * 3_600_000  # no lease and no wait for a retry is longer
 CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it is given up
 
-
 _IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at,
@@ -133,8 +132,8 @@ def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> 
 
 def swap_forwards(tx: Tx, message: int, one: int, other: int) -> None:
     """Let what forwards one of two envelopes of a message forward the other: the boss has that one now."""
-    swap = "UPDATE envelope SET forwards = ?2 + ?3 - forwards WHERE message = ?1 AND forwards IN (?2, ?3)"
-    tx.execute(swap, (message, one, other))
+    swap = "forwards = ?2 + ?3 - forwards WHERE message = ?1 AND forwards IN (?2, ?3)"
+    tx.execute(f"UPDATE envelope SET {swap}", (message, one, other))
 
 
 def _done_on_arrival(kind: str) -> bool:
@@ -145,10 +144,7 @@ def _done_on_arrival(kind: str) -> bool:
 
 
 def hold(tx: Tx, number: int, boot: int) -> None:
-    """Mark an envelope as in the hands of this daemon.
-
-    Count the handover before it happens: after a crash it is known that it may have happened.
-    """
+    """Mark an envelope as in the hands of this daemon. The handover counts before it happens: it may have."""
     tx.execute("UPDATE envelope SET held_by = ?, handovers = handovers + 1 WHERE id = ?", (boot, number))
 
 
@@ -190,13 +186,6 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
     return len(rows), [row["id"] for row in rows if row["crashes"] >= CRASHES]
 
 
-def held(tx: Tx, lane: Lane) -> list[int]:
-    """Return the envelopes of a lane that this daemon holds."""
-    held = f"SELECT id FROM envelope INDEXED BY envelope_wake WHERE {_IS_HELD}"
-    rows = tx.execute(f"{held} AND recipient = ? AND binding IS ?", (lane.address, lane.binding))
-    return [row["id"] for row in rows.fetchall()]
-
-
 def lease(tx: Tx, number: int, claim: int, until: int) -> None:
     """Give an envelope to a claim until a time."""
     tx.execute(
@@ -206,27 +195,18 @@ def lease(tx: Tx, number: int, claim: int, until: int) -> None:
 
 
 def give(tx: Tx, number: int, claim: int, until: int) -> None:
-    """Give an envelope that this daemon holds to an open session: from now on that has it, as by a claim."""
-    tx.execute(
-        """
-        UPDATE envelope SET held_by = NULL, crashes = 0, waits = ?, wait_until = ?, claim = ?
-        WHERE id = ? AND status = 0 AND held_by IS NOT NULL
-        """,
-        (int(Waits.LEASE), until, claim, number),
-    )
+    """Give an envelope that this daemon holds to an open session, which has it then, as by a claim."""
+    given = "held_by = NULL, crashes = 0, waits = ?, wait_until = ?, claim = ?"
+    query = f"UPDATE envelope SET {given} WHERE id = ? AND status = 0 AND held_by IS NOT NULL"
+    tx.execute(query, (int(Waits.LEASE), until, claim, number))
 
 
-def take_back(tx: Tx, numbers: Iterable[int]) -> None:
-    """Take envelopes back that were given to an open session: they are in hand, until they are settled."""
-    for number in numbers:
-        tx.execute(
-            """
-            UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL,
-                   held_by = (SELECT value FROM counter WHERE name = 'boot')
-            WHERE id = ? AND status = 0 AND waits = ?
-            """,
-            (number, int(Waits.LEASE)),
-        )
+def take_back(tx: Tx, number: int) -> None:
+    """Take an envelope back that an open session has: it is in hand, until it is settled."""
+    boot = "(SELECT value FROM counter WHERE name = 'boot')"
+    taken = f"held_by = {boot}, waits = NULL, wait_until = NULL, claim = NULL"
+    query = f"UPDATE envelope SET {taken} WHERE id = ? AND status = 0 AND waits = ?"
+    tx.execute(query, (number, int(Waits.LEASE)))
 
 
 def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
@@ -301,10 +281,8 @@ def set_aside(tx: Tx, ids: Iterable[int], by: int) -> None:
 
 def put_first(tx: Tx, number: int) -> None:
     """Make a pending envelope due for which a run was set aside. So it is set aside for nothing itself."""
-    due = (
-        "UPDATE envelope SET preempted_by = NULL, waits = NULL, wait_until = NULL WHERE id = ? AND status = 0"
-    )
-    tx.execute(due, (number,))
+    due = "preempted_by = NULL, waits = NULL, wait_until = NULL"
+    tx.execute(f"UPDATE envelope SET {due} WHERE id = ? AND status = 0", (number,))
 
 
 def set_priority(tx: Tx, number: int, priority: Priority) -> None:
@@ -319,9 +297,8 @@ def note_unconfirmed(tx: Tx, number: int) -> None:
 
 def retry_at(tx: Tx, number: int, until: int) -> None:
     """Let an envelope that waits for its retry wait until another time."""
-    tx.execute(
-        "UPDATE envelope SET wait_until = ? WHERE id = ? AND waits = ?", (until, number, int(Waits.RETRY))
-    )
+    retried = (until, number, int(Waits.RETRY))
+    tx.execute("UPDATE envelope SET wait_until = ? WHERE id = ? AND waits = ?", retried)
 
 
 def fail(tx: Tx, number: int, failure: Failure, now: int, *, tried: bool = False) -> bool:
@@ -411,16 +388,15 @@ def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> 
             tx.arrived_for.append(recipient)
         if settles:
             done(tx, row["id"], now)
-            no_lease = "UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL WHERE id = ?"
-            tx.execute(no_lease, (row["id"],))
+            no_lease = "waits = NULL, wait_until = NULL, claim = NULL"
+            tx.execute(f"UPDATE envelope SET {no_lease} WHERE id = ?", (row["id"],))
     return changed
 
 
 def readdress(tx: Tx, old: int, new: int, which: str, *values: object) -> None:
     """Give envelopes of one recipient to another. `which`: a condition on them; its values are ?3, ?4 …"""
-    tx.execute(
-        f"UPDATE OR IGNORE envelope SET recipient = ?2 WHERE recipient = ?1 AND {which}", (old, new, *values)
-    )
+    moved = f"UPDATE OR IGNORE envelope SET recipient = ?2 WHERE recipient = ?1 AND {which}"
+    tx.execute(moved, (old, new, *values))
 
 
 # --- changes by the sender -----------------------------------------------------------

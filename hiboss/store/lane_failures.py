@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..core import backoff
 from ..core.contracts.failures import UNSURE, Failure
 from ..core.envelope import Lane, Priority
-from . import chat_pacing, envelopes, forwarding, lanes, notices
+from . import chat_pacing, due_envelopes, envelopes, forwarding, lanes, notices
 from .connection import Connection, Row
 from .group_commit import Tx
 from .lane_facts import tell_waiting
@@ -231,6 +231,6 @@ def _waited_for_a_day(tx: Tx, lane: Lane, priority: Priority, now: int, limit: i
 def retry_held_later(tx: Tx, lane: Lane, failure: Failure, now: int) -> Later:
     """Release everything this lane holds after a failure (see `retry_later`)."""
     later = Later(None)
-    for number in envelopes.held(tx, lane):
+    for number in due_envelopes.in_hand(tx, lane):
         later = retry_later(tx, lane, number, failure, now, scope=Scope.UNKNOWN)
     return later

@@ -376,8 +376,8 @@ def _still_running(tx: Tx, turn: Turn, now: int) -> Turn | None:
     turn = turn.answering_in(row["reply_conversation"])
     later = steering.given_later(tx, turn.run, turn.envelopes + turn.notices)
     turn = turn._replace(envelopes=turn.envelopes + later)
-    if turn.attached is not None:
-        envelopes.take_back(tx, turn.envelopes + turn.notices)
+    for number in turn.envelopes + turn.notices if turn.attached is not None else ():
+        envelopes.take_back(tx, number)
     ending = run_cancels.of_row(row)
     if ending is None:
         return turn
@@ -418,10 +418,7 @@ def _end(
 
 
 def left_over(connection: Connection | Tx, boot: int) -> list[Row]:
-    """Return the runs of earlier boots that never ended: their processes may still exist.
-
-    Not what an open session works on: that goes on without the daemon (attached_turns.py).
-    """
+    """Return the runs of earlier boots that never ended, not those of open sessions (attached_turns.py)."""
     return connection.execute(
         """
         SELECT r.id, r.kind, r.agent, a.name, r.pid, r.pid_started, r.paused_at, r.ends_as, r.cancelled_why,
@@ -489,13 +486,8 @@ def cancel_held(tx: Tx, run: Row, why: str, by: int, now: int) -> None:
 
 def _free_as_told(tx: Tx, run: Row, ending: run_cancels.Ending, now: int) -> None:
     """Cancel or free the envelopes of a run that was told to end before its daemon died."""
-    rows = tx.execute(
-        """
-        SELECT e.id, e.priority FROM run_envelope x JOIN envelope e ON e.id = x.envelope
-        WHERE x.run = ? AND e.status = 0 ORDER BY e.id
-        """,
-        (run["id"],),
-    ).fetchall()
+    query = "SELECT e.id, e.priority FROM run_envelope x JOIN envelope e ON e.id = x.envelope"
+    rows = tx.execute(f"{query} WHERE x.run = ? AND e.status = 0 ORDER BY e.id", (run["id"],)).fetchall()
     worked_on = tuple(int(row["id"]) for row in rows if row["priority"] != Priority.NOTICE)
     if ending.cancels:
         worker = chat_notes.Worker(run["kind"], run["agent"], run["name"], worked_on)

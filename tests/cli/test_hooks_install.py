@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
+from hiboss.cli.commands.hooks import HARNESSES
+from hiboss.cli.harness_settings.harness import HookCommand, entries_of
 from hiboss.cli.harness_settings.settings_file import SettingsFile
 from hiboss.core.errors import HarnessSettingsUnwritable
 from tests.support.cli import HIBOSS, Office, Shell, open_office
 from tests.support.hook_desks import Desk
-
-WAITED = ("SessionStart", "UserPromptSubmit", "Stop")
-CLAUDE_EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]
-CODEX_EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"]
 
 MINIFIED = b'{"model":"opus","permissions":{"allow":["Bash(git:*)"],"deny":[]},"env":{"A":"1"}}'
 FOREIGN_HOOKS = b"""{
@@ -94,25 +92,11 @@ def commands(file: Path) -> list[str]:
 
 
 def merged(value: Any, client: str, home: str, asks: bool) -> Any:
-    """The settings with what hiboss adds, written here once more by hand."""
-
-    def hook(words: str, **more: Any) -> dict[str, Any]:
-        return {"type": "command", "command": f"{HIBOSS} {words} --home {home}", **more}
-
-    waiter = {"rewakeMessage": "New mail in hiboss:", "rewakeSummary": "hiboss: new mail"}
+    """The settings with a group of ours at the end of each event of the table."""
+    command = HookCommand(program=HIBOSS, home=home)
     hooks = {**value.get("hooks", {})}
-    for event in CLAUDE_EVENTS if client == "claude" else CODEX_EVENTS:
-        limit = 15 if (client, event) == ("claude", "Stop") else 10
-        ours = [hook(f"hook {client}", timeout=limit)]
-        if client == "claude" and event in WAITED:
-            ours.append(hook("watch --hook claude", asyncRewake=True, timeout=2_000_000, **waiter))
-        group = {"matcher": "*", "hooks": ours} if event == "PostToolUse" else {"hooks": ours}
+    for event, group in entries_of(HARNESSES[client], command, asks=asks).items():
         hooks[event] = [*hooks.get(event, []), group]
-    if asks:
-        more = {"onFailure": "block"} if client == "claude" else {}
-        hooks["PermissionRequest"] = [
-            {"matcher": "*", "hooks": [hook(f"hook {client}", timeout=600, **more)]}
-        ]
     return {**value, "hooks": hooks}
 
 
@@ -141,6 +125,26 @@ def test_a_file_that_was_not_there_is_made_private_and_goes_again(desk: Desk, cl
     desk.install(client, "--asks")
     desk.remove(client)
     assert not file.exists()
+
+
+def test_the_hooks_have_the_form_that_both_programs_read(desk: Desk) -> None:
+    desk.install("claude", "--asks")
+    desk.install("codex", "--asks")
+    home = f"--home {desk.shell.home.path}"
+    claude, codex = (parsed(file.read_bytes())["hooks"] for file in (desk.claude, desk.codex))
+    for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+        (group,) = claude[event]
+        hook, waiter = group["hooks"]
+        assert list(hook) == ["type", "command", "timeout"] and hook["type"] == waiter["type"] == "command"
+        assert hook["command"] == f"{HIBOSS} hook claude {home}"
+        assert waiter["command"] == f"{HIBOSS} watch --hook claude {home}"
+        assert waiter["asyncRewake"] is True and waiter["rewakeMessage"] and waiter["rewakeSummary"]
+        (group,) = codex[event]
+        assert [one["command"] for one in group["hooks"]] == [f"{HIBOSS} hook codex {home}"]
+    for hooks in (claude, codex):
+        assert hooks["PostToolUse"][0]["matcher"] == hooks["PermissionRequest"][0]["matcher"] == "*"
+    assert claude["PermissionRequest"][0]["hooks"][0]["onFailure"] == "block"
+    assert "onFailure" not in codex["PermissionRequest"][0]["hooks"][0]
 
 
 def test_a_second_install_changes_nothing_not_even_the_time_of_the_file(desk: Desk) -> None:
@@ -227,7 +231,7 @@ def test_settings_of_another_form_are_refused_and_left_alone(
     before = written(desk.claude)
     for verb in ("install", "remove"):
         done = desk(verb, "--client", "claude")
-        assert done.rc == 2 and done.stdout == "" and "Traceback" not in done.stderr
+        assert done.rc == 1 and done.stdout == "" and "Traceback" not in done.stderr
         assert says in done.stderr and str(desk.claude) in done.stderr
     assert written(desk.claude) == before and desk.backups() == []
     found = desk.status()
@@ -237,7 +241,7 @@ def test_settings_of_another_form_are_refused_and_left_alone(
 def test_an_event_of_another_form_is_refused(desk: Desk) -> None:
     desk.claude.write_text('{"hooks": {"Stop": {}}}')
     done = desk("install", "--client", "claude")
-    assert done.rc == 2 and '"hooks" has an object for Stop, and must have an array' in done.stderr
+    assert done.rc == 1 and '"hooks" has an object for Stop, and must have an array' in done.stderr
 
 
 def test_a_file_that_cannot_be_read_is_refused(desk: Desk) -> None:

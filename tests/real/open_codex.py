@@ -107,6 +107,10 @@ class OpenCodex:
     def trust(self, hooks: Mapping[str, Any]) -> None:
         """Write hooks.json, and trust all that stands in it, as a person does in the dialog of Codex."""
         (self.home / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+        self.trust_all()
+
+    def trust_all(self) -> None:
+        """Trust all hooks that stand in hooks.json now."""
         found = self.ask_server("hooks/list", {"cwds": [str(self.workspace)]})["data"][0]
         assert not found["errors"] and not found["warnings"], found
         state = {one["key"]: {"trusted_hash": one["currentHash"]} for one in found["hooks"]}

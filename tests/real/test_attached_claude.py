@@ -2,93 +2,139 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.model_server import ModelServer, Say
-from tests.real.open_claude import OpenClaude
+from tests.real.attached_desk import Desk, last_input, open_office, opened
 from tests.real.programs import Programs
-from tests.support.cli import HIBOSS
 from tests.support.daemons import wait_until
-from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[TelegramDaemon]:
-    place = tmp_path / "office"
-    place.mkdir()
-    with telegram_daemon(place) as made:
+def office(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TelegramDaemon]:
+    when = getattr(request, "param", "end")
+    with open_office(tmp_path, HIBOSS_ATTACHED_WHEN_BUSY=when) as made:
         yield made
-
-
-class Desk:
-    """A person's desk: Claude Code is open as nex, and Ada's phone writes to nex."""
-
-    def __init__(
-        self, office: TelegramDaemon, directory: Path, programs: Programs, server: ModelServer
-    ) -> None:
-        self.office = office
-        self.server = server
-        environment = {"HIBOSS_HOME": office.daemon.home.path}
-        self.claude = OpenClaude(
-            directory, programs, server, environment=environment, arguments=["--permission-mode", "default"]
-        )
-        self.hiboss("hooks", "install", "--client", "claude", "--agent", "nex")
-        office.boss.call("agent.set", name="nex", mode="pull")
-        self.ada = office.api.add_person("Ada", username="ada")
-        self.chat: Chat = office.pair(self.ada, office.bound_bot("nexbot"))
-
-    def hiboss(self, *words: str) -> str:
-        """Run a command as the boss."""
-        env = {name: value for name, value in self.claude.environment().items() if "CLAUDE_CODE" not in name}
-        env["PATH"] = os.environ["PATH"]
-        done = subprocess.run([HIBOSS, *words], env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def asks(self, text: str) -> str:
-        """Let Ada ask by phone; return the id of the envelope."""
-        self.ada.says(self.chat, text)
-        row = self.office.wait_for_stored(self.chat, text)
-        return str(self.office.rows("SELECT id FROM envelope WHERE message = ?", row["id"])[0]["id"])
-
-    def receipt(self, envelope: str) -> dict[str, Any]:
-        return dict(self.office.boss.call("envelope.get", id=envelope)["receipt"] or {})
-
-    def attached(self) -> list[dict[str, Any]]:
-        return list(self.office.boss.call("attached.list")["sessions"])
-
-    def answers(self) -> list[str]:
-        """Return what the bot posted."""
-        return [one.text for one in self.chat.messages if one.sender is not None and one.sender.is_bot]
 
 
 @pytest.fixture
 def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
-    made = Desk(office, tmp_path, programs, server)
-    with made.claude:
-        wait_until(lambda: any(one["waiter"] for one in made.attached()), 30)
+    with opened(Desk(office, tmp_path, programs, server)) as made:
         yield made
+
+
+both = pytest.mark.parametrize("office", ["end", "between"], indirect=True)
 
 
 def test_an_idle_session_answers_a_question_from_the_phone(desk: Desk, server: ModelServer) -> None:
     server.script(Say("All is green."))
     envelope = desk.asks("How is the build?")
-    desk.chat.wait_for_text("All is green.", seconds=60)
-    receipt = desk.receipt(envelope)
-    assert receipt["state"] == "done"
+    desk.wait_answer("All is green.")
+    receipt = desk.wait_receipt(envelope, "done")
     assert receipt["submitted_at"] <= receipt["seen_at"] <= receipt["done_at"]
-    [request] = [one for one in server.requests if one.is_main]
-    assert "> How is the build?" in json.dumps(request.body)
-    wait_until(lambda: any(one["waiter"] and one["state"] == "idle" for one in desk.attached()), 30)
+    [request] = server.turns
+    assert "> How is the build?" in last_input(request)
+    desk.wait_idle()
     server.script(Say("Still green."))
-    desk.asks("And now?")
-    desk.chat.wait_for_text("Still green.", seconds=60)
-    assert sum("green" in one for one in desk.answers()) == 2
+    second = desk.asks("And now?")
+    desk.wait_answer("Still green.")
+    desk.check_done(envelope, second)
+    assert desk.count("green") == 2
+
+
+def test_receipts_go_from_submitted_to_seen_while_the_model_works(desk: Desk, server: ModelServer) -> None:
+    server.script(Say("All is green.", hold=True))
+    envelope = desk.asks("How is the build?")
+    server.wait_held()
+    assert desk.receipt(envelope)["state"] == "seen"
+    assert [one["state"] for one in desk.attached()] == ["busy"]
+    server.go_on()
+    desk.wait_answer("All is green.")
+    desk.check_done(envelope)
+
+
+@both
+def test_a_busy_session_answers_once_and_the_persons_own_answer_is_not_sent(
+    desk: Desk, server: ModelServer
+) -> None:
+    server.script(desk.long_tool(), Say("The herons are counted."))
+    server.when(lambda one: "Before you stop" in last_input(one), *[Say("All is green.")] * 3)
+    server.when(
+        lambda one: "tool ended" not in last_input(one) and "> How" in last_input(one), Say("All is green.")
+    )
+    desk.claude.enter("count the herons")
+    desk.wait_tool()
+    envelope = desk.asks("How is the build?")
+    desk.finish_tool()
+    desk.wait_answer("All is green.")
+    desk.claude.wait_for("The herons are counted.")
+    desk.check_done(envelope)
+    desk.wait_idle()
+    assert desk.count("green") == 1
+    assert desk.count("heron") == 0
+
+
+@both
+def test_mail_that_comes_while_a_session_writes_is_answered_after_it(desk: Desk, server: ModelServer) -> None:
+    server.script(Say("The herons are counted.", hold=True))
+    desk.says("How is the build?", "All is green.")
+    desk.claude.enter("count the herons")
+    server.wait_held()
+    envelope = desk.asks("How is the build?")
+    server.go_on()
+    desk.wait_answer("All is green.")
+    desk.claude.wait_for("The herons are counted.")
+    desk.check_done(envelope)
+    assert desk.count("green") == 1
+    assert desk.count("heron") == 0
+
+
+def test_several_messages_while_it_is_busy_are_all_answered_each_in_its_place(
+    desk: Desk, server: ModelServer
+) -> None:
+    kai = desk.office.daemon.register("kai", mode="pull")
+    server.script(desk.long_tool(), Say("The herons are counted."))
+    desk.says("And the weather?", "All is green, and it rains.")
+    desk.says("Where is the key?", "It is under the mat.")
+    desk.claude.enter("count the herons")
+    desk.wait_tool()
+    first = desk.asks("How is the build?")
+    sent = desk.office.daemon.call("envelope.send", token=kai, to="agent:nex", text="Where is the key?")
+    last = desk.asks("And the weather?")
+    desk.finish_tool()
+    desk.wait_answer("it rains")
+    wait_until(lambda: _inbox(desk, kai), 60)
+    desk.check_done(first, last, str(sent["ids"][0]))
+    assert _inbox(desk, kai) == ["It is under the mat."]
+    assert desk.count("it rains") == 1
+    assert desk.count("mat") == desk.count("heron") == 0
+
+
+def _inbox(desk: Desk, token: str) -> list[str]:
+    found = desk.office.daemon.call("envelope.list", token=token)["envelopes"]
+    return [one["text"] for one in found]
+
+
+def test_a_session_that_gets_mail_in_its_turn_answers_by_hand(
+    tmp_path: Path, programs: Programs, server: ModelServer
+) -> None:
+    with open_office(tmp_path, HIBOSS_ATTACHED_WHEN_BUSY="between") as office:
+        with opened(Desk(office, tmp_path, programs, server)) as desk:
+            server.script(desk.long_tool(), Say("The herons are counted."))
+            desk.claude.enter("count the herons")
+            desk.wait_tool()
+            envelope = desk.asks("How is the build?")
+            server.when(
+                lambda one: "tool ended" in last_input(one),
+                desk.tool(f"hiboss reply {envelope} 'All is green.'"),
+            )
+            desk.finish_tool()
+            desk.wait_answer("All is green.")
+            desk.claude.wait_for("The herons are counted.")
+            desk.check_done(envelope)
+            assert desk.count("green") == 1
+            assert desk.count("heron") == 0

@@ -73,6 +73,13 @@ BROAD_EXCEPTS = {
 # Imports inside functions: only for the speed of a start, never to dodge a cycle.
 LATE_IMPORTS = {
     "hiboss/core/plugins.py::load importlib.import_module": "adapters and providers named in the settings",
+    "hiboss/agents/attached/codex_doors.py::_by_daemon websockets.asyncio.client": "60 ms that only Codex needs",
+    "hiboss/agents/attached/codex_doors.py::_by_daemon websockets.exceptions": "60 ms that only Codex needs",
+    "hiboss/cli/credentials.py::_harness_above .hook.harness": "only where sessions are open, and nobody is named",
+    "hiboss/cli/entry.py::main .hook.program": "a hook does not pay for the command line",
+    "hiboss/cli/entry.py::main .main": "Typer, which hooks do not need",
+    "hiboss/cli/hook/program.py::_note ...core": "the clock, which a waiter does not need",
+    "hiboss/cli/hook/program.py::main .waiter": "only a waiter needs it",
     "hiboss/cli/commands/chat.py::chat ..chat.screen": "prompt_toolkit, which only a conversation in a terminal needs",
     "hiboss/agents/providers/webhook.py::Webhook.take_turn httpx": "240 ms that only webhooks need",
     "hiboss/agents/providers/webhook.py::_client httpx": "240 ms that only webhooks need",

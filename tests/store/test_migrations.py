@@ -226,7 +226,7 @@ TABLES = [
         "usage",
         "trace_limit",
     ),
-    *("provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
+    *("attached_session", "provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
     *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
 ]
 

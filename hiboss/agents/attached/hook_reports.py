@@ -126,7 +126,7 @@ class HookReports:
     # --- parts of the reports --------------------------------------------------------
 
     async def _session(self, number: int) -> OpenSession:
-        """Return an open session; after a restart when its turn is with it again, and what is late is taken."""
+        """Return an open session. After a restart: with its turn again, and when what is late is taken."""
         session = self._registry.one(number)
         await self.catch_up(session)
         return session

@@ -107,7 +107,7 @@ class OpenSession:
         if handed.told >= TELLINGS:
             return None
         return max(
-            handed.not_before, max(handed.told_at, self.idle_at) + AGAIN_SECONDS * 5 ** (handed.told - 1)
+            handed.not_before, max(handed.told_at, self.idle_at) + AGAIN_SECONDS * 5.0 ** (handed.told - 1)
         )
 
     @contextmanager

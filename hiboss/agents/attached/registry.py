@@ -28,7 +28,7 @@ class Registry:
         self.settings = settings
         self.open: dict[int, OpenSession] = {}
         self.tasks: set[asyncio.Task[None]] = set()
-        # Set in hiboss/daemon.
+        # Set by the runner.
         self.wake: Callable[[Iterable[int]], None] = lambda agents: None
         self.refresh: Callable[[], None] = lambda: None  # which agents get turns
         self.token_changed: Callable[[], None] = lambda: None

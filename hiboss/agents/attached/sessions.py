@@ -108,9 +108,6 @@ class AttachedSessions:
         ]
         return Place(ready[0].id) if ready else Place(None, busy=True)
 
-    def listed(self, agent: int | None = None) -> list[OpenSession]:
-        return [one for one in self._open.values() if agent is None or one.agent == agent]
-
     # --- coming and going ------------------------------------------------------------
 
     async def arrived(self, arrival: Arrival, token: str, valid: bool) -> attached_sessions.Attached:
@@ -153,6 +150,11 @@ class AttachedSessions:
             await self.reports.until_settled(session.handed)
         self.registry.refresh()
         self.registry.wake([session.agent])
+
+    async def end_of_agent(self, agent: int, why: str) -> None:
+        """End the sessions of an agent that was deleted, or whose tokens were revoked."""
+        for number in [one.id for one in self._open.values() if one.agent == agent]:
+            await self.ended(number, why)
 
     async def wait(self, number: int) -> str | None:
         """Wait until an idle session is to be told of mail; return what it is told, or None: do not wait.

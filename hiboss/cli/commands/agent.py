@@ -268,6 +268,18 @@ def resume(name: Name, token: Token = None, as_: As = None, json_: Json = False)
 
 
 @app.command()
+def detach(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Give an agent's mail to its open Claude Code or Codex no more.
+
+    What the session has comes back: it waits for the next session, or a run works on it
+    (attached.fallback). The session stays open, and is attached again when it is restarted.
+
+    Example: hiboss agent detach nex
+    """
+    output.answer(call("agent.detach", {"name": name}, token=token, profile=as_))
+
+
+@app.command()
 def background(
     task: Annotated[str, flag("--task", "TEXT", "What to do; - reads standard input.")],
     name: Annotated[

@@ -203,6 +203,7 @@ def get(id_: EnvelopeId, token: Token = None, as_: As = None, json_: Json = Fals
     if len(result["recipients"]) > 1:
         output.record({"recipients": result["recipients"]})
     views.envelope(result["envelope"], result["timezone"])
+    views.receipt(result["receipt"], result["timezone"])
 
 
 @app.command()

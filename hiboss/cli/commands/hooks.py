@@ -48,7 +48,7 @@ def install(
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Put the hooks of hiboss into the settings of Claude Code or Codex.
+    """Put the hooks of hiboss into the settings of a program.
 
     Other settings stay as they are, and a copy of the file is kept beside it. Run it again with
     other options to change the hooks; hiboss hooks remove takes them out again.
@@ -79,7 +79,7 @@ def install(
 
 @app.command()
 def remove(client: Client, json_: Json = False) -> None:
-    """Take the hooks of hiboss out of the settings of Claude Code or Codex.
+    """Take the hooks of hiboss out of these settings again.
 
     Hooks of others and all other settings stay as they are.
 
@@ -100,7 +100,10 @@ def remove(client: Client, json_: Json = False) -> None:
 
 @app.command()
 def status(client: AnyClient = None, json_: Json = False) -> None:
-    """Show whether the hooks are installed and trusted, and what a hook last did."""
+    """Show whether the hooks are there, and what one last did.
+
+    For Codex also whether you have trusted them; it runs no other hooks.
+    """
     wanted = [HARNESSES[client]] if client else list(HARNESSES.values())
     found = [hook_status.status_of(one) for one in wanted]
     if output.Mode.json:

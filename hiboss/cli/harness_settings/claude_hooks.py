@@ -30,6 +30,6 @@ CLAUDE = Harness(
             event="PermissionRequest", timeout=600, matcher="*", more={"onFailure": "block"}, asks=True
         ),
     ),
-    # Seen with 2.1.325: an open session reads its settings again when they change.
+    # Seen with 2.1.326: an open session reads its settings again when they change.
     after_install="Sessions that are open now take the hooks at their next prompt, new ones at their start.",
 )

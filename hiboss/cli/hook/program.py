@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from typing import Any
 
 from ...core.paths import Home
@@ -57,12 +56,14 @@ def _answer(hook: events.Hook) -> int:
 
 
 def _note(hook: events.Hook, failed: str | None) -> None:
+    from ...core import clock
+
     daemon_calls.note_last(
         hook.home,
         hook.client,
         {
             "event": hook.event.get("hook_event_name"),
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "at": clock.iso(clock.now()),
             "agent": hook.home.known_session(hook.client, hook.session).get("agent"),
             "outcome": "failed" if failed else "done",
             "error": failed,

@@ -212,8 +212,14 @@ def _row(one: dict[str, Any], zone: str) -> list[str]:
         str(one["due"]),
         short_moment(one["oldest_unanswered_at"], zone),
         _last_run(one["last_run"]) or "",
-        one["why"] or "",
+        one["why"] or "; ".join(_attached(session, zone) for session in one["attached"]),
     ]
+
+
+def _attached(session: dict[str, Any], zone: str) -> str:
+    """An open session in a line: which harness, what it does since when, and where."""
+    since = short_moment(session["since"], zone)
+    return f"{session['client']} {session['state']} since {since} in {session['directory']}"
 
 
 def _last_run(one: dict[str, Any] | None) -> str | None:
@@ -234,4 +240,5 @@ def status_record(one: dict[str, Any], zone: str) -> dict[str, Any]:
         | {"tokens_today": one["tokens_today"] or None, "daily_tokens": one["daily_tokens"]}
         | {"cost_today": one["cost_today"] or None, "daily_cost": one["daily_cost"]}
         | {"counted_since": times["counted_since"], "last_seen_at": times["last_seen_at"]}
+        | {"attached": [_attached(session, zone) for session in one["attached"]] or None}
     )

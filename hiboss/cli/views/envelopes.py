@@ -99,6 +99,17 @@ def envelope(one: dict[str, Any], timezone: str) -> None:
     output.rendered("\n".join(rendering.content(one)))
 
 
+def receipt(one: dict[str, Any] | None, timezone: str) -> None:
+    """Print how far an envelope got with an open session."""
+    if one is None:
+        return
+    times = ("submitted_at", "held_at", "seen_at", "done_at")
+    output.line()
+    output.record(
+        {"receipt": one["state"], "run": one["run"]} | {name: moment(one[name], timezone) for name in times}
+    )
+
+
 def sent(result: dict[str, Any]) -> None:
     """Print the id of each envelope that was sent."""
     if output.Mode.json:

@@ -30,7 +30,7 @@ class UnknownSetting(BadConfig):
 class HarnessSettingsRefused(BadConfig):
     """the settings in {path} cannot be read as JSON with hooks: {why}. Nothing was changed; correct that file, then try again"""
 
-    code = "harness_settings_refused"
+    code, exit = "harness_settings_refused", EXIT_REFUSED
 
 
 class HarnessSettingsUnwritable(BadConfig):

@@ -1,0 +1,316 @@
+"""Turns that an open session takes: it is woken, has the mail, and its final text is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.attached_sessions import Session, new_event, receipt
+from tests.support.daemons import wait_until
+from tests.support.followers import following
+from tests.support.parties import agent
+from tests.support.python_agents import Boss, texts
+
+Opens = Callable[..., Session]
+
+
+@pytest.fixture
+def opens(daemon: RunningDaemon) -> Iterator[Opens]:
+    """Open sessions, each as an agent of its own unless one is named. They are closed at the end."""
+    made: list[Session] = []
+
+    def open_(named: str | None = None, *, fields: dict[str, Any] | None = None, **more: Any) -> Session:
+        made.append(Session(daemon, named or agent(daemon, mode="pull", **(fields or {})).name, **more))
+        return made[-1]
+
+    yield open_
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def session(opens: Opens) -> Session:
+    return opens()
+
+
+def asked(ada: Boss, session: Session, text: str = "how is the build?", **params: Any) -> str:
+    """Let Ada ask something; return the envelope."""
+    return str(ada.say(session, text=text, **params)["ids"][0])
+
+
+# --- woken ---------------------------------------------------------------------------------
+
+
+def test_an_idle_session_is_woken_has_the_mail_and_answers(ada: Boss, session: Session) -> None:
+    with following(ada.daemon) as follower:
+        follower.subscribe(ada.token, topics=["run.handed_over"])
+        envelope = asked(ada, session)
+        assert receipt(ada, envelope) is None
+        nudge = session.woken()
+        assert receipt(ada, envelope) == "submitted"
+        assert envelope in nudge and "how is the build" not in nudge
+        given = session.prompt(nudge)
+        assert "> how is the build?" in given and receipt(ada, envelope) == "seen"
+        assert session.listed()["state"] == "busy"
+        assert session.stop("All is green.") == ""
+        assert receipt(ada, envelope) == "done" and ada.get(envelope)["status"] == "done"
+        assert [follower.next()["step"] for _ in range(2)] == ["submitted", "seen"]
+    assert texts(ada.heard(session)) == ["All is green."]
+    assert session.listed()["state"] == "idle"
+    found = ada.call("envelope.get", id=envelope)["receipt"]
+    assert found["submitted_at"] <= found["seen_at"] <= found["done_at"]
+
+
+def test_a_session_is_woken_again_and_again(ada: Boss, session: Session) -> None:
+    for number in range(3):
+        asked(ada, session, f"question {number}")
+        assert f"> question {number}" in session.takes()
+        session.stop(f"answer {number}")
+    assert texts(ada.heard(session)) == ["answer 0", "answer 1", "answer 2"]
+
+
+def test_a_session_that_fetches_the_mail_itself_has_seen_it(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    session.woken()
+    assert session.call("envelope.read", ids=[envelope])["envelopes"][0]["text"] == "how is the build?"
+    wait_until(lambda: receipt(ada, envelope) == "seen")
+    session.stop("All is green.")
+    assert texts(ada.heard(session)) == ["All is green."]
+
+
+def test_no_reply_is_not_sent(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    session.takes()
+    session.stop("NO_REPLY")
+    assert receipt(ada, envelope) == "done" and ada.heard(session) == []
+
+
+def test_the_final_text_of_an_agent_that_answers_itself_is_not_sent(ada: Boss, opens: Opens) -> None:
+    session = opens(fields={"reply": "explicit"})
+    envelope = asked(ada, session)
+    assert f"hiboss reply {envelope}" in session.takes()
+    session.send(text="by hand", reply_to=envelope)
+    session.stop("All is green.")
+    assert texts(ada.heard(session)) == ["by hand"] and receipt(ada, envelope) == "done"
+
+
+def test_what_a_session_sends_in_its_turn_is_not_sent_again(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    session.takes()
+    session.send(text="I look.", reply_to=envelope)
+    session.send(text="All is green.", reply_to=envelope)
+    session.stop("All is green.")
+    assert texts(ada.heard(session)) == ["I look.", "All is green."] and receipt(ada, envelope) == "done"
+
+
+def test_the_mail_of_two_conversations_is_two_turns(
+    daemon: RunningDaemon, ada: Boss, session: Session
+) -> None:
+    zoe = agent(daemon)
+    session.prompt()
+    asked(ada, session, "from ada")
+    zoe.tell(session, text="from zoe")
+    first = session.stop("for the person")
+    second = session.stop("for one", active=True)
+    assert session.stop("for the other", active=True) == ""
+    assert sorted("> from zoe" in one for one in (first, second)) == [False, True]
+    both = {"> from ada" in first: "for one", "> from ada" in second: "for the other"}
+    assert texts(ada.heard(session)) == [both[True]]
+    assert [one["text"] for one in zoe.list()] == [both[False]]
+
+
+def test_several_messages_of_one_conversation_are_one_turn(ada: Boss, session: Session) -> None:
+    session.prompt()
+    numbers = [asked(ada, session, f"part {number}") for number in range(3)]
+    given = session.stop("for the person")
+    assert all(f"> part {number}" in given for number in range(3))
+    session.stop("to all", active=True)
+    assert [receipt(ada, one) for one in numbers] == ["done"] * 3
+    assert texts(ada.heard(session)) == ["to all"]
+
+
+def test_notices_start_no_turn(daemon: RunningDaemon, ada: Boss, session: Session) -> None:
+    session.prompt()
+    sent = session.tell(agent(daemon), text="for somebody who goes")
+    ada.call("agent.delete", name=ada.get(sent)["to"].partition(":")[2])
+    wait_until(lambda: [one for one in session.list() if one["from"] == "agent:system"])
+    assert session.stop("for the person") == "" and session.runs() == []
+
+
+def test_deferred_mail_is_no_turn_before_its_time(ada: Boss, session: Session) -> None:
+    session.prompt()
+    asked(ada, session, "tomorrow", deliver_at="2099-01-01T00:00:00Z")
+    assert session.stop("for the person") == ""
+    assert session.runs() == []
+
+
+# --- busy ----------------------------------------------------------------------------------
+
+
+def test_mail_for_a_busy_session_waits_until_it_stops(ada: Boss, session: Session) -> None:
+    session.prompt("a word of the person")
+    envelope = asked(ada, session)
+    assert session.step() == "" and receipt(ada, envelope) is None
+    block = session.stop("for the person at the terminal")
+    assert "> how is the build?" in block and receipt(ada, envelope) == "submitted"
+    session.step()
+    assert receipt(ada, envelope) == "seen"
+    assert session.stop("All is green.", active=True) == ""
+    assert texts(ada.heard(session)) == ["All is green."] and receipt(ada, envelope) == "done"
+
+
+def test_a_person_who_writes_is_told_which_mail_waits(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    context = session.prompt("a word of the person")
+    assert f"{envelope} from user:boss" in context and "how is the build" not in context
+
+
+def test_mail_that_joins_a_persons_turn_is_asked_about_once(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    nudge = session.woken()
+    session.prompt("a word of the person, just before the nudge")
+    given = session.prompt(nudge)
+    assert "> how is the build?" in given and f"hiboss reply {envelope}" in given
+    assert receipt(ada, envelope) == "seen"
+    block = session.stop("for the person at the terminal")
+    assert envelope in block and "user:boss" in block
+    assert session.stop("All is green.", active=True) == ""
+    assert texts(ada.heard(session)) == ["All is green."]
+
+
+def test_mail_that_joined_and_was_answered_by_hand_is_not_asked_about(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    nudge = session.woken()
+    session.prompt("a word of the person, just before the nudge")
+    session.prompt(nudge)
+    session.send(text="by hand", reply_to=envelope)
+    assert session.stop("for the person at the terminal") == ""
+    assert texts(ada.heard(session)) == ["by hand"] and receipt(ada, envelope) == "done"
+
+
+def test_waiting_mail_that_a_session_answers_by_hand_is_done(ada: Boss, session: Session) -> None:
+    session.prompt()
+    envelope = asked(ada, session)
+    session.send(text="by hand", reply_to=envelope)
+    assert ada.get(envelope)["status"] == "done"
+    assert session.stop("for the person") == "" and session.runs() == []
+    assert texts(ada.heard(session)) == ["by hand"]
+
+
+def test_a_session_is_kept_from_stopping_five_times_in_a_row(daemon: RunningDaemon, session: Session) -> None:
+    senders = [agent(daemon) for _ in range(7)]
+    session.prompt()
+    for one in senders:
+        one.tell(session)
+    blocks = [session.stop("for the person")]
+    while blocks[-1]:
+        blocks.append(session.stop("an answer", active=True))
+    assert len([one for one in blocks if one]) == 5
+    assert session.takes()  # the sixth comes by the waiter
+    assert session.stop("the sixth")  # and that begins a new count
+    assert session.stop("the seventh", active=True) == ""
+    assert [len(one.list()) for one in senders] == [1] * 7
+
+
+def test_a_turn_that_broke_off_keeps_its_mail(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    session.takes()
+    session.break_off()
+    assert receipt(ada, envelope) == "seen" and session.listed()["state"] == "idle"
+    assert [one["status"] for one in session.runs()] == ["running"]
+    session.prompt("go on")
+    assert envelope in session.stop("for the person")
+    session.stop("All is green.", active=True)
+    assert texts(ada.heard(session)) == ["All is green."]
+
+
+# --- nudges and reports that come again ----------------------------------------------------
+
+
+def test_a_nudge_that_comes_twice_gives_the_mail_once(ada: Boss, session: Session) -> None:
+    asked(ada, session)
+    nudge = session.woken()
+    assert "> how is the build?" in session.prompt(nudge)
+    again = session.prompt(nudge)
+    assert "> how is the build?" not in again and "already" in again
+    session.stop("All is green.")
+    assert texts(ada.heard(session)) == ["All is green."]
+
+
+def test_a_nudge_of_a_finished_turn_gives_nothing(ada: Boss, session: Session) -> None:
+    asked(ada, session)
+    nudge = session.woken()
+    session.prompt(nudge)
+    session.stop("All is green.")
+    assert "done already" in session.prompt(nudge)
+    assert session.stop("NO_REPLY") == ""
+    assert texts(ada.heard(session)) == ["All is green."] and len(session.runs()) == 1
+
+
+def test_a_nudge_that_somebody_made_up_gives_nothing(ada: Boss, session: Session) -> None:
+    envelope = asked(ada, session)
+    nudge = session.woken()
+    code = nudge.partition(".")[2].partition("]")[0]
+    assert "> how" not in session.prompt(nudge.replace(code, "0" * 8))
+    assert receipt(ada, envelope) == "submitted"
+
+
+def test_a_stop_that_is_reported_twice_answers_once(ada: Boss, session: Session) -> None:
+    asked(ada, session)
+    session.takes()
+    event = new_event()
+    assert session.stop("All is green.", event=event) == ""
+    assert session.stop("All is green.", event=event) == ""
+    assert texts(ada.heard(session)) == ["All is green."]
+
+
+# --- two sessions --------------------------------------------------------------------------
+
+
+def test_two_sessions_of_one_agent_never_have_the_same_mail(
+    daemon: RunningDaemon, ada: Boss, opens: Opens
+) -> None:
+    one = opens()
+    other = opens(one.name)
+    other.arm()
+    one.arm()
+    first = asked(ada, one, "the first")
+    wait_until(lambda: receipt(ada, first) == "submitted")
+    busy, free = (one, other) if not one.listed()["waiter"] else (other, one)
+    assert "> the first" in busy.takes()
+    zoe = agent(daemon)
+    second = zoe.tell(one, text="the second")
+    assert free.listed()["waiter"] and receipt(ada, second) is None
+    block = busy.stop("done with the first")
+    took = busy if block else free
+    given = block or free.takes()
+    assert "> the second" in given
+    took.stop("done with the second", active=bool(block))
+    assert texts(ada.heard(one)) == ["done with the first"]
+    assert [found["text"] for found in zoe.list()] == ["done with the second"]
+    assert [len(found["envelopes"]) for found in one.runs()] == [1, 1]
+
+
+# --- loops ---------------------------------------------------------------------------------
+
+
+def test_what_a_session_sends_in_its_turn_belongs_to_that(
+    daemon: RunningDaemon, ada: Boss, session: Session
+) -> None:
+    zoe = agent(daemon)
+    asked(ada, session)
+    before = session.tell(zoe, text="before")
+    session.takes()
+    during = session.tell(zoe, text="during")
+    [run] = session.runs()
+    session.stop("done")
+    after = session.tell(zoe, text="after")
+    with daemon.database() as database:
+        query = """
+            SELECT m.trace, m.hops, m.run FROM envelope e JOIN message m ON m.id = e.message WHERE e.id = ?
+        """
+        rows = [tuple(database.execute(query, (one[1:],)).fetchone()) for one in (before, during, after)]
+    assert rows == [(None, 0, None), (run["trace"], 1, int(run["id"][1:])), (None, 0, None)]

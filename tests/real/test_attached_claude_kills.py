@@ -1,0 +1,183 @@
+"""kill -9 of the real Claude Code, of the daemon, and of both, while mail is on its way: all is answered once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.core.crashpoint import (
+    AFTER_COMMIT,
+    ATTACHED_SEEN,
+    ATTACHED_SUBMITTED,
+    BEFORE_WRITE,
+    RUN_ANSWERED,
+    RUN_BEGUN,
+    RUN_SETTLED,
+)
+from hiboss.testing.model_server import ModelServer, Say
+from tests.real.attached_desk import Desk, open_office, opened
+from tests.real.programs import Programs
+from tests.support.daemons import wait_until
+from tests.support.telegram_bots import TelegramDaemon
+
+QUESTION, ANSWER = "How is the build?", "All is green."
+MOMENTS = ["nudged", "thinking", "in a tool"]
+moments = pytest.mark.parametrize("moment", MOMENTS)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[TelegramDaemon]:
+    with open_office(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
+    with opened(Desk(office, tmp_path, programs, server)) as made:
+        yield made
+
+
+def begin(desk: Desk, moment: str) -> str:
+    """Ask, and return the envelope when the session has come so far with it."""
+    if moment == "thinking":
+        desk.answers(QUESTION, Say(ANSWER, hold=True))
+    if moment == "in a tool":
+        desk.answers(QUESTION, desk.long_tool())
+        desk.server.when(lambda one: "tool ended" in one.everything, Say(ANSWER))
+    desk.says(QUESTION, ANSWER)
+    if moment == "nudged":
+        desk.stop_claude()
+    envelope = desk.asks(QUESTION)
+    if moment == "nudged":
+        desk.wait_receipt(envelope, "submitted")
+    elif moment == "thinking":
+        desk.server.wait_held()
+    else:
+        desk.wait_tool()
+    return envelope
+
+
+def go_on(desk: Desk, moment: str) -> None:
+    """Let the session go on with the mail."""
+    if moment == "nudged":
+        desk.go_on_claude()
+    elif moment == "thinking":
+        desk.server.go_on()
+    else:
+        desk.finish_tool()
+
+
+def answered_once(desk: Desk, envelope: str) -> None:
+    """Wait for the answer. It comes once, and nothing is left that could bring another one."""
+    desk.wait_answer(ANSWER)
+    desk.wait_idle()
+    desk.check_done(envelope)
+    after = desk.asks("And are you well?")
+    desk.wait_receipt(after, "done")
+    assert desk.count(ANSWER) == 1, desk.posts()
+    desk.check_done(envelope, after)
+
+
+@moments
+@pytest.mark.parametrize("again", ["resumed", "new"])
+def test_a_killed_session_leaves_its_mail_to_the_next_one(desk: Desk, moment: str, again: str) -> None:
+    session = desk.claude.session_id
+    resumes = again == "resumed" and moment != "nudged"  # without a prompt there is nothing to resume
+    envelope = begin(desk, moment)
+    desk.claude.kill()
+    wait_until(lambda: not desk.attached(), 30)
+    assert desk.count(ANSWER) == 0
+    with desk.session(*(["--resume", session] if resumes else [])):
+        answered_once(desk, envelope)
+
+
+@moments
+def test_a_killed_daemon_finds_the_session_still_at_work(desk: Desk, moment: str) -> None:
+    envelope = begin(desk, moment)
+    desk.office.daemon.kill()
+    desk.office.start()
+    wait_until(lambda: [one["state"] for one in desk.attached()], 30)
+    go_on(desk, moment)
+    answered_once(desk, envelope)
+
+
+@moments
+def test_what_a_session_ends_while_the_daemon_is_away_is_answered_by_the_next_daemon(
+    desk: Desk, moment: str
+) -> None:
+    envelope = begin(desk, moment)
+    desk.office.daemon.kill()
+    go_on(desk, moment)
+    desk.claude.wait_status("busy") if moment == "nudged" else None
+    desk.claude.wait_status("idle")
+    wait_until(lambda: any(Path(desk.office.daemon.home.path, "sessions").glob("*late*")), 30)
+    desk.office.start()
+    answered_once(desk, envelope)
+    assert desk.count("You said") <= 1  # the answer to what comes last
+
+
+@moments
+def test_a_daemon_that_is_stopped_and_started_gets_the_answer(desk: Desk, moment: str) -> None:
+    envelope = begin(desk, moment)
+    desk.office.daemon.stop()
+    desk.office.start()
+    go_on(desk, moment)
+    answered_once(desk, envelope)
+
+
+@moments
+@pytest.mark.parametrize("first", ["daemon", "session"])
+def test_after_a_kill_of_both_the_next_session_answers(desk: Desk, moment: str, first: str) -> None:
+    envelope = begin(desk, moment)
+    if first == "daemon":
+        desk.office.daemon.kill()
+        desk.claude.kill()
+    else:
+        desk.claude.kill()
+        desk.office.daemon.kill()
+    desk.office.start()
+    with desk.session():
+        answered_once(desk, envelope)
+
+
+@moments
+def test_a_session_that_is_killed_while_no_daemon_runs_and_resumed_before_one_does(
+    desk: Desk, moment: str
+) -> None:
+    session = desk.claude.session_id
+    envelope = begin(desk, moment)
+    desk.office.daemon.kill()
+    desk.claude.kill()
+    words = ["--resume", session] if moment != "nudged" else []
+    with desk.session(*words) as again:
+        desk.office.start()
+        again.enter("go on")  # the start hook found no daemon: the next prompt attaches it
+        again.wait_status("idle")
+        answered_once(desk, envelope)
+
+
+POINTS = [
+    *((point, 1) for point in (ATTACHED_SUBMITTED, ATTACHED_SEEN, RUN_BEGUN, RUN_ANSWERED, RUN_SETTLED)),
+    *itertools.product((BEFORE_WRITE, AFTER_COMMIT), (1, 2, 3, 4, 5)),
+]
+
+
+@pytest.mark.parametrize(("point", "passes"), POINTS)
+def test_a_daemon_that_dies_on_the_way_answers_once(
+    desk: Desk, tmp_path: Path, point: str, passes: int
+) -> None:
+    armed = tmp_path / "armed"
+    desk.office.daemon.stop()
+    desk.office.start(HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
+    desk.wait_idle()
+    desk.says(QUESTION, ANSWER)
+    armed.touch()
+    desk.ada.says(desk.chat, QUESTION)
+    assert desk.office.daemon.wait_for_death() == -9
+    desk.office.start()
+    row = desk.office.wait_for_stored(desk.chat, QUESTION)
+    [envelope] = desk.office.rows("SELECT id FROM envelope WHERE message = ?", row["id"])
+    answered_once(desk, f"e{envelope['id']}")
