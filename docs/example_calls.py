@@ -6,10 +6,14 @@ keeps the answers. The clock of that daemon stands still, except where the story
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Protocol
+
+from hiboss.agents import process_control
 
 SLOW = "sh -c 'echo Wait.; exec sleep 600'"
 ASKS = """
@@ -48,6 +52,7 @@ async def tell(ask: Teller) -> None:
     await _runs(ask)
     await _questions(ask)
     await _asks(ask)
+    await _attached(ask)
     await _conversations(ask)
     await _ends(ask)
 
@@ -216,6 +221,29 @@ async def _asks(ask: Teller) -> None:
     await ask("ask.answer", id=made["ask"]["id"], choice="now", comment="Well done.")
     other = await ask("ask.create", "nex", question="And the photos?")
     await ask("ask.cancel", "nex", id=other["ask"]["id"], reason="I found them.")
+
+
+async def _attached(ask: Teller) -> None:
+    own = os.getpid()
+    session = {"client": "claude", "session": "0d9583da-cf2c-4aea-8df0-8cbc0974a8de", "pid": own}
+    started = process_control.started_at(own)
+    await ask("attached.start", None, **session, pid_started=started, directory="/home/ada/shop")
+    await ask("envelope.send", to="agent:shop", text="How is the build?")
+    nudge = (await ask("attached.wait", "desk"))["nudge"]
+    await ask("attached.prompt", "desk", event="9c1f", prompt=nudge)
+    await ask("attached.step", "desk", tool="Bash")
+    asking = asyncio.create_task(
+        ask("attached.permit", "desk asks", tool="Bash", input='{"command": "make deploy"}')
+    )
+    (asked,) = await ask.until(lambda answer: answer["asks"], "ask.list", state="open")
+    await ask("ask.answer", id=asked["id"], choice="allow")
+    await asking
+    await ask("attached.stop", "desk", event="9c20", text="All is green.")
+    await ask("attached.list")
+    await ask("attached.break", "desk", event="9c21")
+    await ask("agent.detach", name="shop")
+    await ask("attached.start", None, **session, pid_started=started, directory="/home/ada/shop")
+    await ask("attached.end", "desk", event="9c22")
 
 
 async def _conversations(ask: Teller) -> None:

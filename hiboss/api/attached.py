@@ -228,7 +228,7 @@ async def end(context: Context, caller: Caller, params: Event) -> HookReply:
 @operation(
     "attached.wait",
     level=Level.RESTRICTED,
-    effect="read",
+    effect="change",
     waits=True,
     result=Nudge,
     errors=(errors.NotAttached, errors.Stopping),

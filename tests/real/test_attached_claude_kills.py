@@ -60,6 +60,14 @@ def begin(desk: Desk, moment: str) -> str:
     return envelope
 
 
+def talked_with(desk: Desk) -> str:
+    """Let a person have a turn: without one there is nothing to resume. Return the session."""
+    desk.claude.enter("hello")
+    desk.claude.wait_for("You said: hello")
+    desk.wait_idle()
+    return desk.claude.session_id
+
+
 def go_on(desk: Desk, moment: str) -> None:
     """Let the session go on with the mail."""
     if moment == "nudged":
@@ -84,13 +92,12 @@ def answered_once(desk: Desk, envelope: str) -> None:
 @moments
 @pytest.mark.parametrize("again", ["resumed", "new"])
 def test_a_killed_session_leaves_its_mail_to_the_next_one(desk: Desk, moment: str, again: str) -> None:
-    session = desk.claude.session_id
-    resumes = again == "resumed" and moment != "nudged"  # without a prompt there is nothing to resume
+    session = talked_with(desk)
     envelope = begin(desk, moment)
     desk.claude.kill()
     wait_until(lambda: not desk.attached(), 30)
     assert desk.count(ANSWER) == 0
-    with desk.session(*(["--resume", session] if resumes else [])):
+    with desk.session(*(["--resume", session] if again == "resumed" else [])):
         answered_once(desk, envelope)
 
 
@@ -111,12 +118,30 @@ def test_what_a_session_ends_while_the_daemon_is_away_is_answered_by_the_next_da
     envelope = begin(desk, moment)
     desk.office.daemon.kill()
     go_on(desk, moment)
-    desk.claude.wait_status("busy") if moment == "nudged" else None
-    desk.claude.wait_status("idle")
-    wait_until(lambda: any(Path(desk.office.daemon.home.path, "sessions").glob("*late*")), 30)
+    wait_until(lambda: '"stop"' in late_reports(desk), 30)
     desk.office.start()
     answered_once(desk, envelope)
     assert desk.count("You said") <= 1  # the answer to what comes last
+
+
+def late_reports(desk: Desk) -> str:
+    place = Path(desk.office.daemon.home.path, "sessions")
+    return "".join(one.read_text() for one in place.glob("*.late"))
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+def test_what_a_session_ended_before_it_went_is_answered_without_it(desk: Desk, end: str) -> None:
+    envelope = begin(desk, "thinking")
+    desk.office.daemon.kill()
+    go_on(desk, "thinking")
+    wait_until(lambda: '"stop"' in late_reports(desk), 30)
+    desk.claude.wait_status("idle")
+    desk.claude.kill() if end == "kill" else desk.claude.close()
+    desk.office.start()
+    desk.wait_answer(ANSWER)
+    desk.wait_idle(0)
+    desk.check_done(envelope)
+    assert desk.count(ANSWER) == 1
 
 
 @moments
@@ -147,12 +172,11 @@ def test_after_a_kill_of_both_the_next_session_answers(desk: Desk, moment: str, 
 def test_a_session_that_is_killed_while_no_daemon_runs_and_resumed_before_one_does(
     desk: Desk, moment: str
 ) -> None:
-    session = desk.claude.session_id
+    session = talked_with(desk)
     envelope = begin(desk, moment)
     desk.office.daemon.kill()
     desk.claude.kill()
-    words = ["--resume", session] if moment != "nudged" else []
-    with desk.session(*words) as again:
+    with desk.session("--resume", session) as again:
         desk.office.start()
         again.enter("go on")  # the start hook found no daemon: the next prompt attaches it
         again.wait_status("idle")

@@ -269,10 +269,11 @@ def resume(name: Name, token: Token = None, as_: As = None, json_: Json = False)
 
 @app.command()
 def detach(name: Name, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Give an agent's mail to its open Claude Code or Codex no more.
+    """Take an agent's mail back from its open harness.
 
-    What the session has comes back: it waits for the next session, or a run works on it
-    (attached.fallback). The session stays open, and is attached again when it is restarted.
+    Its open Claude Code or Codex gets no more mail. What it has comes back: it waits for the next
+    session, or a run works on it (attached.fallback). The session stays open, and is attached
+    again at its next start.
 
     Example: hiboss agent detach nex
     """

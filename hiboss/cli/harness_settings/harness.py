@@ -16,6 +16,7 @@ from ...core.paths import Home
 
 PROGRAM = "hiboss"
 HOOK = "hook"  # a hook that the harness waits for
+QUIETLY = " || true"
 WAITER = "watch"  # a hook that waits for mail in the background, and wakes the session
 
 Entry = dict[str, Any]  # one hook, as the settings have it
@@ -118,7 +119,8 @@ def entries_of(harness: Harness, command: HookCommand, *, asks: bool) -> dict[st
 
 
 def _group(harness: str, one: EventHooks, command: HookCommand) -> Entry:
-    line = command.line(HOOK, harness)
+    # If hiboss was uninstalled, the harness must not show that at every step. A permission must not pass so.
+    line = command.line(HOOK, harness) + ("" if one.asks else QUIETLY)
     hooks = [{"type": "command", "command": line, "timeout": one.timeout, **one.more}]
     if one.waiter is not None:
         hooks.append({"type": "command", "command": command.line(WAITER, harness), **one.waiter})
