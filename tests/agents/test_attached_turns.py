@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.attached_sessions import Session, new_event, receipt
+from tests.support.attached_sessions import Room, Session, asked, new_event, receipt, room
 from tests.support.daemons import wait_until
 from tests.support.followers import following
 from tests.support.parties import agent
 from tests.support.python_agents import Boss, texts
 
-Opens = Callable[..., Session]
+
+@pytest.fixture
+def opens(daemon: RunningDaemon) -> Iterator[Room]:
+    with room(daemon) as made:
+        yield made
 
 
 @pytest.fixture
-def opens(daemon: RunningDaemon) -> Iterator[Opens]:
-    """Open sessions, each as an agent of its own unless one is named. They are closed at the end."""
-    made: list[Session] = []
-
-    def open_(named: str | None = None, *, fields: dict[str, Any] | None = None, **more: Any) -> Session:
-        made.append(Session(daemon, named or agent(daemon, mode="pull", **(fields or {})).name, **more))
-        return made[-1]
-
-    yield open_
-    for one in made:
-        one.close()
-
-
-@pytest.fixture
-def session(opens: Opens) -> Session:
+def session(opens: Room) -> Session:
     return opens()
-
-
-def asked(ada: Boss, session: Session, text: str = "how is the build?", **params: Any) -> str:
-    """Let Ada ask something; return the envelope."""
-    return str(ada.say(session, text=text, **params)["ids"][0])
 
 
 # --- woken ---------------------------------------------------------------------------------
@@ -88,7 +72,7 @@ def test_no_reply_is_not_sent(ada: Boss, session: Session) -> None:
     assert receipt(ada, envelope) == "done" and ada.heard(session) == []
 
 
-def test_the_final_text_of_an_agent_that_answers_itself_is_not_sent(ada: Boss, opens: Opens) -> None:
+def test_the_final_text_of_an_agent_that_answers_itself_is_not_sent(ada: Boss, opens: Room) -> None:
     session = opens(fields={"reply": "explicit"})
     envelope = asked(ada, session)
     assert f"hiboss reply {envelope}" in session.takes()
@@ -271,7 +255,7 @@ def test_a_stop_that_is_reported_twice_answers_once(ada: Boss, session: Session)
 
 
 def test_two_sessions_of_one_agent_never_have_the_same_mail(
-    daemon: RunningDaemon, ada: Boss, opens: Opens
+    daemon: RunningDaemon, ada: Boss, opens: Room
 ) -> None:
     one = opens()
     other = opens(one.name)

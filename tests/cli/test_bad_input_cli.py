@@ -22,6 +22,10 @@ NO_COMMAND = {
     "presence.typing": "hiboss chat says it while somebody types",
     "event.subscribe": "hiboss chat and hiboss run tail follow what happens by it",
     "event.unsubscribe": "a command that ends takes its connection along",
+    **dict.fromkeys(
+        (f"attached.{verb}" for verb in "start prompt step stop break end wait permit list".split()),
+        "the hooks of a harness call it; hiboss team shows the list",
+    ),
 }
 SENDING = f"envelope send {WORDS}"
 

@@ -80,6 +80,7 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
                 "refresh",
                 "pause",
                 "resume",
+                "detach",
                 "background",
                 "heartbeat",
                 "adapters",

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ class Phone:
             self.wait_receipt(one, "done")
         runs = self.runs()
         assert not [one for one in runs if one["status"] == "running"], runs
-        for earlier, later in zip(runs, runs[1:], strict=False):
+        for earlier, later in pairwise(runs):
             assert earlier["ended_at"] <= later["started_at"], (earlier, later)
         self.office.daemon.check()
 
@@ -152,7 +153,8 @@ class Desk(Phone):
             self.programs,
             self.server,
             settings=settings,
-            environment={"HIBOSS_HOME": self.office.daemon.home.path},
+            # As root Claude Code takes the mode bypassPermissions only in a sandbox.
+            environment={"HIBOSS_HOME": self.office.daemon.home.path, "IS_SANDBOX": "1"},
             arguments=["--permission-mode", self.mode, *words],
         )
 

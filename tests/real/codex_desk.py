@@ -44,6 +44,7 @@ class CodexDesk:
         way: tuple[str, ...] = (),
         agent: str | None = "nex",
         asks: bool = False,
+        config: str = "",
     ) -> None:
         self.office = office
         self.server = server
@@ -51,7 +52,7 @@ class CodexDesk:
         self.agent = agent or "workspace"  # named after the directory
         directory.mkdir()
         env = {"HIBOSS_HOME": office.daemon.home.path}
-        self.codex = OpenCodex(directory, programs, server, config=CONFIG, env=env)
+        self.codex = OpenCodex(directory, programs, server, config=f"{config}\n{CONFIG}", env=env)
         named = () if agent is None else ("--agent", agent)
         self.hiboss("hooks", "install", "--client", "codex", *named, *(["--asks"] if asks else []))
 
@@ -151,11 +152,11 @@ def office_of(
 
 @contextmanager
 def open_desk(
-    directory: Path, programs: Programs, server: ModelServer, way: tuple[str, ...] = ()
+    directory: Path, programs: Programs, server: ModelServer, way: tuple[str, ...] = (), config: str = ""
 ) -> Iterator[CodexDesk]:
     """Open Codex as nex, in trust, and let Ada have a chat with nex."""
     with office_of(directory, way) as office:
-        made = CodexDesk(office, directory / "desk", programs, server, way=way)
+        made = CodexDesk(office, directory / "desk", programs, server, way=way, config=config)
         made.codex.trust_all()
         made.pair()
         with made.codex:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -63,11 +64,20 @@ class OpenCodex:
         if hooks:
             self.trust(hooks)
         server.when(_is_title, *[Say('{"title": "A title"}')] * 100)
+        self._clear()
+
+    def _clear(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._terminal = -1  # our end of it
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self._lock = threading.Lock()
+
+    def another(self) -> OpenCodex:
+        """Return another terminal in the same workspace, with the same CODEX_HOME."""
+        made = copy(self)
+        made._clear()
+        return made
 
     def __enter__(self) -> Self:
         return self

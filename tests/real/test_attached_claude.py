@@ -119,22 +119,36 @@ def _inbox(desk: Desk, token: str) -> list[str]:
     return [one["text"] for one in found]
 
 
-def test_a_session_that_gets_mail_in_its_turn_answers_by_hand(
-    tmp_path: Path, programs: Programs, server: ModelServer
+@pytest.mark.parametrize("office", ["between"], indirect=True)
+def test_a_session_that_gets_mail_in_its_turn_answers_by_hand(desk: Desk, server: ModelServer) -> None:
+    server.script(desk.long_tool(), Say("The herons are counted."))
+    desk.claude.enter("count the herons")
+    desk.wait_tool()
+    envelope = desk.asks("How is the build?")
+    reply = desk.tool(f"hiboss reply {envelope} 'All is green.'")
+    server.when(lambda one: "tool ended" in last_input(one), reply)
+    desk.finish_tool()
+    desk.wait_answer("All is green.")
+    desk.claude.wait_for("The herons are counted.")
+    desk.check_done(envelope)
+    assert desk.count("green") == 1
+    assert desk.count("heron") == 0
+
+
+def test_more_messages_than_a_session_is_kept_from_stopping_are_all_answered(
+    desk: Desk, server: ModelServer
 ) -> None:
-    with open_office(tmp_path, HIBOSS_ATTACHED_WHEN_BUSY="between") as office:
-        with opened(Desk(office, tmp_path, programs, server)) as desk:
-            server.script(desk.long_tool(), Say("The herons are counted."))
-            desk.claude.enter("count the herons")
-            desk.wait_tool()
-            envelope = desk.asks("How is the build?")
-            server.when(
-                lambda one: "tool ended" in last_input(one),
-                desk.tool(f"hiboss reply {envelope} 'All is green.'"),
-            )
-            desk.finish_tool()
-            desk.wait_answer("All is green.")
-            desk.claude.wait_for("The herons are counted.")
-            desk.check_done(envelope)
-            assert desk.count("green") == 1
-            assert desk.count("heron") == 0
+    """Each comes while the one before is worked on, so that none waits for an idle session."""
+    for number in range(8):
+        desk.answers(f"question {number}.", Say(f"answer {number}.", hold=True))
+    envelopes = [desk.asks("question 0.")]
+    for number in range(1, 8):
+        server.wait_held()
+        envelopes.append(desk.asks(f"question {number}."))
+        server.go_on()
+        desk.wait_answer(f"answer {number - 1}.")
+    server.wait_held()
+    server.go_on()
+    desk.wait_answer("answer 7.")
+    desk.check_done(*envelopes)
+    assert [desk.count(f"answer {number}.") for number in range(8)] == [1] * 8

@@ -39,6 +39,13 @@ def made(desk: Desk) -> bool:
     return (desk.claude.workspace / "heron.txt").exists()
 
 
+def decide(desk: Desk, key: str) -> None:
+    """Press a key in the dialog. It takes none in its first moments."""
+    desk.claude.wait_for(DIALOG)
+    while DIALOG in desk.claude.screen():
+        desk.claude.press(key)
+
+
 def asks(desk: Desk) -> list[str]:
     """Return how far the questions got."""
     return [str(one["state"]) for one in desk.office.rows("SELECT state FROM ask ORDER BY id")]
@@ -59,7 +66,7 @@ def test_deny_on_the_phone_denies_it_and_the_model_reads_why(desk: Desk) -> None
     begin(desk)
     question = desk.question(COMMAND)
     [number] = [one["id"] for one in desk.office.rows("SELECT id FROM ask")]
-    desk.office.boss.call("ask.answer", id=f"q{number}", answer="deny", comment="the lake is closed")
+    desk.office.boss.call("ask.answer", id=f"q{number}", choice="deny", comment="the lake is closed")
     desk.claude.wait_for("it is over")
     assert not made(desk)
     assert "the lake is closed" in desk.server.turns[-1].everything
@@ -69,8 +76,7 @@ def test_deny_on_the_phone_denies_it_and_the_model_reads_why(desk: Desk) -> None
 def test_an_answer_in_the_terminal_withdraws_the_question(desk: Desk) -> None:
     begin(desk)
     question = desk.question(COMMAND)
-    desk.claude.wait_for(DIALOG)
-    desk.claude.press("enter")
+    decide(desk, "enter")
     desk.claude.wait_for("it is over")
     assert made(desk)
     wait_until(lambda: asks(desk) != ["open"], 30)
@@ -81,9 +87,7 @@ def test_an_answer_in_the_terminal_withdraws_the_question(desk: Desk) -> None:
 def test_a_no_in_the_terminal_withdraws_the_question(desk: Desk, key: str) -> None:
     begin(desk)
     question = desk.question(COMMAND)
-    desk.claude.wait_for(DIALOG)
-    desk.claude.press(key)
-    wait_until(lambda: DIALOG not in desk.claude.screen(), 30)
+    decide(desk, key)
     wait_until(lambda: asks(desk) != ["open"], 30)
     wait_until(lambda: not question.buttons, 30)
     assert not made(desk)
@@ -99,7 +103,7 @@ def test_without_an_answer_the_dialog_stays_and_works(desk: Desk) -> None:
     wait_until(lambda: not question.buttons, 30)
     desk.claude.wait_for(DIALOG)
     assert not made(desk)
-    desk.claude.press("enter")
+    decide(desk, "enter")
     desk.claude.wait_for("it is over")
     assert made(desk)
 
@@ -109,7 +113,7 @@ def test_without_a_daemon_the_dialog_works(desk: Desk) -> None:
     begin(desk)
     desk.claude.wait_for(DIALOG)
     assert not made(desk)
-    desk.claude.press("enter")
+    decide(desk, "enter")
     desk.claude.wait_for("it is over")
     assert made(desk)
     desk.office.start()
@@ -122,7 +126,7 @@ def test_a_daemon_that_dies_while_it_asks_leaves_the_dialog(desk: Desk) -> None:
     desk.office.daemon.kill()
     desk.office.start()
     assert not made(desk)
-    desk.claude.press("enter")
+    decide(desk, "enter")
     desk.claude.wait_for("it is over")
     assert made(desk)
     desk.wait_idle()

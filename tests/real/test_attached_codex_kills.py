@@ -93,8 +93,8 @@ def test_codex_dies_and_the_mail_waits_until_it_is_resumed(
     desk.codex.close()
     if also_hiboss:
         desk.office.start()
-    wait_until(lambda: not desk.attached())
-    assert desk.receipt(envelope)["state"] == "RX"
+    desk.wait_for_receipt(envelope, "returned")
+    assert desk.attached() == []
     server.go_on()
     server.when(has_the_mail, *[Say("All is green.")] * 3)
     desk.codex.start(*desk.way, "resume", thread)

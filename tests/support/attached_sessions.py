@@ -21,7 +21,8 @@ from typing import Any
 from hiboss.cli.hook.harness import stat_of
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import line, wait_until
-from tests.support.parties import Party
+from tests.support.parties import Party, agent
+from tests.support.python_agents import Boss
 
 _numbers = itertools.count(1)
 
@@ -164,14 +165,37 @@ class Session(Party):
         self.kill()
 
 
+class Room:
+    """Opens sessions in one daemon, each as an agent of its own unless one is named, and closes them."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        self.daemon = daemon
+        self._open: list[Session] = []
+
+    def __call__(self, named: str | None = None, *, fields: Any = None, **more: Any) -> Session:
+        """Open one. `fields`: of its agent."""
+        name = named or agent(self.daemon, **{"mode": "pull", **(fields or {})}).name
+        self._open.append(Session(self.daemon, name, **more))
+        return self._open[-1]
+
+    def close(self) -> None:
+        for one in self._open:
+            one.close()
+
+
 @contextmanager
-def opened(daemon: RunningDaemon, named: str | None = None, **fields: Any) -> Iterator[Session]:
-    """Open a session until the end of the block."""
-    session = Session(daemon, named, **fields)
+def room(daemon: RunningDaemon) -> Iterator[Room]:
+    """Open sessions until the end of the block."""
+    made = Room(daemon)
     try:
-        yield session
+        yield made
     finally:
-        session.close()
+        made.close()
+
+
+def asked(boss: Boss, session: Party, text: str = "how is the build?", **params: Any) -> str:
+    """Let the boss ask something; return the envelope."""
+    return str(boss.say(session, text=text, **params)["ids"][0])
 
 
 def new_event() -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ... import __version__
+from ...core.paths import SOCKET_PATH_LIMIT
 from .open_session import OpenSession
 
 SOCKET = os.path.join("app-server-control", "app-server-control.sock")  # in CODEX_HOME
@@ -31,10 +34,24 @@ async def tell(session: OpenSession, nudge: str) -> None:
     if os.path.exists(path):
         try:
             async with asyncio.timeout(SECONDS):
-                return await _by_daemon(path, session.session, nudge)
+                with _short(path) as reachable:
+                    return await _by_daemon(reachable, session.session, nudge)
         except (OSError, TimeoutError, EOFError):
             pass  # it was killed, and has left its socket
     await _by_queue(session, nudge)
+
+
+@contextmanager
+def _short(path: str) -> Iterator[str]:
+    """Give a path for a socket whose own path is too long for the system: Codex reaches it all the same."""
+    if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
+        yield path
+        return
+    directory = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        yield f"/proc/self/fd/{directory}/{os.path.basename(path)}"
+    finally:
+        os.close(directory)
 
 
 async def _by_daemon(path: str, thread: str, nudge: str) -> None:

@@ -41,6 +41,7 @@ class HandingOver:
         handed = Handed(turn, self._as_given(turn, text), self._code(turn.run))
         progress = self._store.read(lambda c: attached_turns.progress(c, turn.run))
         handed.submitted, handed.seen = progress.submitted_at is not None, progress.seen_at is not None
+        handed.held = progress.held_at is not None and not handed.seen
         if handed.submitted:  # by an earlier daemon; perhaps it died before it told the session
             handed.told, handed.told_at = 1, asyncio.get_running_loop().time() - AGAIN_SECONDS + SOON
         session.handed, self._handed[turn.run] = handed, (session, handed)
@@ -77,11 +78,13 @@ class HandingOver:
         while not handed.over:
             session.changed.clear()
             due = session.next_telling(handed)
-            can = session.is_idle and doors.is_open(session)
+            held = handed.held and not session.has_waiter  # a person decides there
+            can = session.is_idle and doors.is_open(session) and not held
             if session.takes_now or (can and due is not None and due <= loop.time()):
                 await self._tell_once(session, handed)
                 continue
-            if due is None and session.is_idle and not handed.boss_told:
+            in_vain = due is None or (held and due <= loop.time())
+            if in_vain and session.is_idle and not handed.boss_told:
                 handed.boss_told = True
                 await self._store.timed_write_until_done(
                     lambda tx, now: attached_notices.not_taken(tx, handed.turn, now)
@@ -117,6 +120,7 @@ class HandingOver:
             handed.told -= 1
             handed.not_before = asyncio.get_running_loop().time() + REFUSED_SECONDS
         if told.held:
+            handed.held = True
             await self._store.timed_write_until_done(
                 lambda tx, now: attached_turns.note_held(tx, handed.turn, now)
             )

@@ -32,6 +32,7 @@ class Handed:
         self.told = 0  # how often the session was told
         self.told_at = 0.0
         self.not_before = 0.0  # a door refused it
+        self.held = False  # the harness holds a nudge back until a person allows it
         self.given = False  # the text, by this daemon
         self.boss_told = False  # that the session does not take it
         self.asked_again = False  # its turn was a person's, so it was asked for the answer
@@ -83,6 +84,8 @@ class OpenSession:
         self.state, self.of_person = state, of_person
         self.idle_looks = 0
         self.changed.set()
+        if state == "idle":  # also after a No in the terminal, which no hook reports
+            self.decided()
 
     @property
     def is_idle(self) -> bool:

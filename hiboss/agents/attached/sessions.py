@@ -17,8 +17,9 @@ from ...core.contracts.failures import SessionEnded
 from ...core.errors import HibossError, Stopping
 from ...core.paths import Home
 from ...core.settings import Settings
-from ...store import attached_sessions
+from ...store import ask_answers, attached_sessions, attached_turns, run_asks
 from ...store.attached_sessions import Arrival
+from ...store.connection import Connection
 from ...store.store import Store
 from .. import process_control, process_exit
 from . import doors, late_reports
@@ -70,6 +71,7 @@ class AttachedSessions:
         """Watch the processes of the sessions, and look at what they do. Their turns are with them again."""
         for session in list(self._open.values()):
             self._watch(session)
+            self.registry.spawn(self._withdraw(self._asked(session)))
         self._looking = asyncio.get_running_loop().create_task(self._look_around())
 
     async def close(self) -> None:
@@ -176,6 +178,12 @@ class AttachedSessions:
                 session.waiter = None
             session.waiter_left_at = asyncio.get_running_loop().time()
 
+    def _wake_by_door(self, session: OpenSession) -> None:
+        """Begin with mail for an idle session whose waiter did not come back: now its door is used."""
+        waits = session.handed is None and not session.has_waiter
+        if waits and doors.is_open(session) and self.registry.has_mail(session):
+            self.registry.wake([session.agent])
+
     # --- what they do not report -----------------------------------------------------
 
     def _watch(self, session: OpenSession) -> None:
@@ -191,6 +199,21 @@ class AttachedSessions:
             await self.reports.catch_up(session)
             await self.ended(session.id, "gone")
 
+    def _asked(self, session: OpenSession) -> list[int]:
+        """Return what hooks of a session asked the boss: they waited for the last daemon, and are gone."""
+
+        def look(connection: Connection) -> list[int]:
+            of_session = (None, attached_turns.open_of(connection, session.id))
+            found = ask_answers.listed(connection, ask_answers.Query(session.agent))
+            mine = [one for one in found if one["asker"] == session.agent and one["in_turn"]]
+            return [one["id"] for one in mine if one["run"] in of_session]
+
+        return self._store.read(look)
+
+    async def _withdraw(self, asks: list[int]) -> None:
+        for number in asks:
+            await self._store.timed_write_until_done(lambda tx, now: run_asks.withdraw(tx, number, now))  # noqa: B023
+
     async def _look_around(self) -> None:
         """Find sessions that ended, or became idle, without a report: nobody reports an Esc."""
         while True:
@@ -205,8 +228,10 @@ class AttachedSessions:
         if process_control.started_at(session.pid) != session.pid_started:
             return await self._process_ended(session)
         await self.reports.catch_up(session)
-        if session.is_idle or session.takes_now:
+        if session.takes_now:
             return
+        if session.is_idle:
+            return self._wake_by_door(session)
         session.idle_looks = session.idle_looks + 1 if doors.says_idle(session) else 0
         if session.idle_looks >= IDLE_LOOKS:
             await self.registry.note(session, "idle", False, None)
