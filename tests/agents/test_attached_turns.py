@@ -11,7 +11,7 @@ from tests.support.attached_sessions import Room, Session, asked, new_event, rec
 from tests.support.daemons import wait_until
 from tests.support.followers import following
 from tests.support.parties import agent
-from tests.support.python_agents import Boss, texts
+from tests.support.python_agents import Boss, Team, texts
 
 
 @pytest.fixture
@@ -116,10 +116,12 @@ def test_several_messages_of_one_conversation_are_one_turn(ada: Boss, session: S
     assert texts(ada.heard(session)) == ["to all"]
 
 
-def test_notices_start_no_turn(daemon: RunningDaemon, ada: Boss, session: Session) -> None:
+def test_notices_start_no_turn(team: Team, ada: Boss, session: Session) -> None:
+    kai = team.hire('wait_for("never")')
     session.prompt()
-    sent = session.tell(agent(daemon), text="for somebody who goes")
-    ada.call("agent.delete", name=ada.get(sent)["to"].partition(":")[2])
+    session.tell(kai)
+    wait_until(lambda: kai.runs(status="running"))
+    ada.call("run.cancel", id=kai.runs()[0]["id"])
     wait_until(lambda: [one for one in session.list() if one["from"] == "agent:system"])
     assert session.stop("for the person") == "" and session.runs() == []
 

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
+from hiboss.cli.hook import events
+from hiboss.cli.hook.daemon_calls import NoAnswer
 from hiboss.cli.hook.harness import stat_of
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import line, wait_until
@@ -121,6 +125,26 @@ class Session(Party):
 
     def end(self) -> None:
         self.call("attached.end", event=new_event())
+
+    def hook(self, name: str, **fields: Any) -> dict[str, Any]:
+        """Let the code of the real hook report an event; return what the harness reads. It fails silently."""
+        event = {"session_id": self.session, "cwd": self.directory, "hook_event_name": name, **fields}
+        call = events.Hook(self.daemon.home, self.client, self.named, event, os.urandom(12).hex())
+        with mock.patch.dict(os.environ, {"CLAUDE_PID": str(self.pid)}):
+            try:
+                return events.answer(call)
+            except NoAnswer:
+                return {}
+            finally:
+                self.token = self.stored_token
+
+    def hooked_prompt(self, text: str) -> str:
+        found = self.hook("UserPromptSubmit", prompt=text).get("hookSpecificOutput", {})
+        return str(found.get("additionalContext", ""))
+
+    def hooked_stop(self, text: str, *, active: bool = False) -> str:
+        found = self.hook("Stop", last_assistant_message=text, stop_hook_active=active)
+        return str(found.get("reason", ""))
 
     # --- what a harness does with them -----------------------------------------------
 
