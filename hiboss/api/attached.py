@@ -36,6 +36,7 @@ class Start(Params):
     directory: Line = Field(description="where it was opened, an absolute path")
     agent: str | None = Field(None, description="which agent it is; default: one for this directory")
     details: dict[str, str | bool | int] = Field({}, description="how the doors of the harness are found")
+    again: bool = Field(False, description="it did not start just now; refused if it was detached since")
 
 
 class Started(TypedDict):
@@ -125,6 +126,7 @@ async def start(context: Context, caller: Caller, params: Start) -> Started:
         params.directory,
         params.agent,
         dict(params.details),
+        params.again,
     )
     known = context.home.known_session(params.client, params.session)
     given, token = str(known.get("token") or ""), tokens.new("agent")

@@ -260,8 +260,14 @@ class Home:
         found = [self.known_session(client, session) for client, _, session in names]
         return [one for one in found if one.get("token")]
 
-    def forget_session(self, client: str, session: str) -> None:
+    def forget_session(self, client: str, session: str, pid: int) -> None:
+        """Delete the files of a session that is over, also those that its process had under other ids."""
         _unlink(self.session_file(client, session))
+        _unlink(self._in("sessions", f"waiter-{pid}.lock"))
+        for name in _names_in(self._in("sessions")) if client == "claude" else ():
+            other = name.removeprefix("claude-").removesuffix(".json")
+            if name.endswith(".json") and self.known_session(client, other).get("pid") == pid:
+                _unlink(self.session_file(client, other))
 
     def forget_secrets(self, name: str | None) -> None:
         if name is not None:

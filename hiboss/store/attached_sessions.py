@@ -38,6 +38,7 @@ class Arrival(NamedTuple):
     directory: str  # where it was opened
     named: str | None = None  # the agent that a person named
     details: dict[str, Any] = {}  # how its doors are found  # noqa: RUF012
+    again: bool = False  # it did not start just now: another hook found that it is not attached
 
 
 class Attached(NamedTuple):
@@ -56,6 +57,10 @@ def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int)
     It keeps its agent over resume, restart, /clear and compaction.
     """
     known = _known(tx, arrival)
+    if arrival.again and known is not None and known["ended_why"] == "detached":
+        raise CannotAttach(
+            why="it was detached (hiboss agent detach); it is attached again at its next start"
+        )
     _end_closed(tx, arrival, now)
     agent = _agent(tx, arrival, known)
     is_new = agent is None

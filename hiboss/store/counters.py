@@ -26,6 +26,9 @@ def note_home(tx: Tx, identity: str) -> None:
     if is_home(tx, identity):
         return
     tx.execute("UPDATE run SET pid = NULL, pid_started = NULL WHERE status = 'running'")
+    # The sessions that are open report to the first home.
+    tx.execute("UPDATE attached_session SET ended_at = since, ended_why = 'gone' WHERE ended_at IS NULL")
+    tx.execute("UPDATE token SET revoked_at = created_at WHERE attached IS NOT NULL AND revoked_at IS NULL")
     tx.execute(
         "INSERT INTO config (key, value) VALUES ('home', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1",
         (identity,),

@@ -116,7 +116,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
         return None
     row = agents.with_provider(tx, agent) if start.attached is None else agents.attached(tx, agent)
     state = lanes.get(tx, Lane(agent, None))
-    if row is None or row["paused_at"] is not None or not lanes.may_start(state, now, eager=eager):
+    if row is None or row["paused_at"] is not None or not _may_start(state, start, eager):
         return None
     found = first_due(tx, agent, state, now)
     if not found:
@@ -139,6 +139,13 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
     shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, now)
     shown = deleted_envelopes.without_deleted(tx, shown, now) if shown else []
     return _start(tx, row, "turn", conversation, (numbers, shown), (trace, hops), target, start)
+
+
+def _may_start(state: Row | None, start: Start, eager: bool) -> bool:
+    """Tell whether the lane of an agent may start a turn. What its provider waits for holds no open session."""
+    if start.attached is not None and state is not None:
+        return bool(state["state"] != "paused")
+    return lanes.may_start(state, start.now, eager=eager)
 
 
 # --- a task in the background --------------------------------------------------------

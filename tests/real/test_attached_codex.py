@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.testing.model_server import ModelServer, Say
+from hiboss.testing.model_server import Fail, ModelServer, Say
 from tests.real.codex_desk import NAMES, WAYS, CodexDesk, open_desk, shell
 from tests.real.programs import Programs
 
@@ -35,6 +35,8 @@ def test_an_idle_session_answers_a_question_from_the_phone(desk: CodexDesk, serv
     desk.wait_for_answer("Still green.")
     assert desk.answers() == ["All is green.", "Still green."]
     assert len(desk.nudges()) == 2
+    by_socket = desk.codex.rollouts[-1].read_text().count('"client_id":"hiboss r')
+    assert by_socket == (0 if desk.way else 2)
 
 
 def test_a_busy_session_answers_when_it_is_done_with_its_person(desk: CodexDesk, server: ModelServer) -> None:
@@ -66,4 +68,13 @@ def test_escape_in_a_turn_with_mail_lets_it_be_told_again(desk: CodexDesk, serve
     desk.wait_for_answer("All is green.")
     desk.wait_for_receipt(envelope, "done")
     desk.wait_for_state("idle")
+    assert desk.answers() == ["All is green."]
+
+
+def test_mail_in_a_turn_whose_model_failed_is_told_again(desk: CodexDesk, server: ModelServer) -> None:
+    server.script(Fail(400, message="no herons today"), Say("All is green."))
+    envelope = desk.asks("How is the build?")
+    desk.codex.wait_for("no herons today")
+    desk.wait_for_answer("All is green.")
+    desk.wait_for_receipt(envelope, "done")
     assert desk.answers() == ["All is green."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ def desk(
         yield made
         wait_until(lambda: not made.office.rows("SELECT id FROM run WHERE status = 'running'"))
         assert made.answers() == ["All is green."]
+        runs = made.office.rows("SELECT started_at, ended_at FROM run ORDER BY id")
+        assert all(before["ended_at"] <= after["started_at"] for before, after in pairwise(runs)), runs
         made.office.daemon.check()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hiboss.agents import process_control
 from hiboss.core import clock
 from hiboss.core.envelope import Box, Kind, Priority, Status, Waits
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
@@ -46,6 +48,7 @@ VIEWS = {
     "controls",
     "conversation_routes",
     "provider_sessions",
+    "attached_sessions",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -88,6 +91,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         _schedule(running)
         _run(running)
         _ask(running)
+        _open_session(running)
         for event, more in (("pause", {"reason": "a look"}), ("resume", {}), ("cancel", {})):
             running.call("control.send", token=boss, event=f"stream.{event}", agent="still", **more)
         routed = running.call("envelope.send", token=boss, to="agent:still", text="for whoever is awake")
@@ -136,6 +140,21 @@ def _ask(running: RunningDaemon) -> None:
     running.call("ask.create", token=nex, question="And then?", timeout="1h", default="no")
     ask = running.call("ask.create", token=nex, question="Deploy?")["ask"]["id"]
     running.call("ask.answer", token=running.token("boss"), id=ask, choice="yes", comment="now")
+
+
+def _open_session(running: RunningDaemon) -> None:
+    """A harness is open as an agent, answers mail, and is closed."""
+    pid = os.getpid()
+    started = process_control.started_at(pid)
+    running.call(
+        "attached.start", client="claude", session="s1", pid=pid, pid_started=started, directory="/shop"
+    )
+    token = str(running.home.known_session("claude", "s1")["token"])
+    running.call("envelope.send", token=running.token("boss"), to="agent:shop", text="how is it?")
+    nudge = running.call("attached.wait", token=token)["nudge"]
+    running.call("attached.prompt", token=token, event="1", prompt=nudge)
+    running.call("attached.stop", token=token, event="2", text="fine")
+    running.call("attached.end", token=token, event="3")
 
 
 def _schedule(running: RunningDaemon) -> None:
@@ -220,7 +239,7 @@ def test_a_view_shows_iso_times_text_addresses_and_no_code(daemon: RunningDaemon
 def test_every_time_column_of_a_view_was_seen_with_a_value_or_is_known_to_be_unused(
     daemon: RunningDaemon, view: str
 ) -> None:
-    unused = {"edited_at", "deleted_at", "revoked_at"}
+    unused = {"edited_at", "deleted_at", "revoked_at", "held_at"}
     if view in ("users", "agents"):
         wait_until(lambda: rows(daemon, f"SELECT 1 FROM {view} WHERE last_seen_at IS NOT NULL"))
     found = rows(daemon, f"SELECT * FROM {view}")

@@ -199,8 +199,15 @@ class Room:
     def __call__(self, named: str | None = None, *, fields: Any = None, **more: Any) -> Session:
         """Open one. `fields`: of its agent."""
         name = named or agent(self.daemon, **{"mode": "pull", **(fields or {})}).name
-        self._open.append(Session(self.daemon, name, **more))
-        return self._open[-1]
+        return self._opened(Session(self.daemon, name, **more))
+
+    def unnamed(self, **more: Any) -> Session:
+        """Open one for which nobody names an agent."""
+        return self._opened(Session(self.daemon, **more))
+
+    def _opened(self, session: Session) -> Session:
+        self._open.append(session)
+        return session
 
     def close(self) -> None:
         for one in self._open:

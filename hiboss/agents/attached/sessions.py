@@ -143,7 +143,7 @@ class AttachedSessions:
         session.unwatch()
         session.end_waiter(None)
         await self._store.timed_write_until_done(lambda tx, now: attached_sessions.end(tx, number, why, now))
-        self._home.forget_session(session.client, session.session)
+        self._home.forget_session(session.client, session.session, session.pid)
         late_reports.discard(self._home, session.client, session.session)
         self.registry.token_changed()
         if session.handed is not None and not session.handed.over:

@@ -51,20 +51,21 @@ def _start(hook: Hook) -> Answer:
     return _context("SessionStart", str(result["briefing"]))
 
 
-def attach(hook: Hook) -> dict[str, Any]:
-    """Attach the session: it has a token after this."""
+def attach(hook: Hook, *, again: bool = False) -> dict[str, Any]:
+    """Attach the session: it has a token after this. `again`: it did not start just now."""
     process = harness.process(hook.client)
     if process is None:
         raise NoAnswer("no_harness")
-    params = {
+    params: dict[str, Any] = {
         "client": hook.client,
         "session": hook.session,
         "pid": process.pid,
         "pid_started": process.started,
         "directory": str(hook.event.get("cwd") or os.getcwd()),
         "details": harness.details(hook.client, hook.event, process),
+        "again": again,
     }
-    if named := hook.agent or os.environ.get("HIBOSS_AGENT"):
+    if named := os.environ.get("HIBOSS_AGENT") or hook.agent:
         params["agent"] = named
     return daemon_calls.call(hook.home, "attached.start", params)
 
@@ -149,7 +150,7 @@ def call(
         except NoAnswer as error:
             if error.code not in ("bad_token", "not_attached"):
                 raise
-    attach(hook)
+    attach(hook, again=True)
     return daemon_calls.call(hook.home, method, {**params, "token": hook.token}, seconds)
 
 

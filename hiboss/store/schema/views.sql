@@ -75,6 +75,9 @@ SELECT 'r' || r.id AS id, a.kind || ':' || a.name AS agent, r.kind, r.status, r.
        r.trace, r.hops, r.final_text, 'm' || r.answer AS answer, r.note, r.error_kind, r.error, r.error_scope,
        r.ends_as, 'm' || r.preempted_by AS preempted_by, r.tokens_in, r.tokens_out, r.cost, r.usage_estimated,
        r.context, r.pid, r.paused_ms,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.submitted_at / 1000.0, 'unixepoch') AS submitted_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.held_at / 1000.0, 'unixepoch') AS held_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.seen_at / 1000.0, 'unixepoch') AS seen_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000.0, 'unixepoch') AS started_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.ended_at / 1000.0, 'unixepoch') AS ended_at
 FROM run r JOIN address a ON a.id = r.agent;
@@ -87,6 +90,14 @@ SELECT a.kind || ':' || a.name AS agent, s.provider,
        strftime('%Y-%m-%dT%H:%M:%fZ', s.stale_at / 1000.0, 'unixepoch') AS stale_at, s.stale_why
 FROM provider_session s JOIN address a ON a.id = s.agent
 LEFT JOIN address p ON s.scope GLOB 'u*' AND p.id = CAST(substr(s.scope, 2) AS INTEGER);
+
+CREATE VIEW attached_sessions AS
+SELECT s.id, a.kind || ':' || a.name AS agent, s.client, s.session, s.state, s.of_person, s.directory, s.pid,
+       s.named, s.ended_why,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.since / 1000.0, 'unixepoch') AS since,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.started_at / 1000.0, 'unixepoch') AS started_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', s.ended_at / 1000.0, 'unixepoch') AS ended_at
+FROM attached_session s JOIN address a ON a.id = s.agent;
 
 CREATE VIEW run_turns AS
 SELECT 'r' || t.run AS run, t.text FROM run_turn t;

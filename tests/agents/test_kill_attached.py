@@ -1,0 +1,214 @@
+"""The daemon is killed while an open session has mail: the session goes on, and there is one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hiboss.core.crashpoint import (
+    AFTER_COMMIT,
+    ATTACHED_SEEN,
+    ATTACHED_SUBMITTED,
+    RUN_ANSWERED,
+    RUN_BEGUN,
+    RUN_SETTLED,
+)
+from hiboss.core.errors import HibossError
+from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.attached_sessions import Room, Session, asked, receipt, room
+from tests.support.daemons import set_up, wait_until
+from tests.support.python_agents import Boss, texts
+
+POINTS = [ATTACHED_SUBMITTED, ATTACHED_SEEN, RUN_BEGUN, RUN_ANSWERED, RUN_SETTLED]
+COMMITS = [f"{AFTER_COMMIT}:{number}" for number in range(1, 7)]
+QUESTION, ANSWER = "how is the build?", "All is green."
+PERSON = "for the person at the terminal"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[RunningDaemon]:
+    made = RunningDaemon(set_up(tmp_path))
+    try:
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest.fixture
+def ada(daemon: RunningDaemon) -> Boss:
+    return Boss(daemon)
+
+
+@pytest.fixture
+def opens(daemon: RunningDaemon) -> Iterator[Room]:
+    with room(daemon) as made:
+        yield made
+
+
+def works(session: Session, given: str) -> str:
+    """What the model says at the end of a turn: an answer only if it was given the question."""
+    return ANSWER if QUESTION in given or "is not answered yet" in given else "I see no mail."
+
+
+def goes_on(session: Session, given: str) -> None:
+    """End a turn, and those that the hook makes of it."""
+    block = session.hooked_stop(works(session, given))
+    while block:
+        block = session.hooked_stop(works(session, block), active=True)
+
+
+def turn_of_a_person(session: Session) -> None:
+    session.hooked_prompt("a word of the person")
+    block = session.hooked_stop(PERSON)
+    while block:
+        block = session.hooked_stop(works(session, block), active=True)
+
+
+def is_dead(daemon: RunningDaemon) -> bool:
+    return daemon.process is None or daemon.process.poll() is not None
+
+
+@pytest.mark.parametrize("point", [*POINTS, *COMMITS])
+def test_a_killed_daemon_costs_no_mail_and_no_second_answer(
+    daemon: RunningDaemon, ada: Boss, opens: Room, tmp_path: Path, point: str
+) -> None:
+    armed = tmp_path / "armed"
+    daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
+    session = opens("nex")
+    waiter = session.arm()
+    armed.touch()
+    try:
+        asked(ada, session, QUESTION)
+    except (Answered, HibossError):
+        pass  # it died before it could say that it has it
+    nudge = waiter.answer().get("result", {}).get("nudge")
+    if nudge:
+        goes_on(session, session.hooked_prompt(nudge))
+    wait_until(lambda: is_dead(daemon))
+    daemon.kill()
+    daemon.start()
+    [envelope] = [one["id"] for one in ada.list(box="outbox") if one["text"] == QUESTION]
+    turn_of_a_person(session)
+    assert receipt(ada, envelope) == "done"
+    assert texts(ada.heard(session)) == [ANSWER]
+    assert session.listed()["state"] == "idle"
+    daemon.check()
+
+
+def test_what_a_session_says_while_no_daemon_runs_is_sent_by_the_next_one(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    envelope = asked(ada, session, QUESTION)
+    session.takes()
+    daemon.kill()
+    assert session.hooked_stop(ANSWER) == ""
+    session.hooked_prompt("a word of the person")
+    session.hooked_stop(PERSON)
+    daemon.start()
+    wait_until(lambda: receipt(ada, envelope) == "done")
+    assert texts(ada.heard(session)) == [ANSWER] and session.listed()["state"] == "idle"
+    assert not list(Path(daemon.home.path, "sessions").glob("*.late*"))
+    daemon.check()
+
+
+def test_a_person_who_writes_while_no_daemon_runs_does_not_answer_the_mail(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    envelope = asked(ada, session, QUESTION)
+    session.woken()
+    daemon.kill()
+    session.hooked_prompt("a word of the person")
+    session.hooked_stop(PERSON)
+    daemon.start()
+    turn_of_a_person(session)
+    assert receipt(ada, envelope) == "done" and texts(ada.heard(session)) == [ANSWER]
+    daemon.check()
+
+
+def test_a_turn_goes_on_over_a_daemon_that_is_stopped_and_started(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    envelope = asked(ada, session, QUESTION)
+    session.takes()
+    assert daemon.stop() == 0
+    daemon.start()
+    assert receipt(ada, envelope) == "seen" and session.listed()["state"] == "busy"
+    assert session.hooked_stop(ANSWER) == ""
+    assert texts(ada.heard(session)) == [ANSWER] and len(session.runs()) == 1
+    daemon.check()
+
+
+def test_a_session_that_was_killed_with_the_daemon_gives_its_mail_back(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    envelope = asked(ada, session, QUESTION)
+    session.takes()
+    daemon.kill()
+    session.kill()
+    daemon.start()
+    wait_until(lambda: receipt(ada, envelope) == "returned")
+    assert ada.call("attached.list")["sessions"] == []
+    again = opens("nex")
+    again.takes()
+    again.stop(ANSWER)
+    assert texts(ada.heard(again)) == [ANSWER]
+    daemon.check()
+
+
+def test_an_answer_of_a_session_that_ended_without_a_daemon_is_sent(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    envelope = asked(ada, session, QUESTION)
+    session.takes()
+    daemon.kill()
+    session.hooked_stop(ANSWER)
+    session.kill()
+    daemon.start()
+    wait_until(lambda: receipt(ada, envelope) == "done")
+    assert texts(ada.heard(session)) == [ANSWER]
+    daemon.check()
+
+
+def test_an_idle_session_is_told_again_after_a_daemon_died_before_it_told(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start(HIBOSS_CRASH_AT=ATTACHED_SUBMITTED)
+    session = opens("nex")
+    waiter = session.arm()
+    asked(ada, session, QUESTION)
+    assert waiter.answer() == {}
+    daemon.wait_for_death()
+    daemon.start()
+    session.waiter = None
+    assert QUESTION in session.takes()
+    session.stop(ANSWER)
+    assert texts(ada.heard(session)) == [ANSWER]
+    daemon.check()
+
+
+def test_a_session_that_was_to_get_mail_when_the_daemon_died_is_idle(
+    daemon: RunningDaemon, ada: Boss, opens: Room
+) -> None:
+    daemon.start(HIBOSS_CRASH_AT=ATTACHED_SUBMITTED)
+    session = opens("nex")
+    session.hooked_prompt("a word of the person")
+    asked(ada, session, QUESTION)
+    assert session.hooked_stop(PERSON) == ""  # the hook has no answer, so the session stops
+    daemon.wait_for_death()
+    daemon.start()
+    wait_until(lambda: session.listed()["state"] == "idle", 5)
+    turn_of_a_person(session)
+    assert texts(ada.heard(session)) == [ANSWER]
+    daemon.check()
