@@ -142,7 +142,7 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
 
 
 def _may_start(state: Row | None, start: Start, eager: bool) -> bool:
-    """Tell whether the lane of an agent may start a turn. What its provider waits for holds no open session."""
+    """Tell whether an agent's lane may start a turn. What its provider waits for holds no open session."""
     if start.attached is not None and state is not None:
         return bool(state["state"] != "paused")
     return lanes.may_start(state, start.now, eager=eager)
