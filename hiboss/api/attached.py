@@ -6,6 +6,7 @@ that can read every token file anyway. All others need the token of the session.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from ..agents import instructions
 from ..agents.attached import wording
 from ..agents.attached.hook_reports import Reply
 from ..core import clock, errors
+from ..core.envelope import check_text
 from ..store import agents, attached_sessions, attached_turns, tokens
 from ..store.attached_sessions import Arrival
 from ..store.connection import Connection
@@ -118,11 +120,13 @@ async def start(context: Context, caller: Caller, params: Start) -> Started:
     """Attach an open session to its agent; a new one is registered if there is none. It gets a token."""
     if _ID.fullmatch(params.session) is None:
         raise errors.InvalidParams(detail="session must be an id of letters, digits, dots and dashes")
+    if not os.path.isabs(check_text(params.directory, "directory")):
+        raise errors.InvalidParams(detail="directory must be an absolute path")
     arrival = Arrival(
         params.client,
         params.session,
         params.pid,
-        params.pid_started,
+        check_text(params.pid_started, "pid_started"),
         params.directory,
         params.agent,
         dict(params.details),

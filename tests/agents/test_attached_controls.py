@@ -148,7 +148,9 @@ def test_a_deleted_message_that_a_session_has_is_still_answered(ada: Boss, sessi
 
 
 @pytest.mark.parametrize("operation", ENDED)
-def test_mail_that_is_put_away_during_the_turn_is_done_once(ada: Boss, session: Session, operation: str) -> None:
+def test_mail_that_is_put_away_during_the_turn_is_done_once(
+    ada: Boss, session: Session, operation: str
+) -> None:
     envelope = asked(ada, session)
     session.takes()
     assert session.call(operation, ids=[envelope])["changed"] == 1
@@ -162,7 +164,9 @@ def test_mail_that_is_released_during_the_turn_is_worked_on_once(ada: Boss, sess
     session.takes()
     for who in (session, ada):
         try:
-            who.call("envelope.release", ids=[envelope], **({"address": session.address} if who is ada else {}))
+            who.call(
+                "envelope.release", ids=[envelope], **({"address": session.address} if who is ada else {})
+            )
         except Answered as error:
             assert error.stable_code == "too_late"
     assert session.stop("All is green.") == ""

@@ -41,7 +41,7 @@ def test_an_idle_session_is_woken_has_the_mail_and_answers(ada: Boss, session: S
         assert session.listed()["state"] == "busy"
         assert session.stop("All is green.") == ""
         assert receipt(ada, envelope) == "done" and ada.get(envelope)["status"] == "done"
-        assert [follower.next()["step"] for _ in range(2)] == ["submitted", "seen"]
+        assert [follower.next("run.handed_over")["step"] for _ in range(2)] == ["submitted", "seen"]
     assert texts(ada.heard(session)) == ["All is green."]
     assert session.listed()["state"] == "idle"
     found = ada.call("envelope.get", id=envelope)["receipt"]

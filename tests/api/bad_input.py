@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.api.bad_input_asks import asks
+from tests.api.bad_input_attached import attached
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_controls import controls
 from tests.api.bad_input_delivery import delivery
@@ -394,7 +395,7 @@ def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
     elsewhere = (asks, contacts, controls, delivery, messages, schedules, waiting, thinking, people)
-    elsewhere += (following, present)
+    elsewhere += (following, present, attached)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 

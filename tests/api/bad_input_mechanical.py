@@ -29,6 +29,7 @@ BAD_TOKENS = ("wrong", "empty", "nul", "endless", "ended", "turned", "gone", "pa
 # since there it means something (a word taken away, a default) or is only looked for and not found.
 # A parameter without a declared size answers 100,000 letters with invalid_params, whatever is said here.
 NAMED = ("delete", "set", "permission.get", "permission.set", "token.rotate", "token.revoke")
+NO_SESSION = ("not_attached", "not_attached", "too_large")
 SCHEDULED = ("set", "show", "enable", "disable", "delete", "run")
 TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in NAMED},
@@ -108,6 +109,18 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     },
     ("conversation.news", "run"): ("bad_id",) * 3,
     ("presence.get", "address"): ("bad_address",) * 3,
+    # Whoever asks here is no open session.
+    **{(f"attached.{verb}", "event"): NO_SESSION for verb in ("prompt", "stop", "break", "end")},
+    ("attached.step", "tool"): NO_SESSION,
+    ("attached.permit", "tool"): NO_SESSION,
+    **{(f"attached.{verb}", "text"): ("not_attached",) * 3 for verb in ("stop",)},
+    ("attached.prompt", "prompt"): ("not_attached",) * 3,
+    ("attached.permit", "input"): ("not_attached",) * 3,
+    ("attached.start", "session"): ("invalid_params", "invalid_params", "too_large"),
+    ("attached.start", "pid_started"): ("bad_text", "", "too_large"),
+    ("attached.start", "directory"): ("bad_text", "invalid_params", "too_large"),
+    ("attached.start", "agent"): ("unknown_agent",) * 3,
+    ("agent.detach", "name"): ("unknown_agent",) * 3,
     ("presence.typing", "conversation"): ("bad_id",) * 3,
     **{(f"agent.{verb}", "name"): ("unknown_agent",) * 3 for verb in ("notify", "notify.remove")},
     ("event.subscribe", "addresses"): ("bad_address",) * 3,

@@ -8,6 +8,7 @@ from typing import Any
 
 from docs.example_calls import ASKS
 from tests.api.operation_asks import CALLS_OF_ASKS
+from tests.api.operation_attached import CALLS_OF_SESSIONS
 from tests.api.operation_rules import CALLS_OF_RULES
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
 from tests.support.daemons import wait_until
@@ -403,4 +404,5 @@ CALLS: dict[str, Answers] = {
     **CALLS_OF_RUNS,
     **CALLS_OF_RULES,
     **CALLS_OF_ASKS,
+    **CALLS_OF_SESSIONS,
 }

@@ -31,6 +31,7 @@ ELSEWHERE = {
         for verb in ("wait", "watch", "poll")
     },
     ("ask.wait", "stopping"): "as of envelope.wait",
+    **{(f"attached.{verb}", "stopping"): "as of envelope.wait" for verb in ("wait", "permit")},
     ("ask.cancel", "ask_fixed"): "only of an agent at its limit: tests/store/test_ask_edits.py",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",

@@ -52,6 +52,7 @@ def answered_once(desk: Desk, envelope: str) -> None:
     desk.wait_answer(ANSWER)
     desk.wait_idle()
     desk.check_done(envelope)
+    desk.says("And are you well?", "I am well.")
     after = desk.asks("And are you well?")
     desk.wait_receipt(after, "done")
     assert desk.count(ANSWER) == 1, desk.posts()

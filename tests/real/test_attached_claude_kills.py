@@ -65,6 +65,7 @@ def talked_with(desk: Desk) -> str:
     desk.claude.enter("hello")
     desk.claude.wait_for("You said: hello")
     desk.wait_idle()
+    wait_until(lambda: "You said: hello" in str(desk.claude.transcript()), 30)  # it is written a bit later
     return desk.claude.session_id
 
 
@@ -83,6 +84,7 @@ def answered_once(desk: Desk, envelope: str) -> None:
     desk.wait_answer(ANSWER)
     desk.wait_idle()
     desk.check_done(envelope)
+    desk.says("And are you well?", "I am well.")
     after = desk.asks("And are you well?")
     desk.wait_receipt(after, "done")
     assert desk.count(ANSWER) == 1, desk.posts()
@@ -121,7 +123,7 @@ def test_what_a_session_ends_while_the_daemon_is_away_is_answered_by_the_next_da
     wait_until(lambda: '"stop"' in late_reports(desk), 30)
     desk.office.start()
     answered_once(desk, envelope)
-    assert desk.count("You said") <= 1  # the answer to what comes last
+    assert desk.count("You said") == 0  # what it said to a nudge whose text it did not get
 
 
 def late_reports(desk: Desk) -> str:

@@ -87,7 +87,7 @@ def test_after_clear_it_is_the_same_agent_and_has_one_waiter(desk: Desk) -> None
     desk.claude.until(lambda: desk.claude.record().get("sessionId") not in (None, first), "other session")
     wait_until(lambda: [one["session"] for one in desk.attached()] == [desk.claude.session_id], 30)
     desk.wait_idle()
-    assert len(desk.waiters()) == 1
+    wait_until(lambda: len(desk.waiters()) == 1, 30)  # one that finds the lock taken ends at once
     desk.says("And now?", "Still so.")
     envelopes.append(desk.asks("And now?"))
     desk.wait_answer("Still so.")
@@ -159,7 +159,7 @@ def test_two_sessions_in_one_directory_are_two_agents(free: Desk) -> None:
         wait_until(lambda: said(free, "workspace") == ["I am the first."], 60)
         wait_until(lambda: said(free, "workspace-2") == ["I am the second."], 60)
         free.wait_idle(2)
-        assert len(free.waiters()) == len(free.waiters(other)) == 1
+        wait_until(lambda: len(free.waiters()) == len(free.waiters(other)) == 1, 30)
         free.claude.wait_for("I am the first.")
         other.wait_for("I am the second.")
 

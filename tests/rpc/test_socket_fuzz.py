@@ -166,6 +166,11 @@ GOOD: dict[str, dict[str, Any]] = {
     **{f"ask.{verb}": {"id": "q1"} for verb in ("get", "cancel")},
     "ask.wait": {"id": "q1", "timeout": "0.01s"},
     "agent.check": {"name": "nex"},
+    "agent.detach": {"name": CALLER},
+    "attached.wait": {},  # nobody here is an open session, so none of these waits
+    "attached.permit": {"tool": "Bash"},
+    "attached.prompt": {"event": "1", "prompt": "hello"},
+    **{f"attached.{verb}": {"event": "1"} for verb in ("stop", "break", "end")},
     "control.send": {"event": "stream.pause", "agent": CALLER},
     "control.list": {"agent": CALLER},
     "presence.get": {"address": "agent:fuzzer"},

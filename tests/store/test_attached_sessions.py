@@ -65,7 +65,9 @@ def test_a_new_agent_is_named_after_the_directory_and_has_no_turns_of_its_own(
     assert session.name == os.path.basename(place)
     shown = ada.call("agent.status", name=session.name)["agent"]
     assert (shown["mode"], shown["provider"]) == ("pull", None)
-    assert session.call("agent.self")["workspace"] == place
+    with session.daemon.database() as database:
+        query = "SELECT workspace FROM agent JOIN address ON id = address WHERE name = ?"
+        assert database.execute(query, (session.name,)).fetchone()["workspace"] == place
 
 
 def test_a_session_that_is_resumed_is_the_same_agent(opens: Room, place: str) -> None:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import HIBOSS
+from tests.support.cli import HIBOSS, gone
 
 _numbers = itertools.count(1)
 
@@ -151,7 +151,7 @@ class Harness:
 
     def woken(self) -> str:
         """Wait until the waiter wakes it, and make a prompt of that; return what the model gets."""
-        ended = self.join()
+        ended, self.waiter = self.join(), None
         assert ended["rc"] == 2 and ended["stdout"] == "", ended
         return self.prompt(f"Stop hook feedback: {ended['stderr']}")
 
@@ -167,7 +167,11 @@ class Harness:
         found = self.hook("Stop", last_assistant_message=text, stop_hook_active=active, background_tasks=[])
         if found.get("decision") == "block":
             return str(found["reason"])
+        before = self.waiter
         self.arm()
+        if before is not None and not gone(before):  # by its lock there is one only
+            assert self.join()["rc"] == 0
+            self.waiter = before
         return ""
 
     def end(self, reason: str = "prompt_input_exit") -> None:

@@ -65,8 +65,9 @@ async def _by_daemon(path: str, thread: str, nudge: str) -> None:
             await _call(connection, 1, "initialize", given)
             await connection.send(json.dumps({"method": "initialized"}))
             found = await _call(connection, 2, "thread/read", {"threadId": thread})
-            if (status := found.get("thread", {}).get("status", {}).get("type")) not in (None, "idle"):
-                raise Refused(f"the thread is {status}")
+            # One whose last turn failed says systemError, and takes a turn like an idle one.
+            if found.get("thread", {}).get("status", {}).get("type") == "active":
+                raise Refused("the thread works")
             words = [{"type": "text", "text": nudge}]
             mark = nudge.partition("]")[0].lstrip("[")
             await _call(

@@ -213,6 +213,7 @@ class HookReports:
                     log.error(what, session.name, error, extra={"action": "attached"})
             if late:
                 late_reports.done(self._registry.home, session.client, session.session)
+                self._registry.wake([session.agent])  # it may be idle now
 
     async def _take_late(self, session: OpenSession, report: dict[str, Any]) -> None:
         event, handed = str(report["event"]), session.handed
