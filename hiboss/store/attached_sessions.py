@@ -58,9 +58,7 @@ def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int)
     """
     known = _known(tx, arrival)
     if arrival.again and known is not None and known["ended_why"] == "detached":
-        raise CannotAttach(
-            why="it was detached (hiboss agent detach), until its next start"
-        )
+        raise CannotAttach(why="it was detached (hiboss agent detach), until its next start")
     _end_closed(tx, arrival, now)
     agent = _agent(tx, arrival, known)
     is_new = agent is None

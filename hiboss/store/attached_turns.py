@@ -218,3 +218,22 @@ def answer_by_hand(tx: Tx, agent: int, replied_to: tuple[str, int], now: int) ->
     ).fetchall()
     for row in rows:
         envelopes.acknowledge(tx, row["id"], now)
+
+
+def has(connection: Connection | Tx, envelope: int) -> bool:
+    """Tell whether an open session has an envelope now."""
+    row = connection.execute(
+        """
+        SELECT 1 FROM run_envelope x INDEXED BY run_envelope_envelope JOIN run r ON r.id = x.run
+        WHERE x.envelope = ? AND r.status = 'running' AND r.attached IS NOT NULL
+        """,
+        (envelope,),
+    ).fetchone()
+    return row is not None
+
+
+def is_settled(connection: Connection | Tx, turn: Turn) -> bool:
+    """Tell whether nothing is left to do of a turn: somebody has settled all its envelopes meanwhile."""
+    marks = ",".join("?" * len(turn.envelopes))
+    query = f"SELECT 1 FROM envelope WHERE id IN ({marks}) AND status = 0 LIMIT 1"
+    return connection.execute(query, turn.envelopes).fetchone() is None

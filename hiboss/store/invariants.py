@@ -259,7 +259,14 @@ INVARIANTS: dict[str, str] = {
             WHERE x.envelope = e.id AND r.status = 'running')""",
     "the envelopes of an active run are held or settled": """
         SELECT x.envelope FROM run r JOIN run_envelope x ON x.run = r.id JOIN envelope e ON e.id = x.envelope
-        WHERE r.status = 'running' AND e.status = 0 AND e.held_by IS NULL""",
+        WHERE r.status = 'running' AND e.status = 0 AND e.held_by IS NULL
+          AND NOT (e.waits IS 2 AND r.submitted_at IS NOT NULL)""",
+    "what an open session was told of, it has": """
+        SELECT x.envelope FROM run r JOIN run_envelope x ON x.run = r.id JOIN envelope e ON e.id = x.envelope
+        WHERE r.status = 'running' AND r.submitted_at IS NOT NULL AND e.status = 0 AND e.waits IS NOT 2""",
+    "an open session has at most one turn": """
+        SELECT attached FROM run WHERE status = 'running' AND attached IS NOT NULL
+        GROUP BY attached HAVING count(*) > 1""",
     "every run has an envelope": """
         SELECT r.id FROM run r WHERE NOT EXISTS (SELECT 1 FROM run_envelope x WHERE x.run = r.id)""",
     "no envelope belongs to two successful runs": """

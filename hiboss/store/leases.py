@@ -11,7 +11,16 @@ from typing import NamedTuple
 from ..core.envelope import Status, Waits
 from ..core.errors import NotFound, TooLate
 from ..core.events import EnvelopeClaimed, EnvelopeDue
-from . import breaker_holds, counters, deleted_envelopes, due_envelopes, envelopes, moved_mail, paging
+from . import (
+    attached_turns,
+    breaker_holds,
+    counters,
+    deleted_envelopes,
+    due_envelopes,
+    envelopes,
+    moved_mail,
+    paging,
+)
 from .acknowledgements import CLAIMED_AGAIN
 from .connection import Row
 from .group_commit import Tx
@@ -74,6 +83,10 @@ def release(tx: Tx, what: Releasing) -> int:
         if row["waits"] != Waits.LEASE:
             state = "not claimed" if row["status"] == Status.PENDING else Status(row["status"]).word
             raise TooLate(id=f"e{number}", action="released", state=state)
+        if attached_turns.has(tx, number):
+            raise TooLate(
+                id=f"e{number}", action="released", state="with an open session: hiboss agent detach"
+            )
         _check_claim(number, row, what)
         envelopes.end_wait(tx, number)
         tx.facts.append(EnvelopeDue(what.now, number))

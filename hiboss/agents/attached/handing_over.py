@@ -45,6 +45,9 @@ class HandingOver:
         if handed.submitted:  # by an earlier daemon; perhaps it died before it told the session
             handed.told, handed.told_at = 1, asyncio.get_running_loop().time() - AGAIN_SECONDS + SOON
         session.handed, self._handed[turn.run] = handed, (session, handed)
+        for other in self._registry.open.values():  # hooks of the agent's other sessions wait for nothing now
+            if other is not session and other.agent == turn.agent and other.taking is not None:
+                other.taking.cancel()
         session.ready.set()
         session.changed.set()
         telling: asyncio.Task[None] | None = None
@@ -89,6 +92,9 @@ class HandingOver:
                 await self._store.timed_write_until_done(
                     lambda tx, now: attached_notices.not_taken(tx, handed.turn, now)
                 )
+            if not handed.seen and self._store.read(lambda c: attached_turns.is_settled(c, handed.turn)):
+                handed.answer.set_result("")  # somebody acknowledged, archived or cancelled all of it
+                return
             wait = LOOK_SECONDS if due is None or not can else max(0.05, due - loop.time())
             try:
                 async with asyncio.timeout(min(wait, LOOK_SECONDS)):

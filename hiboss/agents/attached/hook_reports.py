@@ -85,8 +85,10 @@ class HookReports:
             return NOTHING
         if session.is_idle or not self._may_come_between(session):
             return NOTHING
-        taken = await self._take(session)
-        return NOTHING if taken is None else Reply(f"{taken.text}\n{_beside(taken)}")
+        if (taken := await self._take(session)) is None:
+            return NOTHING
+        taken.between = True
+        return Reply(f"{taken.text}\n{_beside(taken)}")
 
     async def stopped(self, number: int, event: str, text: str, *, active: bool) -> Reply:
         """The session ends its turn: its final text is the answer, if it worked on mail. It may get more."""
@@ -95,7 +97,7 @@ class HookReports:
         if event == session.last_event:
             return NOTHING
         handed = session.handed
-        if handed is not None and (active or not handed.by_hook):
+        if handed is not None and (active or handed.between):
             await self._seen_by_hook(session, handed)
         if handed is not None and handed.seen and not handed.over:
             if (again := await self._ask_for_answer(session, handed, event)) is not None:
@@ -224,9 +226,11 @@ class HookReports:
                     lambda tx: attached_turns.note_unseen(tx, handed.turn.run)
                 )
             await self._registry.note(session, "busy", True, event)
-        elif report["kind"] == "stop" and event != session.last_event:
-            if handed is not None and handed.seen and not handed.over and not session.of_person:
+        elif report["kind"] == "stop":
+            new = event != session.last_event  # else the daemon took it, and died before it answered
+            if handed is not None and handed.seen and not handed.over and new and not session.of_person:
                 handed.answer.set_result(str(report["text"]))
+                await self.until_settled(handed)  # before the file with the report goes
             await self._registry.note(session, "idle", False, event)
 
 

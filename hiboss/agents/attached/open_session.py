@@ -28,6 +28,7 @@ class Handed:
         self.code = code  # by which a nudge is known
         self.submitted = False
         self.seen = False
+        self.between = False  # that hook told of a tool, in the middle of a turn
         self.by_hook = False  # a hook that waited for it has got the text itself
         self.told = 0  # how often the session was told
         self.told_at = 0.0
@@ -63,8 +64,8 @@ class OpenSession:
         self.unwatch: Callable[[], None] = lambda: None
         self._permits: list[tuple[str, asyncio.Event]] = []  # tools whose permission is asked for
         self.idle_looks = 0  # how often in a row its harness said idle, while it counts as busy
-        self.idle_at = asyncio.get_running_loop().time()
-        self.waiter_left_at = self.idle_at
+        self.waiter_left_at = asyncio.get_running_loop().time()
+        self.idle_at = self.waiter_left_at - AGAIN_SECONDS  # perhaps: nobody knows since when
         self.refresh(row)
 
     def refresh(self, row: Row) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import NamedTuple
 
 from ...core import clock
@@ -21,7 +22,7 @@ from ...store import ask_answers, attached_sessions, attached_turns, run_asks
 from ...store.attached_sessions import Arrival
 from ...store.connection import Connection
 from ...store.store import Store
-from .. import process_control, process_exit
+from .. import process_exit, process_table
 from . import doors, late_reports
 from .handing_over import HandingOver
 from .hook_reports import HookReports
@@ -188,14 +189,15 @@ class AttachedSessions:
 
     def _watch(self, session: OpenSession) -> None:
         session.unwatch()
-        session.unwatch = process_exit.watch(
-            session.pid, lambda: self.registry.spawn(self._process_ended(session))
-        )
-        if process_control.started_at(session.pid) != session.pid_started:
-            self.registry.spawn(self._process_ended(session))
+        watched = (session.pid, session.pid_started)
+        ended = partial(self._process_ended, session, watched)
+        session.unwatch = process_exit.watch(session.pid, lambda: self.registry.spawn(ended()))
+        if _is_gone(session):
+            self.registry.spawn(ended())
 
-    async def _process_ended(self, session: OpenSession) -> None:
-        if session.id in self._open and process_control.started_at(session.pid) != session.pid_started:
+    async def _process_ended(self, session: OpenSession, process: tuple[int, str]) -> None:
+        """The process of a session has ended, unless it was resumed in another one meanwhile."""
+        if session.id in self._open and process == (session.pid, session.pid_started):
             await self.reports.catch_up(session)
             await self.ended(session.id, "gone")
 
@@ -225,8 +227,8 @@ class AttachedSessions:
                     log.error("%s cannot be looked at: %s", session.name, error, extra={"action": "attached"})
 
     async def _look_at(self, session: OpenSession) -> None:
-        if process_control.started_at(session.pid) != session.pid_started:
-            return await self._process_ended(session)
+        if _is_gone(session):
+            return await self._process_ended(session, (session.pid, session.pid_started))
         await self.reports.catch_up(session)
         if session.takes_now:
             return
@@ -236,3 +238,9 @@ class AttachedSessions:
         if session.idle_looks >= IDLE_LOOKS:
             await self.registry.note(session, "idle", False, None)
             self.registry.wake([session.agent])
+
+
+def _is_gone(session: OpenSession) -> bool:
+    """Tell whether the process of a session has ended, also if nobody has asked for its status yet."""
+    stat = process_table.stat_of(session.pid)
+    return stat is None or stat.is_dead or stat.started != session.pid_started
