@@ -27,6 +27,7 @@ class Stat:
     session: int
     threads: int
     started: str  # clock ticks since the boot of the machine
+    parent: int
 
     @property
     def is_dead(self) -> bool:
@@ -210,7 +211,7 @@ def _stat(line: bytes) -> Stat | None:
     fields = line.rpartition(b")")[2].decode("ascii").split()
     if not fields:
         return None
-    return Stat(fields[0], int(fields[2]), int(fields[3]), int(fields[17]), fields[19])
+    return Stat(fields[0], int(fields[2]), int(fields[3]), int(fields[17]), fields[19], int(fields[1]))
 
 
 def _read(pid: int, name: str) -> bytes:

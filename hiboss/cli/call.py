@@ -10,7 +10,7 @@ from .. import __version__
 from ..core.errors import AgentNotNamed, BadText, BadToken, NotSetUp, UnreadableFile
 from ..core.paths import Home
 from . import client, output
-from .credentials import find_token
+from .credentials import Unnamed, find_token
 from .daemon_process import holder
 
 
@@ -59,7 +59,9 @@ def call_as(
     """Call an operation with a token that was found already."""
     wanted = {name: value for name, value in params.items() if value is not None}
     if token is not None:
-        wanted["token"] = token
+        wanted["token"] = str(token)
+    if isinstance(token, Unnamed):
+        wanted["unnamed"] = True
     _check_utf8(wanted)
     notice_other_version(home)
     with output.ProgressBar("waiting for the daemon") as waiting:

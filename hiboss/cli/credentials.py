@@ -28,13 +28,24 @@ AGENT_VARIABLES = (
     "AI_AGENT",
     "AUGMENT_AGENT",
     "CLAUDECODE",
+    # Not all that begin with CLAUDE_CODE_: people have some of them in their own shell.
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PID",
     "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
     "CURSOR_AGENT",
     "GEMINI_CLI",
     "OPENCODE",
 )
-AGENT_PREFIXES = ("CLAUDE_CODE_", "CODEX_SANDBOX")
+AGENT_PREFIXES = ("CODEX_SANDBOX",)
+
+
+class Unnamed(str):
+    """The boss's token, because nobody was named. The daemon refuses it below an open session."""
 
 
 def find_token(home: Home, token: str | None, profile: str | None) -> str | None:
@@ -46,7 +57,7 @@ def find_token(home: Home, token: str | None, profile: str | None) -> str | None
     if found is not None or not home.has_profile(BOSS):
         return found
     refuse_agents(home)
-    return _from_profile(home, BOSS)
+    return Unnamed(_from_profile(home, BOSS))
 
 
 def named_token(home: Home, token: str | None, profile: str | None) -> str | None:

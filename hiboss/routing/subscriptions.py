@@ -17,6 +17,10 @@ class Reader(Protocol):
     subscriptions: list[Subscription]
 
     @property
+    def peer_pid(self) -> int | None:
+        """The process that connected; None if that is not known."""
+
+    @property
     def ready(self) -> bool:
         """Whether it has taken what was written before."""
 

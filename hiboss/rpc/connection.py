@@ -25,7 +25,7 @@ from ..core.errors import (
 from ..core.settings import Settings
 from . import codec
 from .answers import Answers, PendingAnswer
-from .peer import has_gone, peer_uid
+from .peer import has_gone, peer_pid, peer_uid
 from .waiting_bytes import WaitingBytes
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,11 @@ class Connection(asyncio.Protocol):
         if self._waits and not self._peer_check_planned:
             self._peer_check_planned = True
             asyncio.get_running_loop().call_later(PEER_CHECK_SECONDS, self._check_peer)
+
+    @property
+    def peer_pid(self) -> int | None:
+        """The process that connected; None where the platform does not tell."""
+        return peer_pid(self._transport.get_extra_info("socket"))
 
     @property
     def _waits(self) -> bool:

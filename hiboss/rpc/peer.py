@@ -17,8 +17,22 @@ def has_gone(peer: socket.socket) -> bool:
 
 def peer_uid(connection: socket.socket) -> int | None:
     """Return the uid of the process at the other end; None where the platform does not tell."""
+    found = _credentials(connection)
+    return None if found is None else found[1]
+
+
+def peer_pid(connection: socket.socket) -> int | None:
+    """Return the pid of the process at the other end, as we see it, also from a pid namespace below.
+
+    None where the platform does not tell.
+    """
+    found = _credentials(connection)
+    return None if found is None else found[0]
+
+
+def _credentials(connection: socket.socket) -> tuple[int, int] | None:
     if sys.platform != "linux":
         return None
     size = struct.calcsize("3i")
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    return int(uid)
+    pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return int(pid), int(uid)

@@ -116,6 +116,8 @@ class Story:
     def run(self, words: str, *more: str, shows: str = "", **how: Any) -> Done:
         """Run a command and keep what it said; a token it shows on purpose it may show once."""
         starts = words.startswith(("daemon", "setup", "up"))  # a daemon, whose words are evidence
+        if words.startswith("hooks"):
+            how["env"] = {"CLAUDE_CONFIG_DIR": str(self.directory / "claude"), **how.get("env", {})}
         done = self.shell(*words.split(), *more, forked=not starts, **how)
         said = done.stdout
         for place in filter(None, shows.split(",")):

@@ -40,6 +40,8 @@ COMMANDS: dict[str, Words] = {
     "agent refresh": ("--name", "nex", "--conversation", "c1"),
     "agent pause": ("--name", "kai", "--reason", "for a while"),
     "agent resume": ("--name", "kai"),
+    "agent detach": ("--name", "kai"),
+    "hooks install": ("--client", "claude", "--agent", "kai"),
     "agent background": ("--name", "talker", "--task", "look around"),
     "agent bind": ("--name", "kai", "--adapter-type", "folder", "--path", "DIRECTORY/kai"),
     "agent bindings": (),

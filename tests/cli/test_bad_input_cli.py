@@ -23,7 +23,10 @@ NO_COMMAND = {
     "event.subscribe": "hiboss chat and hiboss run tail follow what happens by it",
     "event.unsubscribe": "a command that ends takes its connection along",
     **dict.fromkeys(
-        (f"attached.{verb}" for verb in ["start", "prompt", "step", "stop", "break", "end", "wait", "permit", "list"]),
+        (
+            f"attached.{verb}"
+            for verb in ["start", "prompt", "step", "stop", "break", "end", "wait", "permit", "list"]
+        ),
         "the hooks of a harness call it; hiboss team shows the list",
     ),
 }

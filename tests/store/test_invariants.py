@@ -296,6 +296,12 @@ BREAKS: dict[str, list[str]] = {
     "the envelopes of an active run are held or settled": [
         "UPDATE run SET status = 'running', ended_at = NULL, error = NULL WHERE id = 3",
     ],
+    "what an open session was told of, it has": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, attached = 1, submitted_at = 1 WHERE id = 3",
+    ],
+    "an open session has at most one turn": [
+        "UPDATE run SET status = 'running', ended_at = NULL, error = NULL, attached = 1 WHERE id IN (1, 3)",
+    ],
     "every run has an envelope": ["DELETE FROM run_envelope WHERE run = 1"],
     "no envelope belongs to two successful runs": [
         "INSERT INTO run_envelope (run, envelope) VALUES (2, 9)",

@@ -279,7 +279,9 @@ def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> N
 def test_the_agents_view_says_the_same_as_the_api(daemon: RunningDaemon) -> None:
     api = daemon.call("agent.list", token=daemon.token("boss"))["agents"]
     found = {row["name"]: row for row in rows(daemon, "SELECT * FROM agents WHERE deleted_at IS NULL")}
-    assert set(found) == {one["name"] for one in api} == {"nex", "ada", "kai", "odd", "permits", "shop", "still"}
+    assert (
+        set(found) == {one["name"] for one in api} == {"nex", "ada", "kai", "odd", "permits", "shop", "still"}
+    )
     for one in api:
         # Who was seen just now is noted, and written later.
         shared = set(one) & set(found[one["name"]]) - {"last_seen_at"}

@@ -31,6 +31,7 @@ from .registry import Registry
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0  # between two looks at sessions that may have become idle without a report
+MOST_ANCESTORS = 24  # of a process that are looked at
 IDLE_LOOKS = 2  # looks in a row at which a harness says that it is idle
 
 
@@ -110,6 +111,17 @@ class AttachedSessions:
             one for one in reversed(mine) if one.is_idle and doors.is_open(one)
         ]
         return Place(ready[0].id) if ready else Place(None, busy=True)
+
+    def above(self, pid: int) -> OpenSession | None:
+        """Return the open session whose harness is above a process; None: there is none."""
+        known = {(one.pid, one.pid_started): one for one in self._open.values()}
+        stat = process_table.stat_of(pid) if known else None
+        for _ in range(MOST_ANCESTORS):
+            if stat is None or (pid, stat.started) in known:
+                break
+            pid = stat.parent
+            stat = process_table.stat_of(pid)
+        return None if stat is None else known.get((pid, stat.started))
 
     # --- coming and going ------------------------------------------------------------
 

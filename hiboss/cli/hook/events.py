@@ -13,6 +13,7 @@ from . import daemon_calls, harness
 from .daemon_calls import NoAnswer
 
 PERMIT_SECONDS = 570.0  # for a person; the harness ends the hook after 600
+STEP_SECONDS = 4.0  # each tool waits for it, also while a daemon hangs
 PROMPT_CHARACTERS = 100_000  # of a prompt: a nudge stands at its beginning
 
 
@@ -96,7 +97,8 @@ def _prompt(hook: Hook) -> Answer:
 
 
 def _step(hook: Hook) -> Answer:
-    result = call(hook, "attached.step", {"tool": str(hook.event.get("tool_name") or "")[:200]})
+    tool = str(hook.event.get("tool_name") or "")[:200]
+    result = call(hook, "attached.step", {"tool": tool}, seconds=STEP_SECONDS)
     return _context("PostToolUse", str(result.get("context") or ""))
 
 

@@ -18,7 +18,7 @@ class NoToken(HibossError):
 class AgentNotNamed(HibossError):
     """{sign}, so an agent seems to run this command, but the command does not name it; give --as NAME, --token @FILE or HIBOSS_TOKEN (if you are the boss: --as boss)"""
 
-    # Only the command line raises this: without a name it would speak as the boss.
+    # Without a name the command line would speak as the boss. The daemon sees harnesses that a sandbox hides.
     code, rpc, http = "agent_not_named", -32001, 401
 
 
