@@ -40,8 +40,6 @@ COMMANDS: dict[str, Words] = {
     "agent refresh": ("--name", "nex", "--conversation", "c1"),
     "agent pause": ("--name", "kai", "--reason", "for a while"),
     "agent resume": ("--name", "kai"),
-    "agent detach": ("--name", "kai"),
-    "hooks install": ("--client", "claude", "--agent", "kai"),
     "agent background": ("--name", "talker", "--task", "look around"),
     "agent bind": ("--name", "kai", "--adapter-type", "folder", "--path", "DIRECTORY/kai"),
     "agent bindings": (),
@@ -114,6 +112,8 @@ COMMANDS: dict[str, Words] = {
     "permission policy get": (),
     "permission policy set": ("--file", str(Path(__file__).with_name("default_policy.json"))),
     "config reload": (),
+    "agent detach": ("--name", "nex"),
+    "hooks install": ("--client", "claude", "--agent", "nex"),
     "boss token rotate": (),
 }
 SHOW_A_TOKEN = (
