@@ -187,13 +187,14 @@ class Waiting(NamedTuple):
 
     id: int
     sender: str
+    text: str
 
 
 def waiting(connection: Connection | Tx, agent: int, limit: int = 10) -> list[Waiting]:
     """Return the mail that is due for an agent, the first of it."""
     rows = connection.execute(
         """
-        SELECT e.id, a.kind || ':' || a.name AS sender
+        SELECT e.id, a.kind || ':' || a.name AS sender, ifnull(m.subject, substr(m.text, 1, 1000)) AS text
         FROM (SELECT id, message FROM envelope INDEXED BY envelope_due
               WHERE recipient = ? AND binding IS NULL AND status = 0 AND arrived IS NOT NULL AND waits IS NULL
                 AND held_by IS NULL AND priority < ?
@@ -202,7 +203,7 @@ def waiting(connection: Connection | Tx, agent: int, limit: int = 10) -> list[Wa
         """,
         (agent, int(Priority.NOTICE), limit),
     ).fetchall()
-    return [Waiting(int(row["id"]), str(row["sender"])) for row in rows]
+    return [Waiting(int(row["id"]), str(row["sender"]), str(row["text"])) for row in rows]
 
 
 def answer_by_hand(tx: Tx, agent: int, replied_to: tuple[str, int], now: int) -> None:

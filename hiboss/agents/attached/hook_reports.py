@@ -197,8 +197,7 @@ class HookReports:
         if session.handed is not None or not self._registry.has_mail(session):
             return ""
         found = self._store.read(lambda c: attached_turns.waiting(c, session.agent))
-        shown = ", ".join(f"e{one.id} from {one.sender}" for one in found)
-        return wording.WAITS.format(shown=shown, ids=wording.ids([one.id for one in found]))
+        return wording.waits([(one.id, one.sender, one.text) for one in found])
 
     # --- reports of the time without a daemon ----------------------------------------
 

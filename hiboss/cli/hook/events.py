@@ -13,6 +13,7 @@ from . import daemon_calls, harness
 from .daemon_calls import NoAnswer
 
 PERMIT_SECONDS = 570.0  # for a person; the harness ends the hook after 600
+SHORT_SECONDS = 2.0  # Codex gives its hooks for an interruption and an end three seconds
 STEP_SECONDS = 4.0  # each tool waits for it, also while a daemon hangs
 PROMPT_CHARACTERS = 100_000  # of a prompt: a nudge stands at its beginning
 
@@ -116,7 +117,7 @@ def _stop(hook: Hook) -> Answer:
 
 
 def _break(hook: Hook) -> Answer:
-    call(hook, "attached.break", {"event": hook.id})
+    call(hook, "attached.break", {"event": hook.id}, seconds=SHORT_SECONDS)
     return {}
 
 
@@ -137,7 +138,7 @@ def _permit(hook: Hook) -> Answer:
 
 def _end(hook: Hook) -> Answer:
     if hook.event.get("reason") != "clear":  # then the session goes on under another id
-        call(hook, "attached.end", {"event": hook.id})
+        call(hook, "attached.end", {"event": hook.id}, seconds=SHORT_SECONDS)
     return {}
 
 
