@@ -18,6 +18,7 @@ from ..agents.attached import wording
 from ..agents.attached.hook_reports import Reply
 from ..core import clock, errors
 from ..core.envelope import check_text
+from ..routing.subscriptions import Reader
 from ..store import agents, attached_sessions, attached_turns, tokens
 from ..store.attached_sessions import Arrival
 from ..store.connection import Connection
@@ -102,6 +103,17 @@ def own_session(caller: Caller) -> int:
     if caller.attached is None:
         raise errors.NotAttached()
     return caller.attached
+
+
+def refuse_unnamed(context: Context, reader: Reader | None, *, unnamed: object) -> None:
+    """Raise where a tool of an open session names nobody (`unnamed`), and so would speak as the boss.
+
+    In a sandbox with pids of its own a command does not see the harness above it; the daemon does.
+    """
+    pid = reader.peer_pid if unnamed and reader is not None else None
+    if pid is not None and (session := context.runner.attached.above(pid)) is not None:
+        sign = f"the open session of {session.name} runs this (process {session.pid})"
+        raise errors.AgentNotNamed(sign=sign)
 
 
 def _reply(reply: Reply) -> HookReply:

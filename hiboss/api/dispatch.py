@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from ..core.address import Address
 from ..core.errors import (
-    AgentNotNamed,
     BadToken,
     DaemonUnreachable,
     DoorRefused,
@@ -108,7 +107,7 @@ class Dispatcher:
         try:
             given = _by_name(operation, params)
             proof = given.pop("token", token)
-            self._refuse_agents(reader, unnamed=given.pop("unnamed", False))
+            attached.refuse_unnamed(self._context, reader, unnamed=given.pop("unnamed", None))
             if door != "socket":
                 _check_door(operation, given, door)
             caller = caller or self._authorize(operation, proof, door)
@@ -140,15 +139,6 @@ class Dispatcher:
             if self._context.store.read(find_boss) is None:  # before set-up no token exists
                 raise NotSetUp(home=str(self._context.home)) from None
             raise
-
-    def _refuse_agents(self, reader: Reader | None, *, unnamed: object) -> None:
-        """Raise where a tool of an open session names nobody, and so would speak as the boss.
-
-        In a sandbox with pids of its own a command does not see the harness above it; the daemon does.
-        """
-        pid = reader.peer_pid if unnamed and reader is not None else None
-        if pid is not None and (session := self._context.runner.attached.above(pid)) is not None:
-            raise AgentNotNamed(sign=f"the open session of {session.name} runs this (process {session.pid})")
 
     def may_wait(self, method: str) -> bool:
         """Tell whether an operation may take long, so that later requests should not wait for its answer."""
