@@ -18,6 +18,7 @@ from . import (
     deferred,
     delivery,
     followers,
+    hooks,
     life,
     reads,
     report,
@@ -47,6 +48,7 @@ PARTS = (
     "telegram_out",
     "stops",
     "breaker",
+    "hooks",
 )
 
 
@@ -97,6 +99,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
         "stops": lambda: stops.measure(directory, 1 if quick else 3),
         "breaker": lambda: breaker.measure(directory, 1 if quick else 3),
+        "hooks": lambda: hooks.measure(directory, 10 if quick else 25),
     }
     return [figure for part in given.only or PARTS for figure in parts[part]()]
 
