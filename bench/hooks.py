@@ -1,4 +1,4 @@
-"""Hooks of a harness: what each costs it, while no daemon runs and while one does, against `python -c pass`."""
+"""Hooks of a harness: what one costs it, with a daemon and without one, against `python -c pass`."""
 
 from __future__ import annotations
 
