@@ -92,6 +92,7 @@ class Runner:
         self.attached.registry.wake = partial(self.wake, eager=True)
         self.attached.registry.refresh = self.refresh
         self.attached.registry.token_changed = lambda: self.on_token_ended()
+        self.attached.turns.render = self._inputs.text_now
         self._inputs.attached = partial(Attached, None, self.attached.turns)
         # Set in hiboss/daemon: wiring.py, lifecycle.py.
         self.accepted: Callable[[Accepted], None] = lambda what: None
@@ -142,6 +143,10 @@ class Runner:
     def begin(self) -> None:
         """Give a turn to every agent that has something due. Called when all parts are ready."""
         self.attached.start()
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Look what is due for every agent that gets turns."""
         self.wake([*self._agents, self._background])
 
     def refresh(self) -> None:

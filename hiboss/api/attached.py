@@ -34,7 +34,7 @@ EVENT = "a name of this report that no other one has: repeated, it changes nothi
 class Start(Params):
     client: Literal["claude", "codex"] = Field(description="which harness it is")
     session: Word = Field(description="the harness's own id of the session")
-    pid: int = Field(description="the process of the harness", gt=0, lt=2**31)
+    pid: int = Field(description="the process of the harness", gt=1, lt=2**31)
     pid_started: Word = Field(description="when that process started, as /proc says it")
     directory: Line = Field(description="where it was opened, an absolute path")
     agent: str | None = Field(None, description="which agent it is; default: one for this directory")
@@ -111,9 +111,8 @@ def refuse_unnamed(context: Context, reader: Reader | None, *, unnamed: object) 
     In a sandbox with pids of its own a command does not see the harness above it; the daemon does.
     """
     pid = reader.peer_pid if unnamed and reader is not None else None
-    if pid is not None and (session := context.runner.attached.above(pid)) is not None:
-        sign = f"the open session of {session.name} runs this (process {session.pid})"
-        raise errors.AgentNotNamed(sign=sign)
+    if pid is not None and (harness := context.runner.attached.above(pid)) is not None:
+        raise errors.AgentNotNamed(sign=f"a harness runs this: {harness}")
 
 
 def _reply(reply: Reply) -> HookReply:
@@ -146,8 +145,7 @@ async def start(context: Context, caller: Caller, params: Start) -> Started:
     )
     known = context.home.known_session(params.client, params.session)
     given, token = str(known.get("token") or ""), tokens.new("agent")
-    valid = bool(given) and context.store.read(lambda c: tokens.is_known(c, given))
-    made = await context.runner.attached.arrived(arrival, token, valid)
+    made = await context.runner.attached.arrived(arrival, token, given)
     context.home.keep_session(
         params.client,
         params.session,
@@ -282,6 +280,8 @@ async def detach(context: Context, caller: Caller, params: ByName) -> Detached:
     mine = context.store.read(lambda c: attached_sessions.open_ones(c, row["id"]))
     for one in mine:
         await context.runner.attached.ended(one["id"], "detached")
+    if not mine:  # what waits for the next session waits no more
+        await context.write(caller, lambda tx: attached_sessions.detach_last(tx, row["id"]))
     return {"name": row["name"], "sessions": len(mine)}
 
 

@@ -246,9 +246,11 @@ class Home:
     def known_session(self, client: str, session: str) -> dict[str, object]:
         """Return what is stored of an open session; nothing if it is not attached."""
         try:
+            if not os.path.isfile(self.session_file(client, session)):
+                return {}
             with open(self.session_file(client, session), encoding="utf-8") as file:
                 found = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -262,7 +264,8 @@ class Home:
 
     def forget_session(self, client: str, session: str, pid: int) -> None:
         """Delete the files of a session that is over, also those that its process had under other ids."""
-        _unlink(self.session_file(client, session))
+        if self.known_session(client, session).get("pid") == pid:  # else it was opened again meanwhile
+            _unlink(self.session_file(client, session))
         _unlink(self._in("sessions", f"waiter-{pid}.lock"))
         for name in _names_in(self._in("sessions")) if client == "claude" else ():
             other = name.removeprefix("claude-").removesuffix(".json")

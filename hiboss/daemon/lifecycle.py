@@ -90,7 +90,7 @@ class Daemon:
                 *store.read(lambda c: agent_states.state_and_reason(c, agent, live()))
             )
             self.wiring.scheduler.may_send = auth.check_may_send
-            self._reloaded = self.wiring.scheduler.look  # the quiet hours may have another end
+            self._reloaded = self.wiring.settings_changed
             context = Context(
                 home=self.home,
                 configuration=self.configuration,

@@ -153,6 +153,12 @@ class Wiring:
             log.error("When callers were last seen could not be written: %s", error, extra={"action": "stop"})
         clock.follow(None)
 
+    def settings_changed(self) -> None:
+        """The quiet hours may have another end; mail that waited for a session may be for a run now."""
+        self.scheduler.look()
+        self.runner.refresh()
+        self.runner.wake_all()
+
     # --- who wakes whom --------------------------------------------------------------
 
     def _publish(self, facts: list[Fact]) -> None:

@@ -51,8 +51,8 @@ class Attached(NamedTuple):
     is_new_agent: bool
 
 
-def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int) -> Attached:
-    """Attach a session, or go on with one that is attached. `token`: for it, if it has no valid one.
+def attach(tx: Tx, arrival: Arrival, token: str, has: str, now: int) -> Attached:
+    """Attach a session, or go on with one that is attached. `token`: for it, if what it `has` is not valid.
 
     It keeps its agent over resume, restart, /clear and compaction.
     """
@@ -72,7 +72,8 @@ def attach(tx: Tx, arrival: Arrival, token: str, token_is_valid: bool, now: int)
             (known["id"],),
         )
     number = _insert(tx, arrival, agent, now) if row is None else _again(tx, arrival, row, now)
-    keeps = token_is_valid and row is not None
+    valid = tokens.find(tx, tokens.digest(has)) if has else None
+    keeps = valid is not None and valid["attached"] == number
     if not keeps:
         _end_tokens(tx, number, now)
         tokens.insert(tx, token, "agent", agent, now, attached=number)
@@ -266,18 +267,42 @@ def note_state(tx: Tx, number: int, state: str, of_person: bool, event: str | No
     tx.facts.append(AgentChanged(now, row["agent"]))
 
 
-def end(tx: Tx, number: int, why: str, now: int) -> bool:
-    """Note that a session is over; False if it was before. Its token ends with it."""
+def ended_lately(connection: Connection | Tx) -> list[tuple[int, str]]:
+    """Return the processes of sessions that ended while their process perhaps went on."""
+    rows = connection.execute(
+        "SELECT pid, pid_started FROM attached_session WHERE ended_why <> 'gone' ORDER BY id DESC LIMIT 1000"
+    ).fetchall()
+    return [(int(row["pid"]), str(row["pid_started"])) for row in rows]
+
+
+def detach_last(tx: Tx, agent: int) -> None:
+    """Note of an agent without an open session that it waits for none any more."""
+    tx.execute(
+        """
+        UPDATE attached_session SET ended_why = 'detached' WHERE id = (
+            SELECT id FROM attached_session WHERE agent = ? AND ended_at IS NOT NULL
+            ORDER BY ended_at DESC, id DESC LIMIT 1)
+        """,
+        (agent,),
+    )
+    tx.arrived_for.append(agent)
+
+
+def end(tx: Tx, number: int, why: str, now: int, *, pid: int | None = None) -> bool:
+    """Note that a session is over; False if it was before. Its token ends with it.
+
+    `pid`: only if this is still its process.
+    """
     row = tx.execute(
         """
         UPDATE attached_session SET ended_at = ?1, ended_why = ?2, state = 'idle', of_person = 0, since = ?1
-        WHERE id = ?3 AND ended_at IS NULL RETURNING agent
+        WHERE id = ?3 AND ended_at IS NULL AND (?4 IS NULL OR pid = ?4) RETURNING agent
         """,
-        (now, why, number),
+        (now, why, number, pid),
     ).fetchone()
-    _end_tokens(tx, number, now)
     if row is None:
         return False
+    _end_tokens(tx, number, now)
     tx.facts.append(AgentChanged(now, row["agent"]))
     tx.arrived_for.append(row["agent"])
     return True

@@ -25,16 +25,17 @@ class Progress(NamedTuple):
     submitted_at: int | None = None
     held_at: int | None = None
     seen_at: int | None = None
+    by: str | None = None  # nudge; stop, step: a hook that reported this took the text
 
 
-def submit(tx: Tx, turn: Turn, now: int) -> bool:
+def submit(tx: Tx, turn: Turn, by: str, now: int) -> bool:
     """Give a turn to its session, before it is told; False if the run is to end. It may be repeated."""
     row = tx.execute(
         """
-        UPDATE run SET submitted_at = ifnull(submitted_at, ?)
+        UPDATE run SET submitted_at = ifnull(submitted_at, ?), submitted_by = ?
         WHERE id = ? AND status = 'running' AND ends_as IS NULL RETURNING submitted_at
         """,
-        (now, turn.run),
+        (now, by, turn.run),
     ).fetchone()
     if row is None:
         return False
@@ -137,7 +138,9 @@ def adopt(tx: Tx, run: int, boot: int) -> Turn | None:
 
 def progress(connection: Connection | Tx, run: int) -> Progress:
     """Return how far a turn got."""
-    row = connection.execute("SELECT submitted_at, held_at, seen_at FROM run WHERE id = ?", (run,)).fetchone()
+    row = connection.execute(
+        "SELECT submitted_at, held_at, seen_at, submitted_by FROM run WHERE id = ?", (run,)
+    ).fetchone()
     return Progress() if row is None else Progress(*row)
 
 
@@ -238,3 +241,9 @@ def is_settled(connection: Connection | Tx, turn: Turn) -> bool:
     marks = ",".join("?" * len(turn.envelopes))
     query = f"SELECT 1 FROM envelope WHERE id IN ({marks}) AND status = 0 LIMIT 1"
     return connection.execute(query, turn.envelopes).fetchone() is None
+
+
+def was_of(connection: Connection | Tx, run: int, session: int) -> bool:
+    """Tell whether a run was a turn of a session."""
+    query = "SELECT 1 FROM run WHERE id = ? AND attached = ?"
+    return connection.execute(query, (run, session)).fetchone() is not None

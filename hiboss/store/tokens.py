@@ -75,7 +75,7 @@ def is_known(connection: Connection, token: str) -> bool:
     return find(connection, digest(token)) is not None
 
 
-def find(connection: Connection, hash_: bytes) -> Row | None:
+def find(connection: Connection | Tx, hash_: bytes) -> Row | None:
     """Return the token with this hash and its holder; None if it is not valid."""
     row: Row | None = connection.execute(f"{_SELECT} AND t.hash = ?", (hash_,)).fetchone()
     return row

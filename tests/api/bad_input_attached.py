@@ -19,7 +19,7 @@ def _start() -> Iterator[Row]:
     right = RIGHT[name]
     for value in ("", "a b", "../up", ".hidden", "é", "x" * 101):
         yield row(name, {**right, "session": value}, "invalid_params", "session must be an id")
-    for value in (0, -1, 2**31):
+    for value in (1, 0, -1, 2**31):
         yield row(name, {**right, "pid": value}, "invalid_params", "pid")
     for value in ("work", "./work", "~/work"):
         yield row(name, {**right, "directory": value}, "invalid_params", "directory|absolute")

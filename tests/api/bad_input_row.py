@@ -60,7 +60,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "attached.start": {
         "client": "claude",
         "session": "right",
-        "pid": 1,
+        "pid": 2,
         "pid_started": "1",
         "directory": "/work",
         "agent": "spare",

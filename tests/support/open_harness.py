@@ -153,7 +153,10 @@ class Harness:
         """Wait until the waiter wakes it, and make a prompt of that; return what the model gets."""
         ended, self.waiter = self.join(), None
         assert ended["rc"] == 2 and ended["stdout"] == "", ended
-        return self.prompt(f"Stop hook feedback: {ended['stderr']}")
+        told = f"<system-reminder>\nNew mail in hiboss: {ended['stderr']}\n</system-reminder>"
+        return self.prompt(
+            f"<task-notification>\n<summary>hiboss: new mail</summary>\n</task-notification>\n{told}"
+        )
 
     def prompt(self, text: str) -> str:
         """Send a prompt to the model; return what the hook adds to it."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...core.contracts.failures import LeftOpen, SessionEnded
 from ...core.crashpoint import ATTACHED_SUBMITTED, ATTACHED_TOLD, crashpoint
+from ...core.errors import HibossError
 from ...store import attached_notices, attached_turns
 from ...store.run_start import Turn
 from . import doors, wording
@@ -28,6 +29,7 @@ class HandingOver:
         self._registry = registry
         self._store = registry.store
         self._handed: dict[int, tuple[OpenSession, Handed]] = {}  # by run id, until its outcome is stored
+        self.render: Callable[[Turn], str] = lambda turn: ""  # the text of a turn now; set by the runner
 
     async def work_on(self, turn: Turn, text: str) -> str:
         """Give a turn to its session, and return the final text of the session's turn.
@@ -42,6 +44,7 @@ class HandingOver:
         progress = self._store.read(lambda c: attached_turns.progress(c, turn.run))
         handed.submitted, handed.seen = progress.submitted_at is not None, progress.seen_at is not None
         handed.held = progress.held_at is not None and not handed.seen
+        handed.by_hook, handed.between = progress.by in ("stop", "step"), progress.by == "step"
         if handed.submitted:  # by an earlier daemon; perhaps it died before it told the session
             handed.told, handed.told_at = 1, asyncio.get_running_loop().time() - AGAIN_SECONDS + SOON
         session.handed, self._handed[turn.run] = handed, (session, handed)
@@ -103,8 +106,9 @@ class HandingOver:
                 pass
 
     async def _tell_once(self, session: OpenSession, handed: Handed) -> None:
+        by = session.takes_by if session.takes_now else "nudge"
         given = await self._store.timed_write_until_done(
-            lambda tx, now: attached_turns.submit(tx, handed.turn, now)
+            lambda tx, now: attached_turns.submit(tx, handed.turn, by, now)
         )
         if not given or handed.over:
             return
@@ -112,11 +116,12 @@ class HandingOver:
         handed.submitted = True
         handed.told += 1
         handed.told_at = asyncio.get_running_loop().time()
-        if session.takes_now and session.taking is not None:
-            handed.by_hook = True
+        if session.takes_now and session.taking is not None and by != "nudge":
+            handed.by_hook, handed.between = True, by == "step"
+            self.render_again(handed)
             session.taking.set_result(handed)
             return
-        handed.by_hook = False
+        handed.by_hook = handed.between = False
         nudge = wording.nudge(handed.turn.run, handed.code, handed.turn.envelopes + handed.turn.notices)
         if session.end_waiter(nudge):
             return
@@ -134,6 +139,19 @@ class HandingOver:
             log.warning(
                 "%s could not be told of mail: %s", session.name, told.error, extra={"action": "attached"}
             )
+
+    def render_again(self, handed: Handed) -> None:
+        """Give a turn the wording that its mail has now: it may have been edited since it began."""
+        try:
+            handed.text = self._as_given(handed.turn, self.render(handed.turn))
+        except HibossError as error:
+            log.error("r%d is given as it began: %s", handed.turn.run, error, extra={"action": "attached"})
+
+    def is_old(self, session: OpenSession, mark: wording.Mark) -> bool:
+        """Tell whether a nudge is one of ours, about an earlier turn of this session."""
+        if mark.code != self._code(mark.run):
+            return False
+        return self._store.read(lambda c: attached_turns.was_of(c, mark.run, session.id))
 
     def leave(self, run: int) -> None:
         """Let go of a turn that a session works on: the daemon stops. One that it was not told of ends."""

@@ -47,8 +47,9 @@ class HookReports:
         """A prompt goes to the model: a nudge of ours, or words of the person at the terminal."""
         session = await self._session(number)
         handed = session.handed
-        ours = handed is not None and wording.mark(handed.turn.run, handed.code) in prompt
-        if not ours and wording.is_nudge(prompt):
+        mark = wording.nudge_in(prompt)
+        ours = handed is not None and mark == (handed.turn.run, handed.code)
+        if not ours and mark is not None and self._turns.is_old(session, mark):
             return await self._told_late(session, event)
         joins = ours and not session.is_idle and session.of_person  # in the middle of a person's turn
 
@@ -63,6 +64,8 @@ class HookReports:
         session.note("busy", joins or not ours)
         session.last_event, session.blocks = event, 0
         if ours and handed is not None:
+            if not handed.seen:
+                self._turns.render_again(handed)
             had_it, handed.seen = handed.seen and was_busy and handed.given, True
             handed.given = True
             self._registry.token_changed()
@@ -71,8 +74,13 @@ class HookReports:
         return Reply(self._waiting_mail(session))
 
     async def _told_late(self, session: OpenSession, event: str) -> Reply:
-        """A nudge reaches the model whose mail is done: the session was told twice."""
-        await self._registry.note(session, "busy", session.of_person and not session.is_idle, event)
+        """A nudge reaches the model whose mail is done: the session was told twice.
+
+        If it has other mail, what it says now is not the answer to that.
+        """
+        has_other = session.handed is not None and session.handed.seen
+        of_person = has_other or (session.of_person and not session.is_idle)
+        await self._registry.note(session, "busy", of_person, event)
         return Reply(wording.DONE_ALREADY)
 
     async def stepped(self, number: int, tool: str) -> Reply:
@@ -85,9 +93,8 @@ class HookReports:
             return NOTHING
         if session.is_idle or not self._may_come_between(session):
             return NOTHING
-        if (taken := await self._take(session)) is None:
+        if (taken := await self._take(session, "step")) is None:
             return NOTHING
-        taken.between = True
         return Reply(f"{taken.text}\n{_beside(taken)}")
 
     async def stopped(self, number: int, event: str, text: str, *, active: bool) -> Reply:
@@ -100,13 +107,13 @@ class HookReports:
         if handed is not None and (active or handed.between):
             await self._seen_by_hook(session, handed)
         if handed is not None and handed.seen and not handed.over:
-            if (again := await self._ask_for_answer(session, handed, event)) is not None:
-                return again
+            if session.of_person and (to := self._unanswered(handed)) is not None:
+                return await self._ask_for_answer(session, handed, to, event)
             self._answered(session, handed, text)
             await self.until_settled(handed)
         if session.blocks < BLOCKS and self._wants_mail(session):
             await self._registry.note(session, "busy", False, event)
-            if (taken := await self._take(session)) is not None:
+            if (taken := await self._take(session, "stop")) is not None:
                 session.blocks += 1
                 return Reply(block=taken.text)
         session.blocks = 0
@@ -138,14 +145,23 @@ class HookReports:
         if handed.by_hook and handed.submitted and not handed.seen:
             await self._turns.mark_seen(handed)
 
-    async def _ask_for_answer(self, session: OpenSession, handed: Handed, event: str) -> Reply | None:
-        """Let a session go on that has mail, but whose final text was for the person at the terminal."""
-        if not session.of_person or handed.asked_again or handed.turn.reply != "auto":
+    def _unanswered(self, handed: Handed) -> str | None:
+        """Return who waits for the answer of a turn; None: nobody, or the agent has answered by hand."""
+        if handed.turn.reply != "auto":
             return None
         to = self._store.read(lambda c: attached_turns.answered(c, handed.turn))
-        if to is None or self._store.read(lambda c: attached_turns.answered_by_hand(c, handed.turn)):
-            return None
-        handed.asked_again = True
+        by_hand = self._store.read(lambda c: attached_turns.answered_by_hand(c, handed.turn))
+        return None if by_hand else to
+
+    async def _ask_for_answer(self, session: OpenSession, handed: Handed, to: str, event: str) -> Reply:
+        """Let a session go on that has mail, but whose final text was for the person at the terminal.
+
+        If that was done too often in a row, it may stop: it is told of its mail again when it is idle.
+        """
+        if session.blocks >= BLOCKS:
+            await self._registry.note(session, "idle", False, event)
+            return NOTHING
+        session.blocks += 1
         await self._registry.note(session, "busy", False, event)
         return Reply(block=wording.AGAIN.format(ids=wording.ids(handed.turn.envelopes), to=to))
 
@@ -161,8 +177,9 @@ class HookReports:
         except TimeoutError:
             log.warning("r%d is not settled yet.", handed.turn.run, extra={"action": "attached"})
 
-    async def _take(self, session: OpenSession) -> Handed | None:
-        """Let a hook wait for a turn that is due, for a short time."""
+    async def _take(self, session: OpenSession, by: str) -> Handed | None:
+        """Let a hook (stop, step) wait for a turn that is due, for a short time."""
+        session.takes_by = by
         taking: asyncio.Future[Handed] = asyncio.get_running_loop().create_future()
         session.taking = taking
         session.changed.set()
@@ -206,13 +223,13 @@ class HookReports:
         async with session.catching_up:
             await session.ready.wait()
             late = late_reports.take(self._registry.home, session.client, session.session)
-            for one in late:
+            for one in late or ():
                 try:
                     await self._take_late(session, one)
                 except (HibossError, KeyError, TypeError) as error:
                     what = "A late report of %s was left out: %s"
                     log.error(what, session.name, error, extra={"action": "attached"})
-            if late:
+            if late is not None:
                 late_reports.done(self._registry.home, session.client, session.session)
                 self._registry.wake([session.agent])  # it may be idle now
 
@@ -227,6 +244,8 @@ class HookReports:
             await self._registry.note(session, "busy", True, event)
         elif report["kind"] == "stop":
             new = event != session.last_event  # else the daemon took it, and died before it answered
+            if handed is not None and new and (report.get("active") or handed.between):
+                await self._seen_by_hook(session, handed)
             if handed is not None and handed.seen and not handed.over and new and not session.of_person:
                 handed.answer.set_result(str(report["text"]))
                 await self.until_settled(handed)  # before the file with the report goes

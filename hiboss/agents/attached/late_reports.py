@@ -5,32 +5,44 @@ The hook writes it (hiboss/cli/hook), the next daemon takes it.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import re
+import stat
 from typing import Any
 
 from ...core.paths import Home
 
 log = logging.getLogger(__name__)
 MOST_BYTES = 16 * 1024 * 1024
+_EVENT = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
-def take(home: Home, client: str, session: str) -> list[dict[str, Any]]:
-    """Return the reports of a session, in their order. They come again until `done` is called."""
+def take(home: Home, client: str, session: str) -> list[dict[str, Any]] | None:
+    """Return the reports of a session, in their order; None: there are none. They come again until `done`."""
     path = home.late_reports(client, session)
     taken = f"{path}.taken"
     try:
-        if not os.path.exists(taken):  # else a daemon died before it had finished with it
+        if not os.path.lexists(taken):  # else a daemon died before it had finished with it
             os.rename(path, taken)
-        with open(taken, "rb") as file:
-            lines = file.read(MOST_BYTES).splitlines()
+        lines = _read(taken).splitlines()
     except FileNotFoundError:
-        return []
+        return None
     except OSError as error:
         log.error("Late reports cannot be read: %s", error, extra={"action": "attached"})
         return []
     return [one for line in lines if (one := _report(line)) is not None]
+
+
+def _read(path: str) -> bytes:
+    """Read a regular file, and nothing else: a pipe would hold the daemon."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        return file.read(MOST_BYTES)
 
 
 def done(home: Home, client: str, session: str) -> None:
@@ -52,8 +64,12 @@ def _unlink(path: str) -> None:
 
 
 def _report(line: bytes) -> dict[str, Any] | None:
+    """Return a report, if it has the form that a hook writes."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    if not isinstance(found, dict) or found.get("kind") not in ("prompt", "stop"):
+        return None
+    event = found.get("event")
+    return found if isinstance(event, str) and _EVENT.fullmatch(event) else None

@@ -36,7 +36,6 @@ class Handed:
         self.held = False  # the harness holds a nudge back until a person allows it
         self.given = False  # the text, by this daemon
         self.boss_told = False  # that the session does not take it
-        self.asked_again = False  # its turn was a person's, so it was asked for the answer
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[str] = loop.create_future()
         self.settled = asyncio.Event()  # its outcome is stored
@@ -54,6 +53,7 @@ class OpenSession:
         self.agent = int(row["agent"])
         self.handed: Handed | None = None
         self.taking: asyncio.Future[Handed] | None = None  # a hook waits for mail, to hand it over itself
+        self.takes_by = "stop"  # which hook that is: stop, step
         self.waiter: asyncio.Future[str | None] | None = None  # a waiter, to be told of mail; None: it ends
         self.gone = False
         self.blocks = 0  # how often in a row it was kept from stopping

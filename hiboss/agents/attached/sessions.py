@@ -31,7 +31,6 @@ from .registry import Registry
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0  # between two looks at sessions that may have become idle without a report
-MOST_ANCESTORS = 24  # of a process that are looked at
 IDLE_LOOKS = 2  # looks in a row at which a harness says that it is idle
 
 
@@ -55,6 +54,8 @@ class AttachedSessions:
         self._open = self.registry.open
         self._looking: asyncio.Task[None] | None = None
         self._closed = False
+        # Harnesses that were attached and may still run: their tools must not speak as the boss either.
+        self._left: set[tuple[int, str]] = set()
 
     # --- start and stop --------------------------------------------------------------
 
@@ -62,6 +63,8 @@ class AttachedSessions:
         """Read which sessions were open when the last daemon ended."""
         for row in self._store.read(attached_sessions.open_ones):
             self._open[row["id"]] = OpenSession(row)
+        found = self._store.read(attached_sessions.ended_lately)
+        self._left = {one for one in found if not is_gone(*one)}
 
     def expect(self, number: int) -> bool:
         """Let a session wait for the turn that it had; False if it is not open any more."""
@@ -112,25 +115,25 @@ class AttachedSessions:
         ]
         return Place(ready[0].id) if ready else Place(None, busy=True)
 
-    def above(self, pid: int) -> OpenSession | None:
-        """Return the open session whose harness is above a process; None: there is none."""
-        known = {(one.pid, one.pid_started): one for one in self._open.values()}
+    def above(self, pid: int) -> str | None:
+        """Return what harness is above a process, if it is attached or was; None: there is none."""
+        self._left = {one for one in self._left if not is_gone(*one)} if self._left else self._left
+        known = {(one.pid, one.pid_started): f"agent:{one.name}" for one in self._open.values()}
+        known |= {one: "a session that was attached" for one in self._left if one not in known}
         stat = process_table.stat_of(pid) if known else None
-        for _ in range(MOST_ANCESTORS):
-            if stat is None or (pid, stat.started) in known:
-                break
+        while stat is not None and pid > 1:
+            if (pid, stat.started) in known:
+                return f"{known[pid, stat.started]} (process {pid})"
             pid = stat.parent
             stat = process_table.stat_of(pid)
-        return None if stat is None else known.get((pid, stat.started))
+        return None
 
     # --- coming and going ------------------------------------------------------------
 
-    async def arrived(self, arrival: Arrival, token: str, valid: bool) -> attached_sessions.Attached:
+    async def arrived(self, arrival: Arrival, token: str, has: str) -> attached_sessions.Attached:
         """Attach a session that was started, resumed, cleared or compacted."""
         now = clock.now()
-        attached = await self._store.write(
-            lambda tx: attached_sessions.attach(tx, arrival, token, valid, now)
-        )
+        attached = await self._store.write(lambda tx: attached_sessions.attach(tx, arrival, token, has, now))
         row = self._store.read(lambda c: attached_sessions.get(c, attached.id))
         still = {one["id"] for one in self._store.read(attached_sessions.open_ones)}
         for number in [number for number in self._open if number not in still]:
@@ -155,7 +158,11 @@ class AttachedSessions:
         session.gone = True
         session.unwatch()
         session.end_waiter(None)
-        await self._store.timed_write_until_done(lambda tx, now: attached_sessions.end(tx, number, why, now))
+        pid = session.pid if why == "gone" else None  # else it was opened again in another process meanwhile
+        await self._store.timed_write_until_done(
+            lambda tx, now: attached_sessions.end(tx, number, why, now, pid=pid)
+        )
+        self._left.add((session.pid, session.pid_started))
         self._home.forget_session(session.client, session.session, session.pid)
         late_reports.discard(self._home, session.client, session.session)
         self.registry.token_changed()
@@ -204,13 +211,14 @@ class AttachedSessions:
         watched = (session.pid, session.pid_started)
         ended = partial(self._process_ended, session, watched)
         session.unwatch = process_exit.watch(session.pid, lambda: self.registry.spawn(ended()))
-        if _is_gone(session):
+        if is_gone(session.pid, session.pid_started):
             self.registry.spawn(ended())
 
     async def _process_ended(self, session: OpenSession, process: tuple[int, str]) -> None:
         """The process of a session has ended, unless it was resumed in another one meanwhile."""
         if session.id in self._open and process == (session.pid, session.pid_started):
             await self.reports.catch_up(session)
+        if session.id in self._open and process == (session.pid, session.pid_started):
             await self.ended(session.id, "gone")
 
     def _asked(self, session: OpenSession) -> list[int]:
@@ -239,7 +247,7 @@ class AttachedSessions:
                     log.error("%s cannot be looked at: %s", session.name, error, extra={"action": "attached"})
 
     async def _look_at(self, session: OpenSession) -> None:
-        if _is_gone(session):
+        if is_gone(session.pid, session.pid_started):
             return await self._process_ended(session, (session.pid, session.pid_started))
         await self.reports.catch_up(session)
         if session.takes_now:
@@ -252,7 +260,7 @@ class AttachedSessions:
             self.registry.wake([session.agent])
 
 
-def _is_gone(session: OpenSession) -> bool:
-    """Tell whether the process of a session has ended, also if nobody has asked for its status yet."""
-    stat = process_table.stat_of(session.pid)
-    return stat is None or stat.is_dead or stat.started != session.pid_started
+def is_gone(pid: int, started: str) -> bool:
+    """Tell whether a process has ended, also if nobody has asked for its status yet."""
+    stat = process_table.stat_of(pid)
+    return stat is None or stat.is_dead or stat.started != started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...core.escaping import quote
 
@@ -58,9 +59,22 @@ def mark(run: int, code: str) -> str:
     return f"[hiboss r{run}.{code}]"
 
 
-def is_nudge(prompt: str) -> bool:
-    """Tell whether a prompt is a nudge, whatever turn it is about."""
-    return re.search(r"\[hiboss r\d+\.[0-9a-f]{8}\] New mail", prompt) is not None
+class Mark(NamedTuple):
+    """The mark of a nudge."""
+
+    run: int
+    code: str
+
+
+def nudge_in(prompt: str) -> Mark | None:
+    """Return the mark of a prompt that is a nudge as a harness gives it; None: these are words of a person.
+
+    Not one that only quotes a mark: a nudge is the whole prompt, or what Claude Code puts it into.
+    """
+    if not prompt.startswith(("[hiboss r", "<task-notification>")):
+        return None
+    found = re.search(r"\[hiboss r(\d{1,15})\.([0-9a-f]{8})\] New mail", prompt)
+    return None if found is None else Mark(int(found[1]), found[2])
 
 
 def ids(envelopes: Sequence[int]) -> str:

@@ -45,9 +45,12 @@ def keep(home: Home, client_name: str, session: str, report: dict[str, Any]) -> 
     try:
         if os.path.exists(path) and os.path.getsize(path) > MOST_LATE_BYTES:
             return
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o600)
         try:
-            os.write(descriptor, line)
+            before = os.fstat(descriptor).st_size
+            if os.write(descriptor, line) < len(line):
+                os.ftruncate(descriptor, before)  # the disk is full: no half a line
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -64,4 +67,5 @@ def note_last(home: Home, client_name: str, facts: dict[str, Any]) -> None:
             json.dump(facts, file)
         os.replace(temporary, path)
     except OSError:
-        pass
+        if os.path.exists(temporary):
+            os.unlink(temporary)

@@ -15,6 +15,7 @@ from .daemon_calls import NoAnswer
 PERMIT_SECONDS = 570.0  # for a person; the harness ends the hook after 600
 SHORT_SECONDS = 2.0  # Codex gives its hooks for an interruption and an end three seconds
 STEP_SECONDS = 4.0  # each tool waits for it, also while a daemon hangs
+LATE_CHARACTERS = 2_000_000  # of a final text for the next daemon: over the limit of an answer
 PROMPT_CHARACTERS = 100_000  # of a prompt: a nudge stands at its beginning
 
 
@@ -109,7 +110,7 @@ def _stop(hook: Hook) -> Answer:
     try:
         result = call(hook, "attached.stop", {"event": hook.id, "text": text, "active": active}, seconds=13.0)
     except NoAnswer:
-        report = {"kind": "stop", "event": hook.id, "text": text, "active": active}
+        report = {"kind": "stop", "event": hook.id, "text": text[:LATE_CHARACTERS], "active": active}
         daemon_calls.keep(hook.home, hook.client, hook.session, report)
         raise
     block = str(result.get("block") or "")

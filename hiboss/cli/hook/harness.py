@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
-MOST_ANCESTORS = 12
+MOST_ANCESTORS = 1_000
 MOST_LINE = 1 << 20
 
 
@@ -50,7 +50,7 @@ def ancestors(pid: int) -> list[tuple[int, Stat]]:
 def process(client: str) -> Process | None:
     """Return the process of the harness that runs this hook: the one that it names, else the nearest above."""
     own = os.environ.get("CLAUDE_PID", "") if client == "claude" else ""
-    if own.isdigit() and (stat := stat_of(int(own))) is not None:
+    if own.isdecimal() and own.isascii() and len(own) < 10 and (stat := stat_of(int(own))) is not None:
         return Process(int(own), stat.started)
     for pid, stat in ancestors(os.getppid()):
         if stat.name == client or _program(pid) == client:

@@ -24,16 +24,23 @@ def main(words: list[str]) -> int:
             "usage: hiboss hook claude|codex, called by the harness; see: hiboss hooks install\n"
         )
         return 1
-    options = dict(zip(given[1::2], given[2::2], strict=False))
+    try:
+        return _run(given[0], given[1:], waits=waits)
+    except Exception:  # noqa: BLE001 - the harness would show it to the person, at every step
+        return 0
+
+
+def _run(client: str, words: list[str], *, waits: bool) -> int:
+    options = dict(zip(words[::2], words[1::2], strict=False))
     if home := options.get("--home"):
         os.environ["HIBOSS_HOME"] = home
     try:
         event = json.loads(sys.stdin.buffer.read(MOST_INPUT) or b"{}")
     except ValueError:
         return 0
-    if not isinstance(event, dict) or not harness.is_open_session(given[0], event):
+    if not isinstance(event, dict) or not harness.is_open_session(client, event):
         return 0
-    hook = events.Hook(Home(), given[0], options.get("--agent"), event, os.urandom(12).hex())
+    hook = events.Hook(Home(), client, options.get("--agent"), event, os.urandom(12).hex())
     if not os.path.isdir(hook.home.path):
         return 0
     if waits:

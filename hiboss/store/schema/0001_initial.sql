@@ -574,6 +574,7 @@ CREATE TABLE run (
     -- Of a turn that an open session takes: how far it got.
     attached           INTEGER REFERENCES attached_session (id),
     submitted_at       INTEGER,         -- the session was told of the mail
+    submitted_by       TEXT CHECK (submitted_by IN ('nudge', 'stop', 'step')),  -- how: woken, or by the hook that reported this
     held_at            INTEGER,         -- the harness holds it back, until a person allows it
     seen_at            INTEGER,         -- the session has the mail
     model              TEXT,            -- that answered, as the provider named it
