@@ -135,12 +135,12 @@ class RunInputs:
             output_bytes=self._settings.output_bytes,
         )
 
-    def text_now(self, turn: Turn) -> str:
+    async def text_now(self, turn: Turn) -> str:
         """Return the text that a turn has now, for an open session: it may get it long after it began."""
         there, exact_to = clock.zone(self._store.read(boss_timezone)), self._settings.count_exact_to
         agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
         given = (self._home, agent, shown, clock.now(), there, exact_to, turn.beside)
-        return self._store.read(lambda c: turn_input.content(c, *given)).text
+        return (await self._store.read_in_thread(lambda c: turn_input.content(c, *given))).text
 
     def mark(self, run: int) -> str:
         return left_processes.mark(self._store.run_marks, run)

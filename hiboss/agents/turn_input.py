@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ..core import clock, envelope_json, rendering
+from ..core.envelope import Status, Waits
 from ..core.paths import Home
 from ..core.quoting import SHORTEST_SECRET, redact
 from ..store import due_envelopes, envelope_rows, reactions, run_history, surroundings
@@ -50,6 +51,8 @@ def content(
     shown = [envelope_json.envelope(row, home, quotes, given) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
+    if isinstance(number, int):  # and what an open session has of it
+        number += sum(row["status"] == Status.PENDING and row["waits"] == Waits.LEASE for row in rows)
     around = _around(connection, home, agent[0], beside)
     new = rendering.Reactions(reactions.fetch(connection, beside.reactions.shown), beside.reactions.more)
     meanwhile = _meanwhile(connection, home, agent[0], beside)

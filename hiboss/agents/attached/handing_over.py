@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from ...core.contracts.failures import LeftOpen, SessionEnded
 from ...core.crashpoint import ATTACHED_SUBMITTED, ATTACHED_TOLD, crashpoint
@@ -29,7 +29,7 @@ class HandingOver:
         self._registry = registry
         self._store = registry.store
         self._handed: dict[int, tuple[OpenSession, Handed]] = {}  # by run id, until its outcome is stored
-        self.render: Callable[[Turn], str] = lambda turn: ""  # the text of a turn now; set by the runner
+        self.render: Callable[[Turn], Awaitable[str]]  # the text of a turn now; set by the runner
 
     async def work_on(self, turn: Turn, text: str) -> str:
         """Give a turn to its session, and return the final text of the session's turn.
@@ -117,9 +117,12 @@ class HandingOver:
         handed.told += 1
         handed.told_at = asyncio.get_running_loop().time()
         if session.takes_now and session.taking is not None and by != "nudge":
-            handed.by_hook, handed.between = True, by == "step"
-            self.render_again(handed)
-            session.taking.set_result(handed)
+            await self.render_again(handed)
+            if session.takes_now and session.taking is not None:
+                handed.by_hook, handed.between = True, by == "step"
+                session.taking.set_result(handed)
+            else:  # the hook did not wait so long
+                handed.told -= 1
             return
         handed.by_hook = handed.between = False
         nudge = wording.nudge(handed.turn.run, handed.code, handed.turn.envelopes + handed.turn.notices)
@@ -140,10 +143,10 @@ class HandingOver:
                 "%s could not be told of mail: %s", session.name, told.error, extra={"action": "attached"}
             )
 
-    def render_again(self, handed: Handed) -> None:
+    async def render_again(self, handed: Handed) -> None:
         """Give a turn the wording that its mail has now: it may have been edited since it began."""
         try:
-            handed.text = self._as_given(handed.turn, self.render(handed.turn))
+            handed.text = self._as_given(handed.turn, await self.render(handed.turn))
         except HibossError as error:
             log.error("r%d is given as it began: %s", handed.turn.run, error, extra={"action": "attached"})
 

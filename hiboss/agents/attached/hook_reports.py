@@ -65,7 +65,7 @@ class HookReports:
         session.last_event, session.blocks = event, 0
         if ours and handed is not None:
             if not handed.seen:
-                self._turns.render_again(handed)
+                await self._turns.render_again(handed)
             had_it, handed.seen = handed.seen and was_busy and handed.given, True
             handed.given = True
             self._registry.token_changed()
