@@ -213,3 +213,19 @@ def test_a_session_that_was_to_get_mail_when_the_daemon_died_is_idle(
     turn_of_a_person(session)
     assert texts(ada.heard(session)) == [ANSWER]
     daemon.check()
+
+
+@pytest.mark.parametrize("ends", ["kill", "stop"])
+def test_what_a_session_got_by_its_stop_hook_is_not_given_again_after_a_restart(
+    daemon: RunningDaemon, ada: Boss, opens: Room, ends: str
+) -> None:
+    daemon.start()
+    session = opens("nex")
+    session.prompt("something of the person")
+    envelope = asked(ada, session, QUESTION)
+    assert f"> {QUESTION}" in session.stop(PERSON)
+    getattr(daemon, ends)()
+    daemon.start()
+    assert session.hooked_stop(ANSWER, active=True) == ""
+    assert receipt(ada, envelope) == "done" and texts(ada.heard(session)) == [ANSWER]
+    daemon.check()
