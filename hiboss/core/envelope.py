@@ -48,6 +48,7 @@ class Box(Word):
     INBOX = 0
     ARCHIVED = 1
     TRASH = 2
+    SNOOZED = 3  # until it wakes: then it is in the inbox again
 
 
 class Kind(Word):
@@ -118,7 +119,7 @@ class Draft(NamedTuple):
 
     sender: Address
     caller: int | None  # address id proved with a token; None: an adapter brought it
-    to: tuple[Address, ...]  # empty: the sender of the message replied to
+    to: tuple[Address, ...]  # empty: the others of its conversation, or of the thread of what it answers
     text: str
     sees_all: bool = False  # the boss may reply to anything
     subject: str | None = None
@@ -140,7 +141,7 @@ class Draft(NamedTuple):
     digest: bytes | None = None  # of the request as written: tells a repeated request from a reused key
     channel: dict[str, Any] | None = None  # what the platform reported: author, chat, message
     place: Address | None = None  # the chat in which a person wrote it; None: the sender says it all
-    conversation: int | None = None  # the one it answers in; None: the one between sender and recipients
+    conversation: int | None = None  # the one it is said in; None: the one between sender and recipients
     forward: bool = True  # False: it is about the account that posts to the boss, so it is only for his box
     # Recipients by address id who were deleted, or to whom nobody can post: it is stored for them as failed.
     gone: tuple[int, ...] = ()
@@ -148,6 +149,11 @@ class Draft(NamedTuple):
     context: bool = False
     binding: int | None = None  # of what hiboss itself posts to a chat: the account that posts it
     parse_mode: Kind | None = None  # how channels read its text; None: by its kind
+    tags: tuple[tuple[str, str, str], ...] = ()  # ('scope', 'module', 'auth'), ('ref', 'issue', '42')
+    session: str | None = None  # the sender's
+    ack_within: int | None = None  # milliseconds after its arrival in which it is to be acknowledged
+    to_sender: bool = False  # of a reply without recipients: not to all of the thread
+    repeats: bool = False  # it has the text of what it answers, and is deleted with that
 
 
 class Accepted(NamedTuple):
@@ -162,6 +168,9 @@ class Accepted(NamedTuple):
     recipients: tuple[int, ...] = ()  # address ids, in the order of the envelopes
     lanes: tuple[tuple[int, int], ...] = ()  # (address, binding) with something to post now
     failed: tuple[int, ...] = ()  # the envelopes for recipients who were deleted
+    elsewhere: bool = False  # a reply that is not in the conversation of what it answers
+    skipped: tuple[str, ...] = ()  # parties of a thread or conversation whom the sender may not write to
+    ack_by: int | None = None  # until when it is to be acknowledged; None: there is no such time now
 
 
 QUOTE_CHARACTERS = 60

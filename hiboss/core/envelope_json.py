@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -28,7 +29,7 @@ class AttachmentJson(TypedDict):
     name: Annotated[str, Field(description="the file's name as it was sent")]
     path: Annotated[str, Field(description="where the daemon keeps it: read it, do not change it")]
     size: Annotated[int, Field(description="in bytes")]
-    mime: Annotated[str, Field(description="its media type, guessed from its name")]
+    mime: Annotated[str, Field(description="its media type: guessed from its name, or as its uploader said")]
     sha256: Annotated[str, Field(description="of its content, in hexadecimal")]
     source: NotRequired[Annotated[str, Field(description="the type of the adapter that received it")]]
     filename: NotRequired[Annotated[str, Field(description="as its sender on the platform named it")]]
@@ -45,6 +46,23 @@ class ReactionJson(TypedDict):
     address: Annotated[
         str | None, Field(description="of the agent or user who set it here; null: a person on a platform")
     ]
+
+
+class ReadingJson(TypedDict):
+    address: Annotated[str, Field(description="who has seen it: the recipient, or the boss in its place")]
+    session: Annotated[
+        str | None,
+        Field(description="in which session of theirs, like r9 for a run; null: it was not named"),
+    ]
+    at: Annotated[str, Field(description="when that was first")]
+    read: Annotated[
+        bool, Field(description="false: a poll has shown it to this session; nobody said that it was read")
+    ]
+
+
+class TagJson(TypedDict):
+    type: Annotated[str, Field(description="like module or issue; of a name with @ in the text: mention")]
+    value: Annotated[str, Field(description="like auth or 42; of a mention: the name without @")]
 
 
 class ErrorJson(TypedDict):
@@ -112,7 +130,11 @@ EnvelopeJson = TypedDict(
             ),
         ],
         "priority": Annotated[str, Field(description="critical, high, normal or low")],
-        "box": Annotated[str, Field(description="of the recipient: inbox, archived or trash")],
+        "box": Annotated[str, Field(description="of the recipient: inbox, archived, trash or snoozed")],
+        "snoozed_until": Annotated[
+            str | None,
+            Field(description="when it comes back to the inbox; null: its recipient did not put it off"),
+        ],
         "interruptible": Annotated[
             bool, Field(description="false: do not interrupt the run that works on it")
         ],
@@ -123,8 +145,8 @@ EnvelopeJson = TypedDict(
         "context": Annotated[
             bool,
             Field(
-                description="true: it starts no turn: it was said in a group, but not to the recipient, or "
-                "the recipient only reads along"
+                description="true: it starts no turn, and is not counted as unread: the recipient only reads "
+                "it along"
             ),
         ],
         "deliver_at": Annotated[str | None, Field(description="when it was to be delivered; null: at once")],
@@ -143,8 +165,20 @@ EnvelopeJson = TypedDict(
         "reactions": Annotated[
             list[ReactionJson], Field(description="what people and agents have on it now; at most 100")
         ],
+        "scopes": Annotated[list[TagJson], Field(description="what it is about, as its sender said")],
+        "refs": Annotated[
+            list[TagJson], Field(description="what it refers to, and who is mentioned in its text")
+        ],
         "read_at": Annotated[str | None, Field(description="when the recipient first read it")],
+        "read_by": Annotated[
+            list[ReadingJson],
+            Field(description="who has seen it, and in which session; at most 20, the first of them"),
+        ],
         "acked_at": Annotated[str | None, Field(description="when the recipient acknowledged it")],
+        "ack_by": Annotated[
+            str | None,
+            Field(description="until when it is to be acknowledged; null: there is no deadline"),
+        ],
         "done_at": Annotated[str | None, Field(description="when it got its final status")],
         "attempts": Annotated[int, Field(description="how often its delivery was tried and failed")],
         "redelivered": Annotated[
@@ -167,19 +201,31 @@ EnvelopeJson = TypedDict(
 )
 
 
-def envelope(
-    row: EnvelopeRow,
-    home: Home,
-    quotes: Mapping[int, str],
-    reactions: Mapping[int, list[ReactionJson]],
-) -> EnvelopeJson:
-    """Return a row of the store as JSON.
+class Tags(NamedTuple):
+    """What a message is about, and what it refers to."""
 
-    `quotes`: what may be shown of messages replied to, by id. `reactions`: by the id of the message.
-    """
-    waits, reply_to, run = row["waits"], row["reply_to"], row["run"]
+    scopes: list[TagJson]
+    refs: list[TagJson]
+
+
+class Beside(NamedTuple):
+    """What a page of envelopes shows that is in no column of theirs."""
+
+    quotes: Mapping[int, str] = MappingProxyType({})  # what may be shown of messages replied to, by id
+    reactions: Mapping[int, list[ReactionJson]] = MappingProxyType({})  # by the id of the message
+    tags: Mapping[int, Tags] = MappingProxyType({})  # by the id of the message
+    read_by: Mapping[int, list[ReadingJson]] = MappingProxyType({})  # by the id of the envelope
+
+
+_NO_TAGS = Tags([], [])
+
+
+def envelope(row: EnvelopeRow, home: Home, beside: Beside) -> EnvelopeJson:
+    """Return a row of the store as JSON."""
+    waits, reply_to, run, quotes = row["waits"], row["reply_to"], row["run"], beside.quotes
+    tags = beside.tags.get(row["message"], _NO_TAGS)
     if deleted := row["deleted_at"] is not None:
-        row = _without_content(row)
+        row, tags = _without_content(row), _NO_TAGS
     return {
         "id": f"e{row['id']}",
         "message": f"m{row['message']}",
@@ -205,6 +251,7 @@ def envelope(
         "waits": None if waits is None else _WAITS[waits],
         "priority": _PRIORITY[row["priority"]],
         "box": _BOX[row["box"]],
+        "snoozed_until": iso_or_none(row["snoozed_until"]),
         "interruptible": bool(row["interruptible"]),
         "auto": bool(row["auto"]),
         "context": bool(row["context"]) or row["routed_from"] == row["recipient"],
@@ -214,9 +261,13 @@ def envelope(
         "edited_at": iso_or_none(row["edited_at"]),
         "deleted": deleted,
         "deleted_why": row["deleted_why"],
-        "reactions": reactions.get(row["message"], []),
+        "reactions": beside.reactions.get(row["message"], []),
+        "scopes": tags.scopes,
+        "refs": tags.refs,
         "read_at": iso_or_none(row["read_at"]),
+        "read_by": beside.read_by.get(row["id"], []),
         "acked_at": iso_or_none(row["acked_at"]),
+        "ack_by": iso_or_none(row["ack_by"]),
         "done_at": iso_or_none(row["done_at"]),
         "attempts": row["attempts"],
         "redelivered": row["handovers"] > (1 if _last_handover_counts(row) else 0),

@@ -77,8 +77,15 @@ class EnvelopeAcknowledged(NamedTuple):
     envelope: int
 
 
+class EnvelopeOverdue(NamedTuple):
+    """It was not acknowledged until the time that its sender had set."""
+
+    at: int
+    envelope: int
+
+
 class EnvelopeSnoozed(NamedTuple):
-    """Provisional: nothing snoozes an envelope yet."""
+    """Its recipient has hidden it until a time. Then it is due again."""
 
     at: int
     envelope: int
@@ -156,6 +163,13 @@ class MessageDeleted(NamedTuple):
     message: int
 
 
+class MessageRestored(NamedTuple):
+    """It was deleted, and is not any more: its content is shown again."""
+
+    at: int
+    message: int
+
+
 class MessageReacted(NamedTuple):
     """Somebody reacted to a message, or took the reaction back."""
 
@@ -177,6 +191,31 @@ class ChatRenamed(NamedTuple):
     conversations: Sequence[int]  # also of those that went
     became: Mapping[int, int]  # address ids that went, with what they are now
     merged: Mapping[int, int]  # conversations that went, with what they are now
+
+
+# --- conversations ---------------------------------------------------------------------
+
+
+class ConversationChanged(NamedTuple):
+    """A conversation was created, changed, archived, opened again or deleted."""
+
+    at: int
+    conversation: int
+    change: str  # created, changed, archived, reopened, deleted
+    by: int | None  # address id; None: hiboss itself
+    parties: Sequence[int]  # address ids of those who are in it, or were until now
+
+
+class ParticipantChanged(NamedTuple):
+    """Somebody came to a group, left it, or has another role there."""
+
+    at: int
+    conversation: int
+    who: int  # address id
+    change: str  # joined, left, changed
+    role: str | None  # None: it is not there any more
+    by: int | None  # address id; None: hiboss itself
+    parties: Sequence[int]  # address ids of those who are in it, and of who left
 
 
 # --- runs, agents ----------------------------------------------------------------------
@@ -350,6 +389,7 @@ OfEnvelope = (
     EnvelopeForwarded
     | EnvelopeRead
     | EnvelopeAcknowledged
+    | EnvelopeOverdue
     | EnvelopeSnoozed
     | EnvelopeClaimed
     | EnvelopeDue
@@ -360,7 +400,8 @@ OfEnvelope = (
     | EnvelopeRouted
     | EnvelopeMoved
 )
-OfMessage = MessageEdited | MessageDeleted | MessageReacted
+OfMessage = MessageEdited | MessageDeleted | MessageRestored | MessageReacted
+OfConversation = ConversationChanged | ParticipantChanged
 OfRun = RunStarted | RunProgress | RunPaused | RunHandedOver | RunEnded
 OfAsk = AskCreated | AskSettled
 OfBreaker = BreakerPulled | BreakerReleased
@@ -371,6 +412,7 @@ Fact = (
     | EnvelopesDeferred
     | OfEnvelope
     | OfMessage
+    | OfConversation
     | ChatRenamed  # it has no topic of its own: it is a gap
     | OfRun
     | AgentChanged
@@ -389,6 +431,7 @@ TOPICS: dict[type[Fact], str] = {
     EnvelopeForwarded: "envelope.forwarded",
     EnvelopeRead: "envelope.read",
     EnvelopeAcknowledged: "envelope.acknowledged",
+    EnvelopeOverdue: "envelope.overdue",
     EnvelopeSnoozed: "envelope.snoozed",
     EnvelopeClaimed: "envelope.claimed",
     EnvelopeDue: "envelope.due",
@@ -400,7 +443,10 @@ TOPICS: dict[type[Fact], str] = {
     EnvelopeMoved: "envelope.moved",
     MessageEdited: "message.edited",
     MessageDeleted: "message.deleted",
+    MessageRestored: "message.restored",
     MessageReacted: "message.reacted",
+    ConversationChanged: "conversation.changed",
+    ParticipantChanged: "participant.changed",
     RunStarted: "run.started",
     RunProgress: "run.progress",
     RunPaused: "run.paused",

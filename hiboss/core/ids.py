@@ -14,6 +14,7 @@ KINDS = {
     "q": "ask",
     "b": "binding",
     "k": "claim",
+    "u": "upload",
 }
 LETTERS = {kind: letter for letter, kind in KINDS.items()}
 LARGEST = 2**63 - 1  # what SQLite can hold

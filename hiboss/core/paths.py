@@ -10,7 +10,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from .errors import HibossError, HomeUnusable, StoreFull
@@ -226,6 +226,25 @@ class Home:
         import shutil
 
         shutil.rmtree(self._in("run-tokens"), ignore_errors=True)
+
+    def keep_login_page(self, page: str) -> str:
+        """Store a page that leads a browser to its one-time link, and return its path.
+
+        A browser gets the path: the link itself would stand in the process list, for everybody to see.
+        """
+        os.makedirs(self._in("login-pages"), mode=0o700, exist_ok=True)
+        path = self._in("login-pages", f"{os.urandom(8).hex()}.html")
+        with open(path, "w", encoding="utf-8", opener=_private) as file:
+            file.write(page)
+        return path
+
+    def forget_login_pages(self, before: float) -> None:
+        """Delete the pages from before this time (in seconds): nobody can log in by them any more."""
+        for name in _names_in(self._in("login-pages")):
+            path = self._in("login-pages", name)
+            with suppress(FileNotFoundError):  # another command may delete it too
+                if os.stat(path).st_mtime < before:
+                    os.unlink(path)
 
     def session_file(self, client: str, session: str) -> str:
         """The file that says which agent an open session is, with its token."""

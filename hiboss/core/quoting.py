@@ -12,8 +12,8 @@ SHORTEST_SECRET = 6  # characters: a shorter one would be found in many harmless
 SHORTEST_LINE = 20  # characters of a line of a secret with several lines, like a key
 LONGEST_SECRET = 10_000  # characters; a text that is cut keeps no beginning of one
 _TOKEN_PREFIXES = ("hba_", "hbb_", "hbu_", "hbr_", "whsec_")
-_TOKEN = re.compile(r"(hb[abur]_)[A-Za-z0-9_-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
-_BEGUN_TOKEN = re.compile(r"(?:hb[abur]_|whsec_)[A-Za-z0-9+/=_-]*\Z")
+_TOKEN = re.compile(r"(hb[aburw]_)[A-Za-z0-9_.-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
+_BEGUN_TOKEN = re.compile(r"(?:hb[aburw]_|whsec_)[A-Za-z0-9+/=_-]*\Z")
 _hidden: list[str] = []  # the secrets of plugins that this process has had in its hands, the longest first
 
 

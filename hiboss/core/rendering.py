@@ -25,6 +25,8 @@ DIGEST_LIMIT = 2_000
 DIGEST_QUOTE = 120  # characters of a subject or a name in a digest
 DIGEST_FILES = 3  # attachments named in a digest
 REACTIONS = 20  # named in one line
+TAGS = 10  # scopes, or refs, named in one line
+DIGEST_TAGS = 2
 NOTHING = "(none)"  # in place of an empty text; without a mark, so no text can imitate it
 _HANDLE = re.compile("[A-Za-z0-9_]{1,64}")  # a username that is shown without quotes
 _PER_MESSAGE = (
@@ -201,9 +203,12 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("author", visible(one["from"]) if one["group"] else None),
         *_author(one, limit),
         ("subject", _quoted(one["subject"], limit)),
+        ("scopes", _tags(one["scopes"], limit)),
+        ("refs", _tags(one["refs"], limit)),
         *_times(one, zone, limit),
         ("deliver-at", one["deliver_at"] and moment(one["deliver_at"], zone)),
         ("late", one["late_seconds"] and length(one["late_seconds"])),
+        ("ack-by", one["ack_by"] and moment(one["ack_by"], zone)),
         ("priority", None if one["priority"] == "normal" else one["priority"]),
         *_answered(one, limit),
         ("redelivered", "true" if one["redelivered"] else None),
@@ -211,6 +216,15 @@ def _header(one: Envelope, zone: tzinfo, limit: int | None = None) -> Facts:
         ("last-delivery-error", _quoted(_last_error(one), limit)),
     ]
     return _given(known)
+
+
+def _tags(given: Sequence[Mapping[str, str]], limit: int | None) -> str | None:
+    """Return scopes or refs as their sender gave them; who is mentioned can be read in the text."""
+    most = TAGS if limit is None else DIGEST_TAGS
+    known = [f"{one['type']}:{one['value']}" for one in given if one["type"] != "mention"]
+    shown = [quote(text, limit and limit // 2) for text in known[:most]]
+    more = [f"{len(known) - most} more"] if len(known) > most else []
+    return ", ".join([*shown, *more]) or None
 
 
 def _author(one: Mapping[str, Any], limit: int | None) -> list[tuple[str, str | None]]:
@@ -277,6 +291,7 @@ def _delivery(one: Envelope, zone: tzinfo) -> Facts:
         ("status", one["status"]),
         ("waits", one["waits"]),
         ("box", None if one["box"] == "inbox" else one["box"]),
+        ("snoozed-until", one["snoozed_until"] and moment(one["snoozed_until"], zone)),
         ("type", None if one["type"] == "text" else one["type"]),
         ("context", "true" if one["context"] else None),
         ("thread", one["thread"]),

@@ -13,6 +13,11 @@ KIB, MIB = 1024, 1024 * 1024
 _SIZE = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB)?")
 _DECIMAL = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?")
+_TEXTS = {  # what a text is, by the end of the name of its setting
+    "_url": "a URL, like http://127.0.0.1:8081",
+    "_file": "the path of a file, or nothing",
+    "_host": "the name or the number of an interface, like 127.0.0.1",
+}
 _UNITS = {None: 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": 1024 * MIB}
 
 
@@ -49,12 +54,14 @@ class Setting:
                 what = 'Python modules, like ["hiboss.testing.scripted_adapter"]'
             elif self.name == "environment_deny":
                 what = 'names of variables or patterns, like ["AWS_*"]'
+            elif self.name.endswith("_hosts"):
+                what = 'names of hosts, like ["hiboss.example"]'
             return f"a list of {what} (in the environment: separated by commas)"
         if self.name == "quiet_hours":
             return "two different times from 00:00 to 23:59, like 22:00-07:00, or nothing"
         if isinstance(self.default, str):
-            return (
-                "a URL, like http://127.0.0.1:8081" if self.name.endswith("_url") else "a command, or nothing"
+            return next(
+                (words for end, words in _TEXTS.items() if self.name.endswith(end)), "a command, or nothing"
             )
         number = "a number" if isinstance(self.default, float) else "a whole number"
         size = " (or a size, like 4 MiB)" if self.name.endswith("bytes") else ""

@@ -87,6 +87,19 @@ class Settings:
         ("~/.ssh", "~/.gnupg", "~/.aws"),
         "Files in these directories cannot be attached (nor those in the home directory of hiboss).",
     )
+    caller_uploads: int = _setting(
+        "uploads", 100, "How many uploaded files one caller can have that no message has used.", most=1_000
+    )
+    caller_bytes: int = _setting(
+        "uploads", 512 * MIB, "The size limit for all of them; that for one is limits.attachment_bytes."
+    )
+    keep_seconds: float = _setting(
+        "uploads",
+        86_400.0,
+        "How long an uploaded file is kept that no message uses; then it is deleted.",
+        least=1,
+        most=2_592_000,
+    )
     writer_queue: int = _setting(
         "store", 8_192, "How many changes can wait to be written; further ones get the error busy."
     )
@@ -142,6 +155,14 @@ class Settings:
     )
     parallel_chats: int = _setting(
         "intake", 16, "How many chats of one binding are digested at the same time.", most=1_000
+    )
+    webhook_body_bytes: int = _setting(
+        "webhooks",
+        760 * KIB,
+        "The size limit for a request to a webhook.",
+        key="body_bytes",
+        least=KIB,
+        most=760 * KIB,  # in base64 it must fit into an update, which has 1 MiB
     )
     parallel_runs: int = _setting("runs", 4, "How many runs are active at the same time.", most=1_000)
     idle_seconds: float = _setting(
@@ -271,6 +292,72 @@ class Settings:
         key="ask_seconds",
         least=1,
         most=540,
+    )
+    web_enabled: str = _setting(
+        "web",
+        "on",
+        "Whether the daemon serves HTTP: the API, events, webhooks and the page.",
+        key="enabled",
+        choices=("on", "off"),
+        live=False,
+    )
+    web_host: str = _setting(
+        "web",
+        "127.0.0.1",
+        "The interface to listen on. Others than loopback need TLS (web.tls_cert_file), or web.insecure.",
+        key="host",
+        live=False,
+    )
+    web_port: int = _setting(
+        "web", 9999, "The port; 0 takes any that is free.", key="port", least=0, most=65_535, live=False
+    )
+    web_hosts: tuple[str, ...] = _setting(
+        "web",
+        (),
+        "Names by which browsers and programs may reach it, besides those of loopback.",
+        key="hosts",
+    )
+    web_tls_cert_file: str = _setting(
+        "web", "", "The certificate, as PEM, for HTTPS.", key="tls_cert_file", live=False
+    )
+    web_tls_key_file: str = _setting(
+        "web", "", "The private key of the certificate, as PEM.", key="tls_key_file", live=False
+    )
+    web_insecure: str = _setting(
+        "web",
+        "off",
+        "on: listen on other interfaces than loopback without TLS. Everybody on the way can read along.",
+        key="insecure",
+        choices=("on", "off"),
+        live=False,
+    )
+    web_hooks_port: int = _setting(
+        "web",
+        0,
+        "A second port, on the same interface, that serves only webhooks (/hooks), for a tunnel. 0: none.",
+        key="hooks_port",
+        least=0,
+        most=65_535,
+        live=False,
+    )
+    web_hooks_hosts: tuple[str, ...] = _setting(
+        "web", (), "Names by which the second port may be reached; empty: any name.", key="hooks_hosts"
+    )
+    web_session_days: float = _setting(
+        "web",
+        30.0,
+        "How long a person who came by the link of hiboss web stays logged in.",
+        key="session_days",
+        least=0.001,
+        most=400,
+    )
+    web_connections: int = _setting(
+        "web",
+        512,
+        "How many HTTP connections can be open at the same time.",
+        key="connections",
+        most=10_000,
+        live=False,
     )
     quiet_hours: str = _setting(
         "boss",

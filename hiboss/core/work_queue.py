@@ -67,6 +67,10 @@ class WorkQueue(Generic[K]):
         """Tell whether a key is worked on now."""
         return key in self._working
 
+    def waiting(self, group: Hashable = None) -> int:
+        """Return how many keys of a group wait for a place."""
+        return len(self._lines.get(group, ()))
+
     def keep_place(self, key: K) -> None:
         """Let a working key that is worked on once more have its place again before any other gets it."""
         if key in self._working:

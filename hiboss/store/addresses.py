@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.address import Address
+from ..core.errors import NameTaken
 from ..core.quoting import nearest
 from .connection import Connection
 from .group_commit import Tx
@@ -22,6 +23,29 @@ def find_address(connection: Connection | Tx, address: Address) -> int | None:
         (address.fold,),
     ).fetchone()
     return row["id"] if row else None
+
+
+def is_known(connection: Connection | Tx, address: int, viewer: int | None) -> bool:
+    """Tell whether somebody may know that an address exists; None knows all.
+
+    The names of agents and people are public. A group that is not open is known to those who are or were in
+    it, a channel to its agents and to who was in a conversation with it.
+    """
+    return viewer is None or connection.execute(_KNOWN, (address, viewer)).fetchone() is not None
+
+
+_KNOWN = """
+    SELECT 1 FROM address a WHERE a.id = ?1 AND CASE a.kind
+        WHEN 'group' THEN a.fold = 'group:all' OR EXISTS (
+            SELECT 1 FROM conversation c WHERE c.address = a.id AND ((c.open AND c.deleted_at IS NULL)
+              OR EXISTS (SELECT 1 FROM participant p WHERE p.conversation = c.id AND p.address = ?2)))
+        WHEN 'channel' THEN a.id = ?2 OR EXISTS (
+            SELECT 1 FROM place p JOIN binding_agent b ON b.binding = p.binding AND b.agent = ?2
+            WHERE p.address = a.id)
+          OR EXISTS (SELECT 1 FROM participant c CROSS JOIN participant p
+                     ON p.conversation = c.conversation AND p.address = ?2 WHERE c.address = a.id)
+        ELSE 1 END
+"""
 
 
 def namesakes(connection: Connection, address: Address) -> tuple[int, ...]:
@@ -45,6 +69,12 @@ def find_name(connection: Connection | Tx, name: str) -> Address | None:
     return Address(row["kind"], row["name"]) if row else None
 
 
+def check_free(tx: Tx, name: str) -> None:
+    """Raise NameTaken if an agent, a person or a group has this name: commands take bare names."""
+    if any(tx.cache.live_address(Address(kind, name)) for kind in ("agent", "user", "group")):
+        raise NameTaken(name=name)
+
+
 def near_address(tx: Tx | Connection, address: Address) -> str:
     """Return ' (did you mean agent:nex?)' for an address that nobody has."""
     # Compare the names only: with `agent:` before both, any two would be near each other.
@@ -57,11 +87,15 @@ def near_name(tx: Tx | Connection, name: str) -> str:
 
 
 def _names(tx: Tx | Connection, *kinds: str) -> list[str]:
+    """Return names to suggest. A group that is not open is known only to those who are in it."""
     rows = tx.execute(
         f"""
         SELECT name FROM address
         WHERE retired_at IS NULL AND kind IN ({",".join("?" * len(kinds))}) AND kind <> 'channel'
-          AND fold <> 'agent:system' LIMIT 1000
+          AND fold <> 'agent:system'
+          AND (kind <> 'group'
+               OR EXISTS (SELECT 1 FROM conversation c WHERE c.address = address.id AND c.open))
+        LIMIT 1000
         """,
         kinds,
     )

@@ -6,14 +6,17 @@ from typing import Any
 
 from ..core.address import BACKGROUND, Address
 from ..core.contracts.failures import Failure
-from ..core.errors import NameTaken, UnknownAgent
+from ..core.errors import UnknownAgent
 from ..core.events import AgentChanged
 from ..core.quoting import nearest
 from . import (
+    addresses,
     ask_rules,
     bindings,
     envelopes,
+    group_members,
     handoffs,
+    offers,
     provider_sessions,
     schedules,
     state_watches,
@@ -46,9 +49,7 @@ WHERE g.deleted_at IS NULL
 def register(tx: Tx, name: str, fields: dict[str, Any], now: int) -> int:
     """Register an agent and return its address id."""
     address = Address("agent", name)
-    # A person must not have the name either: `--as` takes bare names.
-    if tx.cache.live_address(address) is not None or tx.cache.live_address(Address("user", name)) is not None:
-        raise NameTaken(name=name)
+    addresses.check_free(tx, name)
     entry = tx.cache.add_address(address)
     columns = {"address": entry.id, "created_at": now, **_known(fields)}
     tx.execute(
@@ -86,6 +87,8 @@ def delete(tx: Tx, name: str, now: int) -> int:
     provider_sessions.forget(tx, row["id"])
     ask_rules.end_of_agent(tx, row["id"], now)
     handoffs.end_of(tx, row["id"], now)  # before its mail fails: what was routed to it goes back
+    offers.withdraw(tx, row["id"], now)
+    group_members.end_of(tx, row["id"], now)
     waiting = envelopes.fail_for_deleted(
         tx, row["id"], Failure("recipient_deleted", "the agent was deleted"), now
     )
@@ -158,10 +161,10 @@ def list_all(connection: Connection | Tx, role: str | None = None, module: str |
 
 
 def others(connection: Connection | Tx, agent: int, limit: int) -> list[Row]:
-    """Return the other agents, those that were registered first: name, role, module, description."""
+    """Return the other agents, those that were registered first: id, name, role, module, description."""
     return connection.execute(
         """
-        SELECT a.name, g.role, g.module, g.description
+        SELECT a.id, a.name, g.role, g.module, g.description
         FROM agent g CROSS JOIN address a ON a.id = g.address
         WHERE g.deleted_at IS NULL AND g.address <> ? ORDER BY g.address LIMIT ?
         """,

@@ -12,7 +12,7 @@ from ..core.address import Address
 from ..core.choices import chosen
 from ..core.errors import BadChoice, NotAsker, NotFound, OwnAsk
 from ..core.ids import LARGEST
-from . import ask_mail, ask_messages, ask_rules, asks, envelopes
+from . import ask_mail, ask_messages, ask_rules, asks, envelope_marks
 from .ask_closing import Settlement
 from .connection import Connection, Row
 from .group_commit import Tx
@@ -147,6 +147,6 @@ def received(tx: Tx, ask: int, now: int) -> None:
     if mail is None or mail["held_by"] is not None:  # it is being handed over anyway
         return
     if mail["status"] == 0:
-        envelopes.acknowledge(tx, mail["id"], now)
+        envelope_marks.acknowledge(tx, mail["id"], now)
     else:
-        envelopes.mark_read(tx, [mail["id"]], row["asker"], now)
+        envelope_marks.mark_read(tx, [mail["id"]], row["asker"], now)

@@ -89,7 +89,7 @@ def _keep_for_background(tx: Tx, ask: Row, message: int, now: int) -> None:
     ).fetchone()
     mail = reply_envelope(tx, message, ask["asker"])
     if running is not None and mail is not None:
-        envelopes.lease(tx, mail, counters.next_claim(tx), now + LEASE_MS)
+        envelopes.lease(tx, mail, counters.next_claim(tx), now + LEASE_MS, now)
 
 
 def reply_envelope(tx: Tx, message: int | None, asker: int) -> int | None:
@@ -117,7 +117,8 @@ def tell_asked(tx: Tx, ask: Row, text: str, now: int) -> int | None:
     ).fetchone()
     asked = address_of(tx, ask["asked"])
     there = posted is not None and quiet_until(tx, tx.settings, now) is None
-    sent = notices.notify(tx, asked, text, now, about=ask["message"], forward=not there)
+    quotes = ask["question_deleted"] is None
+    sent = notices.notify(tx, asked, text, now, about=ask["message"], quotes=quotes, forward=not there)
     if sent is None:
         return None
     if there:

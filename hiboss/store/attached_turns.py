@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.envelope import Priority
 from ..core.events import RunHandedOver
-from . import agents, counters, envelopes
+from . import agents, counters, envelope_marks, envelopes
 from .connection import Connection, Row
 from .group_commit import Tx
 from .run_start import Turn
@@ -144,21 +144,6 @@ def progress(connection: Connection | Tx, run: int) -> Progress:
     return Progress() if row is None else Progress(*row)
 
 
-def receipt(connection: Connection | Tx, envelope: int) -> Row | None:
-    """Return how far an envelope got that an open session has, or had; None if none had it."""
-    row: Row | None = connection.execute(
-        """
-        SELECT r.id, r.status AS run_status, r.submitted_at, r.held_at, r.seen_at, e.status, e.done_at
-        FROM run_envelope x INDEXED BY run_envelope_envelope JOIN run r ON r.id = x.run
-        JOIN envelope e ON e.id = x.envelope
-        WHERE x.envelope = ? AND r.attached IS NOT NULL AND r.submitted_at IS NOT NULL
-        ORDER BY r.id DESC LIMIT 1
-        """,
-        (envelope,),
-    ).fetchone()
-    return row
-
-
 def answered_by_hand(connection: Connection | Tx, turn: Turn) -> bool:
     """Tell whether the agent has answered a turn itself: it wrote into the conversation that is answered."""
     row = connection.execute(
@@ -221,7 +206,7 @@ def answer_by_hand(tx: Tx, agent: int, replied_to: tuple[str, int], now: int) ->
         (kind, number, agent),
     ).fetchall()
     for row in rows:
-        envelopes.acknowledge(tx, row["id"], now)
+        envelope_marks.acknowledge(tx, row["id"], now)
 
 
 def has(connection: Connection | Tx, envelope: int) -> bool:

@@ -49,10 +49,11 @@ class NewBinding(NamedTuple):
     own_topic: bool | None = None  # the agent has a topic of its own in the boss's chat; None: as it is
 
 
-def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
+def add(tx: Tx, new: NewBinding, agent: int | None, now: int) -> Bound:
     """Bind an account to an agent; if the account is bound already, add the agent to it.
 
-    New secrets replace the old ones; other settings are refused.
+    New secrets replace the old ones; other settings are refused. Without an agent only hiboss itself and
+    the boss post by it, and what comes in is for nobody.
     """
     adapter, account, settings = new.adapter, new.account, new.settings
     row = find(tx, adapter, account)
@@ -78,7 +79,8 @@ def add(tx: Tx, new: NewBinding, agent: int, now: int) -> Bound:
         "UPDATE binding SET name = ifnull(?, name), groups = ifnull(?, groups) WHERE id = ?",
         (new.name, new.groups, number),
     )
-    _add_agent(tx, number, agent, new)
+    if agent is not None:
+        _add_agent(tx, number, agent, new)
     if created:
         _keep_contacts(tx, number, now)
     for chat in new.chats:
@@ -96,6 +98,25 @@ def _add_agent(tx: Tx, binding: int, agent: int, new: NewBinding) -> None:
             (new.own_topic, binding, agent),
         )
     _let_lead(tx, binding, agent if new.leads else None)
+
+
+def give(tx: Tx, row: Row, agent: int, now: int) -> None:
+    """Let a binding serve this agent, and no other one any more."""
+    others = tx.execute(
+        "DELETE FROM binding_agent WHERE binding = ? AND agent <> ? RETURNING agent", (row["id"], agent)
+    ).fetchall()
+    tx.execute("INSERT OR IGNORE INTO binding_agent (binding, agent) VALUES (?, ?)", (row["id"], agent))
+    _let_lead(tx, row["id"], agent)
+    for other in others:
+        _served(tx, row, other["agent"], now, ended=False)
+
+
+def change(tx: Tx, binding: int, settings: Mapping[str, Any], secrets: str | None = None) -> None:
+    """Store other settings of a binding and, if they are given, other secrets."""
+    tx.execute(
+        "UPDATE binding SET settings = ?, secrets = ifnull(?, secrets) WHERE id = ?",
+        (json.dumps(settings, sort_keys=True), secrets, binding),
+    )
 
 
 def _let_lead(tx: Tx, binding: int, agent: int | None = None) -> None:
@@ -190,11 +211,28 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
     if row is None or not gone:
         raise UnknownBinding(account=f"{adapter}:{account[:60]}")
     others = tx.execute("SELECT 1 FROM binding_agent WHERE binding = ?", (row["id"],)).fetchone()
-    tx.facts.append(BindingRemoved(now, row["id"], f"{adapter}:{account}", agent, ended=others is None))
-    tx.execute("UPDATE place SET agent = NULL WHERE binding = ? AND agent = ?", (row["id"], agent))
+    _served(tx, row, agent, now, ended=others is None)
     if others is not None:
         _let_lead(tx, row["id"])
         return Removed(row["id"], False, 0)
+    return end(tx, row, now)
+
+
+def _served(tx: Tx, row: Row, agent: int, now: int, *, ended: bool) -> None:
+    """Tell that a binding does not serve an agent any more. `ended`: it was the last one."""
+    tx.facts.append(BindingRemoved(now, row["id"], f"{row['adapter']}:{row['account']}", agent, ended=ended))
+    tx.execute("UPDATE place SET agent = NULL WHERE binding = ? AND agent = ?", (row["id"], agent))
+
+
+def take_away(tx: Tx, row: Row, now: int) -> None:
+    """Let a binding that is to end serve no agent any more."""
+    query = "DELETE FROM binding_agent WHERE binding = ? RETURNING agent"
+    for one in tx.execute(query, (row["id"],)).fetchall():
+        _served(tx, row, one["agent"], now, ended=True)
+
+
+def end(tx: Tx, row: Row, now: int) -> Removed:
+    """End a binding that has no agents."""
     tx.execute("UPDATE binding SET removed_at = ? WHERE id = ?", (now, row["id"]))
     chats = tx.execute(
         """
@@ -215,7 +253,8 @@ def remove(tx: Tx, adapter: str, account: str, agent: int, now: int) -> Removed:
     tx.execute("INSERT INTO lane (binding, state) VALUES (?, 'paused')", (row["id"],))
     notices.end_reach(tx, row["id"], now)
     if chats:
-        notices.tell_boss_of_dropped(tx, f"{adapter}:{account}", [one["chat"] for one in chats], now)
+        account = f"{row['adapter']}:{row['account']}"
+        notices.tell_boss_of_dropped(tx, account, [one["chat"] for one in chats], now)
     return Removed(row["id"], True, len(chats))
 
 

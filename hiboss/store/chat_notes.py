@@ -238,7 +238,9 @@ def _asked_in(tx: Tx, found: Sequence[int]) -> list[Asked]:
             AND p.binding IN {SAME_ACCOUNT.format("u.binding")}
         JOIN contact c ON c.id = p.contact AND c.state IN ('allowed', 'boss')
         JOIN binding b ON b.id = p.binding AND b.removed_at IS NULL
-        WHERE m.id IN ({marks}) GROUP BY p.address, p.binding ORDER BY message
+        -- Nobody waits for an answer to what a machine sent from outside, like a webhook.
+        WHERE m.id IN ({marks}) AND NOT (m.auto AND m.caller IS NULL)
+        GROUP BY p.address, p.binding ORDER BY message
         """,
         tuple(found),
     ).fetchall()

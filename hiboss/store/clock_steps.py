@@ -7,7 +7,7 @@ by the same amount. What waits for a moment (deferred or snoozed mail, a cron ex
 
 from __future__ import annotations
 
-from . import ask_times, envelopes, lanes, provider_sessions
+from . import ack_deadlines, ask_times, envelopes, lanes, provider_sessions
 from .connection import Connection
 from .group_commit import Tx
 
@@ -40,4 +40,5 @@ def move_waits(tx: Tx, machine_boot: str, offset: int, step: int, before: int) -
     lanes.move_waits(tx, step)
     envelopes.move_waits(tx, step, before)
     ask_times.move_waits(tx, step)
+    ack_deadlines.move_waits(tx, step)
     provider_sessions.move_times(tx, step)

@@ -26,6 +26,8 @@ class Addressed(NamedTuple):
     binding: int | None = None  # of a channel: the account that posts there
     to_boss: bool = False  # a chat of the boss: it is mail for him, posted there
     routed_from: int | None = None  # whose mail it is; the recipient itself: it is a copy
+    context: bool = False  # it only reads it along
+    offered: bool = False  # to several members of a group: one takes it
 
     @property
     def is_copy(self) -> bool:
@@ -34,7 +36,7 @@ class Addressed(NamedTuple):
     @property
     def is_context(self) -> bool:
         """True: an agent only reads it along. A person looks at all that is in the box."""
-        return self.is_copy and self.recipient.address.kind == "agent"
+        return self.context or (self.is_copy and self.recipient.address.kind == "agent")
 
 
 # --- the rows ------------------------------------------------------------------------
@@ -177,14 +179,14 @@ def recipients_of(
 
 def redirect(routes: Sequence[Route], sender: int, recipients: Sequence[Addressed]) -> list[Addressed]:
     """Return who gets a message in a conversation with these routes, copies last."""
-    named = {one.recipient.id for one in recipients}
+    named = {one.recipient.id: one for one in recipients}
     replaced = {one.agent.id: one for one in routes if one.agent.id in named}
     got = [one for one in recipients if one.recipient.id not in replaced]
     copies: list[Addressed] = []
     for route in routes:
         to = route.destination
         if route.agent.id in replaced and to.id != sender:
-            got.append(Addressed(to, routed_from=route.agent.id))
+            got.append(_in_place(named[route.agent.id], to))
         elif route.agent.id == sender:
             copies.append(_copy(to))
         if route.handed_over and (route.agent.id in replaced or to.id == sender):
@@ -192,6 +194,12 @@ def redirect(routes: Sequence[Route], sender: int, recipients: Sequence[Addresse
     once = {one.recipient.id: one for one in reversed([*got, *copies])}  # the first of each counts
     # Nobody is left if somebody writes only to the agent whose mail it gets: then it is meant for that one.
     return list(once.values())[::-1] or list(recipients)
+
+
+def _in_place(of: Addressed, to: LiveAddress) -> Addressed:
+    """Return how somebody gets what is for an agent: an agent only reads along what that one would."""
+    context = of.context and to.address.kind == "agent"
+    return Addressed(to, routed_from=of.recipient.id, context=context, offered=of.offered)
 
 
 def _copy(who: LiveAddress) -> Addressed:

@@ -8,13 +8,15 @@ from typing import Any
 from ..core.errors import NotFound
 from .connection import Connection, Row
 from .group_commit import Tx
+from .visibility import sees
 
 COLUMNS = """
 SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
        e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at, e.forwards, e.addressed, e.preempted_by, e.routed_from,
+       e.done_at, e.forwards, e.addressed, e.preempted_by, e.routed_from, e.snoozed_until, e.ack_by,
+       e.context OR m.context AS context,
        m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
-       m.text, m.attachments, m.interruptible, m.auto, m.context, m.deliver_at, m.run, m.trace, m.hops,
+       m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops,
        m.metadata, m.created_at, m.edited_at, m.deleted_at, m.deleted_why, m.arrived_at,
        s.kind || ':' || s.name AS sender_address, r.kind || ':' || r.name AS to_address,
        CASE WHEN m.place IS NULL THEN s.kind || ':' || s.name
@@ -56,6 +58,12 @@ def visible(connection: Connection | Tx, number: int, viewer: int | None) -> Env
     return rows[0]
 
 
+def place(connection: Connection | Tx, number: int) -> int:
+    """Return the arrival number of an envelope that has arrived; of what came back, that of its return."""
+    query = "SELECT ifnull(due_again, arrived) FROM envelope WHERE id = ?"
+    return int(connection.execute(query, (number,)).fetchone()[0])
+
+
 def _sees(row: EnvelopeRow, viewer: int) -> bool:
     received = row["recipient"] == viewer and row["arrived"] is not None
     return received or _sent(row, viewer)
@@ -69,13 +77,33 @@ def sent(connection: Connection | Tx, number: int, sender: int | None) -> Envelo
     return row
 
 
+def own(tx: Tx, given: Iterable[tuple[str, int]], recipient: int) -> list[int]:
+    """Return the envelopes that a recipient means by the ids of envelopes or of messages.
+
+    A message means the one that arrived for this recipient; raise NotFound if there is none. Whether the
+    envelopes are its own is checked by `received`.
+    """
+    found = []
+    for kind, number in given:
+        if kind == "message":
+            row = tx.execute(
+                "SELECT id FROM envelope WHERE message = ? AND recipient = ? AND arrived IS NOT NULL",
+                (number, recipient),
+            ).fetchone()
+            if row is None:
+                raise NotFound(what="message", value=f"m{number}")
+            number = int(row["id"])
+        found.append(number)
+    return found
+
+
 def received(tx: Tx, ids: Iterable[int], recipient: int) -> list[Row]:
     """Return these envelopes; raise NotFound if one did not arrive at this recipient: then none changes."""
     rows = []
     for number in ids:
         row = tx.execute(
             """
-            SELECT id, status, held_by, claim FROM envelope
+            SELECT id, status, box, held_by, claim, waits, binding FROM envelope
             WHERE id = ? AND recipient = ? AND arrived IS NOT NULL
             """,
             (number, recipient),
@@ -98,12 +126,11 @@ def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int
         return {}
     found = connection.execute(
         f"""
-        SELECT p.id, substr(p.text, 1, {QUOTED}) AS text FROM message p
-        WHERE p.id IN ({",".join("?" * len(parents))}) AND p.deleted_at IS NULL
-          AND (? IS NULL OR p.sender = ? OR EXISTS (
-              SELECT 1 FROM envelope e WHERE e.message = p.id AND e.recipient = ? AND e.arrived IS NOT NULL))
+        SELECT m.id, substr(m.text, 1, {QUOTED}) AS text FROM message m
+        WHERE (?1 IS NULL OR {sees("?1")}) AND m.deleted_at IS NULL
+          AND m.id IN ({",".join("?" * len(parents))})
         """,
-        (*parents, viewer, viewer, viewer),
+        (viewer, *parents),
     )
     return {row["id"]: row["text"] for row in found}
 

@@ -1,20 +1,21 @@
-"""Every change of an envelope's state: insert, arrive, hold, lease, free, settle, fail, cancel, retry.
+"""Every change of an envelope on its way: insert, arrive, hold, lease, free, settle, fail, cancel, retry.
 
-No other module writes to the table. `waits` and `wait_until` say what an envelope waits for;
-`wake_at`, when the daemon must look at the row again, is computed from them by the table itself
-(store/schema), so it is always right. What takes a Tx runs inside the writer.
+What its recipient does with it is in envelope_marks.py, and who has read it in readings.py. No other module
+writes to the table. `waits` and `wait_until` say what an envelope waits for; `wake_at`, when the daemon must
+look at the row again, is computed from them by the table itself (store/schema), so it is always right. What
+takes a Tx runs inside the writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core import events
+from ..core import clock, events
 from ..core.contracts.failures import Failure
-from ..core.envelope import Box, Lane, Priority, Status, Waits
+from ..core.envelope import Lane, Priority, Status, Waits
 from ..core.errors import TooLate
-from . import retry_rules
-from .envelope_rows import EnvelopeRow, received, sent
+from . import ack_deadlines, offers, readings, retry_rules
+from .envelope_rows import EnvelopeRow, sent
 from .group_commit import Tx
 from .writer_cache import LiveAddress
 
@@ -25,8 +26,8 @@ CRASHES = 3  # of the daemon in a row, with the same envelope in hand; then it i
 _IS_HELD = f"wake_at = {NEXT_START}"
 _INSERT = """
 INSERT INTO envelope (message, recipient, binding, status, priority, arrived, waits, wait_until, done_at,
-                      forwards, addressed, read_at, routed_from)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                      forwards, addressed, context, routed_from, offered, ack_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -46,12 +47,14 @@ def insert(
     addressed: bool = False,
     context: bool = False,
     routed_from: int | None = None,
+    offered: bool = False,
+    ack_by: int | None = None,
 ) -> int:
     """Insert the envelope of a message for one recipient; without a delivery time it has arrived.
 
     `forwards`: the envelope in the boss's box that this one posts to a chat of his. `addressed`: its
     sender named that chat. `context`: nobody need do anything with it, nor read it. `routed_from`: for
-    whom it was; the recipient itself: it is a copy.
+    whom it was; the recipient itself: it is a copy. `offered`: one of several takes it (offers.py).
     """
     deferred = deliver_at is not None
     done = not deferred and (context or _done_on_arrival(recipient.address.kind))
@@ -69,11 +72,15 @@ def insert(
             now if done else None,
             forwards,
             addressed,
-            now if context else None,
+            context,
             routed_from,
+            offered,
+            ack_by,
         ),
     )
     number = int(cursor.lastrowid or 0)
+    if ack_by is not None and not deferred:
+        ack_deadlines.put(tx, number, ack_by)
     if forwards is not None and not deferred:
         tx.facts.append(events.EnvelopeForwarded(now, number, forwards, tx.cache.last_arrived))
     return number
@@ -94,17 +101,22 @@ def insert_failed(tx: Tx, message: int, recipient: int, binding: int | None, now
     return int(cursor.lastrowid or 0)
 
 
-def arrive(tx: Tx, number: int, recipient_kind: str, now: int) -> None:
-    """Let a deferred envelope arrive."""
-    done = _done_on_arrival(recipient_kind)
+def arrive(
+    tx: Tx, number: int, recipient_kind: str, now: int, *, context: bool = False, ack_by: int | None = None
+) -> None:
+    """Let a deferred envelope arrive. `context`: it is only read along. `ack_by`: the deadline for it."""
+    done = context or _done_on_arrival(recipient_kind)
     status, done_at = (Status.DONE, now) if done else (Status.PENDING, None)
     tx.execute(
         """
-        UPDATE envelope SET arrived = ?, waits = NULL, wait_until = NULL, status = ?, done_at = ?
+        UPDATE envelope SET arrived = ?, waits = NULL, wait_until = NULL, status = ?, done_at = ?,
+               ack_by = ?
         WHERE id = ?
         """,
-        (tx.cache.next_arrived(), int(status), done_at, number),
+        (tx.cache.next_arrived(), int(status), done_at, ack_by, number),
     )
+    if ack_by is not None:
+        ack_deadlines.put(tx, number, ack_by)
 
 
 def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> None:
@@ -113,14 +125,17 @@ def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> 
     It arrives there now, unless it is deferred. `was`: for whom it was; None: for this recipient; the
     recipient itself: it is a copy to read along, and has arrived.
     """
+    offers.take(tx, number, now)  # somebody has decided who deals with it
     copy = was == to.id
     done = copy or _done_on_arrival(to.address.kind)
+    ack_by = ack_deadlines.of(tx, number)
     tx.execute(
         """
         UPDATE envelope SET recipient = ?1, routed_from = ?2, handovers = 0, attempts = 0, crashes = 0,
                error_kind = NULL, error_text = NULL, error_at = NULL, first_failed_at = NULL, acked_at = NULL,
-               preempted_by = NULL, due_again = NULL, snoozed_until = NULL, read_at = iif(?7, ?4, NULL),
-               box = 0, waits = iif(x.later, waits, NULL), wait_until = iif(x.later, wait_until, NULL),
+               preempted_by = NULL, due_again = NULL, snoozed_until = NULL, read_at = NULL, offered = 0,
+               context = ?7 OR (x.later AND context AND NOT ?3), box = 0, handed_at = NULL,
+               waits = iif(x.later, waits, NULL), wait_until = iif(x.later, wait_until, NULL),
                status = ?3 AND NOT x.later, done_at = iif(?3 AND NOT x.later, ?4, NULL),
                arrived = iif(x.later, NULL, ?5)
         FROM (SELECT arrived IS NULL AND NOT ?7 AS later FROM envelope WHERE id = ?6) x
@@ -128,6 +143,10 @@ def reroute(tx: Tx, number: int, to: LiveAddress, was: int | None, now: int) -> 
         """,
         (to.id, was, done, now, tx.cache.next_arrived(), number, copy),
     )
+    if copy:
+        ack_deadlines.end(tx, number)
+    elif ack_by is not None:  # it is done on arrival at a person, who has the time that is left
+        ack_deadlines.put(tx, number, ack_by)
 
 
 def swap_forwards(tx: Tx, message: int, one: int, other: int) -> None:
@@ -137,21 +156,26 @@ def swap_forwards(tx: Tx, message: int, one: int, other: int) -> None:
 
 
 def _done_on_arrival(kind: str) -> bool:
-    return kind == "user"  # a person gets it as a whole: nothing is processed one by one
+    return kind in ("user", "group")  # a person gets it as a whole, a group does nothing with it
 
 
 # --- in hand, and waiting ------------------------------------------------------------
 
 
-def hold(tx: Tx, number: int, boot: int) -> None:
+def hold(tx: Tx, number: int, boot: int, now: int) -> None:
     """Mark an envelope as in the hands of this daemon. The handover counts before it happens: it may have."""
-    tx.execute("UPDATE envelope SET held_by = ?, handovers = handovers + 1 WHERE id = ?", (boot, number))
+    held = "UPDATE envelope SET held_by = ?, handovers = handovers + 1, handed_at = ? WHERE id = ?"
+    if tx.execute(f"{held} RETURNING offered", (boot, now, number)).fetchone()["offered"]:
+        offers.take(tx, number, now)
 
 
 def free(tx: Tx, number: int, *, given: bool = True) -> None:
     """Make a held envelope due again. `given` False: it was surely not handed over."""
     freed = "UPDATE envelope SET held_by = NULL, crashes = 0, handovers = handovers - ? WHERE id = ?"
-    tx.execute(f"{freed} AND held_by IS NOT NULL", (int(not given), number))
+    query = f"{freed} AND held_by IS NOT NULL RETURNING offered"
+    row = tx.execute(query, (int(not given), number)).fetchone()
+    if row is not None and row["offered"]:
+        offers.give_back(tx, number, clock.now())
 
 
 def free_all(tx: Tx) -> int:
@@ -160,19 +184,24 @@ def free_all(tx: Tx) -> int:
     The stop is counted: crashes before and after it are not in a row.
     """
     tx.execute("UPDATE counter SET value = value + 1 WHERE name = 'stop'")
-    return tx.execute(
+    rows = tx.execute(
         f"""
         UPDATE envelope INDEXED BY envelope_wake SET held_by = NULL, crashes = 0,
                unconfirmed = binding IS NOT NULL
-        WHERE {_IS_HELD}
+        WHERE {_IS_HELD} RETURNING id, offered
         """
-    ).rowcount
+    ).fetchall()
+    for row in rows:
+        if row["offered"]:
+            offers.give_back(tx, row["id"], clock.now())
+    return len(rows)
 
 
 def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
     """Make everything due again that a daemon held when it crashed.
 
-    Return how much, and those that were in hand at CRASHES crashes in a row: they may be the cause.
+    Return how much, and those that were in hand at CRASHES crashes in a row: they may be the cause. What was
+    offered to several stays with who had it: not every member is to crash with it.
     """
     stops = tx.execute("SELECT value FROM counter WHERE name = 'stop'").fetchone()["value"]
     rows = tx.execute(
@@ -186,12 +215,16 @@ def free_after_crash(tx: Tx) -> tuple[int, list[int]]:
     return len(rows), [row["id"] for row in rows if row["crashes"] >= CRASHES]
 
 
-def lease(tx: Tx, number: int, claim: int, until: int) -> None:
+def lease(tx: Tx, number: int, claim: int, until: int, now: int) -> None:
     """Give an envelope to a claim until a time."""
     tx.execute(
-        "UPDATE envelope SET waits = ?, wait_until = ?, claim = ?, handovers = handovers + 1 WHERE id = ?",
-        (int(Waits.LEASE), until, claim, number),
+        """
+        UPDATE envelope SET waits = ?, wait_until = ?, claim = ?, handovers = handovers + 1, handed_at = ?
+        WHERE id = ?
+        """,
+        (int(Waits.LEASE), until, claim, now, number),
     )
+    offers.take(tx, number, now)
 
 
 def give(tx: Tx, number: int, claim: int, until: int) -> None:
@@ -209,20 +242,14 @@ def take_back(tx: Tx, number: int) -> None:
     tx.execute(query, (number, int(Waits.LEASE)))
 
 
-def end_wait(tx: Tx, number: int, *, arrives_again: bool = False) -> None:
-    """Make an envelope due that waited: a retry, or the end of a lease or a snooze.
+def end_wait(tx: Tx, number: int) -> None:
+    """Make an envelope due that waited: a retry, or the end of a lease.
 
-    It keeps its place in the order of arrival, unless it `arrives_again`; whoever polls is told again.
+    It keeps its place in the order of arrival; whoever polls is told again.
     """
-    place = tx.cache.next_arrived()
-    arrived, due_again = (place, None) if arrives_again else (None, place)
     tx.execute(
-        """
-        UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL, snoozed_until = NULL,
-               arrived = ifnull(?, arrived), due_again = ?
-        WHERE id = ?
-        """,
-        (arrived, due_again, number),
+        "UPDATE envelope SET waits = NULL, wait_until = NULL, claim = NULL, due_again = ? WHERE id = ?",
+        (tx.cache.next_arrived(), number),
     )
 
 
@@ -236,24 +263,19 @@ def move_waits(tx: Tx, step: int, now: int) -> None:
         """,
         (step, now + LONGEST_MS, int(Waits.RETRY), int(Waits.LEASE)),
     )
+    with_deadline = "SELECT envelope FROM ack_deadline WHERE told_at IS NULL"
+    tx.execute(f"UPDATE envelope SET ack_by = ack_by + ? WHERE id IN ({with_deadline})", (step,))
 
 
 # --- after a hand-over ---------------------------------------------------------------
 
 
-def done(tx: Tx, number: int, now: int, *, read: bool = False) -> None:
-    """Settle a pending envelope as done; `read`: its recipient has seen it."""
-    changed = tx.execute(
-        """
-        UPDATE envelope SET status = 1, done_at = ?1, held_by = NULL,
-               read_at = CASE WHEN ?3 THEN ifnull(read_at, ?1) ELSE read_at END
-        WHERE id = ?2 AND status = 0
-        """,
-        (now, number, read),
-    )
-    if changed.rowcount:
-        if read:
-            tx.facts.append(events.EnvelopeRead(now, number))
+def done(tx: Tx, number: int, now: int, *, read_in: str | None = None) -> None:
+    """Settle a pending envelope as done. `read_in`: its recipient has seen it, in this session, like r9."""
+    settled = "UPDATE envelope SET status = 1, done_at = ?, held_by = NULL WHERE id = ? AND status = 0"
+    if tx.execute(settled, (now, number)).rowcount:
+        if read_in is not None:
+            readings.note_read(tx, number, None, read_in, now)
         tx.facts.append(events.EnvelopeSettled(now, number, "done"))
 
 
@@ -270,6 +292,7 @@ def failed_once(tx: Tx, number: int, failure: Failure, now: int, *, retry_at: in
     ).rowcount
     if changed:
         tx.facts.append(events.EnvelopeWaits(now, number, retry_at))
+        offers.give_back(tx, number, now)
     return bool(changed)
 
 
@@ -327,7 +350,7 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
         UPDATE envelope INDEXED BY envelope_box
         SET status = 2, done_at = ?1, held_by = NULL, waits = NULL, wait_until = NULL, claim = NULL,
             error_kind = ?2, error_text = ?3, error_at = ?1
-        WHERE recipient = ?4 AND box = 0 AND status = 0
+        WHERE recipient = ?4 AND box IN (0, 3) AND status = 0
           AND (?5 IS NULL OR ?5 = (SELECT m.sender FROM message m WHERE m.id = envelope.message))
         RETURNING id
         """,
@@ -335,62 +358,6 @@ def fail_for_deleted(tx: Tx, recipient: int, failure: Failure, now: int, *, send
     ).fetchall()
     tx.facts += [events.EnvelopeSettled(now, row["id"], "failed") for row in rows]
     return len(rows)
-
-
-# --- changes by the recipient --------------------------------------------------------
-
-
-def mark_read(tx: Tx, ids: Iterable[int], recipient: int, now: int) -> int:
-    """Mark envelopes as read; return how many were unread before."""
-    changed = 0
-    for row in received(tx, ids, recipient):
-        if tx.execute(
-            "UPDATE envelope SET read_at = ? WHERE id = ? AND read_at IS NULL", (now, row["id"])
-        ).rowcount:
-            tx.facts.append(events.EnvelopeRead(now, row["id"]))
-            changed += 1
-    return changed
-
-
-def acknowledge(tx: Tx, number: int, now: int) -> int:
-    """Acknowledge an envelope; a pending one is then done. Return 0 if it was acknowledged before."""
-    changed = tx.execute(
-        """
-        UPDATE envelope SET acked_at = ?1, read_at = ifnull(read_at, ?1), done_at = ifnull(done_at, ?1),
-               status = 1, waits = NULL, wait_until = NULL, claim = NULL
-        WHERE id = ?2 AND acked_at IS NULL
-        """,
-        (now, number),
-    ).rowcount
-    if changed:
-        tx.facts.append(events.EnvelopeAcknowledged(now, number))
-    return changed
-
-
-def put_into(tx: Tx, ids: Iterable[int], recipient: int, box: Box, now: int) -> int:
-    """Move envelopes to another box; return how many moved.
-
-    A pending one that leaves the inbox is done: it must not wait where nobody looks.
-    """
-    changed = 0
-    for row in received(tx, ids, recipient):
-        if row["held_by"] is not None:
-            raise TooLate(id=f"e{row['id']}", action="moved", state="being delivered")
-        settles = row["status"] == Status.PENDING and box is not Box.INBOX
-        back = tx.cache.next_arrived() if box is Box.INBOX else None
-        if tx.execute(
-            "UPDATE envelope SET box = ?1, due_again = ifnull(?2, due_again) WHERE id = ?3 AND box <> ?1",
-            (int(box), back, row["id"]),
-        ).rowcount:
-            tx.facts.append(events.EnvelopeMoved(now, row["id"], box.word))
-            changed += 1
-        if box is Box.INBOX:
-            tx.arrived_for.append(recipient)
-        if settles:
-            done(tx, row["id"], now)
-            no_lease = "waits = NULL, wait_until = NULL, claim = NULL"
-            tx.execute(f"UPDATE envelope SET {no_lease} WHERE id = ?", (row["id"],))
-    return changed
 
 
 def readdress(tx: Tx, old: int, new: int, which: str, *values: object) -> None:
@@ -495,4 +462,5 @@ def _pending_again(
             number,
         ),
     )
+    ack_deadlines.put_again(tx, number)
     tx.facts.append(events.EnvelopeRetried(now, number))

@@ -2,7 +2,8 @@
 
 Looked up when somebody follows, not when it happens. None of it changes later: an envelope keeps its
 message, and a message its sender and its conversation. Only when two chats become one they change, and
-then those who follow are told of a gap.
+then those who follow are told of a gap. Who is in a group does change: a fact concerns those who were in
+it when it happened.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ def concerned(connection: Connection, fact: Fact) -> Concerned:
     if isinstance(fact, events.OfMessage):
         return _of_message(connection, fact.message)
     if isinstance(fact, events.OfRun):
-        return _of_run(connection, fact.agent, fact.conversation)
+        return _of_run(connection, fact)
     if isinstance(fact, events.AgentChanged | events.BindingRemoved):
         return Concerned((fact.agent,))
     if isinstance(fact, events.UserChanged):
         return Concerned((fact.user,))
     if isinstance(fact, events.TypingChanged):
-        others = [one for one in members(connection, fact.conversation) if one != fact.who]
+        others = [one for one in _members_at(connection, fact.conversation, fact.at) if one != fact.who]
         return Concerned(tuple(others), fact.conversation)
     return _of_others(connection, fact)
 
@@ -54,6 +55,8 @@ def _of_others(connection: Connection, fact: Fact) -> Concerned:
         return _of_ask(connection, fact.ask)
     if isinstance(fact, events.ControlSent):
         return _of_control(connection, fact)
+    if isinstance(fact, events.OfConversation):
+        return Concerned(tuple(fact.parties), fact.conversation)
     if isinstance(fact, events.ChatRenamed):
         return Concerned(tuple(fact.parties))
     if isinstance(fact, events.OfLane):
@@ -100,10 +103,11 @@ def _of_message(connection: Connection, message: int) -> Concerned:
     return Concerned((sender, *recipients), rows[0]["conversation"], message, sender)
 
 
-def _of_run(connection: Connection, agent: int, conversation: int | None) -> Concerned:
-    if conversation is None:
-        return Concerned((agent,))
-    return Concerned((agent, *members(connection, conversation)), conversation)
+def _of_run(connection: Connection, fact: events.OfRun) -> Concerned:
+    if fact.conversation is None:
+        return Concerned((fact.agent,))
+    there = _members_at(connection, fact.conversation, fact.at)
+    return Concerned((fact.agent, *there), fact.conversation)
 
 
 def _of_ask(connection: Connection, ask: int) -> Concerned:
@@ -130,7 +134,7 @@ def _of_ask(connection: Connection, ask: int) -> Concerned:
 def _of_control(connection: Connection, fact: events.ControlSent) -> Concerned:
     """Return who may know of a control: who sent it, whom it is about, and who is in the conversation."""
     of = _of_message(connection, fact.message)
-    there = members(connection, of.conversation) if of.conversation is not None else []
+    there = _members_at(connection, of.conversation, fact.at) if of.conversation is not None else []
     return Concerned(tuple(dict.fromkeys((*of.parties, *there))), of.conversation, fact.message, of.sender)
 
 
@@ -143,6 +147,26 @@ def members(connection: Connection, conversation: int) -> list[int]:
                           AND r.agent = p.address AND r.kind = 'route')
         """,
         (conversation,),
+    )
+    return [row["address"] for row in rows]
+
+
+def _members_at(connection: Connection, conversation: int, at: int) -> list[int]:
+    """Return who was in a conversation at a time, and got its mail. Only groups have others now than then."""
+    row = connection.execute("SELECT kind FROM conversation WHERE id = ?", (conversation,)).fetchone()
+    if row is None or row["kind"] != "group":
+        return members(connection, conversation)
+    rows = connection.execute(
+        """
+        SELECT DISTINCT p.address FROM participant p
+        WHERE p.conversation = ?1 AND p.role <> 'guest' AND ifnull(p.joined_at, 0) <= ?2
+          AND (p.left_at IS NULL OR p.left_at > ?2)
+          AND NOT EXISTS (SELECT 1 FROM conversation_route r WHERE r.conversation = ?1
+                          AND r.agent = p.address AND r.kind = 'route')
+        UNION SELECT r.destination FROM conversation_route r JOIN control k ON k.id = r.control
+        WHERE r.conversation = ?1 AND k.at <= ?2  -- a guest has no times of its own
+        """,
+        (conversation, at),
     )
     return [row["address"] for row in rows]
 

@@ -9,9 +9,11 @@ from collections.abc import Iterable
 
 from ..core.contracts.failures import Failure
 from ..core.envelope import Priority
-from . import envelopes, notices
+from . import envelopes, notices, offers
 from .connection import Row
 from .group_commit import Tx
+
+CRASHED = "crashed"  # the daemon, with it in hand: nobody else is to try it
 
 
 def fail(
@@ -31,6 +33,9 @@ def fail(
     """
     # One that was settled meanwhile is left out: its sender was told then.
     failed = [number for number in numbers if envelopes.fail(tx, number, failure, now, tried=tried)]
+    if failure.kind != CRASHED:
+        for number in failed:
+            offers.give_back(tx, number, now)
     _tell_senders(tx, failed, failure, now, not_told, forward)
 
 

@@ -83,6 +83,11 @@ class Writer:
         """The number of operations that were submitted and are in no group yet."""
         return self._submitted - self._begun
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; its future is done after COMMIT. Raise Busy if the queue is full."""
         if self.waiting >= self._settings.writer_queue:

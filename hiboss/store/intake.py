@@ -295,9 +295,9 @@ def _edit(tx: Tx, came: _Came) -> _Result:
     writer = tx.execute("SELECT sender FROM message WHERE id = ?", (message,)).fetchone()["sender"]
     reposted = post_changes.add(tx, message, writer) > 0  # what is posted of it to the boss follows
     earlier = platform_updates.last_wording(tx, came.binding, came.chat, came.inbound.message)
-    if earlier is not None and message_edits.waits(tx, earlier):
-        # Nobody has read the wording before this one: two of them must not become two orders.
-        message_edits.edit(tx, earlier, came.inbound.text, came.files, came.now)
+    if earlier is not None and message_edits.reword(
+        tx, earlier, came.inbound.text, came.files, came.now
+    ):  # nobody has read the wording before this one: two of them must not become two orders
         message_edits.add_note(tx, earlier, came.inbound.note)
         return "edited", earlier, Meaning(stored_files=True, reposted=reposted)
     told = message_edits.tell(tx, message, came.inbound.note, came.now)

@@ -25,16 +25,59 @@ INVARIANTS: dict[str, str] = {
     "a pending envelope that has not arrived is deferred": """
         SELECT id FROM envelope
         WHERE status = 0 AND arrived IS NULL AND waits IS NOT 0""",
-    "only pending envelopes wait, and what a person has snoozed": """
-        SELECT e.id FROM envelope e JOIN address a ON a.id = e.recipient
-        WHERE e.waits IS NOT NULL AND e.status <> 0
-          AND NOT (e.status = 1 AND e.waits = 3 AND a.kind = 'user')""",
+    "only pending envelopes wait, and what somebody has snoozed": """
+        SELECT id FROM envelope WHERE waits IS NOT NULL AND status <> 0 AND NOT (status = 1 AND waits = 3)""",
+    "what is snoozed is in a box of its own, and nothing else is": """
+        SELECT id FROM envelope WHERE (box = 3) <> (waits IS 3) OR (waits IS 3) <> (snoozed_until IS NOT NULL)
+           OR (waits IS 3 AND snoozed_until <> wait_until)""",
+    "nobody is to do anything with what is only read along": """
+        SELECT id FROM envelope WHERE context = 1 AND status = 0 AND arrived IS NOT NULL""",
+    "one at most has what was offered to several": """
+        SELECT message FROM envelope WHERE offered = 1 AND status = 0 AND (held_by IS NOT NULL OR waits IS 2)
+        GROUP BY message HAVING count(*) > 1""",
+    "who has read an envelope is known": """
+        SELECT id FROM envelope
+        WHERE read_at IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM reading WHERE envelope = envelope.id AND read = 1)""",
+    "unread mail is counted for each conversation and thread": """
+        SELECT address FROM (
+            SELECT address, conversation, thread, number FROM unread
+            UNION ALL
+            SELECT e.recipient, m.conversation, ifnull(m.thread, 0), -1
+            FROM envelope e JOIN message m ON m.id = e.message WHERE e.unread = 1 AND e.binding IS NULL)
+        GROUP BY address, conversation, thread HAVING sum(number) <> 0""",
+    "a thread counts its messages in each conversation where a reply has arrived": """
+        SELECT id FROM (
+            SELECT conversation, id, messages AS number FROM thread
+            UNION ALL
+            SELECT r.conversation, r.thread, -1 FROM message r
+            WHERE r.thread IS NOT NULL AND r.seq IS NOT NULL
+            UNION ALL
+            SELECT f.conversation, f.id, -1 FROM message f WHERE f.seq IS NOT NULL AND EXISTS (
+                SELECT 1 FROM message r WHERE r.thread = f.id AND r.conversation = f.conversation
+                  AND r.seq IS NOT NULL))
+        GROUP BY conversation, id HAVING sum(number) <> 0""",
+    "the last message of a thread belongs to it": """
+        SELECT t.id FROM thread t JOIN message m ON m.id = t.last
+        WHERE m.conversation <> t.conversation OR m.thread IS NOT t.id OR m.seq IS NULL""",
+    "only mail that has arrived and was not acknowledged has a deadline for that": """
+        SELECT e.id FROM ack_deadline d JOIN envelope e ON e.id = d.envelope AND d.told_at IS NULL
+        WHERE e.arrived IS NULL OR e.acked_at IS NOT NULL OR e.ack_by IS NULL""",
+    "a group has an address in use exactly until it is deleted": """
+        SELECT c.id FROM conversation c LEFT JOIN address a ON a.id = c.address
+        WHERE (c.kind = 'group') <> (c.address IS NOT NULL)
+           OR (c.kind = 'group' AND a.kind <> 'group')
+           OR (c.kind = 'group' AND (c.deleted_at IS NULL) <> (a.retired_at IS NULL))""",
+    "a group has at most one owner, and nobody is in it twice": """
+        SELECT p.conversation FROM participant p JOIN conversation c ON c.id = p.conversation
+        WHERE c.kind = 'group' AND p.left_seq IS NULL GROUP BY p.conversation
+        HAVING sum(p.role = 'owner') > 1 OR count(*) <> count(DISTINCT p.address)""",
     "what is being delivered waits for nothing": """
         SELECT id FROM envelope WHERE held_by IS NOT NULL AND waits IS NOT NULL""",
     "what was said to nobody of us is done": """
         SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.context AND e.status <> 1""",
-    "a pending envelope is in the inbox": """
-        SELECT id FROM envelope WHERE status = 0 AND box <> 0""",
+    "a pending envelope is in the inbox, or snoozed": """
+        SELECT id FROM envelope WHERE status = 0 AND box NOT IN (0, 3)""",
     "every arrival number is given once": """
         SELECT arrived FROM envelope WHERE arrived IS NOT NULL GROUP BY arrived HAVING count(*) > 1""",
     "no arrival number is larger than the counter": """
@@ -114,7 +157,7 @@ INVARIANTS: dict[str, str] = {
         SELECT message FROM schedule_slot WHERE message IS NOT NULL GROUP BY message HAVING count(*) > 1""",
     "all status, priority, box and wait codes are known": """
         SELECT id FROM envelope WHERE status NOT BETWEEN 0 AND 3 OR priority NOT BETWEEN 0 AND 4
-        OR box NOT BETWEEN 0 AND 2 OR ifnull(waits, 0) NOT BETWEEN 0 AND 3""",
+        OR box NOT BETWEEN 0 AND 3 OR ifnull(waits, 0) NOT BETWEEN 0 AND 3""",
     "the first message of a thread is in no other thread": """
         SELECT m.id FROM message m JOIN message t ON t.id = m.thread WHERE t.thread IS NOT NULL""",
     "a reply is in the thread of the message it replies to": """
@@ -148,24 +191,37 @@ INVARIANTS: dict[str, str] = {
         SELECT p.conversation FROM participant p WHERE p.role = 'guest' AND p.left_seq IS NULL
           AND NOT EXISTS (SELECT 1 FROM conversation_route r
                           WHERE r.conversation = p.conversation AND r.destination = p.address)""",
-    "nobody is both a party and a guest of a conversation": """
+    # Who left a group may have its mail later, as a guest; who joins it again was none.
+    "nobody who is a party of a conversation is or was a guest of it": """
         SELECT p.conversation FROM participant p JOIN participant g
             ON g.conversation = p.conversation AND g.address = p.address AND g.role = 'guest'
-        WHERE p.role <> 'guest'""",
+        WHERE p.role <> 'guest' AND p.left_seq IS NULL""",
     "the stays of a participant do not overlap, and only the last one is not over": """
         SELECT a.conversation FROM participant a JOIN participant b
             ON b.conversation = a.conversation AND b.address = a.address AND b.joined_seq > a.joined_seq
         WHERE a.left_seq IS NULL OR a.left_seq >= b.joined_seq
         UNION ALL
         SELECT conversation FROM participant WHERE left_seq < joined_seq - 1""",
-    # A control (event) is recorded where it acts, whoever sends it.
+    # A control (event) is recorded where it acts, whoever sends it. group:all has no participants. The boss
+    # may write to every group; and a group has an envelope of its own for each message.
     "sender and recipients are participants of the conversation": """
-        SELECT m.id FROM message m WHERE m.type <> 4 AND NOT EXISTS (
+        SELECT m.id FROM message m JOIN conversation c ON c.id = m.conversation
+        WHERE m.type <> 4 AND NOT (c.kind = 'group' AND (c.name = 'all' OR EXISTS (
+            SELECT 1 FROM user u WHERE u.address = m.sender AND u.boss)))
+          AND NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = m.sender)
         UNION ALL
         SELECT e.message FROM envelope e JOIN message m ON m.id = e.message
-        WHERE e.forwards IS NULL AND m.type <> 4 AND NOT EXISTS (
+        JOIN conversation c ON c.id = m.conversation
+        WHERE e.forwards IS NULL AND m.type <> 4 AND e.recipient IS NOT c.address
+          AND NOT (c.kind = 'group' AND c.name = 'all') AND NOT EXISTS (
             SELECT 1 FROM participant p WHERE p.conversation = m.conversation AND p.address = e.recipient)""",
+    "nobody gets what is said in a group before it came or after it left": """
+        SELECT e.id FROM envelope e JOIN message m ON m.id = e.message AND m.seq IS NOT NULL AND m.type <> 4
+        JOIN conversation c ON c.id = m.conversation AND c.kind = 'group' AND c.name <> 'all'
+        WHERE e.recipient <> c.address AND e.forwards IS NULL AND e.routed_from IS NULL AND NOT EXISTS (
+            SELECT 1 FROM participant p WHERE p.conversation = c.id AND p.address = e.recipient
+              AND m.seq >= p.joined_seq AND (p.left_seq IS NULL OR m.seq <= p.left_seq))""",
     "the record of a control is a message of the type event that nobody has to do anything with": """
         SELECT k.id FROM control k JOIN message m ON m.id = k.message WHERE m.type <> 4 OR NOT m.context""",
     "a lane that is paused because of a run is the lane of its agent": """

@@ -14,6 +14,7 @@ from ..core.envelope import Lane
 from . import breaker_holds, deleted_envelopes, due_envelopes, envelopes, forwarding, notices, posts
 from .connection import Connection, Row
 from .envelope_rows import EnvelopeRow
+from .giving_up import CRASHED
 from .giving_up import fail as fail
 from .group_commit import Tx
 from .lane_facts import tell_open, tell_waiting
@@ -50,7 +51,7 @@ def claim(
             forwarding.go_elsewhere(tx, number, facts["forwards"], now)
     for state in states:
         mark_tried(tx, state, now)
-    envelopes.hold(tx, number, boot)
+    envelopes.hold(tx, number, boot, now)
     facts["handovers"] += 1
     facts["posted"] = posts.posted(tx, number) if facts["handovers"] > 1 else []  # the first time: none
     facts["platform_reply_to"] = posts.quoted(tx, facts["reply_to"], lane) if facts["reply_to"] else None
@@ -86,7 +87,7 @@ SEVERAL_WRITE = """
 # Only the columns of a letter: a full envelope has four times as many.
 _TO_POST = f"""
     SELECT e.id, e.handovers, e.message, m.run, m.text, m.type, m.parse_mode, m.subject, m.attachments,
-           m.reply_to, m.deleted_at,
+           m.reply_to, m.deleted_at, m.arrived_at,
            s.kind || ':' || s.name AS from_address, r.kind || ':' || r.name AS to_address,
            coalesce(m.from_name, u.name, g.display) AS from_name,
            e.forwards, ({IN_HIS_CHAT} OR {SEVERAL_WRITE}) AS named, {STRAYS} AS strays,
@@ -283,7 +284,7 @@ def free_after_crash(tx: Tx, now: int) -> int:
     if suspects:
         boss = tx.cache.live_address(BOSS)
         text = f"the daemon crashed {envelopes.CRASHES} times in a row while it was being delivered"
-        fail(tx, suspects, Failure("crashed", text), now, not_told=boss.id if boss else None)
+        fail(tx, suspects, Failure(CRASHED, text), now, not_told=boss.id if boss else None)
         notices.tell_boss_of_crashes(tx, suspects, text, now)
     return freed
 

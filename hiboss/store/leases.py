@@ -19,6 +19,7 @@ from . import (
     due_envelopes,
     envelopes,
     moved_mail,
+    offers,
     paging,
 )
 from .acknowledgements import CLAIMED_AGAIN
@@ -52,7 +53,7 @@ def claim(
         return [], None
     claim = counters.next_claim(tx)
     for number in found:
-        envelopes.lease(tx, number, claim, until)
+        envelopes.lease(tx, number, claim, until, now)
         tx.facts.append(EnvelopeClaimed(now, number, until))
     return found, claim
 
@@ -89,6 +90,7 @@ def release(tx: Tx, what: Releasing) -> int:
             )
         _check_claim(number, row, what)
         envelopes.end_wait(tx, number)
+        offers.give_back(tx, number, what.now)
         tx.facts.append(EnvelopeDue(what.now, number))
         changed += 1
         tx.arrived_for.append(what.recipient)

@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import os
 
+from ..core.envelope import Attachment
 from .connection import Connection
 
 
 def last_message(connection: Connection) -> int:
     """Return the largest id of a message; every later message gets a larger one."""
     return int(connection.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0])
+
+
+def of_message(connection: Connection, message: int) -> list[Attachment]:
+    """Return the files of a message, in their order; none if it was deleted."""
+    row = connection.execute(
+        "SELECT attachments FROM message WHERE id = ? AND deleted_at IS NULL", (message,)
+    ).fetchone()
+    stored = None if row is None else row["attachments"]
+    return [] if stored is None else [Attachment.of(one) for one in json.loads(stored)]
 
 
 def is_used(connection: Connection, file: str, after: int) -> bool:

@@ -5,39 +5,53 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from ..core.address import BOSS, Address
-from ..core.envelope import Accepted, Draft
-from ..core.errors import KeyReused
+from ..core import clock
+from ..core.address import BOSS, SYSTEM, Address
+from ..core.envelope import Accepted, Draft, Kind
+from ..core.errors import Archived, InvalidParams
 from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
-from . import conversation_routes, envelopes, forwarding, stand_ins
+from . import (
+    conversation_routes,
+    envelopes,
+    forwarding,
+    sent_keys,
+    stand_ins,
+    tags,
+    threads,
+)
 from .connection import Row
 from .conversation_routes import Addressed
 from .group_commit import Tx
-from .recipients import addressed, parent_of, sender_of
+from .recipients import parent_of, resolve, sender_of
 from .writer_cache import LiveAddress
 
 _INSERT_MESSAGE = """
 INSERT INTO message (conversation, seq, thread, reply_to, sender, caller, from_boss, from_name, subject,
                      type, text, attachments, interruptible, auto, deliver_at, run, trace, hops,
-                     channel, metadata, created_at, arrived_at, place, context, parse_mode)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                     channel, metadata, created_at, arrived_at, place, context, parse_mode, session,
+                     ack_within, repeats)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 
 def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     """Store a message with one envelope for each recipient; if it is due now, it arrives at once."""
-    if draft.key is not None and (first := repeated(tx, draft)):
+    if draft.key is not None and (first := sent_keys.repeated(tx, draft)):
         return first
     sender = sender_of(tx, draft)
     parent = parent_of(tx, draft, sender) if draft.reply_to else None
     if parent is not None and draft.run is None and _is_agent(draft, sender):
         # An agent continues what it answers, also if it fetches its mail: so no loop escapes the limits.
         draft = draft._replace(trace=parent["trace"], hops=parent["hops"] + 1, named=False)
-    found = addressed(tx, draft, sender, parent)  # the last check, before anything is written
+    resolved = resolve(tx, draft, sender, parent, now)
+    found, to_group = resolved.recipients, resolved.conversation is not None
+    if to_group:
+        draft = draft._replace(conversation=resolved.conversation, gone=draft.gone + resolved.gone)
     chats = [one for one in found if one.to_boss]
     recipients = _instead_of_chats(tx, found) if chats else found
     parties = [one.recipient.id for one in recipients] + list(draft.gone)
     conversation = stand_ins.conversation_of(tx, draft, sender, parties, parent, now, to_chats=bool(chats))
+    _check(tx, draft, sender, conversation, found)  # the last one, before anything is written
     routes = tx.cache.routes().of.get(conversation)
     if routes:
         recipients = conversation_routes.recipients_of(draft, sender, recipients, routes)
@@ -46,48 +60,89 @@ def insert(tx: Tx, draft: Draft, now: int) -> Accepted:
     seq = tx.cache.next_seq(conversation) if draft.deliver_at is None else None
     message = _insert_message(tx, draft, sender, parent, conversation, seq, now)
     inserted = _insert_envelopes(tx, draft, message, recipients, now)
-    failed: tuple[int, ...] = ()
-    if draft.gone:
-        failed = tuple([envelopes.insert_failed(tx, message, one, draft.binding, now) for one in draft.gone])
-        inserted += failed
+    failed = tuple([envelopes.insert_failed(tx, message, one, draft.binding, now) for one in draft.gone])
+    inserted += failed
     if seq is not None:
-        last = tx.cache.last_arrived
-        tx.facts.append(EnvelopesArrived(now, message, conversation, seq, sender.id, inserted, parties, last))
-        tx.facts += [EnvelopeSettled(now, one, "failed") for one in failed]
+        arrived = EnvelopesArrived(
+            now, message, conversation, seq, sender.id, inserted, parties, tx.cache.last_arrived
+        )
+        _arrived(tx, arrived, parent, failed)
     posted: list[int] = []
-    boss = tx.cache.reach().boss
-    if boss in parties:
+    if (boss := tx.cache.reach().boss) in parties:
         posted = _forward(tx, draft, message, inserted[parties.index(boss)], chats, parent, now)
-    named = tuple(inserted) if not (chats or routes) else _named_envelopes(tx, draft, message)
+    named = tuple(inserted)
+    if chats or routes or to_group:
+        named = sent_keys.named_envelopes(tx, draft, message)
     if seq is not None:
         tx.arrived_for += parties if not draft.context else ()  # then nobody has anything to do
     else:
         assert draft.deliver_at is not None
-        of = (message, conversation, sender.id, (*inserted, *posted))
-        tx.facts.append(EnvelopesDeferred(now, *of, draft.deliver_at))
+        deferred = (message, conversation, sender.id, (*inserted, *posted))
+        tx.facts.append(EnvelopesDeferred(now, *deferred, draft.deliver_at))
     if draft.key is not None:
-        tx.execute(
-            "INSERT INTO sent_key (caller, key, message, digest) VALUES (?, ?, ?, ?)",
-            (draft.caller, draft.key, message, draft.digest),
-        )
+        sent_keys.insert(tx, draft, message, resolved.skipped)
     return Accepted(
         message=message,
         conversation=conversation,
         thread=(parent["thread"] or parent["id"]) if parent else message,
         envelopes=named,
         deliver_at=draft.deliver_at,
-        recipients=()
-        if draft.context
-        else tuple([one.recipient.id for one in recipients if not one.is_copy]),
+        recipients=_who_acts(draft, recipients),
         lanes=_lanes(draft, found),
         failed=failed,
+        elsewhere=parent is not None and parent["conversation"] != conversation,
+        skipped=resolved.skipped,
+        ack_by=None if seq is None or draft.ack_within is None else now + draft.ack_within,
     )
+
+
+def _who_acts(draft: Draft, recipients: Sequence[Addressed]) -> tuple[int, ...]:
+    """Return the address ids of those who have something to do with a message."""
+    if draft.context:
+        return ()
+    return tuple([one.recipient.id for one in recipients if not (one.is_copy or one.context)])
+
+
+def _arrived(tx: Tx, fact: EnvelopesArrived, parent: Row | None, failed: Sequence[int]) -> None:
+    """Tell that a message has arrived, and note it in its thread."""
+    tx.facts.append(fact)
+    if failed:
+        tx.facts += [EnvelopeSettled(fact.at, one, "failed") for one in failed]
+    if parent is not None:
+        threads.note(tx, parent["thread"] or parent["id"], fact.conversation, fact.message)
+
+
+def _check(tx: Tx, draft: Draft, sender: LiveAddress, conversation: int, found: Sequence[Addressed]) -> None:
+    """Raise if nobody can acknowledge a draft that asks for it, or if its conversation takes no messages."""
+    if draft.ack_within is not None and _nobody_acknowledges(draft, found):
+        raise InvalidParams(detail="nobody who gets this can acknowledge it: leave ack_by (--ack-by) out")
+    # What a platform brings is never refused, nor what hiboss records.
+    if draft.caller is not None and draft.kind is not Kind.EVENT and sender.address != SYSTEM:
+        check_open(tx, conversation)
+
+
+def check_open(tx: Tx, conversation: int) -> None:
+    """Raise Archived if nothing more is said in a conversation."""
+    if conversation in tx.cache.closed():
+        group = stand_ins.group_of(tx, conversation)
+        undo = f"hiboss conversation archive c{conversation} --undo"
+        raise Archived(name=f"c{conversation}" if group is None else str(group), undo=undo)
+
+
+def _nobody_acknowledges(draft: Draft, found: Sequence[Addressed]) -> bool:
+    """Tell whether all who get a draft are channels, or only read it along."""
+    # Who gets a deferred one for a group is not known yet.
+    if draft.deliver_at is not None and any(one.recipient.address.kind == "group" for one in found):
+        return False
+    return all(one.is_context or (one.binding is not None and not one.to_boss) for one in found)
 
 
 def _insert_envelopes(
     tx: Tx, draft: Draft, message: int, recipients: Sequence[Addressed], now: int
 ) -> list[int]:
     how = draft.priority, draft.deliver_at, now
+    within = draft.ack_within if draft.deliver_at is None else None
+    ack_by = None if within is None else now + within
     return [
         envelopes.insert(
             tx,
@@ -95,8 +150,10 @@ def _insert_envelopes(
             one.recipient,
             one.binding,
             *how,
-            context=draft.context or (one.routed_from is not None and one.is_context),
+            context=draft.context or one.is_context,
             routed_from=one.routed_from,
+            offered=one.offered,
+            ack_by=ack_by if one.binding is None and not one.is_context else None,
         )
         for one in recipients
     ]
@@ -139,7 +196,7 @@ def check(tx: Tx, draft: Draft) -> dict[str, int]:
     """Raise the error that sending this draft now would raise; return the ids of its addresses."""
     sender = sender_of(tx, draft)
     parent = parent_of(tx, draft, sender) if draft.reply_to else None
-    addressed(tx, draft, sender, parent)
+    resolve(tx, draft, sender, parent, clock.now())
     entries = {str(one): tx.cache.live_address(one) for one in (draft.sender, *draft.to)}
     return {address: entry.id for address, entry in entries.items() if entry is not None}
 
@@ -156,55 +213,6 @@ def _lanes(draft: Draft, addressed: Sequence[Addressed]) -> tuple[tuple[int, int
     if draft.deliver_at is not None:
         return ()
     return tuple([(one.recipient.id, one.binding) for one in addressed if one.binding is not None])
-
-
-def repeated(tx: Tx, draft: Draft) -> Accepted | None:
-    """Return the first answer for the key of this draft; None if the key is new.
-
-    Raise KeyReused if the key was used for other content.
-    """
-    key = draft.key
-    row = tx.execute(
-        """
-        SELECT k.digest, m.id, m.conversation, m.thread, m.deliver_at
-        FROM sent_key k JOIN message m ON m.id = k.message WHERE k.caller = ? AND k.key = ?
-        """,
-        (draft.caller, key),
-    ).fetchone()
-    if row is None:
-        return None
-    found = _named_envelopes(tx, draft, row["id"])
-    if row["digest"] != draft.digest:
-        raise KeyReused(key=key, id=f"e{found[0]}")
-    return Accepted(
-        message=row["id"],
-        conversation=row["conversation"],
-        thread=row["thread"] or row["id"],
-        envelopes=found,
-        deliver_at=row["deliver_at"],
-        duplicate=True,
-    )
-
-
-def _named_envelopes(tx: Tx, draft: Draft, message: int) -> tuple[int, ...]:
-    """Return the envelopes of those to whom a draft was sent, in their order.
-
-    Of a forward and what it forwards, that is the one whose recipient the sender named.
-    """
-    rows = tx.execute(
-        """
-        SELECT e.id, e.forwards, e.addressed, a.kind, a.name
-        FROM envelope e JOIN address a ON a.id = ifnull(e.routed_from, e.recipient)
-        WHERE e.message = ? AND e.routed_from IS NOT e.recipient ORDER BY e.id
-        """,
-        (message,),
-    ).fetchall()
-    order = {address.fold: place for place, address in enumerate(draft.to)}
-    folds = {row["id"]: Address(row["kind"], row["name"]).fold for row in rows}
-    posted = {row["id"] for row in rows if row["addressed"]}
-    boxes = {row["forwards"] for row in rows if row["id"] in posted and BOSS.fold not in order}
-    own = [row["id"] for row in rows if row["forwards"] is None and row["id"] not in boxes]
-    return tuple(sorted([*own, *posted], key=lambda number: (order.get(folds[number], 0), number)))
 
 
 def _insert_message(
@@ -245,9 +253,14 @@ def _insert_message(
             None if draft.place is None else _place(tx, draft.place),
             draft.context,
             draft.parse_mode,
+            draft.session,
+            draft.ack_within,
+            draft.repeats,
         ),
     )
     number = int(cursor.lastrowid or 0)
+    if draft.tags or "@" in draft.text:
+        tags.insert(tx, number, draft)
     if draft.named:
         # A namespace of its own for each caller, and a trace of its own for each message: whoever uses
         # one name for many messages adds no runs to the trace of anybody.

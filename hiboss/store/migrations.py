@@ -2,7 +2,8 @@
 
 To change the schema, add `schema/000N_name.sql` and a function `m000N_name` at the end of the list below.
 A migration may drop columns and rebuild tables (create a new one, copy the rows, drop the old one, rename):
-while it runs there are no views and foreign keys are off. The references are checked before its COMMIT.
+while it runs there are no views and no triggers, and foreign keys are off. The references are checked before
+its COMMIT.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import glob
 import logging
 import os
+import re
 import secrets
 import sqlite3
 from contextlib import closing
@@ -60,7 +62,7 @@ def m0001_initial(db: Database) -> None:
 def migrate(
     connection: Connection, home: Home, known: Migrations = migrations, views: str | None = None
 ) -> None:
-    """Apply the missing migrations and make the views. Only the holder of the daemon's lock may call this.
+    """Apply the missing migrations, make the views and triggers. Only the holder of the daemon's lock may.
 
     A crash at any point leaves a database that the next call brings up to date.
     """
@@ -75,7 +77,7 @@ def migrate(
         if missing:
             _apply(db, known, home)
             log.info("Database brought to %s.", missing[-1], extra={"action": "migrate"})
-        _renew_views(connection, _sql("views.sql") if views is None else views)
+        _renew(connection, _sql("views.sql") if views is None else views, _sql("triggers.sql"))
     except sqlite3.Error as error:
         raise translate(error, home) from error
 
@@ -132,7 +134,7 @@ def _guarded(known: Migrations, home: Home) -> Migrations:
         def run(db: Database, step: Migrations._Migration = step) -> None:
             # Takes the write lock while SQLite still waits for it: after a read it would not.
             db.conn.execute(f"DELETE FROM {known.migrations_table} WHERE false")
-            _drop_views(db.conn)
+            _drop_derived(db.conn)
             last_ids = _last_ids(db.conn)
             step.fn(db)
             _restore_last_ids(db.conn, last_ids)
@@ -186,22 +188,20 @@ def _check_references(connection: Connection, migration: str, home: Home) -> Non
         raise StoreError(path=home.database, detail=detail)
 
 
-# --- views ---------------------------------------------------------------------------
+# --- views and triggers --------------------------------------------------------------
 
 
-def _renew_views(connection: Connection, script: str) -> None:
-    """Make the views those of the program; they hold no data, so they need no migration.
+def _renew(connection: Connection, *scripts: str) -> None:
+    """Make the views and triggers those of the program; they hold no data, so they need no migration.
 
-    The views themselves are compared, not a mark kept beside them: a crash cannot make it wrong.
+    They themselves are compared, not a mark kept beside them: a crash cannot make it wrong.
     """
-    with closing(sqlite3.connect(":memory:")) as scratch:  # SQLite does not look for the tables yet
-        scratch.executescript(script)
-        wanted = _views(scratch)
-    if _views(connection) == wanted:
+    wanted = {name: sql for script in scripts for name, sql in _declared(script).items()}
+    if _derived(connection) == wanted:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _drop_views(connection)
+        _drop_derived(connection)
         for statement in wanted.values():
             connection.execute(statement)
         connection.execute("COMMIT")
@@ -210,13 +210,30 @@ def _renew_views(connection: Connection, script: str) -> None:
             connection.execute("ROLLBACK")
 
 
-def _views(connection: Connection) -> dict[str, str]:
-    """Return the views by name, with their SQL."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view' ORDER BY rowid")
-    return {row[0]: row[1] for row in rows}
+def _declared(script: str) -> dict[tuple[str, str], str]:
+    """Return the views and triggers of a script by kind and name, with their SQL as SQLite keeps it."""
+    found, statement = {}, ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement) and (match := _CREATE.search(statement)):
+            sql = statement[match.start() :].rstrip().removesuffix(";")
+            found[match[1].lower(), match[2]] = sql
+            statement = ""
+    return found
 
 
-def _drop_views(connection: Connection) -> None:
-    for name in _views(connection):
+_CREATE = re.compile(r"^CREATE (VIEW|TRIGGER) (\w+)", re.MULTILINE)
+
+
+def _derived(connection: Connection) -> dict[tuple[str, str], str]:
+    """Return the views and triggers that there are, by kind and name, with their SQL."""
+    rows = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') ORDER BY rowid"
+    )
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+def _drop_derived(connection: Connection) -> None:
+    for kind, name in _derived(connection):
         quoted = name.replace('"', '""')
-        connection.execute(f'DROP VIEW "{quoted}"')
+        connection.execute(f'DROP {kind.upper()} "{quoted}"')

@@ -31,10 +31,17 @@ _OF_OTHERS = f"NOT EXISTS (SELECT 1 FROM address s WHERE s.id = m.sender AND s.f
 _ORDER = " ORDER BY e.arrived IS NULL, e.arrived, e.id"
 # A person's mail is done on arrival. What she has neither read nor answered waits all the same.
 _UNREAD = """
-    e.status = 1 AND e.read_at IS NULL AND m.deleted_at IS NULL
+    e.status = 1 AND e.read_at IS NULL AND e.context = 0 AND m.deleted_at IS NULL
     AND m.id NOT IN (SELECT a.reply_to FROM message a INDEXED BY message_seq
                      WHERE a.conversation = ?2 AND a.seq IS NOT NULL AND a.sender = ?1
                        AND a.reply_to IS NOT NULL)
+"""
+# What a person put off, and then neither read nor answered, is due when it wakes.
+_WOKEN = """
+    e.status = 1 AND e.routed_from <> e.recipient AND e.read_at IS NULL AND e.context = 0
+    AND m.deleted_at IS NULL AND EXISTS (SELECT 1 FROM user u WHERE u.address = e.recipient)
+    AND NOT EXISTS (SELECT 1 FROM message a INDEXED BY message_thread WHERE a.thread = ifnull(m.thread, m.id)
+                    AND a.reply_to = m.id AND a.sender = e.recipient AND a.seq IS NOT NULL)
 """
 
 
@@ -42,8 +49,9 @@ _UNREAD = """
 
 
 def all_waiting(tx: Tx, agent: int) -> list[Row]:
-    """Return all that waits for an agent, also what is deferred, in its order."""
-    return tx.execute(f"{_IN_BOX} AND e.status = 0 {_ORDER}", (agent,)).fetchall()
+    """Return all that waits for an agent, also what is deferred or snoozed, in its order."""
+    everything = _IN_BOX.replace("e.box = 0", "e.box IN (0, 3)")
+    return tx.execute(f"{everything} AND e.status = 0 {_ORDER}", (agent,)).fetchall()
 
 
 def waiting(tx: Tx, conversation: int, holder: LiveAddress, agent: LiveAddress) -> list[Row]:
@@ -90,7 +98,7 @@ def follow(tx: Tx, conversation: int, agent: int, numbers: Sequence[int], now: i
     rows = tx.execute(
         f"""
         {_ROWS} FROM envelope e JOIN message m ON m.id = e.message
-        WHERE e.id IN ({marks}) AND e.status = 0 AND {_MOVABLE} AND {_OF_OTHERS} {_ORDER}
+        WHERE e.id IN ({marks}) AND (e.status = 0 OR ({_WOKEN})) AND {_MOVABLE} AND {_OF_OTHERS} {_ORDER}
         """,
         list(numbers),
     ).fetchall()
@@ -107,8 +115,8 @@ def follow(tx: Tx, conversation: int, agent: int, numbers: Sequence[int], now: i
     return moved > 0
 
 
-def follow_lease(tx: Tx, number: int, now: int) -> int | None:
-    """Let an envelope whose lease has ended go to who has its conversation now; None: it stays."""
+def follow_waited(tx: Tx, number: int, now: int) -> int | None:
+    """Let an envelope whose lease or snooze has ended go to who has its conversation now; None: it stays."""
     found = """
         SELECT m.conversation, e.recipient FROM envelope e JOIN message m ON m.id = e.message WHERE e.id = ?
     """

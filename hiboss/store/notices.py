@@ -107,7 +107,8 @@ def tell_boss_of_reply(tx: Tx, accepted: Accepted, now: int) -> None:
         for one in rows
     )
     # Urgent: he wrote it just now.
-    notify(tx, BOSS, f"{told}You wrote: {quote(text, 200)}", now, about=accepted.message, urgent=True)
+    text = f"{told}You wrote: {quote(text, 200)}"
+    notify(tx, BOSS, text, now, about=accepted.message, quotes=True, urgent=True)
 
 
 def tell_boss_of_dropped(tx: Tx, account: str, chats: list[str], now: int) -> None:
@@ -177,12 +178,14 @@ def notify(
     now: int,
     about: int | None = None,
     *,
+    quotes: bool = False,
     forward: bool = True,
     urgent: bool = False,
 ) -> Accepted | None:
     """Send a notice from agent:system; None: nothing happens, since the recipient does not exist.
 
-    `forward`: one to the boss may be posted to a chat of his too. `urgent`: also in his quiet hours.
+    `quotes`: it has the text of the message it is about, and is deleted with that. `forward`: one to the
+    boss may be posted to a chat of his too. `urgent`: also in his quiet hours.
     """
     recipient = tx.cache.live_address(to)
     if recipient is None:
@@ -199,6 +202,7 @@ def notify(
         priority=Priority.NOTICE,
         auto=True,
         reply_to=None if about is None else ("message", about),
+        repeats=quotes,
         forward=forward and not waits,
     )
     accepted = messages.insert(tx, draft, now)

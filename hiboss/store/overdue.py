@@ -11,11 +11,16 @@ from . import (
     agent_pauses,
     breaker_holds,
     conversation_routes,
+    envelope_marks,
     envelopes,
     forwarding,
+    group_arrivals,
+    late_acks,
     moved_mail,
+    offers,
     quiet_digest,
     schedule_firing,
+    threads,
 )
 from .connection import Connection, Row
 from .conversation_routes import Addressed
@@ -40,7 +45,7 @@ class Woken:
 class NextTimes(NamedTuple):
     """When something must be processed next; None if nothing waits for a time."""
 
-    row: int | None  # an envelope, a lane or a pause
+    row: int | None  # an envelope, a lane, a pause, or a deadline for acknowledging
     ask: int | None
     slot: int | None  # a schedule; None also while the breaker is pulled: they hold
 
@@ -59,6 +64,7 @@ def next_times(connection: Connection | Tx) -> NextTimes:
                 WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
                (SELECT paused_until FROM agent INDEXED BY agent_paused
                 WHERE paused_until IS NOT NULL ORDER BY paused_until LIMIT 1),
+               (SELECT at FROM ack_deadline WHERE told_at IS NULL ORDER BY at LIMIT 1),
                (SELECT wake_at FROM ask INDEXED BY ask_wake
                 WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
                (SELECT next_at FROM schedule INDEXED BY schedule_next
@@ -95,18 +101,26 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
             _arrive(tx, row["message"], now, woken)
     _open_lanes(tx, now, woken)
     agent_pauses.resume_due(tx, now)
+    late_acks.tell(tx, now)
     woken.more = len(rows) == limit
     return woken
 
 
 def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
-    row = tx.execute("SELECT id, conversation, sender FROM message WHERE id = ?", (message,)).fetchone()
-    copies = conversation_routes.redirect_deferred(tx, row, now)
+    row = tx.execute(_ARRIVING, (message,)).fetchone()
+    of_group = group_arrivals.waiting(tx, message)
+    if of_group is None:
+        copies = conversation_routes.redirect_deferred(tx, row, now)
+    elif (found := group_arrivals.members(tx, row, of_group, now)) is not None:
+        copies = found
+    else:
+        return
+    priority = Priority.NORMAL if of_group is None else Priority(of_group["priority"])
     seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
     rows = tx.execute(
         """
-        SELECT e.id, e.recipient, e.binding, e.forwards, a.kind
+        SELECT e.id, e.recipient, e.binding, e.forwards, e.context, a.kind
         FROM envelope e JOIN address a ON a.id = e.recipient
         WHERE e.message = ? AND e.status = 0 AND e.waits = 0 ORDER BY e.forwards IS NOT NULL, e.id
         """,
@@ -114,13 +128,19 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
     ).fetchall()
     mail = [one for one in rows if one["forwards"] is None]
     for envelope in mail:
-        envelopes.arrive(tx, envelope["id"], envelope["kind"], now)
+        context = bool(envelope["context"])
+        ack_by = None if context else _ack_by(row, envelope["kind"], now)
+        envelopes.arrive(tx, envelope["id"], envelope["kind"], now, context=context, ack_by=ack_by)
         _note(tx, envelope, woken)
-    read = [(_copy(tx, message, one, now), one.recipient.id) for one in copies]
+    read = [(_copy(tx, row, one, priority, now, woken), one.recipient.id) for one in copies]
     numbers = [*(one["id"] for one in mail), *(number for number, _ in read)]
     recipients = [*(one["recipient"] for one in mail), *(who for _, who in read)]
     of = (row["conversation"], seq, row["sender"])
     tx.facts.append(EnvelopesArrived(now, message, *of, numbers, recipients, tx.cache.last_arrived))
+    if row["thread"] is not None:
+        threads.note(tx, row["thread"], row["conversation"], message)
+    else:
+        threads.note_first(tx, message, row["conversation"])
     for forward in rows[len(mail) :]:
         envelopes.arrive(tx, forward["id"], forward["kind"], now)
         _note(tx, forward, woken)
@@ -132,20 +152,57 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
             forwarding.arrived(tx, number, now)
 
 
-def _copy(tx: Tx, message: int, to: Addressed, now: int) -> int:
-    """Insert a copy of a message that arrives, for one who reads along."""
-    how = (None, Priority.NORMAL, None, now)
-    return envelopes.insert(
-        tx, message, to.recipient, *how, context=to.is_context, routed_from=to.routed_from
+_ARRIVING = """
+    SELECT m.id, m.conversation, m.sender, m.thread, m.ack_within, m.text, m.type, m.auto, m.reply_to,
+           a.kind AS sender_kind, a.name AS sender_name, a.retired_at AS sender_gone
+    FROM message m JOIN address a ON a.id = m.sender WHERE m.id = ?
+"""
+
+
+def _ack_by(message: Row, kind: str, now: int) -> int | None:
+    """Return until when an envelope that arrives is to be acknowledged; None: there is no such time."""
+    asks = message["ack_within"] is not None and kind in ("agent", "user")
+    return int(now + message["ack_within"]) if asks else None
+
+
+def _copy(tx: Tx, message: Row, to: Addressed, priority: Priority, now: int, woken: Woken) -> int:
+    """Insert the envelope of a message that arrives: for one who reads along, or a member of its group."""
+    ack_by = None if to.is_context else _ack_by(message, to.recipient.address.kind, now)
+    number = envelopes.insert(
+        tx,
+        message["id"],
+        to.recipient,
+        to.binding,
+        priority,
+        None,
+        now,
+        context=to.is_context,
+        routed_from=to.routed_from,
+        offered=to.offered,
+        ack_by=ack_by,
     )
+    if not to.is_copy:
+        tx.arrived_for.append(to.recipient.id)
+        woken.envelopes.append(number)
+        woken.recipients.append(to.recipient.id)
+        if to.binding is not None:
+            woken.lanes.add(Lane(to.recipient.id, to.binding))
+    return number
 
 
 def _free(tx: Tx, row: Row, now: int, woken: Woken) -> None:
     """Make an envelope due: a retry, or the end of a lease or a snooze (after a snooze it arrives again)."""
-    envelopes.end_wait(tx, row["id"], arrives_again=row["waits"] == Waits.SNOOZE)
+    if row["waits"] == Waits.SNOOZE:
+        envelope_marks.wake(tx, row["id"])
+    else:
+        envelopes.end_wait(tx, row["id"])
     tx.facts.append(EnvelopeDue(now, row["id"]))
     _note(tx, row, woken)
-    if row["waits"] == Waits.LEASE and (to := moved_mail.follow_lease(tx, row["id"], now)) is not None:
+    if row["waits"] == Waits.LEASE:
+        offers.give_back(tx, row["id"], now)
+    elif row["waits"] != Waits.SNOOZE:
+        return
+    if (to := moved_mail.follow_waited(tx, row["id"], now)) is not None:
         woken.recipients.append(to)
 
 

@@ -16,12 +16,14 @@ from . import (
     conversation_routes,
     envelopes,
     gone_topics,
+    group_members,
     lanes,
     live_posts,
     notices,
     posts,
     provider_sessions,
     schedules,
+    threads,
 )
 from .accounts import SAME_ACCOUNT
 from .connection import Row
@@ -250,6 +252,13 @@ def _merge(tx: Tx, gone: LiveAddress, kept: LiveAddress, now: int) -> dict[int, 
 _PENDING = "SELECT id FROM envelope INDEXED BY envelope_box WHERE recipient = ? AND box = 0 AND status = 0"
 
 
+def _change_party(tx: Tx, number: int, gone: int, kept: int, now: int) -> None:
+    """Let one address be in a conversation in the place of another, with what it sent and got there."""
+    tx.execute("UPDATE message SET sender = ?2 WHERE sender = ?1 AND conversation = ?3", (gone, kept, number))
+    envelopes.readdress(tx, gone, kept, "message IN (SELECT id FROM message WHERE conversation = ?3)", number)
+    group_members.readdress(tx, number, gone, kept, now)
+
+
 def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> int | None:
     """Move the messages of a conversation to the one with another address in the place of one.
 
@@ -259,6 +268,9 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
         "SELECT DISTINCT address FROM participant WHERE conversation = ? AND role <> 'guest'", (number,)
     )
     parties = [row["address"] for row in rows]
+    if group_members.keeps_its_place(tx, number):
+        _change_party(tx, number, gone, kept, now)
+        return None
     if kept in parties:
         return None
     target = tx.cache.conversation(tuple(kept if one == gone else one for one in parties), now)
@@ -273,6 +285,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
     provider_sessions.merge(tx, number, target, now)
     conversation_routes.merge(tx, number, target)
+    threads.merge(tx, number, target)
     tx.execute("DELETE FROM participant WHERE conversation = ?", (number,))
     tx.execute("UPDATE conversation SET first_seq = last_seq + 1 WHERE id = ?", (number,))
     return target

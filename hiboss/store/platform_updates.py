@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.address import Address
 from ..core.contracts.inbound import Inbound
-from ..core.envelope import Accepted, Attachment, Draft
+from ..core.envelope import Accepted, Attachment, Draft, Kind
 from ..core.errors import NotBound
 from . import messages
 from .accounts import KNOWN_AS, SAME_ACCOUNT
@@ -41,6 +41,8 @@ def receive(
         from_boss=who.from_boss,
         place=who.place,
         text=inbound.text,
+        kind=Kind[inbound.type.upper()],
+        auto=inbound.auto,
         subject=inbound.subject,
         attachments=files,
         from_name=inbound.author.name,

@@ -17,7 +17,7 @@ CHARACTERS = 120  # of each notice in it: all fits into one post of every platfo
 # What nobody has read, moved or deleted in the box meanwhile.
 _UNREAD = """
     FROM quiet_notice q JOIN envelope e ON e.id = q.envelope JOIN message m ON m.id = e.message
-    WHERE e.read_at IS NULL AND e.acked_at IS NULL AND e.box = 0 AND m.deleted_at IS NULL
+    WHERE e.read_at IS NULL AND e.context = 0 AND e.acked_at IS NULL AND e.box = 0 AND m.deleted_at IS NULL
 """
 # What can be decided where it is posted: it has buttons that nobody has pressed.
 _DECIDABLE = """

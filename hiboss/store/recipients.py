@@ -3,25 +3,137 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from ..core import clock
+from ..core import clock, mentions
 from ..core.address import BACKGROUND, SYSTEM, Address
 from ..core.envelope import Draft
-from ..core.errors import NoProvider, NoRecipient, NotBound, NotFound, UnknownRecipient, UnknownSender
-from . import topics
+from ..core.errors import (
+    InvalidParams,
+    NoProvider,
+    NotBound,
+    NotFound,
+    TooLarge,
+    UnknownRecipient,
+    UnknownSender,
+)
+from . import group_delivery, reply_parties, topics, visibility
 from .accounts import SAME_ACCOUNT
 from .addresses import near_address
 from .connection import Connection, Row
 from .conversation_routes import Addressed
 from .group_commit import Tx
 from .stand_ins import spoken_in, stands_in, stood_in_for
-from .stray_forwards import IN_HIS_CHAT
 from .writer_cache import LiveAddress
 
 
-def addressed(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> list[Addressed]:
+class Resolved(NamedTuple):
+    """To whom a draft goes, and where it is said."""
+
+    recipients: list[Addressed]
+    conversation: int | None = None  # of a group
+    gone: tuple[int, ...] = ()  # address ids: it is stored for them as failed
+    skipped: tuple[str, ...] = ()  # parties of the thread whom the sender may not write to
+
+
+def resolve(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None, now: int) -> Resolved:
     """Return the recipients of a draft; raise if the sender may not send to one of them."""
-    found = _recipients(tx, draft, sender, parent)
+    if not draft.to and not draft.gone:
+        return _to_parties(tx, draft, sender, parent, now)
+    if any(one.kind == "group" for one in draft.to):
+        return _to_group(tx, draft, sender, parent, now)
+    found = _addressed(tx, draft, sender, parent, _recipients(tx, sender, draft.to))
+    if draft.auto and parent is not None and draft.conversation is not None:  # the answer of a run
+        found = _reading_along(tx, draft, sender, parent, found)
+    return Resolved(found)
+
+
+def _to_group(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None, now: int) -> Resolved:
+    if len(draft.to) > 1:
+        raise InvalidParams(
+            detail="a message goes to one group, or to up to 100 other addresses; not to both"
+        )
+    answers = None if parent is None else int(parent["id"])
+    group = group_delivery.find(tx, draft.to[0], sender, now, sees_all=draft.sees_all, answers=answers)
+    found = group_delivery.addressed(tx, group, draft, sender, parent)
+    return Resolved(found.members, group.conversation, found.gone)
+
+
+def _parties(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> reply_parties.Parties:
+    """Return who gets a draft that names nobody: all of its conversation or thread, or only a sender."""
+    if draft.conversation is not None:
+        return reply_parties.of_conversation(tx, sender, draft.conversation, sees_all=draft.sees_all)
+    of = reply_parties.of_sender if draft.to_sender else reply_parties.of_thread
+    return of(tx, sender, parent)
+
+
+def _to_parties(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None, now: int) -> Resolved:
+    """Return who gets a draft that names nobody.
+
+    If it is a reply to several, the agents that it neither answers nor mentions only read it along: one
+    reply must not start a turn of everybody. Whom its sender may not write to is left out.
+    """
+    parties = _parties(tx, draft, sender, parent)
+    if len(parties.addresses) > tx.settings.recipients:
+        raise TooLarge(
+            what="a message to the whole thread or conversation",
+            size=f"{len(parties.addresses)} recipients",
+            limit=str(tx.settings.recipients),
+            advice=" (limits.recipients); answer only the sender (--to-sender), or name recipients (--to)",
+        )
+    if any(one.kind == "group" for one in parties.addresses):
+        return _to_group(tx, draft._replace(to=tuple(parties.addresses)), sender, parent, now)
+    if len(parties.addresses) == 1:
+        found = _addressed(tx, draft, sender, parent, _recipients(tx, sender, parties.addresses))
+        return Resolved(found, skipped=tuple(parties.gone))
+    may, skipped = [], list(parties.gone)
+    for entry in _recipients(tx, sender, parties.addresses):
+        try:
+            may += _addressed(tx, draft, sender, parent, [entry])
+        except NotBound:
+            skipped.append(str(entry.address))
+    if not may:  # the error says what is wrong
+        _addressed(tx, draft, sender, parent, _recipients(tx, sender, parties.addresses))
+    found = may if parent is None else _reading_along(tx, draft, sender, parent, may)
+    return Resolved(found, skipped=tuple(skipped))
+
+
+def _reading_along(
+    tx: Tx, draft: Draft, sender: LiveAddress, parent: Row, found: list[Addressed]
+) -> list[Addressed]:
+    """Return the recipients of a reply to several, each with whether it only reads along."""
+    if len(found) == 1 or parent["sender"] == sender.id:
+        return found
+    answered = {
+        parent["sender"],
+        *(one.id for one in stood_in_for(tx, parent["conversation"], parent["sender"])),
+    }
+    called = _called(tx, mentions.find(draft.text, draft.kind), found)
+    return [
+        one
+        if one.recipient.address.kind != "agent" or one.recipient.id in answered | called
+        else one._replace(context=True)
+        for one in found
+    ]
+
+
+def _called(tx: Tx, words: Sequence[str], found: Sequence[Addressed]) -> set[int]:
+    """Return which of these recipients a text with these words after an @ calls: by name or role, or all."""
+    agents = [one.recipient for one in found if one.recipient.address.kind == "agent"]
+    if not words or not agents:
+        return set()
+    if mentions.EVERYBODY in words:
+        return {one.id for one in agents}
+    marks = ",".join("?" * len(agents))
+    query = f"SELECT address, lower(role) AS role FROM agent WHERE address IN ({marks}) AND role IS NOT NULL"
+    roles = {row["address"]: row["role"] for row in tx.execute(query, [one.id for one in agents])}
+    return {one.id for one in agents if one.address.name.lower() in words or roles.get(one.id) in words}
+
+
+def _addressed(
+    tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None, found: Sequence[LiveAddress]
+) -> list[Addressed]:
+    """Return these recipients, channels with the account that posts there; raise if there is none."""
     if not any(one.address.kind == "channel" for one in found):
         return [Addressed(one) for one in found]
     said_in = draft.conversation or spoken_in(tx, sender.id, [one.id for one in found], parent)
@@ -45,8 +157,7 @@ def sender_of(tx: Tx, draft: Draft) -> LiveAddress:
     return entry
 
 
-def _recipients(tx: Tx, draft: Draft, sender: LiveAddress, parent: Row | None) -> Sequence[LiveAddress]:
-    addresses = draft.to or (() if draft.gone else _reply_addresses(tx, sender, parent))
+def _recipients(tx: Tx, sender: LiveAddress, addresses: Sequence[Address]) -> Sequence[LiveAddress]:
     found: dict[int, LiveAddress] = {}
     for address in addresses:
         entry = tx.cache.live_address(address)
@@ -73,39 +184,6 @@ def _check_has_provider(tx: Tx, sender: LiveAddress) -> None:
         raise NoProvider(name=sender.address.name)
 
 
-def _reply_addresses(tx: Tx, sender: LiveAddress, parent: Row | None) -> Sequence[Address]:
-    """Return where a reply without recipients goes: to the sender of the message replied to.
-
-    A reply to one's own message goes to the same recipients again.
-    """
-    if parent is None:
-        raise NoRecipient()
-    own = parent["sender"] == sender.id
-    instead = [one for one in stood_in_for(tx, parent["conversation"], parent["sender"]) if one != sender]
-    if instead:
-        return [one.address for one in instead]
-    rows = tx.execute(
-        f"""
-        SELECT kind, name, retired_at FROM address
-        WHERE id {f"IN ({_SENT_TO})" if own else "= ?"} ORDER BY id
-        """,
-        (parent["id"] if own else parent["sender"],),
-    ).fetchall()
-    for row in rows:
-        if row["retired_at"] is not None:  # a later holder of the same name is somebody else
-            raise UnknownRecipient(address=f"{row['kind']}:{row['name']}", hint="")
-    return [Address(row["kind"], row["name"]) for row in rows]
-
-
-# Not where the boss has it forwarded to. A chat that its sender named, only while that is his.
-# What was routed was for another one, who gets the next one again unless a route holds. Not to readers.
-_SENT_TO = f"""
-    SELECT ifnull(e.routed_from, e.recipient) FROM envelope e
-    WHERE e.message = ? AND CASE WHEN e.forwards IS NULL THEN e.routed_from IS NOT e.recipient
-                                 ELSE e.addressed AND {IN_HIS_CHAT} END
-"""
-
-
 def parent_of(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
     """Return the message replied to; raise NotFound if the sender neither sent nor received it."""
     assert draft.reply_to
@@ -121,13 +199,13 @@ def parent_of(tx: Tx, draft: Draft, sender: LiveAddress) -> Row:
     ).fetchone()
     # A machine or a platform does not know that it was deleted, and what they bring must not be lost.
     knows = not draft.auto and draft.caller is not None
-    if row is None or (row["deleted_at"] is not None and knows) or not _may_see(row, draft, sender):
+    if (
+        row is None
+        or (row["deleted_at"] is not None and knows)
+        or not (draft.sees_all or row["received"] or visibility.may_see(tx, row["id"], sender.id))
+    ):
         raise NotFound(what=kind, value=f"{kind[0]}{number}")
     return row
-
-
-def _may_see(message: Row, draft: Draft, sender: LiveAddress) -> bool:
-    return draft.sees_all or message["sender"] == sender.id or bool(message["received"])
 
 
 def _by_account(
@@ -167,7 +245,8 @@ def account_for(
     folder has one chat for both) is for the group. Only the agents of a binding and the boss (`for_all`)
     may use it, and only for places it may post to: else None. Who writes in the place of an agent uses the
     accounts of that agent and no others, also the boss: there two bots may have a chat with one person.
-    `conversation`: where it is said, if that is known.
+    `conversation`: where it is said, if that is known. What answers nothing there leaves by the account that
+    the chat last wrote by.
     """
     place = stands_in(tx, sender, recipient, parent, conversation)
     rows = tx.execute(
@@ -184,8 +263,10 @@ def account_for(
     if not usable:
         return None
     came = [] if parent is None else tx.execute(_CAME_BY, (parent, recipient)).fetchall()
-    if place is not None:
-        came += tx.execute(_LAST_CAME_BY, (recipient, place.conversation)).fetchall()
+    said_in = conversation if parent is None else None
+    if place is not None or said_in is not None:
+        last_in = said_in if place is None else place.conversation
+        came += tx.execute(_LAST_CAME_BY, (recipient, last_in)).fetchall()
     for one in came:
         if one["binding"] in usable:
             return one["binding"], usable[one["binding"]] and not one["of_group"]

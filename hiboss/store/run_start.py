@@ -239,7 +239,7 @@ def _start(
         *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
         *(session.id, session.scope, reactions.stored(shows.reactions), start.attached),
     )
-    run = _insert(tx, columns, shown + shown_notices, boot)
+    run = _insert(tx, columns, shown + shown_notices, boot, now)
     tokens.insert(tx, start.token, "run", agent["id"], now, run=run)
     turn = Turn(
         run=run,
@@ -271,7 +271,7 @@ def _start(
     return turn
 
 
-def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int) -> int:
+def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int, now: int) -> int:
     """Write the run, and hold its envelopes."""
     cursor = tx.execute(
         """
@@ -284,7 +284,7 @@ def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int) -> 
     )
     run = int(cursor.lastrowid or 0)
     for number in numbers:
-        envelopes.hold(tx, number, boot)
+        envelopes.hold(tx, number, boot, now)
         tx.execute("INSERT INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
     return run
 

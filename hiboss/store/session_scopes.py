@@ -53,6 +53,7 @@ def _person(connection: Connection | Tx, agent: int, conversation: int) -> int |
     rows = connection.execute(
         """
         SELECT DISTINCT a.id, a.kind FROM participant p JOIN address a ON a.id = p.address
+        JOIN conversation c ON c.id = p.conversation AND c.kind <> 'group'  -- others may join it later
         WHERE p.conversation = ? AND p.role <> 'guest' AND p.address <> ? LIMIT 2
         """,
         (conversation, agent),

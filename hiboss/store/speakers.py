@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.address import BACKGROUND, BOSS, SYSTEM, Address
 from ..core.contracts.inbound import Inbound
-from . import identities, stand_ins
+from . import group_delivery, identities, stand_ins
 from .agent_routing import route
 from .connection import Row
 from .group_commit import Tx
@@ -47,10 +47,16 @@ def speaker(tx: Tx, binding: int, adapter: str, inbound: Inbound, answers: Answe
     answers = _in_its_place(tx, answers)
     to, context = route(tx, binding, adapter, inbound, None if answers is None else answers.writer)
     own = inbound.forwarded is None  # what he passes on is not his word
+    # What a machine sends is never his word, wherever it comes in.
+    private = inbound.chat_kind == "private" and not inbound.auto
+    in_his_chat = private and is_boss(tx, binding, adapter, inbound.chat)
+    group = group_delivery.of_channel(tx, place) if to and not in_his_chat else None
+    if group is not None:  # the chat is a member of a group of ours: what is written there is for all of it
+        to, context = (group,), False
     if inbound.chat_kind != "private":
         from_boss = own and is_boss(tx, binding, adapter, inbound.author.id)
         return Speaker(place, None, from_boss, to, context=context)
-    if not is_boss(tx, binding, adapter, inbound.chat):
+    if not in_his_chat:
         return Speaker(place, None, False, to)
     found = [] if answers is None or not to else _parties(tx, answers)
     live = tuple(Address(one["kind"], one["name"]) for one in found if one["retired_at"] is None)
@@ -83,6 +89,20 @@ def is_boss(tx: Tx, binding: int, adapter: str, person: str | None) -> bool:
     return row is not None or identities.is_boss(tx, adapter, person)
 
 
+def _group_of(tx: Tx, answers: Answered) -> Row | None:
+    """Return the group in which something was said that the boss answers: so his reply is for all of it."""
+    row: Row | None = tx.execute(
+        """
+        SELECT a.* FROM message m JOIN conversation c ON c.id = m.conversation AND c.kind = 'group'
+            AND c.deleted_at IS NULL
+        JOIN address a ON a.id = c.address AND a.retired_at IS NULL
+        WHERE m.id = ?
+        """,
+        (answers.message,),
+    ).fetchone()
+    return row
+
+
 def _parties(tx: Tx, answers: Answered) -> list[Row]:
     """Return who gets a reply of the boss: who wrote what he answers; if he did, those who got it then.
 
@@ -91,6 +111,8 @@ def _parties(tx: Tx, answers: Answered) -> list[Row]:
     writer = tx.execute("SELECT * FROM address WHERE id = ?", (answers.writer,)).fetchone()
     if answers.message is not None and stand_ins.was_routed(tx, answers.message, BOSS):
         return [writer]  # he has it in the place of an agent
+    if (group := _group_of(tx, answers)) is not None:
+        return [group]
     # What came in from a chat before it was his is from the chat: that was him too.
     own = writer["kind"] == "channel" or Address(writer["kind"], writer["name"]) == BOSS
     rows = (

@@ -107,6 +107,35 @@ def stood_in_for(tx: Tx, conversation: int | None, writer: int) -> list[LiveAddr
     return [one.agent for one in routes if one.destination.id == writer]
 
 
+def in_group(tx: Tx, conversation: int, writer: int, answers: int | None) -> frozenset[int]:
+    """Return the agents of a group in whose place somebody writes there, as an answer to a message.
+
+    It has their mail there, or got what it answers in their place. Not who has left: for that one nobody
+    speaks.
+    """
+    rows = tx.execute(
+        """
+        SELECT p.address FROM participant p
+        WHERE p.conversation = ?1 AND p.left_seq IS NULL AND p.role <> 'guest' AND p.address IN (
+            SELECT agent FROM conversation_route WHERE conversation = ?1 AND destination = ?2
+            UNION SELECT e.routed_from FROM envelope e JOIN message m ON m.id = e.message
+            WHERE e.message = ?3 AND m.conversation = ?1 AND e.recipient = ?2 AND e.routed_from <> ?2)
+        """,
+        (conversation, writer, answers),
+    )
+    return frozenset(row["address"] for row in rows)
+
+
+def writers(tx: Tx, message: int | None) -> frozenset[int]:
+    """Return who wrote a message of a group, and the agents in whose place: an answer to it is for all."""
+    query = "SELECT conversation, sender, reply_to FROM message WHERE id = ?"
+    row = None if message is None else tx.execute(query, (message,)).fetchone()
+    if row is None:
+        return frozenset()
+    in_place = in_group(tx, row["conversation"], row["sender"], row["reply_to"])
+    return in_place | {row["sender"]}
+
+
 def was_routed(tx: Tx, message: int, to: Address) -> bool:
     """Tell whether somebody got a message in the place of an agent."""
     row = tx.execute(
@@ -122,8 +151,12 @@ def was_routed(tx: Tx, message: int, to: Address) -> bool:
 def others(tx: Tx, conversation: int | None, sender: int, run: int) -> list[Address]:
     """Return who gets the answer of a run in a conversation: the other parties.
 
-    Not those in whose place it answers. What agent:system asked, it reads no answer to.
+    Not those in whose place it answers. What agent:system asked, it reads no answer to. In a group, the
+    group itself.
     """
+    group = group_of(tx, conversation)
+    if group is not None:
+        return [group]
     rows = tx.execute(
         """
         SELECT a.kind, a.name FROM participant p JOIN address a ON a.id = p.address
@@ -139,6 +172,18 @@ def others(tx: Tx, conversation: int | None, sender: int, run: int) -> list[Addr
         (conversation, sender, run, SYSTEM.fold),
     ).fetchall()
     return [Address(row["kind"], row["name"]) for row in rows]
+
+
+def group_of(tx: Tx, conversation: int | None) -> Address | None:
+    """Return the address of a group by its conversation; None if it is none, or was deleted."""
+    row = tx.execute(
+        """
+        SELECT a.name FROM conversation c JOIN address a ON a.id = c.address AND a.retired_at IS NULL
+        WHERE c.id = ? AND c.kind = 'group'
+        """,
+        (conversation,),
+    ).fetchone()
+    return None if row is None else Address("group", row["name"])
 
 
 def asks_for_summary(tx: Tx, sender: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core import clock
 from . import envelopes, preemption
 from .connection import Row
 from .group_commit import Tx
@@ -25,7 +26,7 @@ def hold(tx: Tx, run: int, agent: int, boot: int) -> list[int]:
     found = [int(one["id"]) for one in preemption.said_by_people(tx, agent, row)]
     found = list(reversed(found))[:TURN_ENVELOPES]
     for number in found:
-        envelopes.hold(tx, number, boot)
+        envelopes.hold(tx, number, boot, clock.now())
     return found
 
 
@@ -35,7 +36,7 @@ def taken(tx: Tx, run: int, numbers: Sequence[int], now: int) -> None:
     for number in numbers:
         tx.execute("INSERT OR IGNORE INTO run_envelope (run, envelope) VALUES (?, ?)", (run, number))
         if row["status"] == "completed":
-            envelopes.done(tx, number, now, read=True)
+            envelopes.done(tx, number, now, read_in=f"r{run}")
         elif row["status"] != "running":
             envelopes.free(tx, number)
     _wake_if_over(tx, row)

@@ -68,6 +68,11 @@ class Store:
         """The number of changes that are not written yet."""
         return self._writer.waiting
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether the writer takes changes. That they can be stored is not known before one is written."""
+        return self._writer.is_alive
+
     def tell_arrivals(self, tell: Callable[[list[int]], None]) -> None:
         """Set the function that is called after each COMMIT with the addresses for which there is news."""
         self._writer.arrived = tell

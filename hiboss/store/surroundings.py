@@ -3,9 +3,10 @@
 Another account in the same chat hears the same messages: those are not shown twice. Also what was said in a
 conversation while somebody else had it (`copies`).
 
-A turn with envelopes of a group shows them, up to the last message before its run began. They are shown
-until a turn that showed them is completed (`participant.shown_upto`). Reads a bounded number of rows,
-however much was said.
+A turn with envelopes of a group chat shows them, up to the last message before its run began. They are
+shown until a turn that showed them is completed (`participant.shown_upto`). In a group of hiboss each copy
+knows by itself whether a turn has shown it: a stay may end before that, and a deferred message comes late.
+Reads a bounded number of rows, however much was said.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from . import readings
 from .connection import Connection
 from .group_commit import Tx
 
@@ -36,6 +38,7 @@ class Copies(NamedTuple):
     conversation: int
     after: int  # message ids: those up to this one were shown before
     upto: int  # the last one
+    of_group: bool = False  # what was shown before is known by each copy, and `after` is 0
 
 
 class Said(NamedTuple):
@@ -83,7 +86,7 @@ def read(connection: Connection, agent: int, around: Scope) -> Said:
     return _latest(connection, [row["id"] for row in rows if row["is_around"]], len(rows))
 
 
-def _latest(connection: Connection, numbers: Sequence[int], looked_at: int) -> Said:
+def _latest(connection: Connection | Tx, numbers: Sequence[int], looked_at: int) -> Said:
     """Return those of these messages, latest first, that a turn shows. `looked_at`: among so many."""
     shown = _fitting(connection, numbers[:MESSAGES])
     left_out = len(numbers) - len(shown)
@@ -92,7 +95,7 @@ def _latest(connection: Connection, numbers: Sequence[int], looked_at: int) -> S
     return Said(shown, left_out)
 
 
-def _fitting(connection: Connection, numbers: Sequence[int]) -> list[dict[str, Any]]:
+def _fitting(connection: Connection | Tx, numbers: Sequence[int]) -> list[dict[str, Any]]:
     """Return the latest of these messages that are small enough together, oldest first; at least one.
 
     If the latest alone is too large, only the beginning of its text is returned, and it is `cut`.
@@ -114,36 +117,55 @@ def _fitting(connection: Connection, numbers: Sequence[int]) -> list[dict[str, A
 
 
 def copies(tx: Tx | Connection, agent: int, conversation: int, upto: int) -> Copies | None:
-    """Return what an agent is to be shown of what it only read along; None: nobody else ever had it."""
+    """Return what an agent is to be shown of what it only read along; None: it gets all of it to answer."""
     row = tx.execute(
         """
-        SELECT max(p.shown_upto) FROM participant p WHERE p.conversation = ?1 AND p.address = ?2
-          AND EXISTS (SELECT 1 FROM control k INDEXED BY control_conversation
-                      WHERE k.conversation = ?1 AND k.event = 'handoff' AND k.outcome = 'applied')
+        SELECT iif(c.kind = 'group', 0, ifnull(max(p.shown_upto), 0)), c.kind = 'group' FROM conversation c
+        LEFT JOIN participant p ON p.conversation = c.id AND p.address = ?2
+        WHERE c.id = ?1 AND (c.kind <> 'private' OR EXISTS (
+            SELECT 1 FROM control k INDEXED BY control_conversation
+            WHERE k.conversation = ?1 AND k.event = 'handoff' AND k.outcome = 'applied'))
+        GROUP BY c.id
         """,
         (conversation, agent),
     ).fetchone()
-    return None if row[0] is None else Copies(conversation, row[0], upto)
+    return None if row is None else Copies(conversation, row[0], upto, bool(row[1]))
 
 
-def read_copies(connection: Connection, agent: int, scope: Copies) -> Said:
+def _envelope(tx: Tx, message: int, recipient: int) -> int:
+    query = "SELECT id FROM envelope WHERE message = ? AND recipient = ?"
+    return int(tx.execute(query, (message, recipient)).fetchone()["id"])
+
+
+def read_copies(connection: Connection | Tx, agent: int, scope: Copies) -> Said:
     """Return what an agent has copies of: at most MESSAGES with BYTES, the latest."""
-    rows = connection.execute(
-        """
-        SELECT m.id, m.deleted_at IS NULL AND EXISTS (
-            SELECT 1 FROM envelope e
-            WHERE e.message = m.id AND e.recipient = ?1 AND e.routed_from = ?1) AS is_copy
-        FROM message m INDEXED BY message_seq
-        WHERE m.conversation = ?2 AND m.seq IS NOT NULL AND m.id > ?3 AND m.id <= ?4
-        ORDER BY m.seq DESC LIMIT ?5
-        """,
-        (agent, *scope, LOOKED_THROUGH),
-    ).fetchall()
-    return _latest(connection, [row["id"] for row in rows if row["is_copy"]], len(rows))
+    found, looked_at = [], 0
+    for row in connection.execute(_COPIES, (agent, *scope[:3], LOOKED_THROUGH)):
+        if scope.of_group and row["was_shown"]:
+            break  # with those before it, which were shown or left out then
+        looked_at += row["id"] > scope.after
+        if row["is_copy"]:
+            found.append(row["id"])
+    return _latest(connection, found, looked_at)
 
 
-def mark_shown(tx: Tx, run: int, around: Scope | Copies, agent: int) -> None:
+_COPIES = """
+    SELECT m.id, m.id > ?3 AND m.id <= ?4 AND m.deleted_at IS NULL AND e.read_at IS NULL
+               AND (e.routed_from = ?1 OR (e.context AND NOT m.context)) AS is_copy,
+           e.context AND e.read_at IS NOT NULL AND EXISTS (
+               SELECT 1 FROM reading r WHERE r.envelope = e.id AND r.reader = ?1 AND r.read = 1
+               AND r.session GLOB 'r[0-9]*') AS was_shown  -- in a run
+    FROM message m INDEXED BY message_seq
+    LEFT JOIN envelope e INDEXED BY envelope_message ON e.message = m.id AND e.recipient = ?1
+    WHERE m.conversation = ?2 AND m.seq IS NOT NULL ORDER BY m.seq DESC LIMIT ?5
+"""
+
+
+def mark_shown(tx: Tx, run: int, around: Scope | Copies, agent: int, now: int) -> None:
     """Store that a completed run has shown what was said around it."""
+    if isinstance(around, Copies):
+        for said in read_copies(tx, agent, around).rows:
+            readings.note_read(tx, _envelope(tx, said["id"], agent), None, f"r{run}", now)
     tx.execute(
         """
         UPDATE participant SET shown_upto = max(shown_upto, ?1)

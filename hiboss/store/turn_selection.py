@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import due_envelopes, lanes, reactions, stand_ins, surroundings
+from . import due_envelopes, group_delivery, lanes, reactions, stand_ins, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -119,6 +119,8 @@ def reply_target(tx: Tx, agent: int, conversation: int, rows: list[Row], now: in
     asking = [one for one in rows if wants_answer(agent, one)]
     if asking:
         last = asking[-1]
+        if group_delivery.is_all(tx, conversation):  # in private: it is not for all agents
+            return ReplyTarget(tx.cache.conversation((agent, last["sender"]), now), int(last["message"]))
         if not stand_ins.asks_for_summary(tx, last["sender"]):
             return ReplyTarget(conversation, int(last["message"]))
         to = stand_ins.summary_for(tx, conversation, agent)

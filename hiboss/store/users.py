@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from ..core.address import Address
 from ..core.contracts.failures import Failure
-from ..core.errors import NameTaken, UnknownUser
+from ..core.errors import UnknownUser
 from ..core.quoting import nearest
-from . import envelopes, handoffs, provider_sessions, schedules, state_watches, tokens
+from . import (
+    addresses,
+    envelopes,
+    group_members,
+    handoffs,
+    provider_sessions,
+    schedules,
+    state_watches,
+    tokens,
+)
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -17,12 +26,8 @@ FROM user u JOIN address a ON a.id = u.address WHERE a.retired_at IS NULL
 
 
 def register(tx: Tx, name: str, display: str, now: int) -> int:
-    """Register a person and return the address id. No agent may have the name: `--as` takes bare names."""
-    if (
-        tx.cache.live_address(Address("user", name)) is not None
-        or tx.cache.live_address(Address("agent", name)) is not None
-    ):
-        raise NameTaken(name=name)
+    """Register a person and return the address id."""
+    addresses.check_free(tx, name)
     entry = tx.cache.add_address(Address("user", name))
     tx.execute("INSERT INTO user (address, name, created_at) VALUES (?, ?, ?)", (entry.id, display, now))
     return entry.id
@@ -52,6 +57,7 @@ def delete(tx: Tx, user: Row, now: int) -> None:
     tokens.revoke(tx, user["id"], now)
     provider_sessions.forget_person(tx, user["id"], now)
     handoffs.end_of(tx, user["id"], now)
+    group_members.end_of(tx, user["id"], now)
     envelopes.fail_for_deleted(tx, user["id"], Failure("recipient_deleted", "the person was deleted"), now)
     entry = tx.cache.live_address(Address("user", user["login"]))
     assert entry is not None

@@ -68,6 +68,7 @@ class WriterCache:
         self._reach: Reach | None = None  # None: not read yet
         self._watched: frozenset[int] | None = None  # agents; None: not read yet
         self._routes: Routes | None = None  # None: not read yet
+        self._closed: dict[int, str] | None = None  # None: not read yet
 
     # --- addresses -----------------------------------------------------------------
 
@@ -140,6 +141,24 @@ class WriterCache:
         """Read them again the next time, because one was changed."""
         self._routes = None
 
+    # --- conversations that take no messages ---------------------------------------
+
+    def closed(self) -> dict[int, str]:
+        """Return the conversations that were archived or deleted: 'archived' or 'deleted', by their ids."""
+        if self._closed is None:
+            rows = self._execute(
+                """
+                SELECT id, deleted_at FROM conversation INDEXED BY conversation_closed
+                WHERE archived_at IS NOT NULL OR deleted_at IS NOT NULL
+                """
+            ).fetchall()
+            self._closed = {row["id"]: "deleted" if row["deleted_at"] else "archived" for row in rows}
+        return self._closed
+
+    def forget_closed(self) -> None:
+        """Read them again the next time, because one was changed."""
+        self._closed = None
+
     # --- watches (state_watches.py) ------------------------------------------------
 
     def watched(self) -> frozenset[int]:
@@ -163,6 +182,10 @@ class WriterCache:
             found = self._conversations[parties] = self._find(key) or self._begin(key, parties, now)
         return found
 
+    def forget_conversations(self) -> None:
+        """Look for them again the next time, because the key of one was changed."""
+        self._conversations.clear()
+
     def _find(self, key: str) -> int | None:
         row = self._execute("SELECT id FROM conversation WHERE key = ?", (key,)).fetchone()
         return row["id"] if row else None
@@ -176,7 +199,8 @@ class WriterCache:
         ).fetchone()
         for address in ids:
             self._execute(
-                "INSERT INTO participant (conversation, address) VALUES (?, ?)", (row["id"], address)
+                "INSERT INTO participant (conversation, address, joined_at) VALUES (?, ?, ?)",
+                (row["id"], address, now),
             )
         return int(row["id"])
 
@@ -222,7 +246,7 @@ class WriterCache:
         if wrote:
             self._addresses.clear()
             self._conversations.clear()
-            self._reach = self._routes = self._watched = None
+            self._reach = self._routes = self._watched = self._closed = None
 
     def flush(self) -> None:
         """Write the numbers given out in this group; called last before COMMIT."""
@@ -245,5 +269,5 @@ class WriterCache:
         self._last_seq.clear()
         self._touched.clear()
         self._undo.clear()
-        self._reach = self._routes = self._watched = None
+        self._reach = self._routes = self._watched = self._closed = None
         self._arrived = self._arrived_flushed = self._arrived_mark = None

@@ -78,6 +78,10 @@ class Inbound:
     subject: str | None = None  # on platforms that have subjects, like mail
     # Absolute paths without links, each once, or ReceivedFile; they are copied at once.
     files: Sequence[str | ReceivedFile] = ()
+    type: Literal["text", "markdown", "json"] = "text"  # what the text is; of a message alone
+    # A machine made it, and nobody waits there for an answer: the agent gets a turn, but its final text is
+    # not sent there, and nobody is told there what becomes of it.
+    auto: bool = False
     note: str | None = None  # what is missing, like a file that could not be fetched: the agents are shown it
     # The other kinds.
     button: str | None = None  # press: the value of the button

@@ -10,7 +10,7 @@ from .base import EXIT_WATCHED, HibossError
 
 
 class NoToken(HibossError):
-    """this needs a token: give --as <profile>, --token @file, or HIBOSS_TOKEN (over the socket: params.token, or auth.login once)"""
+    """this needs a token: give --as <profile>, --token @file, or HIBOSS_TOKEN (over the socket: params.token, or auth.login once; over HTTP: Authorization: Bearer)"""
 
     code, rpc, http = "no_token", -32001, 401
 
@@ -47,6 +47,12 @@ class BadToken(HibossError):
     code, rpc, http = "bad_token", -32002, 401
 
 
+class WebhookRefused(HibossError):
+    """this request is refused: there is no such webhook, or the signature is missing, wrong or too old"""
+
+    code, rpc, http = "webhook_refused", -32008, 401
+
+
 class Forbidden(HibossError):
     """{operation} needs the level {needed}, but {caller} has {level}; ask the boss"""
 
@@ -57,6 +63,12 @@ class BossOnly(HibossError):
     """{what} is for the boss only, and {caller} is not the boss; leave it out, or ask the boss"""
 
     code, rpc, http = "boss_only", -32003, 403
+
+
+class NotAPerson(HibossError):
+    """{what} is for people, and {caller} is none"""
+
+    code, rpc, http = "not_a_person", -32003, 403
 
 
 class NotAuthor(HibossError):
@@ -163,6 +175,12 @@ class UnknownAdapter(NotFound):
     code = "unknown_adapter"
 
 
+class UnknownWebhook(NotFound):
+    """there is no webhook {name}{hint}; hiboss webhook list shows all webhooks"""
+
+    code = "unknown_webhook"
+
+
 class NotSetUp(HibossError):
     """this home ({home}) is not set up yet; run: hiboss up"""
 
@@ -182,6 +200,12 @@ class BindingTaken(HibossError):
     """{account} is already bound with other settings ({binding}); unbind it first, or choose another name"""
 
     code, rpc, http = "binding_taken", -32009, 409
+
+
+class WebhookTaken(HibossError):
+    """there is a webhook {name} already; choose another name, or change it: hiboss webhook set {name} …"""
+
+    code, rpc, http = "webhook_taken", -32009, 409
 
 
 class AccountRefused(HibossError):

@@ -211,6 +211,12 @@ class TooFar(HibossError):
     code, rpc, exit = "too_far", -32014, EXIT_USAGE
 
 
+class TooBroad(HibossError):
+    """{what} would have to read through everything; {advice}"""
+
+    code, rpc, exit = "too_broad", -32016, EXIT_USAGE
+
+
 # --- attachments ---------------------------------------------------------------------
 
 
@@ -236,3 +242,9 @@ class AttachmentPrivate(AttachmentForbidden):
     """{path} is in {place}, and nothing may be attached from there; to allow it, change attachments.forbidden_paths (hiboss config show)"""
 
     code = "attachment_private"
+
+
+class AttachmentLost(HibossError):
+    """the file {name} of {message_id} cannot be read here any more: {why}; ask its sender to send it again"""
+
+    code, rpc, http = "attachment_lost", -32023, 410

@@ -79,13 +79,15 @@ CREATE INDEX agent_paused ON agent (paused_until) WHERE paused_until IS NOT NULL
 CREATE TABLE token (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     hash       BLOB NOT NULL UNIQUE,
-    kind       TEXT NOT NULL CHECK (kind IN ('boss', 'agent', 'user', 'run')),
+    kind       TEXT NOT NULL CHECK (kind IN ('boss', 'agent', 'user', 'run', 'web')),
     holder     INTEGER NOT NULL REFERENCES address (id),
     run        INTEGER REFERENCES run (id),  -- for kind 'run': it ends with this run
     attached   INTEGER REFERENCES attached_session (id),  -- of an agent: it is for this open session
     created_at INTEGER NOT NULL,
+    expires_at INTEGER,  -- for kind 'web': a browser is logged in until then
     revoked_at INTEGER
 ) STRICT;
+CREATE INDEX token_expires ON token (expires_at) WHERE expires_at IS NOT NULL AND revoked_at IS NULL;
 -- Only valid ones: an agent also has a revoked token for each of its past runs.
 CREATE INDEX token_holder ON token (holder) WHERE revoked_at IS NULL;
 CREATE INDEX token_run ON token (run) WHERE run IS NOT NULL;
@@ -124,19 +126,33 @@ CREATE TABLE conversation (
     address     INTEGER UNIQUE REFERENCES address (id),  -- of a group
     name        TEXT,
     description TEXT,
+    open        INTEGER NOT NULL DEFAULT 0,  -- of a group: 1 when any agent or user may join
+    history     INTEGER NOT NULL DEFAULT 0,  -- of a group: how many earlier messages a newcomer may see
     first_seq   INTEGER NOT NULL DEFAULT 1,  -- the lowest seq that is kept
     last_seq    INTEGER NOT NULL DEFAULT 0,  -- the highest seq given to a message; 0: none yet
     created_at  INTEGER NOT NULL,
-    archived_at INTEGER
+    created_by  INTEGER REFERENCES address (id),  -- NULL: it began with its first message
+    archived_at INTEGER,                -- it takes no messages since then
+    deleted_at  INTEGER,
+    deleted_by  INTEGER REFERENCES address (id),
+    delete_reason TEXT,
+    metadata    TEXT                    -- JSON of whoever set it; no rule depends on it
 ) STRICT;
+-- Few: each was archived or deleted by somebody.
+CREATE INDEX conversation_closed ON conversation (id) WHERE archived_at IS NOT NULL OR deleted_at IS NOT NULL;
 
--- One row for each stay of a party: who leaves and comes back has two. Provisional: nobody leaves yet.
+-- One row for each stay of a party: who leaves and comes back has two.
 CREATE TABLE participant (
     conversation  INTEGER NOT NULL REFERENCES conversation (id),
     address       INTEGER NOT NULL REFERENCES address (id),
     -- guest: mail of the conversation was routed to it. It is none of the parties, and sees what it got.
     role          TEXT NOT NULL DEFAULT 'member' CHECK (role IN ('owner', 'admin', 'member', 'guest')),
-    respond       TEXT,                 -- which messages of a group it answers
+    -- Of an agent in a group: which messages are for it to answer; the others it only reads along.
+    respond       TEXT NOT NULL DEFAULT 'mentioned'
+                  CHECK (respond IN ('mentioned', 'people', 'all', 'claim', 'never')),
+    binding       INTEGER REFERENCES binding (id),  -- of a channel in a group: the account that posts there
+    joined_at     INTEGER,              -- NULL: when the conversation began
+    left_at       INTEGER,
     joined_seq    INTEGER NOT NULL DEFAULT 1,  -- the first seq it may see
     left_seq      INTEGER,              -- the last seq it may see; NULL while it is a member
     last_read_seq INTEGER NOT NULL DEFAULT 0,
@@ -152,6 +168,7 @@ CREATE TABLE message (
     seq           INTEGER,              -- its place in the conversation, without gaps; NULL until it arrives
     thread        INTEGER REFERENCES message (id),  -- the first message of the thread; NULL: this one
     reply_to      INTEGER REFERENCES message (id),
+    repeats       INTEGER NOT NULL DEFAULT 0,  -- 1: it has the text of what it answers, like a new wording or a notice that quotes it: it is deleted with that
     -- Who sent it.
     sender        INTEGER NOT NULL REFERENCES address (id),
     caller        INTEGER REFERENCES address (id),  -- whose token was used; NULL: an adapter received it
@@ -172,6 +189,7 @@ CREATE TABLE message (
     auto          INTEGER NOT NULL DEFAULT 0,  -- 1 when a machine made it: it gets no automatic reply
     context       INTEGER NOT NULL DEFAULT 0,  -- 1 when it was said in a group, to nobody of us: it starts no turn
     deliver_at    INTEGER,              -- NULL: at once
+    ack_within    INTEGER,              -- milliseconds after its arrival in which it is to be acknowledged
     created_at    INTEGER NOT NULL,
     arrived_at    INTEGER,
     edited_at     INTEGER,
@@ -201,12 +219,15 @@ CREATE TABLE envelope (
     arrived         INTEGER,            -- its place in the order of arrival over all envelopes; NULL until it arrives
     due_again       INTEGER,            -- a number of the same order, given when it came back: `poll` announces it again
     -- What it waits for, and who has it now.
+    context         INTEGER NOT NULL DEFAULT 0,  -- 1: its recipient only reads it along: it starts no turn, and is not counted as unread
+    offered         INTEGER NOT NULL DEFAULT 0,  -- 1: it was offered to several members of a group, of whom one takes it
     waits           INTEGER,            -- why it is not due; NULL: it waits for nothing
     wait_until      INTEGER,            -- when that wait ends
     held_by         INTEGER,            -- the boot number of the daemon that is delivering it
     claim           INTEGER,            -- the number of the claim that has it
     -- How delivery went.
     handovers       INTEGER NOT NULL DEFAULT 0,  -- times it was handed over or claimed
+    handed_at       INTEGER,            -- when that was last
     attempts        INTEGER NOT NULL DEFAULT 0,  -- failed deliveries
     crashes         INTEGER NOT NULL DEFAULT 0,  -- of the daemon in a row, while it was being delivered
     unconfirmed     INTEGER NOT NULL DEFAULT 0,  -- 1: a post of it got no answer, and may be there all the same
@@ -228,6 +249,9 @@ CREATE TABLE envelope (
     -- When the daemon must look at this row again; NULL: never. 2**62: the next start of a daemon looks at it.
     -- Computed here and nowhere else, so it cannot contradict the row.
     wake_at         INTEGER GENERATED ALWAYS AS (iif(held_by IS NULL, wait_until, 4611686018427387904)) VIRTUAL,
+    -- 1: it is in the inbox, and its recipient has not read it. Snoozed mail is in a box of its own until it wakes.
+    unread          INTEGER GENERATED ALWAYS AS (read_at IS NULL AND box = 0 AND context = 0
+                        AND arrived IS NOT NULL AND status <> 3) VIRTUAL,
     CHECK ((waits IS NULL) = (wait_until IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX envelope_message ON envelope (message, recipient);
@@ -239,7 +263,49 @@ CREATE INDEX envelope_wake ON envelope (wake_at) WHERE wake_at IS NOT NULL;
 -- ranges, so a million settled rows cost nothing.
 CREATE INDEX envelope_box ON envelope (recipient, box, status, arrived);
 CREATE INDEX envelope_unread ON envelope (recipient, ifnull(due_again, arrived))
-    WHERE read_at IS NULL AND box = 0 AND arrived IS NOT NULL AND status <> 3;
+    WHERE unread = 1;
+
+-- Who has seen an envelope, and in which session of theirs: by a mark, a run, or a poll. `read_at` of the
+-- envelope is the first time that it was read.
+CREATE TABLE reading (
+    envelope INTEGER NOT NULL REFERENCES envelope (id),
+    reader   INTEGER NOT NULL REFERENCES address (id),  -- the recipient, or the boss in its place
+    session  TEXT NOT NULL DEFAULT '',  -- like r9 for a run; empty: it was not named
+    at       INTEGER NOT NULL,
+    read     INTEGER NOT NULL DEFAULT 1,  -- 0: a poll has shown it to this session, and nobody said that it was read
+    PRIMARY KEY (envelope, reader, session)
+) STRICT, WITHOUT ROWID;
+
+-- Envelopes that are to be acknowledged until a time. The row goes when that is done in time. When it is too late,
+-- the sender and the boss are told.
+CREATE TABLE ack_deadline (
+    envelope INTEGER PRIMARY KEY REFERENCES envelope (id),
+    at       INTEGER NOT NULL,
+    told_at  INTEGER                    -- when it had passed, and they were told: that happens once
+) STRICT;
+CREATE INDEX ack_deadline_at ON ack_deadline (at) WHERE told_at IS NULL;
+
+-- How many unread envelopes somebody has in a conversation, for each thread there: 0 for what is the first of
+-- its thread. Counted by triggers (triggers.sql) and
+-- nowhere else. A list of conversations need not read a box.
+CREATE TABLE unread (
+    address      INTEGER NOT NULL REFERENCES address (id),
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    thread       INTEGER NOT NULL,
+    number       INTEGER NOT NULL,
+    PRIMARY KEY (address, conversation, thread)
+) STRICT, WITHOUT ROWID;
+-- Threads that have a reply: what of each is in a conversation. One that goes on in another one has a row there.
+CREATE TABLE thread (
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    id           INTEGER NOT NULL REFERENCES message (id),  -- its first message, which may be elsewhere
+    messages     INTEGER NOT NULL,      -- that have arrived here
+    last         INTEGER NOT NULL REFERENCES message (id),  -- the one that arrived last
+    arrived      INTEGER NOT NULL,      -- when that was, in the order of arrival over all envelopes
+    PRIMARY KEY (conversation, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX thread_activity ON thread (conversation, arrived);
+CREATE INDEX thread_id ON thread (id);
 
 -- Idempotency keys. Not columns of message: a send without a key pays for no index.
 CREATE TABLE sent_key (
@@ -247,8 +313,24 @@ CREATE TABLE sent_key (
     key     TEXT NOT NULL,
     message INTEGER NOT NULL REFERENCES message (id),
     digest  BLOB NOT NULL,              -- of the content: the same key with other content is refused
+    skipped TEXT,                       -- of a reply: a JSON array of the parties whom its sender may not write to
     PRIMARY KEY (caller, key)
 ) STRICT, WITHOUT ROWID;
+
+-- Files that somebody uploaded, and that no message uses yet. The bytes are in media/.uploads/.
+CREATE TABLE upload (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    holder     INTEGER NOT NULL REFERENCES address (id),  -- who may use it
+    file       TEXT NOT NULL UNIQUE,    -- its name there, which nobody can guess
+    name       TEXT NOT NULL,           -- as its holder named it
+    mime       TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    sha256     TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX upload_holder ON upload (holder);
+CREATE INDEX upload_expires ON upload (expires_at);
 
 CREATE TABLE tag (
     message INTEGER NOT NULL REFERENCES message (id),
@@ -326,6 +408,16 @@ CREATE TABLE binding_agent (
     own_topic INTEGER NOT NULL DEFAULT 0,  -- 1: it has a topic of its own in the private chat of the boss
     PRIMARY KEY (agent, binding)
 ) STRICT, WITHOUT ROWID;
+
+-- Webhooks that send facts: which ones, and how far they are. Each is a binding without agents.
+CREATE TABLE webhook_subscription (
+    binding INTEGER PRIMARY KEY REFERENCES binding (id),
+    address INTEGER NOT NULL REFERENCES address (id),  -- of the webhook
+    topics  TEXT NOT NULL,              -- a JSON array; empty: all
+    parties TEXT NOT NULL,              -- a JSON array of address ids, one of which is a party of the fact; empty: whoever is
+    arrived INTEGER NOT NULL,           -- what arrived up to this number is in envelopes for it, or need not be
+    gap     INTEGER REFERENCES envelope (id)  -- the last one that says that facts may be missing
+) STRICT;
 
 -- Who people are on platforms: what they write in a private chat there is theirs. Only the boss has rows.
 CREATE TABLE identity (

@@ -103,14 +103,35 @@ CREATE VIEW run_turns AS
 SELECT 'r' || t.run AS run, t.text FROM run_turn t;
 
 CREATE VIEW conversations AS
-SELECT 'c' || c.id AS id, c.kind, c.name, c.first_seq, c.last_seq,
-       strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at
-FROM conversation c;
+SELECT 'c' || c.id AS id, c.kind, c.name, c.description, a.kind || ':' || a.name AS address, c.open, c.history,
+       c.first_seq, c.last_seq, b.kind || ':' || b.name AS created_by,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.archived_at / 1000.0, 'unixepoch') AS archived_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.deleted_at / 1000.0, 'unixepoch') AS deleted_at,
+       (SELECT d.kind || ':' || d.name FROM address d WHERE d.id = c.deleted_by) AS deleted_by, c.delete_reason,
+       c.metadata
+FROM conversation c LEFT JOIN address a ON a.id = c.address LEFT JOIN address b ON b.id = c.created_by;
 
 CREATE VIEW participants AS
-SELECT 'c' || p.conversation AS conversation, a.kind || ':' || a.name AS address, p.role,
-       p.joined_seq, p.left_seq, p.last_read_seq
+SELECT 'c' || p.conversation AS conversation, a.kind || ':' || a.name AS address, p.role, p.respond,
+       'b' || p.binding AS binding, p.joined_seq, p.left_seq, p.last_read_seq,
+       strftime('%Y-%m-%dT%H:%M:%fZ', p.joined_at / 1000.0, 'unixepoch') AS joined_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', p.left_at / 1000.0, 'unixepoch') AS left_at
 FROM participant p JOIN address a ON a.id = p.address;
+
+CREATE VIEW threads AS
+SELECT 't' || t.id AS id, 'c' || t.conversation AS conversation, t.messages, 'm' || t.last AS last_message, t.arrived,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.arrived_at / 1000.0, 'unixepoch') AS last_activity_at
+FROM thread t JOIN message m ON m.id = t.last;
+
+CREATE VIEW tags AS
+SELECT 'm' || t.message AS message, t.kind, t.name, t.value
+FROM tag t JOIN message m ON m.id = t.message WHERE m.deleted_at IS NULL;
+
+CREATE VIEW readings AS
+SELECT 'e' || r.envelope AS envelope, a.kind || ':' || a.name AS address, nullif(r.session, '') AS session, r.read,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.at / 1000.0, 'unixepoch') AS at
+FROM reading r JOIN address a ON a.id = r.reader;
 
 CREATE VIEW messages AS
 SELECT 'm' || m.id AS id, 'c' || m.conversation AS conversation, m.seq,
@@ -152,16 +173,20 @@ SELECT 'e' || e.id AS id, 'm' || m.id AS message, 'c' || m.conversation AS conve
                      WHEN 3 THEN 'cancelled' END AS status,
        CASE e.priority WHEN 0 THEN 'critical' WHEN 1 THEN 'high' WHEN 2 THEN 'normal'
                        WHEN 3 THEN 'low' WHEN 4 THEN 'normal' END AS priority,
-       CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash' END AS box,
+       CASE e.box WHEN 0 THEN 'inbox' WHEN 1 THEN 'archived' WHEN 2 THEN 'trash'
+                  WHEN 3 THEN 'snoozed' END AS box,
        CASE e.waits WHEN 0 THEN 'deferred' WHEN 1 THEN 'retry' WHEN 2 THEN 'lease'
                     WHEN 3 THEN 'snooze' END AS waits,
        e.arrived, e.attempts, e.handovers, 'm' || e.preempted_by AS preempted_by, e.error_kind, e.error_text,
-       m.context OR e.routed_from IS e.recipient AS context, m.metadata,
+       e.context OR m.context OR e.routed_from IS e.recipient AS context, m.metadata,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at / 1000.0, 'unixepoch') AS deliver_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.wake_at / 1000.0, 'unixepoch') AS wake_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', m.created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.read_at / 1000.0, 'unixepoch') AS read_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.acked_at / 1000.0, 'unixepoch') AS acked_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.ack_by / 1000.0, 'unixepoch') AS ack_by,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.snoozed_until / 1000.0, 'unixepoch') AS snoozed_until,
+       strftime('%Y-%m-%dT%H:%M:%fZ', e.handed_at / 1000.0, 'unixepoch') AS handed_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', e.done_at / 1000.0, 'unixepoch') AS done_at
 FROM envelope e
 JOIN message m ON m.id = e.message
