@@ -19,6 +19,7 @@ from ..core.paths import Home
 from ..store import agents, bindings
 from ..store.boss import find_boss
 from ..store.connection import Connection, Row
+from . import team_lines
 from .memory_files import MEMORY, NOTES, SOUL
 
 TEAM = 50  # other agents that are named
@@ -115,15 +116,10 @@ def _reached(found: Facts) -> str:
 def _team(found: Facts) -> str:
     if not found.team:
         return "There are no other agents yet."
-    lines = sorted(map(_mate, found.team[:TEAM]), key=str.lower)
+    lines = team_lines.lines(found.team[:TEAM], QUOTED)
     if len(found.team) > TEAM:
         lines.append("- and more: `hiboss agent list` lists all")
     return "\n".join([*lines, "", "`hiboss team` shows what each of them does now."])
-
-
-def _mate(row: Row) -> str:
-    about = [f"{key} {_quoted(row[key])}" for key in ("role", "module", "description") if row[key]]
-    return f"- agent:{row['name']}" + (f": {', '.join(about)}" if about else "")
 
 
 def _files(home: Home, workspace: str) -> str:

@@ -410,6 +410,13 @@ class Runner:
         """Return the execution of a run that is running; None when it has ended or not begun."""
         return self._executions.get(run)
 
+    @property
+    def load(self) -> dict[str, int]:
+        """How many runs work, stand still (paused, or for a person), and how much waits for a place."""
+        still = min(self._queue.aside(None), len(self._executions))
+        active = len(self._executions) - still
+        return {"active": active, "still": still, "waiting": self._queue.waiting()}
+
     def turn_text(self, run: int) -> str | None:
         """Return the text of the turn of a run that is under way; None if it is not, or has none yet."""
         return self._inputs.turn_text(run)

@@ -14,7 +14,7 @@ from ..core import clock, envelope_json, rendering
 from ..core.envelope import Status, Waits
 from ..core.paths import Home
 from ..core.quoting import SHORTEST_SECRET, redact
-from ..store import due_envelopes, envelope_rows, reactions, run_history, surroundings
+from ..store import due_envelopes, envelope_details, envelope_rows, reactions, run_history, surroundings
 from ..store.connection import Connection
 from ..store.turn_selection import NOTHING, Beside
 from .process_control import MARK
@@ -46,9 +46,8 @@ def content(
     It can take long: call it in a thread.
     """
     rows = envelope_rows.fetch(connection, list(numbers))
-    quotes = envelope_rows.quotes(connection, rows, agent[0])
-    given = reactions.of_messages(connection, [row["message"] for row in rows])
-    shown = [envelope_json.envelope(row, home, quotes, given) for row in rows]
+    details = envelope_details.of_turn(connection, rows, agent[0])
+    shown = [envelope_json.envelope(row, home, details) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
     if isinstance(number, int):  # and what an open session has of it
@@ -68,8 +67,8 @@ def words(
 ) -> tuple[str, str]:
     """Render envelopes for an agent in the middle of its turn; return that, and their texts."""
     rows = envelope_rows.fetch(connection, list(numbers))
-    quotes = envelope_rows.quotes(connection, rows, agent)
-    shown = [envelope_json.envelope(row, home, quotes, {}) for row in rows]
+    details = envelope_details.of_turn(connection, rows, agent)._replace(reactions={})
+    shown = [envelope_json.envelope(row, home, details) for row in rows]
     return rendering.mail(shown, zone), "\n".join(one["text"] for one in shown)
 
 

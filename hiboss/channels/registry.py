@@ -13,8 +13,9 @@ from ..core.plugins import load, method_mistake
 from ..core.quoting import nearest
 from .folder import FolderAdapter
 from .telegram.adapter import TelegramAdapter
+from .webhook.adapter import WebhookAdapter
 
-BUILT_IN: dict[str, Any] = {one.type: one for one in (FolderAdapter, TelegramAdapter)}
+BUILT_IN: dict[str, Any] = {one.type: one for one in (FolderAdapter, TelegramAdapter, WebhookAdapter)}
 RESERVED = ("name", "adapter_type", "token", "as", "json", "help")  # flags of `hiboss agent bind` itself
 # The arguments of each method, as the daemon gives them; a name that ends with = is given by name.
 _METHODS = {

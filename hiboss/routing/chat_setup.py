@@ -60,7 +60,12 @@ class ChatSetup:
 
     def remove_buttons(self, message: int) -> None:
         """Take the buttons away from the posts of a message; what cannot go now is tried again."""
-        for post in self._store.read(lambda c: buttons.posts(c, message)):
+        try:
+            found = self._store.read(lambda c: buttons.posts(c, message))
+        except HibossError as error:  # then a press says that it is settled, and takes them away
+            log.error("Buttons of a message stay: %s", error, extra={"action": "chat"})
+            return
+        for post in found:
             self._remove((Target(post.lane, post.place, post.contact), post.platform_id))
 
     def _remove(self, post: tuple[Target, str]) -> None:

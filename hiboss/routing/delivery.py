@@ -53,8 +53,11 @@ class Delivery:
         # Set in hiboss/daemon/wiring.py.
         self.nudge: Callable[[int], None]  # the scheduler's
         self.moved: Callable[[int], None] = lambda binding: None  # a chat of a binding has another id now
+        self.decided: Callable[[int], None] = lambda message: None  # its posts need their buttons no more
         # Called when envelopes of a binding may have been settled; set there too.
         self.settled: Callable[[int | None], None] = lambda binding: None
+        # An envelope was posted, so many milliseconds after it arrived.
+        self.delivered: Callable[[int | None, int], None] = lambda binding, milliseconds: None
 
     async def start(self) -> None:
         """Free what an earlier daemon held. Lanes are woken later, when their adapters run."""
@@ -213,6 +216,8 @@ class Delivery:
 
     async def _follow(self, lane: Lane, settled: Settled) -> None:
         """Do what follows from what was written."""
+        if settled.took is not None:
+            self.delivered(lane.binding, settled.took)
         if settled.wake_at is not None:
             self.nudge(settled.wake_at)
         if settled.opened:
@@ -223,6 +228,8 @@ class Delivery:
             self.wake([settled.goes_on])
         if settled.moved and lane.binding is not None:
             self.moved(lane.binding)
+        if settled.decided is not None:
+            self.decided(settled.decided)
         self.live.endings.look(lane.binding)
         if settled.gives_up is not None:
             failing, failure = settled.gives_up

@@ -33,6 +33,7 @@ def shown(fact: Fact, concerned: Concerned, name: Name, state: State) -> dict[st
         found["envelopes"] = [{"id": f"e{one}"} for one in found.pop("numbers")]
     elif isinstance(fact, AgentChanged):
         found["state"], found["presence"] = state(fact.agent)
+    found.pop("parties", None)
     if concerned.sender is not None:
         found.pop("sender", None)
         found["from"] = name(concerned.sender)

@@ -69,6 +69,8 @@ class Settled(NamedTuple):
     gives_up: tuple[Lane, Failure] | None = None  # more envelopes there are to be given up
     goes_on: Lane | None = None  # the envelope is due again, there
     moved: bool = False  # the chat has another id now
+    took: int | None = None  # milliseconds from its arrival until it was posted; None: it was not
+    decided: int | None = None  # the message whose buttons were decided about while they were posted
 
 
 Settle = Callable[[Tx, int], Settled]  # writes about an envelope, now
@@ -162,11 +164,11 @@ class Handover:
             posted = PostedChunk(index, chunk, letters.posted(given), grew, overtakes)
             self._pacing.posted(lane, len(posted.posted.ids))
             if index == len(chunks) - 1:
-                return _done(lane, claimed, posted)  # it is recorded when the envelope is settled
+                return _done(lane, letter, claimed, posted)  # it is recorded when the envelope is settled
             may_go_on = await self._record(lane, claimed, posted)
             if not may_go_on or self.closing or self._pacing.applies(lane):  # each needs a permit
                 return _goes_on_later(lane, number)
-        return _done(lane, claimed, None)
+        return _done(lane, letter, claimed, None)
 
     async def _record(self, lane: Lane, claimed: EnvelopeRow, chunk: PostedChunk) -> bool:
         """Record a posted chunk, however long the store cannot be used: else it would be posted again.
@@ -187,11 +189,16 @@ class Handover:
 # --- what is written afterwards ------------------------------------------------------
 
 
-def _done(lane: Lane, claimed: EnvelopeRow, last: PostedChunk | None) -> Settle:
+def _done(lane: Lane, letter: Letter, claimed: EnvelopeRow, last: PostedChunk | None) -> Settle:
+    message = int(claimed["message"])
+
     def write(tx: Tx, now: int) -> Settled:
         if last is not None:
             _note(tx, lane, claimed, last, now)
-        return Settled(opened=lanes.done(tx, lane, int(claimed["id"]), now))
+        # Whoever decided before this COMMIT found no post to take the buttons from.
+        late = bool(letter.buttons) and not buttons.of_message(tx, message)
+        opened = lanes.done(tx, lane, int(claimed["id"]), now)
+        return Settled(opened=opened, took=now - claimed["arrived_at"], decided=message if late else None)
 
     return write
 

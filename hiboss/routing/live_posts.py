@@ -24,7 +24,7 @@ from ..core.errors import HibossError
 from ..core.settings import Settings
 from ..store import live_posts, reactions, turn_origins
 from ..store.live_posts import Key, Target
-from ..store.run_settlement import SILENT
+from ..store.run_answers import SILENT
 from ..store.store import Store
 from ..store.turn_origins import Origin
 from . import letters

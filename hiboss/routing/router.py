@@ -24,18 +24,21 @@ from ..core.errors import (
     EmptyMessage,
     HibossError,
     NoRecipient,
+    NotFound,
     TooLarge,
 )
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..store import media_files, messages
+from ..store import messages, sent_keys, uploads
 from ..store.group_commit import Tx
 from ..store.intake import Meaning
 from ..store.store import Store
-from .attachments import Media
+from ..store.uploads import Handed, Upload
 from .inbound_text import OverLimit, tidy
+from .message_files import MessageFiles, Prepared
 
 T = TypeVar("T")
+TYPES = ("text", "markdown", "json")  # of what comes in
 
 
 class Router:
@@ -44,34 +47,52 @@ class Router:
     def __init__(self, store: Store, home: Home, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._media = Media(home, settings, lambda: store.read(media_files.last_message))
+        self._files = MessageFiles(store, home, settings)
+        self.uploads = self._files.uploads
         self.accepted: Callable[[Accepted], None] = lambda accepted: None  # set in hiboss/daemon/wiring.py
 
     async def accept(
-        self, draft: Draft, files: Sequence[str] = (), check: Callable[[Tx], None] | None = None
+        self,
+        draft: Draft,
+        files: Sequence[str] = (),
+        check: Callable[[Tx], None] | None = None,
+        handed: Handed | None = None,
     ) -> Accepted:
         """Store a draft; when this returns it is on disk.
 
-        `files` are paths to attach; `check` may still refuse, inside the transaction.
+        `files` are paths to attach, `handed` uploads; `check` may still refuse, inside the transaction.
         """
-        self._check(draft, bool(files))
-        if len(files) > self._settings.attachments:
-            _too_many("a message", len(files), "attachments", self._settings.attachments)
-        if files:
-            if first := await self._store.write(lambda tx: _check_before_copying(tx, draft, check)):
-                return first  # a repeated send: its files may not exist any more
-            draft = draft._replace(attachments=await self._media.keep(files))
-            inserting = self._insert(draft, check)
-            return await self._media.settle(draft.attachments, inserting, lambda one: not one.duplicate)
-        return await self._insert(draft, check)
+        self._check(draft, len(files) + _number(handed))
+        if not (files or handed):
+            return await self._insert(Prepared(draft), check)
 
-    async def _insert(self, draft: Draft, check: Callable[[Tx], None] | None) -> Accepted:
+        def begin(tx: Tx) -> Accepted | list[Upload]:
+            return _check_before_copying(tx, draft, check, handed)
+
+        found = await self._store.write(begin)
+        if isinstance(found, Accepted):
+            return found  # a repeated send: its files may not exist any more
+        try:
+            prepared = await self._files.prepare(draft, files, handed, found)
+        except NotFound:  # an upload that another request has used meanwhile; perhaps the same one
+            found = await self._store.write(begin)
+            if isinstance(found, Accepted):
+                return found
+            raise
+        return await self._files.settle(
+            prepared, self._insert(prepared, check), lambda one: not one.duplicate
+        )
+
+    async def _insert(self, prepared: Prepared, check: Callable[[Tx], None] | None) -> Accepted:
         now = clock.now()
 
         def insert(tx: Tx) -> Accepted:
             if check is not None:
                 check(tx)
-            return messages.insert(tx, draft, now)
+            accepted = messages.insert(tx, prepared.draft, now)
+            if not accepted.duplicate:
+                prepared.use(tx)
+            return accepted
 
         accepted = await self._store.write(insert)
         self.accepted(accepted)
@@ -89,14 +110,14 @@ class Router:
         """
         checked = self.check_inbound(inbound)
         try:
-            files = await self._media.keep(checked.files, source=adapter) if checked.files else ()
+            files = await self._files.media.keep(checked.files, source=adapter) if checked.files else ()
         except TooLarge as error:
             raise OverLimit(error.message) from error
         except (BadText, AttachmentMissing, AttachmentUnreadable, AttachmentForbidden) as error:
             raise Refused(error.message) from error
         now = clock.now()
         writing = self._store.write(lambda tx: write(tx, checked, files, now))
-        return await self._media.settle(files, writing, lambda meaning: meaning.stored_files)
+        return await self._files.media.settle(files, writing, lambda meaning: meaning.stored_files)
 
     def check_inbound(self, inbound: Inbound) -> Inbound:
         """Return what came in with names that can be stored; raise Refused if it can never be accepted."""
@@ -104,6 +125,8 @@ class Router:
             inbound = replace(inbound, text=f"/{inbound.command} {inbound.arguments}".strip())
         if inbound.kind in ("message", "command") and not inbound.says_something:
             raise Refused("it is empty")
+        if inbound.type not in TYPES:
+            raise Refused(f"its type must be one of {', '.join(TYPES)}")
         most = self._settings.attachments
         if len(inbound.files) > most:
             raise OverLimit(f"it has {len(inbound.files)} files, and the limit is {most}")
@@ -116,40 +139,48 @@ class Router:
             raise OverLimit(error.message) from error
         return checked
 
-    async def prepare(self, draft: Draft, files: Sequence[str], *, kept_files: bool = False) -> Draft:
+    async def prepare(
+        self, draft: Draft, files: Sequence[str], handed: Handed | None = None, *, kept_files: bool = False
+    ) -> Prepared:
         """Check a draft as if it were sent now and copy its files; return it, to be sent later.
 
         Store it with `store_prepared`.
         """
-        self._check(draft, bool(files) or kept_files)
-        if len(files) > self._settings.attachments:
-            _too_many("a message", len(files), "attachments", self._settings.attachments)
-        if not files:
-            return draft
-        await self._store.write(lambda tx: messages.check(tx, draft))  # before anything is copied
-        return draft._replace(attachments=await self._media.keep(files))
+        self._check(draft, len(files) + _number(handed), kept_files=kept_files)
+        if not (files or handed):
+            return Prepared(draft)
 
-    async def store_prepared(self, files: Sequence[Attachment], write: Callable[[], Awaitable[T]]) -> T:
-        """Call what stores a prepared draft with these new files; if that fails, delete the copies."""
+        def begin(tx: Tx) -> list[Upload]:  # before anything is copied
+            messages.check(tx, draft)
+            return [] if handed is None else uploads.find(tx, handed, clock.now())
+
+        return await self._files.prepare(draft, files, handed, await self._store.write(begin))
+
+    async def store_prepared(self, prepared: Prepared, write: Callable[[], Awaitable[T]]) -> T:
+        """Call what stores a prepared draft; if that fails, delete the copies of its files.
+
+        In its transaction it calls `prepared.use`.
+        """
 
         async def writing() -> T:
             return await write()
 
-        return await self._media.settle(files, writing())
+        return await self._files.settle(prepared, writing())
 
     def clean_up(self) -> None:
         """Delete the copies of files that a crash left behind. Call it at start."""
-        self._media.clean_up(
-            lambda file, after: self._store.read(lambda c: media_files.is_used(c, file, after))
-        )
+        self._files.clean_up()
 
-    def _check(self, draft: Draft, has_files: bool) -> None:
+    def _check(self, draft: Draft, files: int, *, kept_files: bool = False) -> None:
+        """Raise if this can never be sent. `files`: how many it brings; `kept_files`: it has some."""
         limits = self._settings
-        if not draft.to and draft.reply_to is None:
+        if not draft.to and draft.reply_to is None and draft.conversation is None:
             raise NoRecipient()
         if len(draft.to) > limits.recipients:
             _too_many("a message", len(draft.to), "recipients", limits.recipients)
-        if not has_files and (not draft.text or draft.text.isspace()):
+        if files > limits.attachments:
+            _too_many("a message", files, "attachments", limits.attachments)
+        if not (files or kept_files) and (not draft.text or draft.text.isspace()):
             raise EmptyMessage()
         advice = "; send long content as an attachment"
         measure("text", draft.text, limits.text_bytes, advice)
@@ -165,14 +196,23 @@ class Router:
             measure("metadata", _as_json(draft.metadata), limits.metadata_bytes)
 
 
-def _check_before_copying(tx: Tx, draft: Draft, check: Callable[[Tx], None] | None) -> Accepted | None:
-    """Return the first answer to a repeated send; raise the error that would refuse this one."""
+def _number(handed: Handed | None) -> int:
+    return 0 if handed is None else len(handed.numbers)
+
+
+def _check_before_copying(
+    tx: Tx, draft: Draft, check: Callable[[Tx], None] | None, handed: Handed | None
+) -> Accepted | list[Upload]:
+    """Return the uploads that go with a draft, or the first answer to a repeated send.
+
+    Raise the error that would refuse this one.
+    """
     if check is not None:
         check(tx)
-    if draft.key is not None and (first := messages.repeated(tx, draft)):
+    if draft.key is not None and (first := sent_keys.repeated(tx, draft)):
         return first
     messages.check(tx, draft)
-    return None
+    return [] if handed is None else uploads.find(tx, handed, clock.now())
 
 
 def _too_many(what: str, number: int, things: str, limit: int) -> None:

@@ -83,6 +83,9 @@ class Scheduler:
             task for task in (self._loop_task, self._heartbeat_task, self._clock_task) if task is not None
         ]
         if tasks:
+            self._jobs.pause()
+            # A job that has begun ends here; cancelled, it would be logged as an error.
+            await asyncio.sleep(0)
             self._jobs.shutdown(wait=False)
         for task in tasks:
             task.cancel()

@@ -40,12 +40,18 @@ BRIEFING = """\
 You are attached to hiboss: this session, open in a terminal, is agent:{name}. Mail for that agent is handed
 to you here while you have nothing else to do; the person at the terminal stays the one you work for here.
 
-{text}"""
+{text}
+
+# Now
+
+This is how it was when the session started; `hiboss prime` shows it anew.
+
+{now}"""
 
 
-def briefing(name: str, text: str) -> str:
-    """Return what a session is told about itself when it starts."""
-    return BRIEFING.format(name=name, text=text)
+def briefing(name: str, text: str, now: str) -> str:
+    """Return what a session is told when it starts: about itself (instructions), and how things are now."""
+    return BRIEFING.format(name=name, text=text, now=now)
 
 
 def waits(mail: Sequence[tuple[int, str, str]]) -> str:

@@ -7,20 +7,9 @@ secret is kept in the home's directory of secrets, never in the settings, the da
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import codecs
-import hashlib
-import hmac
-import ipaddress
 import json
-import re
-import secrets
-from datetime import UTC
-from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from pydantic import Field, SecretStr, field_validator
@@ -41,18 +30,14 @@ from ...core.contracts.provider import (
 )
 from ...core.option_models import Options
 from ...core.quoting import shortened
+from ...core.server_urls import check_url, phrase, retry_after, server_name
+from ...core.webhook_signatures import key_of, new_secret, signed
 
 if TYPE_CHECKING:
     import httpx
 
-PREFIX = "whsec_"
-SECRET_BYTES = 32
-LONGEST_URL = 2_000
 JSON_BYTES = 64 * 1024  # of an answer in JSON, besides its text
 CONNECT_SECONDS = 10.0
-LONGEST_PAUSE = 24 * 3600.0  # seconds; a longer Retry-After is cut to this
-_WRITABLE = re.compile(r"[!-~]+")  # printable ASCII, no spaces
-_HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _LANE_STATUSES = {  # every turn would get the same response
     401: ("refused", "check the secret on the server"),
     402: ("refused", "check the account on the server"),
@@ -64,11 +49,6 @@ _LANE_STATUSES = {  # every turn would get the same response
     425: ("server_error", "it is not ready yet"),
     429: ("rate_limited", "it gets too many requests"),
 }
-
-
-def new_secret() -> str:
-    """Make a secret to sign with. The receiver needs the same one."""
-    return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 class WebhookSettings(Options):
@@ -83,7 +63,7 @@ class WebhookSettings(Options):
     def _is_an_address(cls, url: str) -> str:
         if not url.strip():
             raise ValueError("give an address, like https://example.org/turns")
-        _check_url(url.strip())
+        check_url(url.strip())
         return url.strip()
 
 
@@ -99,7 +79,7 @@ class Webhook(Provider):
     def __init__(self, settings: WebhookSettings) -> None:
         super().__init__(settings)
         self._url = settings.url
-        self._server = _server_name(urlsplit(self._url))
+        self._server = server_name(self._url)
 
     async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
         body = request_body(turn)
@@ -149,23 +129,9 @@ def request_body(turn: TurnInput) -> bytes:
     )
 
 
-def signed(key: bytes, delivery: str, seconds: int, body: bytes) -> dict[str, str]:
-    """Return the three headers that prove sender, content and time to the receiver."""
-    content = f"{delivery}.{seconds}.".encode() + body
-    signature = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
-    return {
-        "webhook-id": delivery,
-        "webhook-timestamp": str(seconds),
-        "webhook-signature": f"v1,{signature}",
-    }
-
-
 def _key(secret: SecretStr) -> bytes:
-    try:
-        key = base64.b64decode(secret.get_secret_value().removeprefix(PREFIX), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not key:
+    key = key_of(secret.get_secret_value())
+    if key is None:
         raise LaneError(
             "no_secret",
             "the secret to sign with is missing or damaged; set the provider again "
@@ -185,51 +151,6 @@ def _client(secure: bool) -> httpx.AsyncClient:
     )
 
 
-# --- the address -------------------------------------------------------------------------
-
-
-def _check_url(url: str) -> None:
-    if len(url) > LONGEST_URL:
-        raise ValueError(f"the address is longer than {LONGEST_URL} characters")
-    if not _WRITABLE.fullmatch(url) or "\\" in url:
-        raise ValueError("an address has only ASCII characters, and no spaces; write others like %C3%A4")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise ValueError(f"this is not an address: {error}") from None
-    if parts.scheme not in ("https", "http"):
-        raise ValueError("an address begins with https:// (or http:// for a server on this machine)")
-    if "@" in parts.netloc:
-        raise ValueError(
-            "the address must not contain a user or password: it is stored in the database. Let the server "
-            "check the signature instead"
-        )
-    if "#" in url:
-        raise ValueError("the address must not contain #: what follows it is never sent to the server")
-    if port == 0 or not (_HOST.fullmatch(host) or _ip(host)):
-        raise ValueError("this is not the address of a server; write it like https://example.org/turns")
-    if parts.scheme == "http" and not _on_this_machine(host):
-        raise ValueError("http is for a server on this machine only (127.0.0.1, ::1, localhost); use https")
-
-
-def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
-
-
-def _on_this_machine(host: str) -> bool:
-    address = _ip(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _server_name(parts: SplitResult) -> str:
-    """Return scheme and host for errors and logs; the path and the query may contain secrets."""
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-
-
 # --- the answer --------------------------------------------------------------------------
 
 
@@ -238,35 +159,16 @@ def _check(response: httpx.Response, server: str) -> None:
     status = response.status_code
     if 200 <= status < 300:
         return
-    what = f"{server} answered {status}{_phrase(status)}"
+    what = f"{server} answered {status}{phrase(status)}"
     if 300 <= status < 400:
         raise LaneError("redirected", f"{what}; redirects are not followed, so set the final address")
+    later = retry_after(response.headers.get("retry-after", "")) if status in (429, 503) else None
     if status in _LANE_STATUSES:
         kind, hint = _LANE_STATUSES[status]
-        raise LaneError(kind, f"{what}; {hint}", _retry_after(response) if status == 429 else None)
+        raise LaneError(kind, f"{what}; {hint}", later)
     if 400 <= status < 500:
         raise TurnError("rejected", what)
-    raise LaneError("server_error", what, _retry_after(response) if status == 503 else None)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f" ({HTTPStatus(status).phrase})"
-    except ValueError:
-        return ""
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds of the header Retry-After, which is a number or a date."""
-    value = response.headers.get("retry-after", "").strip()
-    if value.isascii() and value.isdigit():
-        return min(float(value[:12]), LONGEST_PAUSE)
-    try:
-        moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    left = clock.to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - clock.now()
-    return min(max(left / 1000, 0.0), LONGEST_PAUSE)
+    raise LaneError("server_error", what, later)
 
 
 async def _read_answer(response: httpx.Response, turn: TurnInput, run: LiveRun) -> Answer:
