@@ -11,10 +11,20 @@ How an operation is declared and called:
 - `request_limits`: page sizes and waiting times in requests.
 
 The operations, one file per noun:
-- `sending`: envelope.send, retry, cancel.  `envelopes`: list, get, read, ack, archive, trash, restore.
+- `sending`: envelope.send.  `sent_envelopes`: retry, cancel.  `envelopes`: list, get.
+- `envelope_marks`: envelope.read, ack, snooze, unsnooze, archive, trash, restore.
+- `message_lists`: message.list, get; `message_filters`: what their filters mean.
+- `message_marks`: message.markRead.
+- `messages`: message.edit, delete, restore.  `threads`: thread.*.
+- `unread`: envelope.unread, and `unread_count` for doors.
+- `uploads`: upload.list, delete, and `store_upload` for doors that take bytes.
+- `downloads`: `open_attachment`, for doors that stream files.
 - `leases`: envelope.claim, release.  `long_poll`: envelope.wait, watch, poll, and agent.heartbeat.
-- `conversations`: conversation.messages, follow.  `turn_preview`: turn.preview.
-- `agent_instructions`: agent.instructions.
+- `conversations`: conversation.create, get, list, set, archive, delete; `conversation_shapes`: their form.
+- `conversation_messages`: conversation.messages, news, markRead.  `participants`: participant.*.
+- `turn_preview`: turn.preview.
+- `agent_instructions`: agent.instructions.  `agent_briefing`: agent.briefing.
+- `receipts`: how far an envelope got.  `traces`: envelope.trace.
 - `agents`: agent.register, list, set, delete, self; `provider_settings` checks an agent's provider.
 - `provider_checks`: agent.check; what an agent's provider finds, and what it cannot do.
 - `agent_sessions`: agent.sessions, refresh.

@@ -19,7 +19,8 @@ from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, Timezone, operation
 from .param_sizes import Line, Text, Word
-from .sending import Send, Sent, send
+from .send_shapes import Send, Sent
+from .sending import send
 
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
 

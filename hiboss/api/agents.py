@@ -147,8 +147,13 @@ class ChangedAgent(Agent):
     found: NotRequired[FoundField]
 
 
+class ListedAgent(Agent):
+    agent_id: Annotated[str, Field(description="the same as name")]
+    registered_at: Annotated[str, Field(description="the same as created_at")]
+
+
 class AgentList(TypedDict):
-    agents: Annotated[list[Agent], Field(description="by name")]
+    agents: Annotated[list[ListedAgent], Field(description="by name")]
     timezone: Timezone
 
 
@@ -205,9 +210,10 @@ def listed(context: Context, caller: Caller, params: List) -> AgentList:
     return {"agents": [_visible_json(context, caller, row) for row in rows], "timezone": context.timezone}
 
 
-def _visible_json(context: Context, caller: Caller, row: Row) -> Agent:
+def _visible_json(context: Context, caller: Caller, row: Row) -> ListedAgent:
     """Return an agent without the settings of its provider, which may hold a secret, for other agents."""
-    found = to_json(context, row)
+    known = to_json(context, row)
+    found: ListedAgent = {**known, "agent_id": known["name"], "registered_at": known["created_at"]}
     if caller.is_boss or caller.id == row["id"]:
         return found
     return found | {"settings": None}

@@ -72,7 +72,7 @@ async def create(context: Context, caller: Caller, params: Create) -> CreatedAsk
         raise errors.EmptyMessage()
     options = _options(params.options)
     fallback = _default(params, options)
-    to = resolve(context.store, params.to, UnknownRecipient)
+    to = resolve(context.store, caller, params.to, UnknownRecipient)
     now = clock.now()
     until = None
     if params.timeout is not None:

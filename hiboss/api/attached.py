@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..agents import instructions
+from ..agents import briefing_text, instructions
 from ..agents.attached import wording
 from ..agents.attached.hook_reports import Reply
 from ..core import clock, errors
@@ -22,6 +22,7 @@ from ..routing.subscriptions import Reader
 from ..store import agents, attached_sessions, attached_turns, tokens
 from ..store.attached_sessions import Arrival
 from ..store.connection import Connection
+from . import agent_briefing, agent_states
 from .auth import Caller
 from .context import Context
 from .operation import ByName, Level, Nothing, Params, Timezone, operation
@@ -158,14 +159,19 @@ async def start(context: Context, caller: Caller, params: Start) -> Started:
         },
     )
 
+    moment, live = clock.now(), agent_states.live_of(context)
+
     def read(connection: Connection) -> Started:
         facts = instructions.facts(connection, made.agent)
         reply = "auto" if facts is None else facts.agent["reply"]
         text = "" if facts is None else instructions.text(facts, context.home, params.directory, reply)
+        found = agent_briefing.of_address(connection, made.agent, moment, live)
+        now = "" if found is None else briefing_text.now(found, clock.zone(found["timezone"]))
         waiting = attached_turns.waiting(connection, made.agent)
-        return {"agent": made.name, "briefing": wording.briefing(made.name, text), "waiting": len(waiting)}
+        told = wording.briefing(made.name, text, now)
+        return {"agent": made.name, "briefing": told, "waiting": len(waiting)}
 
-    return context.store.read(read)
+    return await context.store.read_in_thread(read)
 
 
 @operation(

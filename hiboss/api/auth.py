@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..core import clock
 from ..core.address import BOSS, Address
 from ..core.errors import BadToken, BossOnly, Forbidden, NoToken
 from ..routing.presence import Presence
@@ -32,6 +33,7 @@ class Caller:
     trace: str | None = None  # of that run
     hops: int = 0  # of that run
     attached: int | None = None  # the open session that this token was made for
+    browser: bool = False  # the token is of a browser that a person logged in with
 
     @property
     def is_boss(self) -> bool:
@@ -40,6 +42,13 @@ class Caller:
     @property
     def name(self) -> str:
         return "the boss" if self.is_boss else str(self.address or "a caller without a token")
+
+    @property
+    def session(self) -> str:
+        """The session that the token tells, like r9 for a run, a3 for an open session; empty: none."""
+        if self.run is not None:
+            return f"r{self.run}"
+        return "" if self.attached is None else f"a{self.attached}"
 
     @property
     def is_person(self) -> bool:
@@ -82,7 +91,7 @@ class Authenticator:
     def authorize(self, token: str | None, right: str, door: Door = "socket") -> Caller:
         """Return the holder of a token if its level is enough for this right now."""
         caller = self.authenticate(token, right, door)
-        check_level(caller, self._policy.needs(right))
+        check_level(caller, self._policy.needs(right, door))
         if self._presence is not None and caller.id:
             self._presence.seen(caller.id, agent=caller.kind == "agent", run=caller.run)
         return caller
@@ -101,7 +110,7 @@ class Authenticator:
         if self._may_have_ended(caller):
             self._store.read(lambda connection: self.check(connection, caller))
         elif caller.token:  # nothing to look up: it is asked before everything that a follower is told
-            check_level(caller, self._policy.needs(caller.right))
+            check_level(caller, self._policy.needs(caller.right, caller.door))
 
     def check(self, tx: Connection | Tx, caller: Caller) -> None:
         """Raise if a caller lost its right since its request came in. Call it inside a write."""
@@ -111,8 +120,8 @@ class Authenticator:
             row = tokens.in_force(tx, caller.token)
             if row is None:
                 raise BadToken()
-            caller = _caller(row, caller.right)
-        check_level(caller, self._policy.needs(caller.right))
+            caller = _caller(row, caller.right, caller.door)
+        check_level(caller, self._policy.needs(caller.right, caller.door))
 
     def _may_have_ended(self, caller: Caller) -> bool:
         """Tell whether the token must be looked up: something changed, or it is of a run, which ends."""
@@ -128,7 +137,8 @@ class Authenticator:
         check_level(_caller(row, SENDING), needed)
 
     def _look_up(self, digest: bytes, right: str, door: Door) -> Caller:
-        row = self._store.read(lambda connection: tokens.find(connection, digest))
+        now = clock.now()
+        row = self._store.read(lambda connection: tokens.find(connection, digest, now))
         if row is None:
             raise BadToken()
         return _caller(row, right, door)
@@ -147,6 +157,7 @@ def _caller(row: Row, right: str, door: Door = "socket") -> Caller:
         trace=row["trace"],
         hops=row["hops"] or 0,
         attached=row["attached"],
+        browser=bool(row["browser"]),
     )
 
 

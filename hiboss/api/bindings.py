@@ -318,9 +318,14 @@ def listed(context: Context, caller: Caller, params: Nothing) -> BindingList:
     return {"bindings": bindings_json(context, caller), "timezone": context.timezone}
 
 
+def every_binding(context: Context) -> list[BindingJson]:
+    """Return every binding with the state of its adapter."""
+    return [_to_json(context, row) for row in context.store.read(bindings.list_all)]
+
+
 def bindings_json(context: Context, caller: Caller) -> list[BindingJson]:
-    """Return every binding with the state of its adapter; chats and errors only to boss and agents."""
-    found = [_to_json(context, row) for row in context.store.read(bindings.list_all)]
+    """Return every binding; chats and errors only to the boss and to the agents of each."""
+    found = every_binding(context)
     own = caller.address.name if caller.address is not None and caller.address.kind == "agent" else None
     hidden: Any = {"last_error": None, "chats": []}
     return [one if caller.is_boss or own in one["agents"] else {**one, **hidden} for one in found]
@@ -355,7 +360,7 @@ def _to_json(context: Context, row: Row) -> BindingJson:
         "leads": row["leads"],
         "closed": bool(row["closed"]),
         "chats": json.loads(row["chats"]),
-        "agents": (row["agents"] or "").split(","),
+        "agents": row["agents"].split(",") if row["agents"] else [],
         "state": slot.state if slot else "stopped",
         "failing_since": clock.iso_or_none(row["first_failed_at"]),
         "next_try_at": clock.iso_or_none(row["wake_at"]),

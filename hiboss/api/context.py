@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TypeVar
 
@@ -19,7 +19,9 @@ from ..core.settings import Configuration, Settings
 from ..routing.change_queue import ChangeQueue
 from ..routing.chat_setup import ChatSetup
 from ..routing.delivery import Delivery
+from ..routing.fact_webhooks import FactWebhooks
 from ..routing.facts import Facts
+from ..routing.measurements import Measurements
 from ..routing.presence import Presence
 from ..routing.router import Router
 from ..routing.scheduler import Scheduler
@@ -30,6 +32,8 @@ from ..store.boss import boss_timezone
 from ..store.group_commit import Tx
 from ..store.store import Store
 from .auth import Authenticator, Caller
+from .gateway_state import GatewayState
+from .login_codes import LoginCodes
 from .policy import Policy
 
 T = TypeVar("T")
@@ -50,6 +54,8 @@ class Context:
     controls: Controls
     scheduler: Scheduler
     facts: Facts
+    measurements: Measurements
+    fact_webhooks: FactWebhooks
     waiters: Waiters
     presence: Presence
     user_presence: UserPresence
@@ -60,6 +66,8 @@ class Context:
     stop: Callable[[], None]  # ask the daemon to end
     reload: Callable[[], list[Setting]]  # read the settings again; returns those that changed
     connections: Callable[[], int]  # how many clients are connected to the socket
+    gateway: GatewayState = field(default_factory=GatewayState)  # the HTTP door sets it
+    login_codes: LoginCodes = field(default_factory=LoginCodes)
 
     def write(self, caller: Caller, change: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Write a change for a caller, whose right is checked in the same transaction; done after COMMIT."""

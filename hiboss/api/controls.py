@@ -22,7 +22,7 @@ from .context import Context
 from .operation import Id, Level, Params, Timezone, operation
 from .param_sizes import Size, Word
 from .request_limits import page_size
-from .sending import not_too_deep
+from .send_shapes import not_too_deep
 
 Event = Literal[
     "stream.pause",
@@ -181,7 +181,7 @@ def _agent(context: Context, name: str) -> int:
 def _destination(context: Context, caller: Caller, event: str, to: str) -> int:
     """Return the address id of who gets it. Whom there is, is not for those who may not send it anybody."""
     try:
-        return address_id(context.store, to)
+        return address_id(context.store, caller, to)
     except errors.UnknownAddress:
         try:
             control_rights.check_right(context, caller, event)
@@ -217,7 +217,7 @@ async def listed(context: Context, caller: Caller, params: List) -> ControlList:
     """List controls, newest first. The boss sees all, others those about them or in their conversations."""
     limit = page_size(context, params.page_size)
     agent = None if params.agent is None else _agent(context, params.agent)
-    actor = None if params.actor is None else address_id(context.store, params.actor)
+    actor = None if params.actor is None else address_id(context.store, caller, params.actor)
     number = None if params.conversation is None else ids.number(params.conversation, "conversation")
 
     def read(connection: Connection) -> ControlList:

@@ -42,6 +42,13 @@ class StopResult(TypedDict):
     seconds: Annotated[float, Field(description="how long it may take, by its settings")]
 
 
+class WebJson(TypedDict):
+    state: Annotated[str, Field(description="off, starting, listening, or retrying: its port is taken")]
+    url: Annotated[str | None, Field(description="where it listens")]
+    hooks_url: Annotated[str | None, Field(description="where only webhooks are served (web.hooks_port)")]
+    error: Annotated[str | None, Field(description="why it does not listen")]
+
+
 class DaemonStatus(TypedDict):
     version: Annotated[str, Field(description="of the daemon that runs")]
     pid: Annotated[int, Field(description="the daemon's process id")]
@@ -52,6 +59,7 @@ class DaemonStatus(TypedDict):
     started_at: Annotated[str, Field(description="when this process began")]
     timezone: Timezone
     connections: Annotated[int, Field(description="clients connected to the socket now")]
+    web: Annotated[WebJson, Field(description="the HTTP door")]
     writes_waiting: Annotated[int, Field(description="changes in the queue of the store's writer")]
     database_bytes: Annotated[int, Field(description="the size of the database file")]
     agents: Annotated[
@@ -80,20 +88,20 @@ class Login(TypedDict):
     ]
 
 
-@operation("daemon.ping", level=Level.OPEN, result=Pong)
+@operation("daemon.ping", level=Level.OPEN, elsewhere=Level.RESTRICTED, result=Pong)
 def ping(context: Context, caller: Caller, params: Nothing) -> Pong:
     """Answer at once, with the daemon's version and process id."""
     return {"pong": True, "version": __version__, "pid": os.getpid()}
 
 
-@operation("daemon.time", level=Level.OPEN, result=DaemonTime)
+@operation("daemon.time", level=Level.OPEN, elsewhere=Level.RESTRICTED, result=DaemonTime)
 def time(context: Context, caller: Caller, params: Nothing) -> DaemonTime:
     """Show the daemon's time, in UTC and in the boss's zone."""
     now = clock.now()
     return {"now": clock.iso(now), "local": clock.local(now, context.zone), "timezone": context.timezone}
 
 
-@operation("daemon.status", level=Level.OPEN, effect="read", result=DaemonStatus)
+@operation("daemon.status", level=Level.OPEN, elsewhere=Level.RESTRICTED, effect="read", result=DaemonStatus)
 async def status(context: Context, caller: Caller, params: Nothing) -> DaemonStatus:
     """Show the state of the daemon: its lanes, its adapters, and how many envelopes wait.
 
@@ -116,6 +124,12 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
         "started_at": clock.iso(context.started_at),
         "timezone": context.timezone,
         "connections": context.connections(),
+        "web": {
+            "state": context.gateway.state,
+            "url": context.gateway.url,
+            "hooks_url": context.gateway.hooks_url,
+            "error": context.gateway.error,
+        },
         "writes_waiting": context.store.waiting,
         "database_bytes": os.path.getsize(context.home.database),
         "breaker": _breaker(connection, caller),
@@ -132,7 +146,7 @@ def _breaker(connection: Connection, caller: Caller) -> BreakerState | None:
     return found if found is None or caller.id else {**found, "reason": None}
 
 
-@operation("daemon.stop", level=Level.OPEN, effect="destructive", result=StopResult)
+@operation("daemon.stop", level=Level.OPEN, elsewhere=Level.BOSS, effect="destructive", result=StopResult)
 def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
     """Ask the daemon to finish what it is doing and end."""
     # It needs no token: a process that can use this socket can also kill the daemon.

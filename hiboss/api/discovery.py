@@ -46,11 +46,11 @@ class Discovery(TypedDict):
     ]
     components: Annotated[
         dict[str, Any],
-        Field(description="`schemas`: the types of results; `errors`: those of the socket"),
+        Field(description="`schemas`: the types of parameters and results; `errors`: those of the socket"),
     ]
 
 
-@operation("rpc.discover", level=Level.OPEN, result=Discovery)
+@operation("rpc.discover", level=Level.OPEN, elsewhere=Level.RESTRICTED, result=Discovery)
 def discover(context: Context, caller: Caller, params: Nothing) -> Discovery:
     """Describe every operation, with everything that is declared of it, as an OpenRPC document."""
     return _document()
@@ -75,7 +75,7 @@ def examples() -> dict[str, Example]:
     return found
 
 
-def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+def schema_of(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of parameters or of a result, and add the types it refers to."""
     schema = TypeAdapter(shape).json_schema(ref_template="#/components/schemas/{model}")
     for name, inner in schema.pop("$defs", {}).items():
@@ -86,7 +86,7 @@ def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:
 
 def _describe(name: str, schemas: dict[str, Any], example: Example | None) -> dict[str, Any]:
     op = REGISTRY[name]
-    schema = _schema(op.params, schemas)
+    schema = schema_of(op.params, schemas)
     required = schema.get("required", [])
     described = {
         "name": name,
@@ -104,7 +104,7 @@ def _describe(name: str, schemas: dict[str, Any], example: Example | None) -> di
             }
             for param, field in schema.get("properties", {}).items()
         ],
-        "result": {"name": "result", "schema": _schema(op.result, schemas)},
+        "result": {"name": "result", "schema": schema_of(op.result, schemas)},
         "errors": [_error(cls) for cls in (*op.errors, *op.dispatch_errors)],
     }
     if example is not None:
@@ -119,4 +119,9 @@ def _describe(name: str, schemas: dict[str, Any], example: Example | None) -> di
 
 
 def _error(cls: type[HibossError]) -> dict[str, Any]:
-    return {"code": cls.rpc, "message": cls.code, "data": {"text": " ".join((cls.__doc__ or "").split())}}
+    return {"code": cls.rpc, "message": cls.code, "data": {"text": text_of(cls)}}
+
+
+def text_of(cls: type[HibossError]) -> str:
+    """Return the message of an error, with the names of its facts in braces."""
+    return " ".join((cls.__doc__ or "").split())

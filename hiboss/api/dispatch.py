@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
 
+from ..core import clock
 from ..core.address import Address
 from ..core.errors import (
     BadToken,
@@ -25,60 +27,30 @@ from ..core.quoting import nearest
 from ..core.settings import Settings
 from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
-from . import (  # noqa: F401 - importing them declares the operations
-    agent_instructions,
-    agent_sessions,
-    agent_status,
-    agent_watches,
-    agents,
-    ask_rules,
-    asks,
+from . import (
     attached,
-    attached_asks,
-    bindings,
-    boss,
-    breaker,
-    contacts,
-    controls,
-    conversations,
-    daemon,
-    discovery,
-    envelopes,
-    events,
-    lanes,
-    leases,
-    long_poll,
-    messages,
-    permissions,
-    presence,
-    providers,
-    reactions,
-    run_controls,
-    run_steering,
-    runs,
-    schedules,
-    sending,
-    settings,
-    setup,
-    tokens,
-    turn_preview,
-    users,
+    operation_modules,  # noqa: F401 - importing it declares the operations
+    webhook_receiving,
 )
 from .auth import OWNER, Caller, check_may_change
 from .context import Context
-from .operation import REGISTRY, Door, Level, Operation, Params
+from .operation import REGISTRY, Door, Operation, Params
 from .param_errors import explain
 from .param_sizes import check_sizes
+from .webhook_receiving import Received
 
 log = logging.getLogger(__name__)
 UNKNOWN_SHOWN = 20  # parameters
 # What programs do for a person who may be away: follow, fetch, and mark what was shown.
-BY_ITSELF = frozenset({"event.subscribe", "event.unsubscribe", "envelope.read", "envelope.poll"})
+BY_ITSELF = frozenset(
+    {"event.subscribe", "event.unsubscribe", "envelope.read", "envelope.poll", "message.markRead"}
+)
 
 
 class Dispatcher:
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._requests = context.measurements.requests
 
     async def call_offline(self, method: str, params: Any) -> Any:
         """Run one operation for the owner of the home while no daemon runs; or for the holder of a token."""
@@ -102,14 +74,15 @@ class Dispatcher:
         `reader`: where the notifications of a subscription are written to.
         """
         operation = REGISTRY.get(method)
-        if operation is None:
-            raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
+        self._requests[door] += 1
         try:
+            if operation is None:
+                raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
             given = _by_name(operation, params)
             proof = given.pop("token", token)
             attached.refuse_unnamed(self._context, reader, unnamed=given.pop("unnamed", None))
             if door != "socket":
-                _check_door(operation, given, door)
+                _check_door(operation, given, door, reader)
             caller = caller or self._authorize(operation, proof, door)
             if caller.is_person and operation.effect != "read" and operation.name not in BY_ITSELF:
                 self._context.user_presence.acts(caller.id)
@@ -125,12 +98,36 @@ class Dispatcher:
                     raise DoorRefused(what=operation.name, door=door)
                 return await operation.run(self._context, caller, checked, reader)
             return await operation.run(self._context, caller, checked)
-        except HibossError:
+        except HibossError as error:
+            self.refused(door, error)
             raise
         except Exception as error:
+            self.refused(door, InternalError)
             reference = secrets.token_hex(4)
             log.exception("%s failed (%s).", method, reference, extra={"action": method})
             raise InternalError(reference=reference) from error
+
+    def refused(self, door: Door, error: HibossError | type[HibossError]) -> None:
+        """Count an error. A door calls this for what it refuses itself, without a call of an operation."""
+        self._context.measurements.refused(door, error.code)
+
+    async def receive_webhook(self, name: str, headers: Mapping[str, str], body: bytes) -> Received:
+        """Store a request for a webhook (hiboss/api/webhook_receiving.py); raises a HibossError."""
+        begun, outcome = clock.elapsed(), "failed"
+        try:
+            received = await webhook_receiving.receive(self._context, name, headers, body)
+            outcome = "accepted"
+            return received
+        except HibossError as error:
+            outcome = "refused" if error.http < 500 else "failed"
+            raise
+        except Exception as error:
+            reference = secrets.token_hex(4)
+            log.exception("A webhook failed (%s).", reference, extra={"action": "webhook"})
+            raise InternalError(reference=reference) from error
+        finally:
+            seconds = (clock.elapsed() - begun) / 1_000
+            self._context.measurements.observe_webhook("in", seconds, outcome)
 
     def _authorize(self, operation: Operation, token: Any, door: Door) -> Caller:
         try:
@@ -176,9 +173,9 @@ def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
     return dict(zip(names, params, strict=False))
 
 
-def _check_door(operation: Operation, given: dict[str, Any], door: Door) -> None:
-    """Raise for what only the unix socket allows: operations without a token, and files of this machine."""
-    if operation.level is Level.OPEN:
+def _check_door(operation: Operation, given: dict[str, Any], door: Door, reader: Reader | None) -> None:
+    """Raise for what this door does not offer, like files of this machine through others than the socket."""
+    if door not in operation.doors or (operation.follows and reader is None):
         raise DoorRefused(what=operation.name, door=door)
     for name in sorted(operation.socket_only):
         if given.get(name):

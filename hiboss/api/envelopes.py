@@ -1,33 +1,33 @@
-"""Operations that list and mark envelopes. Sending is in `sending`, claiming in `leases`."""
+"""Operations that list and show envelopes.
+
+Sending is in `sending`, marking in `envelope_marks`, claiming in `leases`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
-from ..core.address import BOSS
 from ..core.envelope import Box, Status
-from ..core.errors import InvalidParams
-from ..store import acknowledgements, counters, envelope_rows, envelopes, paging, reactions
+from ..store import envelope_details, envelope_rows, paging
 from ..store.connection import Connection
-from ..store.group_commit import Tx
 from . import receipts
 from .addresses import acting_for, every_id
 from .auth import Caller
 from .context import Context
-from .operation import ChangedCount, Id, Ids, Level, Params, Timezone, operation
+from .message_filters import tags
+from .operation import Id, Level, Params, Timezone, operation
+from .param_sizes import Word
 from .request_limits import page_size
-
-ACK_CHUNK = 500  # envelopes in one transaction, so that other writers wait at most for these
+from .send_shapes import Tag
 
 
 class List(Params):
-    box: Literal["inbox", "outbox", "archived", "trash", "all"] | None = Field(
+    box: Literal["inbox", "outbox", "archived", "trash", "snoozed", "all"] | None = Field(
         None,
         description="default inbox; with status failed: outbox; with a thread: every box. all: each envelope "
         "of everybody in the order of ids, also forwards (only for the boss)",
@@ -40,6 +40,15 @@ class List(Params):
     sender: str | None = Field(None, alias="from", description="only from this address or name")
     to: str | None = Field(None, description="only to this address or name")
     thread: Id | None = Field(None, description="only this thread: t57, or a message or envelope in it")
+    conversation: Id | None = Field(None, description="only this conversation, like c4")
+    scope: Tag | None = Field(None, description="only what is about this, like {type: module, value: auth}")
+    ref: Tag | None = Field(
+        None,
+        description="only what refers to this, like {type: issue, value: 42} or {type: mention, value: nex}",
+    )
+    mentions: bool = Field(False, description="only what mentions the owner of the box, by name or role")
+    mention_role: Word | None = Field(None, description="only what mentions this role, like reviewer")
+    snoozed: bool = Field(False, description="only what was put off: the same as box snoozed")
     created_after: str | None = Field(None, description="a time, like -2h or 2026-01-27")
     created_before: str | None = Field(None, description="a time, like -2h or 2026-01-27")
     page_size: int | None = Field(None, description="how many at most, 1 to 100; default 10")
@@ -56,9 +65,12 @@ class EnvelopePage(TypedDict):
     ]
     total: NotRequired[
         Annotated[
-            int | str,
-            Field(description="how many match, if count was given; a text over the limit, like 1000+"),
+            int,
+            Field(description="how many match, if count was given; counted up to 1000"),
         ]
+    ]
+    total_capped: NotRequired[
+        Annotated[bool, Field(description="with `total`; true: there are more than that")]
     ]
     timezone: Timezone
 
@@ -70,32 +82,7 @@ class Get(Params):
 class EnvelopeDetail(TypedDict):
     envelope: Annotated[envelope_json.EnvelopeJson, Field(description="with its whole text")]
     recipients: Annotated[list[str], Field(description="the addresses of all envelopes of the message")]
-    receipt: Annotated[
-        receipts.Receipt | None, Field(description="how far it got with an open session; null: none had it")
-    ]
-    timezone: Timezone
-
-
-class Mark(Params):
-    ids: Ids = Field(description="envelopes, like e81; all of them, or with one wrong id none")
-    address: str | None = Field(None, description="whose envelopes (only for the boss)")
-
-
-class Ack(Params):
-    ids: Annotated[list[Id], Field(max_length=100)] = Field(
-        default_factory=list, description="envelopes, like e81; all of them, or with one wrong id none"
-    )
-    all: bool = Field(False, description="everything that is due in the inbox")
-    up_to: Id | None = Field(None, description="with all: this envelope and those that arrived before it")
-    claim: Id | None = Field(
-        None, description="with ids: your claim, like k7; refused when another claim has one of them now"
-    )
-    address: str | None = Field(None, description="whose envelopes (only for the boss)")
-
-
-class ReadEnvelopes(TypedDict):
-    changed: Annotated[int, Field(description="how many were unread")]
-    envelopes: Annotated[list[envelope_json.EnvelopeJson], Field(description="in the order of the ids")]
+    receipt: Annotated[receipts.Receipt, Field(description="how far it got, and when")]
     timezone: Timezone
 
 
@@ -115,6 +102,8 @@ class ReadEnvelopes(TypedDict):
         errors.UnknownAddress,
         errors.BossOnly,
         errors.InvalidParams,
+        errors.BadText,
+        errors.TooLarge,
     ),
 )
 async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage:
@@ -131,7 +120,8 @@ async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage
             "timezone": context.timezone,
         }
         if params.count:
-            result["total"] = paging.count(connection, query, context.settings.count_exact_to)
+            total = paging.count(connection, query, context.settings.count_exact_to)
+            result["total"], result["total_capped"] = total.number, total.capped
         return result
 
     if query.filtered or params.count:
@@ -152,9 +142,8 @@ def envelopes_json(
     def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
         shown = paging.fitting(connection, numbers, most_bytes or context.settings.page_bytes)
         rows = envelope_rows.fetch(connection, shown)
-        quotes = envelope_rows.quotes(connection, rows, viewer)
-        given = reactions.of_messages(connection, [row["message"] for row in rows])
-        return [envelope_json.envelope(row, context.home, quotes, given) for row in rows]
+        details = envelope_details.of_page(connection, rows, viewer)
+        return [envelope_json.envelope(row, context.home, details) for row in rows]
 
     return context.store.read(read)
 
@@ -173,23 +162,29 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
     # Failures concern the sender: an inbox would show hardly any.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address
     every_box = params.box == "all"
+    if params.snoozed and params.box not in (None, "snoozed"):
+        raise errors.InvalidParams(detail="what is snoozed is in a box of its own: leave out box")
+    box = "snoozed" if params.snoozed else params.box
     if every_box and not caller.is_boss:
         raise errors.BossOnly(what="the box all", caller=caller.name)
     if every_box and params.address is not None:
         raise errors.InvalidParams(detail="box all has the envelopes of everybody: leave out address")
+    owner = acting_for(context.store, caller, params.address)
     return paging.Query(
-        owner=acting_for(context.store, caller, params.address),
+        owner=owner,
         every_box=every_box,
-        outbox=params.box == "outbox" or (failed and not caller.is_boss),
+        outbox=box == "outbox" or (failed and not caller.is_boss),
         everywhere=failed and caller.is_boss,
-        whole_thread=params.box is None and params.thread is not None,
+        whole_thread=box is None and params.thread is not None,
         sees_all=caller.is_boss and params.address is None,
-        box=Box[params.box.upper()] if params.box in ("archived", "trash") else Box.INBOX,
+        box=Box[box.upper()] if box in ("archived", "trash", "snoozed") else Box.INBOX,
         statuses=statuses,
         unread=params.unread,
-        senders=None if params.sender is None else every_id(context.store, params.sender),
-        recipients=None if params.to is None else every_id(context.store, params.to),
+        senders=None if params.sender is None else every_id(context.store, caller, params.sender),
+        recipients=None if params.to is None else every_id(context.store, caller, params.to),
         thread=_thread(context, caller, params.thread),
+        conversation=None if params.conversation is None else ids.number(params.conversation, "conversation"),
+        tags=tags(context, owner, params.scope, params.ref, params.mentions, params.mention_role),
         created_after=moment(params.created_after),
         created_before=moment(params.created_before),
         oldest_first=params.oldest_first,
@@ -218,169 +213,12 @@ def _thread(context: Context, caller: Caller, given: Id | None) -> int | None:
     errors=(errors.NotFound, errors.BadId),
 )
 def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
-    """Show one envelope in full; it changes nothing."""
-    number = ids.number(params.id, "envelope")
+    """Show one envelope in full, and how far it got; it changes nothing."""
+    number, now = ids.number(params.id, "envelope"), clock.now()
     row = context.store.read(lambda c: envelope_rows.visible(c, number, caller.sees))
     return {
         "envelope": envelopes_json(context, [number], caller.sees)[0],
         "recipients": context.store.read(lambda c: envelope_rows.recipients(c, row["message"])),
-        "receipt": receipts.of_envelope(context.store, number),
+        "receipt": context.store.read(lambda c: receipts.of_envelopes(c, [number], caller.sees, now))[number],
         "timezone": context.timezone,
     }
-
-
-_READ_ERRORS = (
-    errors.BadAddress,
-    errors.NotFound,
-    errors.OtherBox,
-    errors.BadId,
-    errors.UnknownAddress,
-    errors.BossOnly,
-)
-_MARK_ERRORS = (*_READ_ERRORS, errors.TooLate)
-
-
-@operation(
-    "envelope.read",
-    level=Level.RESTRICTED,
-    effect="idempotent",
-    params=Mark,
-    result=ReadEnvelopes,
-    errors=(*_READ_ERRORS, errors.TooLarge),
-)
-async def read(context: Context, caller: Caller, params: Mark) -> ReadEnvelopes:
-    """Show envelopes and mark them as read."""
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    most = context.settings.page_bytes
-
-    def mark(tx: Tx, numbers: list[int], owner: int, now: int) -> int:
-        changed = envelopes.mark_read(tx, numbers, owner, now)  # first: it refuses the ids of others
-        _check_fit(tx, numbers, most)
-        return changed
-
-    changed = await _mark(context, caller, params, mark)
-    if caller.attached is not None:
-        context.runner.attached.turns.fetched(caller.attached, numbers)
-    shown, timezone = context.store.read(
-        lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
-    )
-    return {"changed": changed, "envelopes": shown, "timezone": timezone}
-
-
-def _check_fit(tx: Tx, numbers: list[int], most: int) -> None:
-    """Raise if these are more than one answer shows: then none is marked as read."""
-    shown = paging.fitting(tx, numbers, most)
-    if len(shown) < len(numbers):
-        advice = f" (limits.page_bytes); read the first {len(shown)} of these ids, then the others"
-        size = f"more than {most} bytes with {len(numbers)} envelopes"
-        raise errors.TooLarge(what="the answer", size=size, limit=f"{most} bytes", advice=advice)
-
-
-@operation(
-    "envelope.ack",
-    level=Level.RESTRICTED,
-    effect="idempotent",
-    params=Ack,
-    result=ChangedCount,
-    errors=(*_MARK_ERRORS, errors.InvalidParams),
-)
-async def ack(context: Context, caller: Caller, params: Ack) -> ChangedCount:
-    """Acknowledge envelopes: each becomes done and read."""
-    if params.all == bool(params.ids) or (params.up_to is not None and not params.all):
-        raise InvalidParams(detail="give either ids, or all (--all); up_to (--up-to) goes only with all")
-    if params.all and params.claim is not None:
-        raise InvalidParams(detail="claim (--claim) goes only with ids: all leaves out what is claimed")
-    if not params.all:
-        claim = None if params.claim is None else ids.number(params.claim, "claim")
-        marking = partial(acknowledgements.acknowledge, claim=claim)
-        return {"changed": await _mark(context, caller, params, marking)}
-    return {"changed": await _ack_all(context, caller, params)}
-
-
-async def _ack_all(context: Context, caller: Caller, params: Ack) -> int:
-    """Acknowledge in chunks, so that others can write in between. What arrives meanwhile is left alone."""
-    owner = acting_for(context.store, caller, params.address)
-    upto = context.store.read(counters.last_arrived)
-    if params.up_to is not None:
-        number = ids.number(params.up_to, "envelope")
-        row = context.store.read(lambda c: envelope_rows.visible(c, number, owner))
-        if row["recipient"] != owner or row["arrived"] is None:
-            raise errors.NotFound(what="envelope", value=f"e{number}")
-        upto = row["arrived"]
-    changed = 0
-    while True:
-        now = clock.now()
-        done = await context.write(
-            caller,
-            lambda tx: acknowledgements.acknowledge_due(tx, owner, upto, ACK_CHUNK, now),  # noqa: B023 - awaited here
-        )
-        changed += done
-        if done < ACK_CHUNK:
-            return changed
-
-
-@operation(
-    "envelope.archive",
-    level=Level.RESTRICTED,
-    effect="idempotent",
-    params=Mark,
-    result=ChangedCount,
-    errors=_MARK_ERRORS,
-)
-async def archive(context: Context, caller: Caller, params: Mark) -> ChangedCount:
-    """Move envelopes to the archive; a pending one becomes done."""
-    return {"changed": await _mark(context, caller, params, _into(Box.ARCHIVED))}
-
-
-@operation(
-    "envelope.trash",
-    level=Level.RESTRICTED,
-    effect="idempotent",
-    params=Mark,
-    result=ChangedCount,
-    errors=_MARK_ERRORS,
-)
-async def trash(context: Context, caller: Caller, params: Mark) -> ChangedCount:
-    """Move envelopes to the trash; a pending one becomes done. Nothing is deleted."""
-    return {"changed": await _mark(context, caller, params, _into(Box.TRASH))}
-
-
-@operation(
-    "envelope.restore",
-    level=Level.RESTRICTED,
-    effect="idempotent",
-    params=Mark,
-    result=ChangedCount,
-    errors=_MARK_ERRORS,
-)
-async def restore(context: Context, caller: Caller, params: Mark) -> ChangedCount:
-    """Move envelopes from the archive or the trash back to the inbox."""
-    return {"changed": await _mark(context, caller, params, _into(Box.INBOX))}
-
-
-# A change in the store: transaction, envelope ids, owner, now; returns how many changed.
-Marking = Callable[[Tx, list[int], int, int], int]
-
-
-def _into(box: Box) -> Marking:
-    return lambda tx, numbers, owner, now: envelopes.put_into(tx, numbers, owner, box, now)
-
-
-async def _mark(context: Context, caller: Caller, params: Mark | Ack, marking: Marking) -> int:
-    """Mark all the given envelopes of one recipient in one transaction, or none of them."""
-    owner = acting_for(context.store, caller, params.address)
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    now = clock.now()
-    try:
-        return await context.write(caller, lambda tx: marking(tx, numbers, owner, now))
-    except errors.NotFound:
-        if caller.is_boss and params.address is None:
-            _raise_other_box(context, numbers)
-        raise
-
-
-def _raise_other_box(context: Context, numbers: list[int]) -> None:
-    """Tell the boss in whose box an envelope is: the boss acts for others only by naming them."""
-    for row in context.store.read(lambda c: envelope_rows.fetch(c, numbers)):
-        if row["to_address"] != str(BOSS):
-            raise errors.OtherBox(id=f"e{row['id']}", address=row["to_address"])

@@ -140,7 +140,7 @@ def _interest(context: Context, connection: Connection, caller: Caller, params: 
 def _address(context: Context, caller: Caller, given: str) -> int:
     """Return the id of an address that the caller may follow: its own; any for the boss."""
     if caller.is_boss:
-        return address_id(context.store, given)
-    if caller.address is not None and resolve(context.store, given).fold == caller.address.fold:
+        return address_id(context.store, caller, given)
+    if caller.address is not None and resolve(context.store, caller, given).fold == caller.address.fold:
         return caller.id
     raise errors.BossOnly(what="following another's facts (addresses)", caller=caller.name)

@@ -135,10 +135,10 @@ def _wake(context: Context, found: list[Lane]) -> None:
 
 def _lanes(context: Context, caller: Caller, text: str) -> list[Lane]:
     """Return the lanes of an address that the caller may change; raises NotFound when it has none."""
-    address = resolve(context.store, text)
+    address = resolve(context.store, caller, text)
     if address.kind != "channel":
         check_may_change(caller, address, caller.right)
-    number = address_id(context.store, text)
+    number = address_id(context.store, caller, text)
     found = context.store.read(lambda c: lanes.of_address(c, number))
     if not found:
         raise NotFound(what="lane", value=text, where="hiboss lane list")

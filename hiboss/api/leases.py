@@ -12,7 +12,8 @@ from ..store import leases
 from .addresses import acting_for
 from .auth import Caller
 from .context import Context
-from .envelopes import Mark, envelopes_json
+from .envelope_marks import Mark
+from .envelopes import envelopes_json
 from .operation import ChangedCount, Id, Level, Params, Timezone, operation
 from .request_limits import page_size
 

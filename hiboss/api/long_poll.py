@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Annotated, NamedTuple, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..core import clock, envelope_json, errors, rendering
-from ..core.envelope import Status
-from ..store import breaker_holds, paging, poll_positions
+from ..core import clock, envelope_json, errors, ids, rendering
+from ..core.envelope import Box, Status
+from ..store import breaker_holds, paging, poll_positions, readings
 from ..store.connection import Connection
+from ..store.envelope_walks import UNREAD
+from ..store.group_commit import Tx
 from ..store.paging import Position
 from .addresses import acting_for
 from .auth import Caller
@@ -83,8 +86,10 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
     """Wait until an unread envelope is due in the inbox, or until the time limit; it changes nothing."""
     owner = acting_for(context.store, caller, params.address)
     after = None if params.after is None else Position.parse(params.after, context.store.epoch)
-    if after is not None and after.walk != "a":
-        raise errors.BadCursor(value=params.after)
+    if after is not None and after.of == Box.INBOX.word:  # a list of the inbox ended there
+        after = replace(after, of=UNREAD)
+    if after is not None:
+        after.check(UNREAD, "a")
     found = await _wait(context, caller, owner, after, deadline(params.timeout))
     return _result(context, found, params.after)
 
@@ -122,16 +127,29 @@ async def poll(context: Context, caller: Caller, params: Poll) -> WaitResult:
     end = asyncio.get_running_loop().time() if params.wait is None else deadline(params.wait)
     while True:
         before = context.store.read(lambda c: poll_positions.get(c, caller.id, params.session))
-        found = await _wait(context, caller, caller.id, Position(walk="a", number=before), end)
+        found = await _wait(context, caller, caller.id, Position(walk="a", number=before, of=UNREAD), end)
         # The position is written before the answer: telling twice would wake a session for nothing.
-        if not found.envelopes or await _advance(context, caller, params.session, (before, found.last)):
+        shown = [ids.number(one["id"], "envelope") for one in found.envelopes]
+        if not shown or await _advance(context, caller, params.session, (before, found.last), shown):
             return _result(context, found, None)
 
 
-async def _advance(context: Context, caller: Caller, session: str, step: tuple[int, int]) -> bool:
-    """Move the session's position past what was found. False: another poll of this session did so first."""
+async def _advance(
+    context: Context, caller: Caller, session: str, step: tuple[int, int], shown: list[int]
+) -> bool:
+    """Move the session's position past what was found. False: another poll of this session did so first.
+
+    Who was shown it is kept (read_by). It stays unread: only who has the answer can say that it was read.
+    """
     now = clock.now()
-    return await context.write(caller, lambda tx: poll_positions.advance(tx, caller.id, session, step, now))
+
+    def write(tx: Tx) -> bool:
+        first = poll_positions.advance(tx, caller.id, session, step, now)
+        if first:
+            readings.note_shown(tx, shown, caller.id, session or caller.session, now)
+        return first
+
+    return await context.write(caller, write)
 
 
 class _Found(NamedTuple):
@@ -178,7 +196,7 @@ async def _wait(context: Context, caller: Caller, owner: int, after: Position | 
 def _result(context: Context, found: _Found, after: str | None) -> WaitResult:
     position = after
     if found.envelopes:
-        position = Position(walk="a", number=found.last).text(context.store.epoch)
+        position = Position(walk="a", number=found.last, of=UNREAD).text(context.store.epoch)
     return {
         "envelopes": found.envelopes,
         "next": position,

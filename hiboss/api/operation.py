@@ -83,6 +83,7 @@ Handler = Callable[..., Any]
 class Operation:
     name: str
     level: Level
+    elsewhere: Level | None  # of an OPEN one: what other doors than the socket need; None: they refuse it
     params: type[Params]
     sizes: dict[str, Size]  # of those parameters that do not have the default
     result: Any  # a TypedDict
@@ -105,16 +106,18 @@ class Operation:
 
     @property
     def doors(self) -> tuple[Door, ...]:
-        """The doors it can be called through. Only the socket writes notifications so far."""
-        return ("socket",) if self.level is Level.OPEN or self.follows else ("socket", "web", "mcp")
+        """The doors it can be called through. Notifications need a connection that stays open."""
+        if self.level is Level.OPEN and self.elsewhere is None:
+            return ("socket",)
+        return ("socket", "web") if self.follows else ("socket", "web", "mcp")
 
     @property
     def dispatch_errors(self) -> tuple[type[HibossError], ...]:
         """The errors that any operation like this one can answer with, besides those it declares."""
         found: list[type[HibossError]] = [known.InvalidParams, known.BadToken]
-        if self.level is not Level.OPEN:
+        if self.level is not Level.OPEN or self.elsewhere is not None:
             found += [known.NoToken, known.Forbidden, known.NotSetUp]
-        if self.doors == ("socket",) or self.socket_only:
+        if len(self.doors) < 3 or self.socket_only:
             found += [known.DoorRefused]
         if self.effect != "read":
             found += [known.Busy, known.StoreFull]
@@ -130,6 +133,7 @@ def operation(
     name: str,
     *,
     level: Level,
+    elsewhere: Level | None = None,
     params: type[Params] = Nothing,
     result: Any,
     errors: tuple[type[HibossError], ...] = (),
@@ -143,6 +147,8 @@ def operation(
 ) -> Callable[[Handler], Handler]:
     """Declare an operation. The handler's docstring is its summary in the reference.
 
+    `elsewhere`: the level that an OPEN operation needs through other doors than the socket; without it they
+    refuse it.
     `effect`: what a call does; a plain function only reads, so it need not say so.
     `changes`: it changes the agent or person named by `name`; only the boss may do that to others.
     """
@@ -151,12 +157,14 @@ def operation(
 
     def declare(handler: Handler) -> Handler:
         assert name not in REGISTRY, name
+        assert elsewhere is None or level is Level.OPEN, name
         assert effect or not iscoroutinefunction(handler), f"{name} must say its effect"
         declared = sizes(params)
         assert TooLarge in errors or not any(size.by_setting for size in declared.values()), name
         REGISTRY[name] = Operation(
             name=name,
             level=level,
+            elsewhere=elsewhere,
             params=params,
             sizes=declared,
             result=result,

@@ -18,6 +18,7 @@ _WANTS = {
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "an object",
+    "model_type": "an object",
 }
 
 

@@ -8,7 +8,7 @@ from ..core.errors import FixedLevel, InvalidParams, UnknownOperation
 from ..core.quoting import nearest
 from ..store import policy as policy_store
 from ..store.store import Store
-from .operation import REGISTRY, Level
+from .operation import REGISTRY, Door, Level
 
 # Rights that are not operations; operations ask for them.
 RIGHTS = {
@@ -36,9 +36,12 @@ class Policy:
         skipped = unknown(decided)
         self.levels = defaults() | {name: _level(decided[name]) for name in decided.keys() - skipped.keys()}
 
-    def needs(self, name: str) -> Level:
-        """Return the level that an operation or a right needs now."""
-        return self.levels.get(name, Level.BOSS)
+    def needs(self, name: str, door: Door = "socket") -> Level:
+        """Return the level that an operation or a right needs now, through this door."""
+        level = self.levels.get(name, Level.BOSS)
+        if level is Level.OPEN and door != "socket":
+            return REGISTRY[name].elsewhere or Level.BOSS
+        return level
 
 
 def defaults() -> dict[str, Level]:

@@ -65,8 +65,8 @@ class TypingNoted(TypedDict):
 )
 def get(context: Context, caller: Caller, params: Get) -> PresenceOfOne:
     """Show whether an agent or a person is here now."""
-    address, live = resolve(context.store, params.address), agent_states.live_of(context)
-    number = address_id(context.store, params.address)
+    address, live = resolve(context.store, caller, params.address), agent_states.live_of(context)
+    number = address_id(context.store, caller, params.address)
     if address.kind not in ("agent", "user"):
         raise errors.InvalidParams(detail=f"only agents and people have a presence, not {address.kind}s")
 

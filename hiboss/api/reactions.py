@@ -42,7 +42,7 @@ _ERRORS: Any = (errors.NotFound, errors.BadId, errors.TooLate)
     effect="idempotent",
     params=SetReaction,
     result=ReactionChange,
-    errors=(*_ERRORS, errors.BadEmoji, errors.EmojiRefused, errors.TooLarge),
+    errors=(*_ERRORS, errors.BadEmoji, errors.EmojiRefused, errors.NotMember, errors.TooLarge),
 )
 async def set_(context: Context, caller: Caller, params: SetReaction) -> ReactionChange:
     """Put an emoji on a message that you sent or received.
@@ -75,6 +75,8 @@ async def _change(context: Context, caller: Caller, given: Id, emoji: str | None
     def write(tx: Tx) -> ReactionChange:
         row = own_messages.visible(tx, which, caller.sees)
         own_messages.check_there(row, "given a reaction")
+        if emoji is not None:
+            own_messages.check_member(tx, row, caller.id, "given a reaction")
         shown = reaction_changes.shown_to(tx, row["id"], caller.id) if is_agent else []
         for one in shown:
             _check_taken(context, one, emoji)

@@ -170,7 +170,7 @@ async def listed(context: Context, caller: Caller, params: List) -> RunList:
             connection,
             agent=agent,
             status=params.status,
-            trace=None if params.trace is None else _full_trace(caller, params.trace),
+            trace=None if params.trace is None else full_trace(caller, params.trace),
             before=before,
             limit=limit,
             most_bytes=context.settings.page_bytes,
@@ -185,7 +185,7 @@ async def listed(context: Context, caller: Caller, params: List) -> RunList:
     return await context.store.read_in_thread(read)
 
 
-def _full_trace(caller: Caller, trace: str) -> str:
+def full_trace(caller: Caller, trace: str) -> str:
     """Return the trace that is meant: an id like m57 or s3@…, a full name, or a name that the caller gave."""
     full = re.fullmatch(r"m[0-9]+|s[0-9]+@.*|(agent|user):[^/]+/.*", trace)
     return trace if full else f"{caller.address}/{trace}"

@@ -29,6 +29,9 @@ class ScheduleFields(Params):
     attachments: Annotated[list[str] | None, Size(values="attachments")] = Field(
         None, description="absolute paths of files, copied now", json_schema_extra=SOCKET_ONLY
     )
+    uploads: Annotated[list[str] | None, Size(values="attachments")] = Field(
+        None, description="files that you uploaded, like u7; each is used once"
+    )
     timezone: str | None = Field(None, description="of the cron expression; default the boss's")
     catch_up: Literal["skip", "once", "all"] | None = Field(
         None, description="after a downtime: send none, one or all of what was missed; default once"

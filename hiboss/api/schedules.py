@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from ..core import clock, errors, ids, schedule_times
-from ..core.envelope import Accepted, Attachment, Draft
+from ..core.envelope import Accepted, Draft
 from ..core.errors import InvalidParams
+from ..routing.message_files import Prepared
 from ..store import messages, schedule_firing, schedule_slots, schedules
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
@@ -29,7 +30,8 @@ from .schedule_shapes import (
     Set,
     Slot,
 )
-from .sending import Send, draft_of
+from .send_shapes import Send
+from .sending import draft_of, handed_by
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
 SHORTEST_INTERVAL_MS = 1_000
@@ -64,7 +66,7 @@ _ID_ERRORS = (errors.NotFound, errors.BadId)
     effect="change",
     params=Create,
     result=ScheduleJson,
-    errors=(*_CONTENT_ERRORS, errors.BossOnly),
+    errors=(*_CONTENT_ERRORS, errors.BossOnly, errors.BadId, errors.NotFound),
 )
 async def create(context: Context, caller: Caller, params: Create) -> ScheduleJson:
     """Create a schedule that sends a message: by cron expression, at an interval, or once."""
@@ -73,19 +75,21 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
         raise InvalidParams(detail="give the time in one way: cron (--cron), every (--every) or at (--at)")
     sending = Send.model_validate(_message_fields(params) | {"from": params.sender})
     sending = sending.model_copy(update={"from_boss": params.from_boss, "from_name": params.from_name})
-    draft = await context.router.prepare(draft_of(context, caller, sending), sending.attachments)
+    handed = handed_by(caller, sending.uploads)
     columns = {**when, **_options(context, params)}
     if caller.run is not None and caller.trace is not None:
         columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats="at" not in when)
-    now = clock.now()
+    prepared = await context.router.prepare(draft_of(context, caller, sending), sending.attachments, handed)
+    draft, now = prepared.draft, clock.now()
 
     def write(tx: Tx) -> Row:
         context.auth.check_may_send(tx, caller.id)
+        prepared.use(tx)
         kept = {**_kept(draft), "addresses": messages.check(tx, draft)}
         stored = {**columns, "draft": _as_json(kept)}
         return schedules.get(tx, schedules.insert(tx, caller.id, stored, now), None)
 
-    row = await context.router.store_prepared(draft.attachments, lambda: context.write(caller, write))
+    row = await context.router.store_prepared(prepared, lambda: context.write(caller, write))
     return _scheduled(context, row)
 
 
@@ -108,13 +112,14 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     when = _when(context, params)
     if len(when) > 1:
         raise InvalidParams(detail="give the time in one way: cron (--cron), every (--every) or at (--at)")
-    content = await _content(context, params, schedules.stored_message(before))
     options = _options(context, params)
+    prepared, content = await _content(context, caller, params, schedules.stored_message(before))
     now = clock.now()
 
     def write(tx: Tx) -> Row:
         row = schedules.get(tx, number, caller.sees)
         context.auth.check_may_send(tx, row["owner"])
+        prepared.use(tx)
         message = schedules.stored_message(row) | content  # of this moment: another one may have changed it
         if "to" in content:  # whoever has these names now is meant
             message["addresses"] = {message["from"]: message["addresses"].get(message["from"])}
@@ -123,8 +128,7 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
         schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)
 
-    new = [Attachment(**one) for one in content["attachments"]] if params.attachments else []
-    row = await context.router.store_prepared(new, lambda: context.write(caller, write))
+    row = await context.router.store_prepared(prepared, lambda: context.write(caller, write))
     return _scheduled(context, row)
 
 
@@ -220,6 +224,7 @@ async def run(context: Context, caller: Caller, params: ById) -> ScheduleRun:
 @operation(
     "cron.explain",
     level=Level.OPEN,
+    elsewhere=Level.RESTRICTED,
     params=Explain,
     result=CronTimes,
     errors=(errors.BadCron, errors.BadTimezone, InvalidParams),
@@ -284,7 +289,7 @@ def _options(context: Context, params: ScheduleFields) -> dict[str, Any]:
 
 def _message_fields(params: ScheduleFields) -> dict[str, Any]:
     """Return the given parameters that describe the message, as envelope.send takes them."""
-    names = ("to", "text", "subject", "type", "priority", "attachments")
+    names = ("to", "text", "subject", "type", "priority", "attachments", "uploads")
     return {name: getattr(params, name) for name in names if getattr(params, name) is not None}
 
 
@@ -303,15 +308,24 @@ def _new_time(tx: Tx, caller: Caller, row: Row, when: dict[str, Any]) -> dict[st
     return columns
 
 
-async def _content(context: Context, params: Set, stored: dict[str, Any]) -> dict[str, Any]:
-    """Return what the parameters change in the stored message, checked like a new message."""
+async def _content(
+    context: Context, caller: Caller, params: Set, stored: dict[str, Any]
+) -> tuple[Prepared, dict[str, Any]]:
+    """Return what the parameters change in the stored message, checked like a new message.
+
+    Files and uploads that are given replace all that it has.
+    """
     given = _message_fields(params)
     asked = Send.model_validate({"to": stored["to"], "text": stored["text"], "type": stored["type"]} | given)
     draft = draft_of(context, None, asked, sender=stored["from"])
-    draft = await context.router.prepare(
-        draft, params.attachments or [], kept_files=bool(stored["attachments"])
+    prepared = await context.router.prepare(
+        draft,
+        params.attachments or [],
+        handed_by(caller, params.uploads or []),
+        kept_files=bool(stored["attachments"]),
     )
-    return {name: value for name, value in _kept(draft).items() if name in given}
+    changed = {*given, *(["attachments"] if "uploads" in given else [])}
+    return prepared, {name: value for name, value in _kept(prepared.draft).items() if name in changed}
 
 
 def _as_json(message: dict[str, Any]) -> str:

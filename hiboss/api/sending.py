@@ -1,94 +1,29 @@
-"""Operations of senders: send a message, retry and cancel envelopes."""
+"""The operation that sends a message: its request becomes a draft, which the router accepts."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal, NotRequired
-
-from pydantic import AfterValidator, Field
-from typing_extensions import TypedDict
+from collections.abc import Sequence
 
 from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
-from ..core.envelope import Draft, Kind, Lane, Priority
+from ..core.envelope import Draft, Kind, Priority, check_text
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..store import ask_mail, attached_turns, envelopes, post_changes, posts
+from ..store import attached_turns
 from ..store.group_commit import Tx
+from ..store.uploads import Handed
 from .addresses import resolve
-from .auth import Caller
+from .auth import OWNER, Caller
 from .context import Context
-from .operation import SOCKET_ONLY, ChangedCount, Ids, Level, Params, operation
-from .param_sizes import Line, Size, Text, Word
+from .operation import Level, operation
+from .send_shapes import Send, Sent
 
 _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
 _PRIORITIES = {priority.word: priority for priority in Priority}
 _PARSE_MODES = {None: None, "plain": Kind.TEXT, "markdown": Kind.MARKDOWN, "html": Kind.HTML}
-METADATA_DEPTH = 32
-
-
-def not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Refuse deep nesting: orjson writes 254 levels, so deeper metadata could be stored and never shown."""
-    level: list[Any] = [metadata]
-    for _ in range(METADATA_DEPTH):
-        nested = [one for one in level if isinstance(one, (dict, list))]
-        level = [child for one in nested for child in (one.values() if isinstance(one, dict) else one)]
-    if any(isinstance(one, (dict, list)) for one in level):
-        raise ValueError(f"it is nested deeper than {METADATA_DEPTH} levels")
-    return metadata
-
-
-class Send(Params):
-    to: Annotated[str | list[str], Size(values="recipients")] = Field(
-        default_factory=list, description="one or more addresses or names"
-    )
-    text: Text = Field("", description="what to say; it may be empty if files are attached")
-    subject: Line | None = Field(None, description="a line above the text")
-    type: Literal["text", "markdown", "json", "html"] = Field(
-        "text", description="how the text is to be read"
-    )
-    parse_mode: Literal["plain", "markdown", "html"] | None = Field(
-        None, description="how channels are to read the text of this message, in place of its type"
-    )
-    priority: Literal["critical", "high", "normal", "low"] = Field(
-        "normal", description="higher mail is delivered first"
-    )
-    attachments: Annotated[list[str], Size(values="attachments")] = Field(
-        default_factory=list,
-        description="absolute paths of files to send with it",
-        json_schema_extra=SOCKET_ONLY,
-    )
-    deliver_at: str | None = Field(
-        None, description="when to deliver: +2h, an ISO 8601 time, or a time in the boss's zone"
-    )
-    reply_to: str | int | None = Field(None, description="e81 or m57; without `to` it goes to its sender")
-    interruptible: bool = Field(True, description="false: do not interrupt the run that works on it")
-    trace_id: Word | None = Field(None, description="your own name for its trace, to find its runs by")
-    metadata: Annotated[
-        dict[str, Any], AfterValidator(not_too_deep), Size(text="metadata_bytes", values="metadata_bytes")
-    ] = Field(default_factory=dict, description="your own JSON object; hiboss only keeps it")
-    key: Word | None = Field(
-        None, min_length=1, description="a repeated request with the same key sends nothing"
-    )
-    sender: str | None = Field(
-        None, alias="from", description="the sender (only for the boss; default user:boss)"
-    )
-    from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
-    from_name: Word | None = Field(None, description="the sender's name as shown (only for the boss)")
-
-
-class Sent(TypedDict):
-    ids: Annotated[list[str], Field(description="of the envelopes, one per recipient")]
-    message: Annotated[str, Field(description="its id, like m57: one for all recipients")]
-    conversation: Annotated[str, Field(description="the conversation it is in, like c4")]
-    thread: Annotated[
-        str, Field(description="the thread it is in, like t57: its own, or that of the message it replies to")
-    ]
-    deliver_at: Annotated[str | None, Field(description="when it is delivered; null: now")]
-    timezone: NotRequired[Annotated[str, Field(description="the boss's zone, with a deliver_at")]]
-    duplicate: Annotated[
-        bool, Field(description="true: this key was used before, and this is the first answer again")
-    ]
+IN_CONVERSATION = "a conversation has its own recipients: give either conversation, or to or to_sender"
+LONGEST_ACK_MS = 400 * 24 * 3_600_000
 
 
 @operation(
@@ -101,10 +36,14 @@ class Sent(TypedDict):
     errors=(
         errors.BadAddress,
         errors.BadTime,
+        errors.BadDuration,
         errors.TooFar,
         errors.BadId,
         errors.BadText,
         errors.EmptyMessage,
+        errors.EmptyGroup,
+        errors.NotMember,
+        errors.Archived,
         errors.NoRecipient,
         errors.UnknownRecipient,
         errors.UnknownSender,
@@ -132,7 +71,8 @@ async def send(context: Context, caller: Caller, params: Send) -> Sent:
         if caller.attached is not None and caller.run is None and draft.reply_to is not None:
             attached_turns.answer_by_hand(tx, caller.id, draft.reply_to, clock.now())
 
-    accepted = await context.router.accept(draft, params.attachments, check)
+    handed = handed_by(caller, params.uploads)
+    accepted = await context.router.accept(draft, params.attachments, check, handed)
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",
@@ -143,27 +83,41 @@ async def send(context: Context, caller: Caller, params: Send) -> Sent:
     }
     if accepted.deliver_at is not None:
         result["timezone"] = context.timezone
+    if accepted.elsewhere and not params.to and params.conversation is None:
+        result["elsewhere"] = True
+    if accepted.skipped:
+        result["skipped"] = list(accepted.skipped)
     return result
+
+
+def handed_by(caller: Caller, given: Sequence[str]) -> Handed | None:
+    """Return the uploads that a request names; None: none."""
+    numbers = [ids.number(one, "upload") for one in given]
+    return Handed(caller.id, tuple(dict.fromkeys(numbers))) if numbers else None
 
 
 def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
     """Return the draft that a request asks for. Without a caller, `sender` was checked before."""
     to = [params.to] if isinstance(params.to, str) else params.to
+    if params.conversation is not None and (to or params.to_sender):
+        raise errors.InvalidParams(detail=IN_CONVERSATION)
     deliver_at = None
     if params.deliver_at is not None:
         deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=context.zone)
+    session = context.settings.check_word("session", params.session)
     from_ = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
     return Draft(
         sender=from_,
         caller=None if caller is None else caller.id,
         sees_all=caller is None or caller.is_boss,
-        to=tuple([resolve(context.store, address, UnknownRecipient) for address in to]),
+        to=tuple([resolve(context.store, caller or OWNER, address, UnknownRecipient) for address in to]),
         text=params.text,
         subject=params.subject,
         kind=_KINDS[params.type],
         parse_mode=_PARSE_MODES[params.parse_mode],
         priority=_PRIORITIES[params.priority],
         deliver_at=deliver_at,
+        conversation=None if params.conversation is None else ids.number(params.conversation, "conversation"),
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
         interruptible=params.interruptible,
         from_boss=params.from_boss or from_ == BOSS,
@@ -175,13 +129,35 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
         metadata=params.metadata,
         key=params.key,
         digest=_digest(params) if params.key is not None else None,
+        tags=_tags(params),
+        session=session or (None if caller is None else caller.session) or None,
+        ack_within=None if params.ack_by is None else _ack_within(params.ack_by),
+        to_sender=params.to_sender,
     )
+
+
+def _ack_within(text: str) -> int:
+    return clock.duration(text.strip().removeprefix("+"), most=LONGEST_ACK_MS)
+
+
+def _tags(params: Send) -> tuple[tuple[str, str, str], ...]:
+    """Return the scopes and refs of a message, for the store. Whom it mentions is found in its text."""
+    if not (params.scopes or params.refs):
+        return ()
+    if any(one.type.lower() == "mention" for one in params.refs):
+        detail = "a ref of the type mention comes from the text: write @name there"
+        raise errors.InvalidParams(detail=detail)
+    found = [("scope", one) for one in params.scopes] + [("ref", one) for one in params.refs]
+    for _, one in found:
+        check_text(one.type, "type")
+        check_text(one.value, "value")
+    return tuple([(kind, one.type, one.value) for kind, one in found])
 
 
 def _sender(context: Context, caller: Caller | None, params: Send) -> Address:
     """Return who sends: the caller, or for the boss anybody, by default user:boss."""
     assert caller is not None and caller.address
-    given = None if params.sender is None else resolve(context.store, params.sender, UnknownSender)
+    given = None if params.sender is None else resolve(context.store, caller, params.sender, UnknownSender)
     if caller.is_boss:
         return BOSS if given is None else given
     own = given is None or given.fold == caller.address.fold
@@ -211,66 +187,7 @@ def _digest(params: Send) -> bytes:
     asked["to"] = [params.to] if isinstance(params.to, str) else params.to
     if params.reply_to is not None:
         asked["reply_to"] = ids.parse(params.reply_to, "envelope", "message")
+    asked["uploads"] = [ids.number(one, "upload") for one in params.uploads]
+    if params.conversation is not None:
+        asked["conversation"] = ids.number(params.conversation, "conversation")
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
-
-
-class ByIds(Params):
-    ids: Ids = Field(description="envelopes, like e81; all of them, or with one wrong id none")
-
-
-@operation(
-    "envelope.retry",
-    level=Level.STANDARD,
-    effect="idempotent",
-    params=ByIds,
-    result=ChangedCount,
-    errors=(errors.NotFound, errors.BadId, errors.TooLate),
-)
-async def retry(context: Context, caller: Caller, params: ByIds) -> ChangedCount:
-    """Retry failed or cancelled envelopes of the caller; an account that was bound again posts them."""
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    now = clock.now()
-
-    def write(tx: Tx) -> tuple[int, set[Lane]]:
-        retried = envelopes.retry(tx, numbers, caller.sees, now)
-        post_changes.follow_retried(tx, numbers)
-        return retried
-
-    changed, found = await context.write(caller, write)
-    context.changes.added()
-    context.delivery.wake(found, eager=True)
-    context.scheduler.nudge(now)
-    return {"changed": changed}
-
-
-class CancelledCount(ChangedCount):
-    partly_posted: Annotated[
-        int,
-        Field(
-            description="how many of them are posted in part: that stays in the chat; to take it back, "
-            "delete the message"
-        ),
-    ]
-
-
-@operation(
-    "envelope.cancel",
-    level=Level.STANDARD,
-    effect="destructive",
-    params=ByIds,
-    result=CancelledCount,
-    errors=(errors.NotFound, errors.BadId, errors.TooLate, errors.AskFixed),
-)
-async def cancel(context: Context, caller: Caller, params: ByIds) -> CancelledCount:
-    """Cancel envelopes that the caller sent, while nobody holds them."""
-    numbers = [ids.number(given, "envelope") for given in params.ids]
-    now = clock.now()
-
-    def write(tx: Tx) -> CancelledCount:
-        changed = envelopes.cancel(tx, numbers, caller.sees, now)
-        ask_mail.check_cancel(tx, numbers, caller.id, now, boss=caller.is_boss)
-        return {"changed": changed, "partly_posted": posts.begun(tx, numbers)}
-
-    result = await context.write(caller, write)
-    context.changes.added()
-    return result

@@ -40,7 +40,7 @@ class ReloadedSettings(TypedDict):
     ]
 
 
-@operation("config.show", level=Level.OPEN, result=SettingList)
+@operation("config.show", level=Level.OPEN, elsewhere=Level.BOSS, result=SettingList)
 def show(context: Context, caller: Caller, params: Nothing) -> SettingList:
     """List every setting: the value in force, where it comes from, and its environment variable."""
     settings = cast(list[SettingJson], describe(context.configuration))

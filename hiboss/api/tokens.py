@@ -75,16 +75,18 @@ async def give_new_token(
         keeps = context.home.has_profile(name) if profile is None else profile
         token, now = tokens.new(kind), clock.now()
 
-        def write(tx: Tx) -> int:
+        def write(tx: Tx) -> tuple[int, int]:
             number = holder(tx)
             context.auth.recheck_holder(number)
             revoked = tokens.revoke(tx, number, now, kinds=(kind,))
+            tokens.end_browsers(tx, number, now)  # who found the old token may have logged in with it
             tokens.insert(tx, token, kind, number, now)
             _resume_if_revoked(context, tx, number, now)
-            return revoked
+            return number, revoked
 
         with context.home.keeping(name, token) if keeps else nullcontext() as path:
-            revoked = await context.write(caller, write)
+            number, revoked = await context.write(caller, write)
+        context.login_codes.forget(number)  # of links that were made with the old one
         context.auth.forget()
         if not keeps:
             context.home.forget_profile(name)

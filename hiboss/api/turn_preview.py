@@ -74,7 +74,7 @@ def _agent(context: Context, caller: Caller, params: Preview) -> Row:
     if params.address is None and caller.is_boss:
         raise InvalidParams(detail="give the agent whose turn it is: address (--address), like nex")
     acting_for(context.store, caller, params.address)
-    address = resolve(context.store, params.address) if params.address else caller.address
+    address = resolve(context.store, caller, params.address) if params.address else caller.address
     assert address
     if address.kind != "agent":
         raise InvalidParams(detail=f"{address} is not an agent; only agents have turns, like agent:nex")
