@@ -15,16 +15,18 @@ import resource
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from .. import __version__
 from ..agents import process_control
 from ..agents.providers.registry import Providers
-from ..api import agent_states
+from ..api import agent_states, web_logins
 from ..api.auth import Authenticator
 from ..api.context import Context
 from ..api.dispatch import Dispatcher
 from ..api.policy import Policy
+from ..api.web_calls import WebCalls
 from ..channels.registry import Registry
 from ..core import bounded_calls, clock
 from ..core.errors import BadConfig, HibossError
@@ -37,6 +39,7 @@ from ..rpc import codec
 from ..rpc.server import Server
 from ..store import secret_files, tokens
 from ..store.store import Store
+from ..web.server import Gateway
 from . import logs
 from .lock import Lock
 from .wiring import Wiring
@@ -54,6 +57,7 @@ class Daemon:
         self.stopping = asyncio.Event()
         self.dispatcher: Dispatcher
         self.server: Server
+        self.gateway: Gateway
         self.wiring: Wiring
         self._cleanup = AsyncExitStack()  # what to do when it stops, last first
         self._reloaded: Callable[[], None] = lambda: None  # after the settings were read again
@@ -69,8 +73,7 @@ class Daemon:
             store = await Store.open(self.home, self.settings)
             cleanup.push_async_callback(store.close)
             self.home.settle_profiles(lambda token: store.read(lambda c: tokens.is_known(c, token)))
-            named = store.read(secret_files.named)
-            self.home.settle_secrets(store.epoch, named, clock.now() / 1000)
+            self.home.settle_secrets(store.epoch, store.read(secret_files.named), clock.now() / 1000)
             policy = Policy(store)
             router = Router(store, self.home, self.settings)
             router.clean_up()
@@ -78,17 +81,7 @@ class Daemon:
             auth = Authenticator(store, policy, self.wiring.presence)
             self.wiring.runner.on_token_ended = auth.forget
             auth.on_change = self.wiring.facts.recheck
-            asking, present = self.wiring.runner.asking, self.wiring.presence
-
-            def live() -> agent_states.Live:
-                return agent_states.Live(asking(), present.is_stuck, present.writes, present.is_here)
-
-            self.wiring.facts.state = lambda agent: store.read(
-                lambda c: agent_states.state_and_presence(c, agent, live())
-            )
-            self.wiring.intake.commands.state = lambda agent: State(
-                *store.read(lambda c: agent_states.state_and_reason(c, agent, live()))
-            )
+            self._show_states(store)
             self.wiring.scheduler.may_send = auth.check_may_send
             self._reloaded = self.wiring.settings_changed
             context = Context(
@@ -105,6 +98,8 @@ class Daemon:
                 controls=self.wiring.controls,
                 scheduler=self.wiring.scheduler,
                 facts=self.wiring.facts,
+                measurements=self.wiring.measurements,
+                fact_webhooks=self.wiring.fact_webhooks,
                 waiters=self.wiring.waiters,
                 presence=self.wiring.presence,
                 user_presence=self.wiring.user_presence,
@@ -118,7 +113,29 @@ class Daemon:
             )
             self.dispatcher = Dispatcher(context)
             self.server = Server(self.dispatcher, self.settings)
+            self.gateway = Gateway(
+                self.dispatcher,
+                self.settings,
+                WebCalls(context),
+                context.gateway,
+                self.server.serve_websocket,
+            )
+            self.wiring.on_heartbeat = partial(web_logins.end_expired, context)
             self._cleanup = cleanup.pop_all()
+
+    def _show_states(self, store: Store) -> None:
+        """Let facts and commands in chats tell the state of an agent."""
+        asking, present = self.wiring.runner.asking, self.wiring.presence
+
+        def live() -> agent_states.Live:
+            return agent_states.Live(asking(), present.is_stuck, present.writes, present.is_here)
+
+        self.wiring.facts.state = lambda agent: store.read(
+            lambda c: agent_states.state_and_presence(c, agent, live())
+        )
+        self.wiring.intake.commands.state = lambda agent: State(
+            *store.read(lambda c: agent_states.state_and_reason(c, agent, live()))
+        )
 
     async def begin(self) -> None:
         """Start the parts before the doors open: free what was held, start adapters, wake what is overdue."""
@@ -137,13 +154,20 @@ class Daemon:
         _allow_many_files()
         await self.server.listen(self.home.socket)
         self._cleanup.callback(_remove, self.home.socket)
-        self._cleanup.push_async_callback(self.server.close)
+        self.gateway.start()
+        self._cleanup.push_async_callback(self._close_doors)
         # Before the doors close: agents that finish now may still send.
         self._cleanup.push_async_callback(self.wiring.runner.close)
         # First of all at the stop: calls that wait would keep the doors open.
         self._cleanup.callback(self.wiring.waiters.close)
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
+
+    async def _close_doors(self) -> None:
+        """Answer what was asked, also over WebSockets, then disconnect everybody."""
+        await self.gateway.stop_listening()
+        await self.server.close()
+        await self.gateway.close()
 
     def reload(self) -> list[Setting]:
         """Read the settings again and return the changed ones. Wrong settings raise; the old ones stay."""

@@ -6,6 +6,7 @@ The parts do not import each other; their callbacks are set here.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from ..agents.breaker import Breaker
 from ..agents.controls import Controls
@@ -28,8 +29,10 @@ from ..routing.change_queue import Kind as ChangeKind
 from ..routing.chat_setup import ChatSetup
 from ..routing.deadlines import Deadlines
 from ..routing.delivery import Delivery
+from ..routing.fact_webhooks import FactWebhooks
 from ..routing.facts import Facts
 from ..routing.intake import Intake
+from ..routing.measurements import UNKNOWN, Measurements
 from ..routing.presence import Presence
 from ..routing.queue_notes import QueueNotes
 from ..routing.router import Router
@@ -47,12 +50,18 @@ from ..store.store import Store
 log = logging.getLogger(__name__)
 
 
+async def _nothing() -> None:
+    """Stand where nobody has anything to do at the heartbeat."""
+
+
 class Wiring:
     """All parts, connected. Nothing runs before `start`; `close` stops them in the right order."""
 
     def __init__(self, store: Store, home: Home, settings: Settings, router: Router) -> None:
-        self._store = store
+        self._store, self._router = store, router
+        self.measurements = Measurements()
         self.facts = Facts(store, settings)
+        self.on_heartbeat: Callable[[], Awaitable[None]] = _nothing  # set in hiboss/daemon/lifecycle.py
         store.tell_facts(self._publish)
         self.waiters = Waiters()
         store.tell_arrivals(self._arrived)
@@ -73,6 +82,7 @@ class Wiring:
         )
         self.intake.adapter = self.supervisor.adapter
         self.delivery = Delivery(store, home, settings, self.supervisor)
+        self.delivery.delivered = self._delivered
         calls = ChatCalls(store, self.supervisor, self.delivery.pacing)
         kinds: dict[str, ChangeKind] = {
             post_changes.KIND: post_changes.PostChanges(store, home, settings, calls),
@@ -80,6 +90,7 @@ class Wiring:
         }
         self.changes = ChangeQueue(store, settings, self.supervisor, kinds)
         self.delivery.settled = self.delivery.endings.ended = self.changes.settled
+        self.fact_webhooks = FactWebhooks(store, self.facts, self.delivery.wake)
         self.queue_notes = QueueNotes(store, settings, self.delivery.live)
         self.typing = TypingSigns(store, self.deadlines, self.facts.tell, self.delivery.live.signs)
         self.stuck_runs = StuckRuns(store, settings, self.deadlines, self.presence)
@@ -89,27 +100,35 @@ class Wiring:
         self.breaker = Breaker(store, home, self.runner.end_told, self.runner.end_all)
         self.runner.obey_flag = self.breaker.obey_flag
         self.controls = Controls(store, settings, self.runner)
-        self.intake.commands.breaker = BreakerOrders(store, self.breaker)
         self.scheduler = Scheduler(store, settings, self._wake, self._heartbeat)
         self.controls.nudge = self.scheduler.nudge
-        self.intake.commands.controls = self.controls
-        self.intake.commands.bounds = self.runner.bounds
-        self.intake.commands.resumed = self._agent_resumed
-        self.intake.commands.stopping = self.delivery.live.signs.acknowledge
         self.chat_setup = ChatSetup(store, self.supervisor, self.delivery.live.signs)
-        self.intake.decided = self.chat_setup.remove_buttons
+        self.intake.decided = self.delivery.decided = self.chat_setup.remove_buttons
         store.tell_chats(self._chats_open)
         self.delivery.nudge = self.changes.nudge = self.scheduler.nudge
         self.intake.renamed = self.delivery.moved = self.changes.moved = self._chat_renamed
         store.tell_posts(lambda lanes: self.delivery.wake(lanes, eager=True))
-        self.runner.nudge = self.scheduler.nudge
-        self.runner.on_begun = self._run_begun
-        self.runner.on_ended = self._run_ended
         self.preemption = Preemption(store, home, self.runner.begun, self.runner.end_told)
         self.controls.add("preempt", envelope_orders.preempt)
         self.controls.add("priority", envelope_orders.prioritize)
-        self.runner.on_busy = self.preemption.look
+        self._take_commands()
+        self._follow_runs()
         router.accepted = self.runner.accepted = self._accepted
+
+    def _take_commands(self) -> None:
+        """Let commands that the boss gives in a chat do their work."""
+        commands = self.intake.commands
+        commands.breaker = BreakerOrders(self._store, self.breaker)
+        commands.controls = self.controls
+        commands.bounds = self.runner.bounds
+        commands.resumed = self._agent_resumed
+        commands.stopping = self.delivery.live.signs.acknowledge
+
+    def _follow_runs(self) -> None:
+        self.runner.nudge = self.scheduler.nudge
+        self.runner.on_begun = self._run_begun
+        self.runner.on_ended = self._run_ended
+        self.runner.on_busy = self.preemption.look
 
     async def start(self) -> None:
         """Free what was held, start the adapters, wake what is overdue, give turns to agents."""
@@ -128,6 +147,7 @@ class Wiring:
         for row in self._store.read(bindings.list_all):
             self.supervisor.add(row)
         self.presence.start()
+        self.fact_webhooks.start()
         self.scheduler.start()
         self.runner.begin()
 
@@ -141,6 +161,7 @@ class Wiring:
         await self.controls.close()
         await self.stuck_runs.close()
         await self.scheduler.close()
+        await self.fact_webhooks.close()
         await self.chat_setup.close()
         await self.queue_notes.close()
         await self.changes.close()
@@ -162,7 +183,8 @@ class Wiring:
     # --- who wakes whom --------------------------------------------------------------
 
     def _publish(self, facts: list[Fact]) -> None:
-        """After each COMMIT: tell those who follow, then see to the asks among it."""
+        """After each COMMIT: count it, tell those who follow, then see to the asks among it."""
+        self.measurements.count(facts)
         self.facts.publish(facts)
         if asked := [fact for fact in facts if isinstance(fact, AskCreated | AskSettled)]:
             self._asks_changed(asked)
@@ -204,7 +226,13 @@ class Wiring:
         if (row := self._store.read(find_boss)) is not None:
             self.user_presence.wrote_in_channel(row["address"])
 
+    def _delivered(self, binding: int | None, milliseconds: int) -> None:
+        slot = self.supervisor.slots.get(binding or 0)
+        self.measurements.delivered(UNKNOWN if slot is None else slot.type, milliseconds)
+
     def _run_begun(self, execution: Execution) -> None:
+        turn = execution.turn
+        self.measurements.run_begun(turn.run, turn.provider if turn.attached is None else "attached")
         self.stuck_runs.run_begun(execution)
         self.delivery.live.follow(execution)
         self.queue_notes.run_begun(execution.turn.agent)
@@ -227,6 +255,8 @@ class Wiring:
         if what.deliver_at is not None:
             self.scheduler.nudge(what.deliver_at)
             return
+        if what.ack_by is not None:
+            self.scheduler.nudge(what.ack_by)
         if what.lanes:
             self.delivery.wake([Lane(*lane) for lane in what.lanes], eager=True)
 
@@ -270,3 +300,7 @@ class Wiring:
         await self.delivery.endings.follow()
         self.changes.look()
         await self.intake.empty_old()
+        await self.on_heartbeat()
+        await self.fact_webhooks.look()
+        await self.fact_webhooks.note_positions()
+        await self._router.uploads.remove_expired()

@@ -1,81 +1,34 @@
-"""One client's connection: reads requests, calls the dispatcher, and writes answers in order.
-
-An operation that may wait for long is answered when it is ready, out of order.
-"""
+"""A client that is connected to the unix socket: lines of bytes, from a process of the same user."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from collections import deque
-from collections.abc import Awaitable, Coroutine, Sequence
-from itertools import groupby
-from typing import Any, Protocol, cast
+from typing import cast
 
-from ..core.errors import (
-    AnswerTooLarge,
-    BatchTooLarge,
-    Busy,
-    ForeignPeer,
-    FrameTooLarge,
-    HibossError,
-    InternalError,
-)
+from ..core.errors import Busy, ForeignPeer
 from ..core.settings import Settings
 from . import codec
-from .answers import Answers, PendingAnswer
 from .peer import has_gone, peer_pid, peer_uid
+from .session import Dispatcher, Session
 from .waiting_bytes import WaitingBytes
 
-log = logging.getLogger(__name__)
 PEER_CHECK_SECONDS = 1.0  # how often to check whether a peer that sends no more is still there
 
 
-class Dispatcher(Protocol):
-    """The part of the api's dispatcher that this door uses."""
+class Connection(Session, asyncio.Protocol):
+    _transport: asyncio.Transport
 
-    def call(
-        self, method: str, params: Any, token: str | None = None, *, reader: Connection | None = None
-    ) -> Awaitable[Any]: ...
-
-    def check_token(self, token: Any) -> None: ...
-
-    def may_wait(self, method: str) -> bool: ...
-
-    def may_run_together(self, method: str) -> bool: ...
-
-
-class Connection(asyncio.Protocol):
     def __init__(
         self,
         dispatcher: Dispatcher,
         settings: Settings,
-        connections: set[Connection],
+        sessions: set[Session],
         waiting_bytes: WaitingBytes,
     ) -> None:
-        self._dispatcher = dispatcher
-        self._settings = settings
-        self._connections = connections  # every open one of the server
-        self._waiting_bytes = waiting_bytes  # of all of them
+        super().__init__(dispatcher, settings, sessions, waiting_bytes)
         self._framer = codec.Framer(settings.frame_bytes)
-        self._answers = Answers()
-        self._batch_bytes = 0  # of the answers in batches that are not complete
-        self._lines: deque[bytes | FrameTooLarge] = deque()  # received and not yet started
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: set[asyncio.Task[None]] = set()  # of those, the ones whose operation may wait
-        self._token: str | None = None
-        self._running = 0
-        self._running_bytes = 0  # of their lines: a request with a large text is in memory until it is done
-        self.subscriptions: list[Any] = []  # what the client follows (routing/subscriptions.py)
-        self._writing_resumed = asyncio.Event()
-        self._writing_resumed.set()
-        self._writable = True  # false: the peer does not read, and the transport's buffer is full
-        self._stopping = False  # the daemon stops
-        self._ending = False  # read no more, and close when everything is answered
         self._peer_check_planned = False
-        self._transport: asyncio.Transport
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     # --- called by asyncio ---------------------------------------------------------
 
@@ -83,17 +36,15 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         uid = peer_uid(transport.get_extra_info("socket"))
         if uid is not None and uid != os.geteuid():
-            self._refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
-        elif len(self._connections) >= self._settings.connections:
+            self.refuse(ForeignPeer(owner=os.geteuid(), uid=uid))
+        elif len(self._sessions) >= self._settings.connections:
             most = self._settings.connections
-            self._refuse(Busy(what=f"{most} connections are open, try again in a moment"))
+            self.refuse(Busy(what=f"{most} connections are open, try again in a moment"))
         else:
-            self._connections.add(self)
+            self._sessions.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if not self._ending:
-            self._lines.extend(self._framer.feed(data))
-            self._proceed()
+        self.take_lines(self._framer.feed(data))
 
     def eof_received(self) -> bool:
         """Answer what was asked, then close: the peer sends no more."""
@@ -105,6 +56,17 @@ class Connection(asyncio.Protocol):
                 self.hang_up()
         return True
 
+    # --- the peer ------------------------------------------------------------------
+
+    @property
+    def peer_pid(self) -> int | None:
+        """The process that connected; None where the platform does not tell."""
+        return peer_pid(self._transport.get_extra_info("socket"))
+
+    @property
+    def incomplete(self) -> int:
+        return self._framer.size
+
     def _check_peer(self) -> None:
         """Disconnect a peer that is gone. One that only stopped sending still gets its answers."""
         self._peer_check_planned = False
@@ -113,267 +75,10 @@ class Connection(asyncio.Protocol):
         if has_gone(self._transport.get_extra_info("socket")):
             self.hang_up()
         else:
-            self._plan_peer_check()
+            self._reads_nothing()
 
-    def _plan_peer_check(self) -> None:
+    def _reads_nothing(self) -> None:
         """Check the peer later: while nothing is read, asyncio does not notice that it is gone."""
         if self._waits and not self._peer_check_planned:
             self._peer_check_planned = True
             asyncio.get_running_loop().call_later(PEER_CHECK_SECONDS, self._check_peer)
-
-    @property
-    def peer_pid(self) -> int | None:
-        """The process that connected; None where the platform does not tell."""
-        return peer_pid(self._transport.get_extra_info("socket"))
-
-    @property
-    def _waits(self) -> bool:
-        """Whether the client waits for something that may come much later."""
-        return bool(self._waiting or self.subscriptions)
-
-    def pause_writing(self) -> None:
-        self._writable = False
-        self._writing_resumed.clear()
-
-    def resume_writing(self) -> None:
-        self._writable = True
-        self._flush()  # may pause again
-        if self._writable:
-            self._writing_resumed.set()
-        self._proceed()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
-        self._waiting_bytes.forget(self)
-        self._ending = True
-        self._lines.clear()
-        self._writing_resumed.set()
-        for task in list(self._waiting):
-            task.cancel()  # nobody is left to answer
-        for one in list(self.subscriptions):
-            one.end()
-        if not self.finished.done():
-            self.finished.set_result(None)
-
-    # --- from a line to its answer -------------------------------------------------
-
-    def _proceed(self) -> None:
-        """Start requests while there is room, write answers that are ready, then read on or pause reading."""
-        limits = self._settings
-        while (
-            self._lines
-            and self._writable
-            and self._running < limits.requests_in_flight
-            and self._running_bytes < limits.frame_bytes
-        ):
-            self._take(self._lines.popleft())
-        self._flush()
-        if self._lines or not self._writable:
-            self._transport.pause_reading()
-            self._plan_peer_check()
-        elif self._ending:
-            self._plan_peer_check()
-        else:
-            self._transport.resume_reading()
-
-    def _take(self, line: bytes | FrameTooLarge) -> None:
-        """Parse one line and start what it asks for."""
-        if isinstance(line, FrameTooLarge):
-            self._answers.settle(self._answers.reserve(), codec.failure(None, line))
-            return
-        parsed = codec.parse(line, self._settings.batch_requests)
-        if isinstance(parsed, codec.Malformed):
-            self._answers.settle(self._answers.reserve(), codec.failure(parsed.id, parsed.error))
-        elif isinstance(parsed, codec.Batch):
-            for call in parsed.calls:
-                self._login_first(call)
-            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
-        else:
-            self._login_first(parsed)
-            if parsed.notification or self._dispatcher.may_wait(parsed.method):
-                self._begin([parsed], self._run_alone(parsed, self._token), len(line))
-            else:  # nearly all requests; this path is the shortest
-                self._start(self._answer_one(parsed, self._answers.reserve(), self._token), len(line))
-
-    def _begin(
-        self,
-        calls: Sequence[codec.Request | codec.Malformed],
-        answering: Coroutine[Any, Any, bytes],
-        size: int,
-    ) -> None:
-        """Start calls. If one may wait, their answer has no place in the order, and ends with the peer."""
-        if not any(
-            isinstance(call, codec.Request) and self._dispatcher.may_wait(call.method) for call in calls
-        ):
-            silent = all(_is_notification(call) for call in calls)
-            self._start(answering if silent else self._answer(answering, self._answers.reserve()), size)
-            return
-        task = self._start(self._answer_unordered(answering), size)
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
-
-    def _start(self, answering: Coroutine[Any, Any, Any], size: int) -> asyncio.Task[None]:
-        """Start what a line of so many bytes asks for."""
-        self._running += 1
-        self._running_bytes += size
-        task = asyncio.get_running_loop().create_task(self._run_to_end(answering, size))
-        self._tasks.add(task)  # the loop itself keeps only a weak reference
-        return task
-
-    async def _run_to_end(self, answering: Coroutine[Any, Any, Any], size: int) -> None:
-        """Run it, then proceed. A done-callback would cost one more pass of the event loop."""
-        try:
-            await answering
-        except Exception:
-            log.exception("A connection failed.", extra={"action": "rpc"})
-            self.hang_up()
-        finally:
-            self._running -= 1
-            self._running_bytes -= size
-            if task := asyncio.current_task():
-                self._tasks.discard(task)
-            self._proceed()
-
-    async def _answer(self, answering: Awaitable[bytes], pending: PendingAnswer) -> None:
-        self._answers.settle(pending, await answering)
-
-    async def _answer_one(self, request: codec.Request, pending: PendingAnswer, token: str | None) -> None:
-        self._answers.settle(pending, await self._run(request, token))
-
-    async def _answer_unordered(self, answering: Awaitable[bytes]) -> None:
-        if answer := await answering:
-            self._answers.add(answer)
-
-    async def _run_alone(self, call: codec.Request, token: str | None) -> bytes:
-        """Run a request that is no batch; a notification has no answer."""
-        answer = await self._run(call, token)
-        return b"" if call.notification else answer
-
-    async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
-        """Run the calls one after another, so that a batch never needs the memory of all at once.
-
-        When the answers reach the limit, the calls that are left are not run, and answered with that.
-        """
-        limit = self._settings.answer_bytes
-        answers: list[bytes] = []
-        size = 0
-        for _, alike in groupby(enumerate(batch.calls), key=self._runs_with):
-            calls = [call for _, call in alike]
-            if size > limit:
-                found = [_not_run(call, limit) for call in calls]
-            elif len(calls) == 1:
-                found = [await self._run(calls[0], token)]
-            else:
-                found = await asyncio.gather(*(self._run(call, token) for call in calls))
-            kept = [one for one, call in zip(found, calls, strict=True) if not _is_notification(call)]
-            answers += kept
-            added = sum(map(len, kept))
-            size += added
-            self._batch_bytes += added
-            self._waiting_bytes.note(self, self.measure())
-            await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
-        self._batch_bytes -= size
-        return codec.batch(answers) if answers else b""
-
-    def _runs_with(self, numbered: tuple[int, codec.Request | codec.Malformed]) -> int:
-        """Return a key that is the same for calls in a row which run at the same time, like sends."""
-        number, call = numbered
-        together = isinstance(call, codec.Request) and self._dispatcher.may_run_together(call.method)
-        return -1 if together else number
-
-    async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
-        """Return the answer to one call."""
-        if isinstance(call, codec.Malformed):
-            return codec.failure(call.id, call.error)
-        while not self._writable:  # the peer does not read its answers: produce no more
-            if self._transport.is_closing():
-                return b""
-            await self._writing_resumed.wait()
-        try:
-            value = await self._dispatcher.call(call.method, call.params, token, reader=self)
-            answer = codec.result(call.id, value)
-            if len(answer) > self._settings.answer_bytes:
-                raise AnswerTooLarge(size=len(answer), limit=self._settings.answer_bytes)
-            return answer
-        except HibossError as error:
-            return codec.failure(call.id, error)
-        except TypeError:  # JSON cannot hold the result: a defect of ours, and no reason to disconnect
-            log.exception("The answer to %s cannot be written.", call.method, extra={"action": "rpc"})
-            return codec.failure(call.id, InternalError(reference="rpc"))
-
-    def _login_first(self, call: codec.Request | codec.Malformed) -> None:
-        """Use the token of auth.login for the next line already, before the login is answered."""
-        if not isinstance(call, codec.Request) or call.method != "auth.login":
-            return
-        token = call.params.get("token") if isinstance(call.params, dict) else None
-        try:
-            self._dispatcher.check_token(token)
-        except HibossError:
-            return  # the operation itself answers with the error
-        self._token = token
-
-    # --- writing and disconnecting -------------------------------------------------
-
-    def _flush(self) -> None:
-        """Write the answers that are ready, in order."""
-        answers = self._answers
-        if answers.size and self._transport.is_closing():
-            answers.clear()
-        while answers.size and self._writable and (piece := answers.next_piece()) is not None:
-            self._transport.write(piece)
-        self._waiting_bytes.note(self, self.measure())
-        if self._ending and not self._answers and not self._lines and not self._running:
-            if not self.subscriptions or self._stopping:
-                self._transport.close()  # it still sends what was written
-        elif self.subscriptions and self.ready:
-            for one in self.subscriptions:
-                one.resume()
-
-    # --- what a client follows -----------------------------------------------------
-
-    @property
-    def ready(self) -> bool:
-        """Whether the client has taken the notifications that were written before."""
-        return self._writable and not self._answers.size and not self._transport.is_closing()
-
-    def notify(self, lines: bytes) -> None:
-        """Write notifications, after the answers to the requests before them."""
-        if self._answers:
-            self._answers.settle(self._answers.reserve(), lines)
-            self._flush()
-        else:  # the usual case
-            self._transport.write(lines + b"\n")
-            self._waiting_bytes.note(self, self.measure())
-
-    def measure(self) -> int:
-        """Return how many bytes wait here: answers that the peer has not read, and an incomplete request."""
-        unsent = self._transport.get_write_buffer_size() + self._answers.size + self._batch_bytes
-        return unsent + self._framer.size
-
-    def _refuse(self, error: HibossError) -> None:
-        """Answer a new connection with an error and close it."""
-        self._ending = True
-        self._transport.write(codec.failure(None, error) + b"\n")
-        self._transport.close()
-
-    def stop_reading(self) -> None:
-        """Take no new requests, and close when the running ones are answered."""
-        self._ending = self._stopping = True
-        self._lines.clear()
-        self._transport.pause_reading()
-        self._flush()
-
-    def hang_up(self) -> None:
-        """Disconnect at once."""
-        self._answers.clear()
-        self._transport.abort()
-
-
-def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
-    """Return the answer to a call of a batch whose answers have reached the limit."""
-    error = call.error if isinstance(call, codec.Malformed) else BatchTooLarge(limit=limit)
-    return codec.failure(call.id, error)
-
-
-def _is_notification(call: codec.Request | codec.Malformed) -> bool:
-    return isinstance(call, codec.Request) and call.notification

@@ -1,4 +1,4 @@
-"""The listener of the unix socket.
+"""The listener of the unix socket, and the sessions of all clients that speak JSON-RPC.
 
 A connection answers in the order of its requests: an error about a line that could not be
 parsed has no id, and is found by its place. Operations that wait are answered when they are
@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from ..core.settings import Settings
-from .connection import Connection, Dispatcher
+from .connection import Connection
+from .session import Dispatcher, Session
 from .waiting_bytes import WaitingBytes
+from .websocket import Receive, Send, WebSocketSession
 
 
 class Server:
@@ -22,7 +25,7 @@ class Server:
     def __init__(self, dispatcher: Dispatcher, settings: Settings) -> None:
         self._dispatcher = dispatcher
         self._settings = settings
-        self.connections: set[Connection] = set()
+        self.connections: set[Session] = set()
         self.waiting_bytes = WaitingBytes(settings)
         self._listener: asyncio.AbstractServer | None = None
 
@@ -39,6 +42,15 @@ class Server:
 
     def _connect(self) -> Connection:
         return Connection(self._dispatcher, self._settings, self.connections, self.waiting_bytes)
+
+    async def serve_websocket(
+        self, receive: Receive, send: Send, abort: Callable[[], None], token: str | None
+    ) -> None:
+        """Serve a WebSocket that is accepted, until it ends. `token`: of requests that name none."""
+        session = WebSocketSession(
+            self._dispatcher, self._settings, self.connections, self.waiting_bytes, token
+        )
+        await session.serve(receive, send, abort)
 
     async def close(self) -> None:
         if self._listener is not None:

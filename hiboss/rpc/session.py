@@ -1,0 +1,371 @@
+"""One client's requests and answers, whatever carries them: a unix socket or a WebSocket.
+
+Requests are started in order, and answered in order. An operation that may wait for long is answered when
+it is ready. No more requests are taken from a client that does not read its answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from itertools import groupby
+from typing import Any, Protocol
+
+from ..api.operation import Door
+from ..core.errors import AnswerTooLarge, BatchTooLarge, FrameTooLarge, HibossError, InternalError
+from ..core.settings import Settings
+from . import codec
+from .answers import Answers, PendingAnswer
+from .waiting_bytes import WaitingBytes
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher(Protocol):
+    """The part of the api's dispatcher that this door uses."""
+
+    def call(
+        self,
+        method: str,
+        params: Any,
+        token: str | None = None,
+        *,
+        door: Door = "socket",
+        reader: Session | None = None,
+    ) -> Awaitable[Any]: ...
+
+    def check_token(self, token: Any) -> None: ...
+
+    def may_wait(self, method: str) -> bool: ...
+
+    def may_run_together(self, method: str) -> bool: ...
+
+
+class Transport(Protocol):
+    """What carries the lines: an asyncio transport, or what behaves like one."""
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    def get_write_buffer_size(self) -> int: ...
+
+    def is_closing(self) -> bool: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Session:
+    """Whatever carries it gives it lines, and tells when the client has read and when it is gone."""
+
+    door: Door = "socket"
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        sessions: set[Session],
+        waiting_bytes: WaitingBytes,
+        token: str | None = None,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._settings = settings
+        self._sessions = sessions  # every open one of the server
+        self._waiting_bytes = waiting_bytes  # of all of them
+        self._answers = Answers()
+        self._batch_bytes = 0  # of the answers in batches that are not complete
+        self._lines: deque[bytes | FrameTooLarge] = deque()  # received and not yet started
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Task[None]] = set()  # of those, the ones whose operation may wait
+        self._token = token  # of requests that name none
+        self._running = 0
+        self._running_bytes = 0  # of their lines: a request with a large text is in memory until it is done
+        self.subscriptions: list[Any] = []  # what the client follows (routing/subscriptions.py)
+        self._writing_resumed = asyncio.Event()
+        self._writing_resumed.set()
+        self._writable = True  # false: the peer does not read, and the transport's buffer is full
+        self._stopping = False  # the daemon stops
+        self._ending = False  # read no more, and close when everything is answered
+        self._transport: Transport
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    # --- what carries it tells it ----------------------------------------------------
+
+    def take_lines(self, lines: Iterable[bytes | FrameTooLarge]) -> None:
+        """Take what the client sent, each a request or a batch."""
+        if not self._ending:
+            self._lines.extend(lines)
+            self._proceed()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        self._writing_resumed.clear()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._flush()  # may pause again
+        if self._writable:
+            self._writing_resumed.set()
+        self._proceed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._sessions.discard(self)
+        self._waiting_bytes.forget(self)
+        self._ending = True
+        self._lines.clear()
+        self._writing_resumed.set()
+        for task in list(self._waiting):
+            task.cancel()  # nobody is left to answer
+        for one in list(self.subscriptions):
+            one.end()
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    # --- what the transport knows ----------------------------------------------------
+
+    @property
+    def peer_pid(self) -> int | None:
+        """The process that connected; None where that is not known."""
+        return None
+
+    @property
+    def incomplete(self) -> int:
+        """How many bytes of an incomplete request are in memory."""
+        return 0
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the client waits for something that may come much later."""
+        return bool(self._waiting or self.subscriptions)
+
+    def _reads_nothing(self) -> None:
+        """Called when nothing is read: what carries it may not notice that the peer goes."""
+
+    # --- from a line to its answer -------------------------------------------------
+
+    def _proceed(self) -> None:
+        """Start requests while there is room, write answers that are ready, then read on or pause reading."""
+        limits = self._settings
+        while (
+            self._lines
+            and self._writable
+            and self._running < limits.requests_in_flight
+            and self._running_bytes < limits.frame_bytes
+        ):
+            self._take(self._lines.popleft())
+        self._flush()
+        if self._lines or not self._writable:
+            self._transport.pause_reading()
+            self._reads_nothing()
+        elif self._ending:
+            self._reads_nothing()
+        else:
+            self._transport.resume_reading()
+
+    def _take(self, line: bytes | FrameTooLarge) -> None:
+        """Parse one line and start what it asks for."""
+        if isinstance(line, FrameTooLarge):
+            self._answers.settle(self._answers.reserve(), codec.failure(None, line))
+            return
+        parsed = codec.parse(line, self._settings.batch_requests)
+        if isinstance(parsed, codec.Malformed):
+            self._answers.settle(self._answers.reserve(), codec.failure(parsed.id, parsed.error))
+        elif isinstance(parsed, codec.Batch):
+            for call in parsed.calls:
+                self._login_first(call)
+            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
+        else:
+            self._login_first(parsed)
+            if parsed.notification or self._dispatcher.may_wait(parsed.method):
+                self._begin([parsed], self._run_alone(parsed, self._token), len(line))
+            else:  # nearly all requests; this path is the shortest
+                self._start(self._answer_one(parsed, self._answers.reserve(), self._token), len(line))
+
+    def _begin(
+        self,
+        calls: Sequence[codec.Request | codec.Malformed],
+        answering: Coroutine[Any, Any, bytes],
+        size: int,
+    ) -> None:
+        """Start calls. If one may wait, their answer has no place in the order, and ends with the peer."""
+        if not any(
+            isinstance(call, codec.Request) and self._dispatcher.may_wait(call.method) for call in calls
+        ):
+            silent = all(_is_notification(call) for call in calls)
+            self._start(answering if silent else self._answer(answering, self._answers.reserve()), size)
+            return
+        task = self._start(self._answer_unordered(answering), size)
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    def _start(self, answering: Coroutine[Any, Any, Any], size: int) -> asyncio.Task[None]:
+        """Start what a line of so many bytes asks for."""
+        self._running += 1
+        self._running_bytes += size
+        task = asyncio.get_running_loop().create_task(self._run_to_end(answering, size))
+        self._tasks.add(task)  # the loop itself keeps only a weak reference
+        return task
+
+    async def _run_to_end(self, answering: Coroutine[Any, Any, Any], size: int) -> None:
+        """Run it, then proceed. A done-callback would cost one more pass of the event loop."""
+        try:
+            await answering
+        except Exception:
+            log.exception("A connection failed.", extra={"action": "rpc"})
+            self.hang_up()
+        finally:
+            self._running -= 1
+            self._running_bytes -= size
+            if task := asyncio.current_task():
+                self._tasks.discard(task)
+            self._proceed()
+
+    async def _answer(self, answering: Awaitable[bytes], pending: PendingAnswer) -> None:
+        self._answers.settle(pending, await answering)
+
+    async def _answer_one(self, request: codec.Request, pending: PendingAnswer, token: str | None) -> None:
+        self._answers.settle(pending, await self._run(request, token))
+
+    async def _answer_unordered(self, answering: Awaitable[bytes]) -> None:
+        if answer := await answering:
+            self._answers.add(answer)
+
+    async def _run_alone(self, call: codec.Request, token: str | None) -> bytes:
+        """Run a request that is no batch; a notification has no answer."""
+        answer = await self._run(call, token)
+        return b"" if call.notification else answer
+
+    async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
+        """Run the calls one after another, so that a batch never needs the memory of all at once.
+
+        When the answers reach the limit, the calls that are left are not run, and answered with that.
+        """
+        limit = self._settings.answer_bytes
+        answers: list[bytes] = []
+        size = 0
+        for _, alike in groupby(enumerate(batch.calls), key=self._runs_with):
+            calls = [call for _, call in alike]
+            if size > limit:
+                found = [_not_run(call, limit) for call in calls]
+            elif len(calls) == 1:
+                found = [await self._run(calls[0], token)]
+            else:
+                found = await asyncio.gather(*(self._run(call, token) for call in calls))
+            kept = [one for one, call in zip(found, calls, strict=True) if not _is_notification(call)]
+            answers += kept
+            added = sum(map(len, kept))
+            size += added
+            self._batch_bytes += added
+            self._waiting_bytes.note(self, self.measure())
+            await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
+        self._batch_bytes -= size
+        return codec.batch(answers) if answers else b""
+
+    def _runs_with(self, numbered: tuple[int, codec.Request | codec.Malformed]) -> int:
+        """Return a key that is the same for calls in a row which run at the same time, like sends."""
+        number, call = numbered
+        together = isinstance(call, codec.Request) and self._dispatcher.may_run_together(call.method)
+        return -1 if together else number
+
+    async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
+        """Return the answer to one call."""
+        if isinstance(call, codec.Malformed):
+            return codec.failure(call.id, call.error)
+        while not self._writable:  # the peer does not read its answers: produce no more
+            if self._transport.is_closing():
+                return b""
+            await self._writing_resumed.wait()
+        try:
+            value = await self._dispatcher.call(call.method, call.params, token, door=self.door, reader=self)
+            answer = codec.result(call.id, value)
+            if len(answer) > self._settings.answer_bytes:
+                raise AnswerTooLarge(size=len(answer), limit=self._settings.answer_bytes)
+            return answer
+        except HibossError as error:
+            return codec.failure(call.id, error)
+        except TypeError:  # JSON cannot hold the result: a defect of ours, and no reason to disconnect
+            log.exception("The answer to %s cannot be written.", call.method, extra={"action": "rpc"})
+            return codec.failure(call.id, InternalError(reference="rpc"))
+
+    def _login_first(self, call: codec.Request | codec.Malformed) -> None:
+        """Use the token of auth.login for the next line already, before the login is answered."""
+        if not isinstance(call, codec.Request) or call.method != "auth.login":
+            return
+        token = call.params.get("token") if isinstance(call.params, dict) else None
+        try:
+            self._dispatcher.check_token(token)
+        except HibossError:
+            return  # the operation itself answers with the error
+        self._token = token
+
+    # --- writing and disconnecting -------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write the answers that are ready, in order."""
+        answers = self._answers
+        if answers.size and self._transport.is_closing():
+            answers.clear()
+        while answers.size and self._writable and (piece := answers.next_piece()) is not None:
+            self._transport.write(piece)
+        self._waiting_bytes.note(self, self.measure())
+        if self._ending and not self._answers and not self._lines and not self._running:
+            if not self.subscriptions or self._stopping:
+                self._transport.close()  # it still sends what was written
+        elif self.subscriptions and self.ready:
+            for one in self.subscriptions:
+                one.resume()
+
+    # --- what a client follows -----------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        """Whether the client has taken the notifications that were written before."""
+        return self._writable and not self._answers.size and not self._transport.is_closing()
+
+    def notify(self, lines: bytes) -> None:
+        """Write notifications, after the answers to the requests before them."""
+        if self._answers:
+            self._answers.settle(self._answers.reserve(), lines)
+            self._flush()
+        else:  # the usual case
+            self._transport.write(lines + b"\n")
+            self._waiting_bytes.note(self, self.measure())
+
+    def measure(self) -> int:
+        """Return how many bytes wait here: answers that the peer has not read, and an incomplete request."""
+        unsent = self._transport.get_write_buffer_size() + self._answers.size + self._batch_bytes
+        return unsent + self.incomplete
+
+    def refuse(self, error: HibossError) -> None:
+        """Answer a new connection with an error and close it."""
+        self._ending = True
+        self._transport.write(codec.failure(None, error) + b"\n")
+        self._transport.close()
+
+    def stop_reading(self) -> None:
+        """Take no new requests, and close when the running ones are answered."""
+        self._ending = self._stopping = True
+        self._lines.clear()
+        self._transport.pause_reading()
+        self._flush()
+
+    def hang_up(self) -> None:
+        """Disconnect at once."""
+        self._answers.clear()
+        self._transport.abort()
+
+
+def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
+    """Return the answer to a call of a batch whose answers have reached the limit."""
+    error = call.error if isinstance(call, codec.Malformed) else BatchTooLarge(limit=limit)
+    return codec.failure(call.id, error)
+
+
+def _is_notification(call: codec.Request | codec.Malformed) -> bool:
+    return isinstance(call, codec.Request) and call.notification
