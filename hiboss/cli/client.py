@@ -175,7 +175,7 @@ class FactStream:
         if result["gap"] and self._place:
             self._facts.insert(0, {"topic": "gap", "boot": result["boot"], "number": result["number"]})
         self._place = place if result["gap"] else self._place or place
-        self.arrived = f"{result['epoch']}-a{result['arrived']}"
+        self.arrived = f"{result['epoch']}-a{result['arrived']}~unread"
 
     def wait(self, seconds: float, waiting: Callable[[], None] | None = None) -> list[Fact]:
         """Return the next facts as soon as there are some; none when the time is over."""

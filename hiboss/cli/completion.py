@@ -121,8 +121,8 @@ def _completer(context: Any, place: Any) -> Callable[[Any], Found] | None:
     """What completes an option or an argument: by its noun, else by its own name."""
     words = context.command_path.split()[1:]
     is_argument = place.param_type_name == "argument"
-    if is_argument and words[1:] == ["register"]:
-        return None  # a new name
+    if is_argument and (words[1:] == ["register"] or words in _OF_NEW_NAMES):
+        return None
     names = [place.name] if is_argument else place.opts
     own = [(words[0], name) for name in names if words]
     found = next((_OWN_COMPLETERS[one] for one in own if one in _OWN_COMPLETERS), None)
@@ -147,6 +147,34 @@ def _addresses(context: Any) -> Found:
 def _correspondents(context: Any) -> Found:
     """Agents and people by name: names are unique over both."""
     return [(address.partition(":")[2], what) for address, what in _addresses(context)]
+
+
+def _group_names(context: Any) -> Found:
+    """The groups that one is in; those that one can join where the verb is that."""
+    scope = "open" if context.command_path.split()[-1] == "join" else "own"
+    params = {"type": "group", "scope": scope, "page_size": NUMBER}
+    for one in _call(context, "conversation.list", params)["conversations"]:
+        if one["name"] != "all":  # nobody sends to everybody by accident
+            yield one["name"], one["description"] or ""
+
+
+def _named_recipients(context: Any) -> Found:
+    return [*_correspondents(context), *_group_names(context)]
+
+
+def _recipients(context: Any) -> Found:
+    return [*_addresses(context), *((f"group:{name}", what) for name, what in _group_names(context))]
+
+
+def _conversations(context: Any) -> Found:
+    params = {"page_size": NUMBER, "address": context.params.get("address")}
+    for one in _call(context, "conversation.list", params)["conversations"]:
+        yield one["id"], one["name"] or " ".join(one["others"])
+
+
+def _threads(context: Any) -> Found:
+    for one in _call(context, "thread.list", {"page_size": NUMBER})["threads"]:
+        yield one["thread_id"], f"{one['last_sender']} {flat(one['title'])}"
 
 
 def _users(context: Any) -> Found:
@@ -196,6 +224,15 @@ def _contacts(context: Any) -> Found:
             yield one["address"], f"{one['name'] or ''} {one['state']}"
 
 
+def _webhooks(context: Any) -> Found:
+    """The webhooks that the verb can be used on."""
+    verb = context.command_path.split()[-1]
+    directions = {"delete": ("in",), "unsubscribe": ("out",)}.get(verb, ("in", "out"))
+    for one in _call(context, "webhook.list", {})["webhooks"]:
+        if one["direction"] in directions:
+            yield one["name"], one["to"] or one["url"]
+
+
 def _ids(context: Any) -> Found:
     """The envelopes of the boxes that the verb can be used on."""
     noun, verb = context.command_path.split()[-2:]
@@ -204,9 +241,11 @@ def _ids(context: Any) -> Found:
         "cancel": ["outbox"],
         "retry": ["outbox"],
         "restore": ["archived", "trash"],
-        "get": ["inbox", "outbox"],
+        "unsnooze": ["snoozed"],
+        **{word: ["inbox", "outbox"] for word in ("get", "thread", "trace")},
     }
-    for box in own.get(noun) or boxes.get(verb, ["inbox"]):
+    of_sender = noun in own and verb not in ("get", "read")  # messages of others are read too
+    for box in own[noun] if of_sender else boxes.get(verb, ["inbox"]):
         params = {"box": box, "page_size": NUMBER, "address": context.params.get("address")}
         if verb in ("cancel", "ack", "release"):
             params["status"] = "pending"
@@ -223,6 +262,7 @@ _COMPLETERS: dict[str, Callable[[Any], Found]] = {
     "--address": _addresses,
     "--reply-to": _ids,
     "--thread": _ids,
+    "--conversation": _conversations,
     "--up-to": _ids,
     "--provider": _providers,
     "id_": _ids,
@@ -235,20 +275,35 @@ _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     ("ask", "id_"): _asks,
     ("chat", "agent"): _correspondents,
     ("contact", "contact"): _contacts,
+    ("conversation", "id_"): _conversations,
+    ("conversation", "with_"): _correspondents,
     ("control", "--agent"): _names,
     ("control", "--envelope"): _ids,
     ("control", "--run"): _runs,
     ("contact", "--agent"): _names,
+    ("cron", "--to"): _recipients,
     ("cron", "id_"): _schedules,
+    ("envelope", "--to"): _recipients,
+    ("group", "name"): _group_names,
+    **dict.fromkeys([("group", word) for word in ("member", "addresses", "--member")], _correspondents),
     ("inbox", "--from"): _correspondents,
     ("lane", "address"): _lanes,
+    ("message", "--run"): _runs,
+    ("message", "--unread-for"): _names,
     ("notify", "name"): _names,
     ("presence", "address"): _correspondents,
+    ("prime", "name"): _names,
     ("run", "--agent"): _names,
     ("run", "id_"): _runs,
-    ("send", "to"): _correspondents,
+    ("send", "to"): _named_recipients,
+    ("thread", "id_"): _threads,
     ("user", "name"): _users,
+    ("web", "--user"): _users,
+    ("webhook", "--to"): _names,
+    ("webhook", "name"): _webhooks,
 }
+# Commands whose argument is the name of something that is not there yet.
+_OF_NEW_NAMES = (["group", "create"], ["webhook", "create"], ["webhook", "subscribe"])
 
 
 def _call(context: Any, method: str, params: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from ...core.address import BOSS
 from ...core.errors import BadText, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import client
-from ..client import Fact, FactStream, is_away
+from ..client import Answered, Fact, FactStream, is_away
 
 HISTORY = 10  # messages shown at the start
 THINKS = "it thinks"  # what is shown of it instead of a tool
@@ -26,7 +26,7 @@ TYPING = 7.0  # seconds that the other side types after it was told; the daemon 
 TOPICS = (
     *(f"envelope.{what}" for what in ("arrived", "waits", "settled", "cancelled", "retried")),
     *(f"run.{what}" for what in ("started", "progress", "paused", "ended")),
-    *("message.edited", "message.deleted", "ask.settled"),
+    *("message.edited", "message.deleted", "message.restored", "ask.settled"),
     *("presence", "presence.typing"),
 )
 
@@ -149,8 +149,18 @@ class ConversationClient:
         found = [
             one["address"] for one in people if named.lower() in (one["name"].lower(), one["address"].lower())
         ]
+        if not found and self._is_group(named):
+            name = named.removeprefix("group:")
+            how = f'write to it with hiboss send {name} "…", and read it with hiboss conversation messages {name}'
+            raise InvalidParams(detail=f"{named} is a group, and a chat is with one agent or person; {how}")
         address = found[0] if found else named
         return Other(address=address, name=address.removeprefix("agent:"))
+
+    def _is_group(self, named: str) -> bool:
+        try:
+            return bool(self.call("conversation.get", conversation=named)["conversation"]["type"] == "group")
+        except Answered:
+            return False
 
     def history(self, number: int = HISTORY) -> list[Envelope]:
         """Return the last messages; `follow` continues after them."""
@@ -191,7 +201,7 @@ class ConversationClient:
             if ours and fact["who"] == self.other.address:
                 self._types_until = time.monotonic() + TYPING if fact["on"] else 0.0
             return False
-        if topic in ("message.edited", "message.deleted"):
+        if topic in ("message.edited", "message.deleted", "message.restored"):
             self.edited += [fact["message"]] if ours else []
             return False
         if topic == "ask.settled":

@@ -12,11 +12,12 @@ from typing import Annotated
 from ...core.errors import DaemonUnreachable, HibossError, TimedOut, WrongUsage
 from ...core.paths import Home
 from .. import client, output
-from ..call import call_with_any_token, call_without_token
+from ..call import call, call_with_any_token, call_without_token
 from ..credentials import FILE_VARIABLE, RUN_VARIABLE
 from ..daemon_process import check_settings, holder, spawn
-from ..options import Json, flag, noun
+from ..options import As, Json, Token, flag, noun
 from ..views import daemon as views
+from ..views import metrics as metric_views
 
 app = noun("Start, stop and inspect the daemon.")
 ANSWER_SECONDS = 5.0  # after that it gets a signal
@@ -67,6 +68,12 @@ def status(json_: Json = False) -> None:
 def ping(json_: Json = False) -> None:
     """Check that the daemon answers."""
     output.answer(call_without_token("daemon.ping", {}))
+
+
+@app.command()
+def metrics(token: Token = None, as_: As = None, json_: Json = False) -> None:
+    """Show the metrics of the daemon, a line for each sample. It needs the right observe."""
+    metric_views.samples(call("daemon.metrics", {}, token=token, profile=as_))
 
 
 @app.command("time")

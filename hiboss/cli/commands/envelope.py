@@ -28,17 +28,42 @@ from ..options import (
     noun,
     unrepeated,
 )
+from ..tag_values import tags
 from ..text_input import SEND_AS_FILE, attachments, read_file, refuse_input_twice, text_or_input
 from ..views import envelopes as views
+from ..views import messages as message_views
+from ..views import traces
 from ..views.times import moment
-from .message_options import PRIORITY, Attachments, DeliverAt, From, Subject, TextOption, To, recipients
+from .filter_options import (
+    CreatedAfter,
+    CreatedBefore,
+    Mentions,
+    Ref,
+    Scope,
+    Snoozed,
+    Thread,
+    given,
+)
+from .message_options import (
+    PRIORITY,
+    AckBy,
+    Attachments,
+    DeliverAt,
+    From,
+    Key,
+    Subject,
+    TextOption,
+    To,
+    ToSender,
+    recipients,
+)
 
 app = noun("Send, list, read and finish envelopes.")
 
 TYPE = Literal["text", "markdown", "json", "html"]
 PARSE_MODE = Literal["plain", "markdown", "html"]
 PARSE = "How channels read the text of this message; by default its --type says it."
-BOX = Literal["inbox", "outbox", "archived", "trash", "all"]
+BOX = Literal["inbox", "outbox", "archived", "trash", "snoozed", "all"]
 BoxOption = Annotated[
     BOX | None,
     flag(
@@ -49,21 +74,31 @@ BoxOption = Annotated[
     ),
 ]
 STATUS = Literal["pending", "done", "failed", "cancelled"]
-ANSWERS = "The envelope or message to answer; without --to the answer goes to its sender."
+ANSWERS = "The envelope or message to answer; without --to it goes to all others of the thread."
+IN_CONVERSATION = "Instead of --to: say it in this conversation, like c4, to all others who are in it."
+SCOPE = "What it is about, like module:auth. May be repeated."
+REF = "What it refers to, like issue:42. May be repeated."
 TRACE = "Your own name for the trace of this message, to find its runs: hiboss run list --trace ID."
 FROM_BOSS = "With --from: show the agent that the boss wrote it, as from-boss (boss only)."
 ClaimId = Annotated[Text, flag("--claim", "ID", "Only if your claim, like k7, still has them.")]
+Session = Annotated[Text, flag("--session", "NAME", "The name of your session, for the record.")]
+UpTo = Annotated[Text, flag("--up-to", "ID", "With --all: nothing that came after this envelope.")]
 OWN_DATA = "Your own data; a value that is JSON is stored as JSON. May be repeated."
 
 
 @app.command()
 def send(
     to: To = None,
+    conversation: Annotated[Text, flag("--conversation", "ID", IN_CONVERSATION)] = None,
     text: TextOption = None,
     text_file: Annotated[Text, flag("--text-file", "FILE", "Read the text from a file.")] = None,
     attachment: Attachments = None,
     deliver_at: DeliverAt = None,
     reply_to: Annotated[Text, flag("--reply-to", "ID", ANSWERS)] = None,
+    to_sender: ToSender = False,
+    ack_by: AckBy = None,
+    scope: Annotated[Texts, flag("--scope", "TYPE:VALUE", SCOPE)] = None,
+    ref: Annotated[Texts, flag("--ref", "TYPE:VALUE", REF)] = None,
     subject: Subject = None,
     priority: Annotated[
         PRIORITY, flag("--priority", None, "How urgent; more urgent mail is delivered first.")
@@ -75,9 +110,7 @@ def send(
     parse_mode: Annotated[PARSE_MODE | None, flag("--parse-mode", None, PARSE)] = None,
     trace_id: Annotated[Text, flag("--trace-id", "ID", TRACE)] = None,
     meta: Annotated[Texts, flag("--meta", "KEY=VALUE", OWN_DATA)] = None,
-    key: Annotated[
-        Text, flag("--key", "KEY", "A name for this request; the same key never sends twice.")
-    ] = None,
+    key: Key = None,
     from_: From = None,
     from_boss: Annotated[bool, flag("--from-boss", None, FROM_BOSS)] = False,
     from_name: Annotated[Text, flag("--from-name", "NAME", "The sender's name to show (boss only).")] = None,
@@ -92,10 +125,15 @@ def send(
     refuse_input_twice(token, text, text_file)
     params: dict[str, Any] = {
         "to": recipients(to or []),
+        "conversation": conversation,
         "text": _text(text, text_file),
         "attachments": attachments(attachment),
         "deliver_at": deliver_at,
         "reply_to": reply_to,
+        "to_sender": to_sender,
+        "ack_by": ack_by,
+        "scopes": tags(scope, "--scope"),
+        "refs": tags(ref, "--ref"),
         "subject": subject,
         "priority": priority,
         "interruptible": not not_interruptible,
@@ -128,13 +166,13 @@ def list_(
     unread: Annotated[bool, flag("--unread", None, "Only unread mail.")] = False,
     from_: Annotated[Text, flag("--from", "ADDRESS", "Only from this sender.")] = None,
     to: Annotated[Text, flag("--to", "ADDRESS", "Only to this recipient.")] = None,
-    thread: Annotated[Text, flag("--thread", "ID", "Only this thread: t57, or any envelope in it.")] = None,
-    created_after: Annotated[
-        Text, flag("--created-after", "TIME", "Only mail written after this time: -1D, or an ISO time.")
-    ] = None,
-    created_before: Annotated[
-        Text, flag("--created-before", "TIME", "Only mail written before this time.")
-    ] = None,
+    thread: Thread = None,
+    mentions: Mentions = False,
+    scope: Scope = None,
+    ref: Ref = None,
+    snoozed: Snoozed = False,
+    created_after: CreatedAfter = None,
+    created_before: CreatedBefore = None,
     number: Number = None,
     after: After = None,
     oldest_first: Annotated[
@@ -165,6 +203,8 @@ def list_(
         "from": from_,
         "to": to,
         "thread": thread,
+        **given(scope, ref, mentions=mentions),
+        "snoozed": snoozed,
         "created_after": created_after,
         "created_before": created_before,
         "page_size": number,
@@ -178,6 +218,20 @@ def list_(
         return
     result = call("envelope.list", params, token=token, profile=as_)
     views.listed(result, sent=box == "outbox" or (status == "failed" and not box))
+
+
+@app.command("thread")
+def chain(
+    id_: Annotated[str, argument("ID", "Envelope or message id, like e81 or m57.")],
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Show what an envelope answers, from the first message on.
+
+    Nothing is marked as read. All answers, also those to others: hiboss thread show.
+    """
+    message_views.chain(call("thread.chain", {"id": id_}, token=token, profile=as_))
 
 
 def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> None:
@@ -195,7 +249,7 @@ def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> No
 
 @app.command()
 def get(id_: EnvelopeId, token: Token = None, as_: As = None, json_: Json = False) -> None:
-    """Show one envelope in full. It is not marked as read."""
+    """Show one envelope in full, and how far it got. It is not marked as read."""
     result = call("envelope.get", {"id": id_}, token=token, profile=as_)
     if output.Mode.json:
         output.document(result)
@@ -203,27 +257,43 @@ def get(id_: EnvelopeId, token: Token = None, as_: As = None, json_: Json = Fals
     if len(result["recipients"]) > 1:
         output.record({"recipients": result["recipients"]})
     views.envelope(result["envelope"], result["timezone"])
-    views.receipt(result["receipt"], result["timezone"])
+    traces.receipt(result)
 
 
 @app.command()
 def read(
-    ids: EnvelopeIds, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+    ids: Annotated[Texts, argument("[ID…]", "Envelope ids, like e81 e82.")] = None,
+    all_: Annotated[bool, flag("--all", None, "Mark all unread mail of the inbox; show nothing.")] = False,
+    up_to: UpTo = None,
+    session: Session = None,
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
 ) -> None:
-    """Show envelopes of your box in full and mark them as read."""
-    views.envelopes(
-        call("envelope.read", {"ids": unrepeated(ids), "address": address}, token=token, profile=as_)
-    )
+    """Show envelopes of your box in full and mark them as read.
+
+    With --all nothing is shown: everything that is unread now is marked. What arrives meanwhile stays unread.
+
+    Example: hiboss envelope read --all --up-to e81
+    """
+    if not ids and not all_:
+        raise InvalidParams(detail="give envelope ids, like e81, or --all")
+    params = {"ids": unrepeated(ids or []), "all": all_, "up_to": up_to, "session": session or ""}
+    result = call("envelope.read", {**params, "address": address}, token=token, profile=as_)
+    if all_:
+        output.answer({"changed": result["changed"]})
+    else:
+        views.envelopes(result)
 
 
 @app.command()
 def ack(
     ids: Annotated[Texts, argument("[ID…]", "Envelope ids, like e81 e82.")] = None,
     all_: Annotated[bool, flag("--all", None, "Everything that is due in the inbox.")] = False,
-    up_to: Annotated[
-        Text, flag("--up-to", "ID", "With --all: nothing that came after this envelope.")
-    ] = None,
+    up_to: UpTo = None,
     claim: ClaimId = None,
+    session: Session = None,
     address: Address = None,
     token: Token = None,
     as_: As = None,
@@ -232,8 +302,38 @@ def ack(
     """Acknowledge envelopes: mark them as done."""
     if not ids and not all_:
         raise InvalidParams(detail="give envelope ids, like e81, or --all")
-    params = {"ids": ids or [], "all": all_, "up_to": up_to, "claim": claim, "address": address}
-    output.answer(call("envelope.ack", params, token=token, profile=as_))
+    params = {"ids": ids or [], "all": all_, "up_to": up_to, "claim": claim, "session": session or ""}
+    output.answer(call("envelope.ack", {**params, "address": address}, token=token, profile=as_))
+
+
+@app.command()
+def snooze(
+    ids: EnvelopeIds,
+    until: Annotated[str, flag("--until", "TIME", "When they come back: +1h, or an ISO time.")],
+    address: Address = None,
+    token: Token = None,
+    as_: As = None,
+    json_: Json = False,
+) -> None:
+    """Hide envelopes until a time. Then they arrive again, as unread.
+
+    Example: hiboss envelope snooze e81 --until +1h
+    """
+    params = {"ids": unrepeated(ids), "until": until, "address": address}
+    result = call("envelope.snooze", params, token=token, profile=as_)
+    if output.Mode.json:
+        output.document(result)
+    else:
+        back = moment(result["until"], result["timezone"])
+        output.record({"changed": result["changed"], "snoozed-until": back})
+
+
+@app.command()
+def unsnooze(
+    ids: EnvelopeIds, address: Address = None, token: Token = None, as_: As = None, json_: Json = False
+) -> None:
+    """Bring snoozed envelopes back now."""
+    _act("envelope.unsnooze", {"ids": unrepeated(ids), "address": address}, token, as_)
 
 
 @app.command()

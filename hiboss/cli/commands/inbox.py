@@ -10,6 +10,7 @@ from ..call import call_as
 from ..credentials import find_token
 from ..options import After, As, Json, Number, Text, Token, flag, single_command
 from ..views import envelopes as views
+from .filter_options import Mentions, Ref, Scope, Snoozed, Thread, given
 
 app = single_command()
 
@@ -19,6 +20,11 @@ def inbox(
     unread: Annotated[bool, flag("--unread", None, "Only unread mail; it stays unread.")] = False,
     peek: Annotated[bool, flag("--peek", None, "Mark nothing as read.")] = False,
     from_: Annotated[Text, flag("--from", "NAME", "Only from this sender, like nex.")] = None,
+    mentions: Mentions = False,
+    scope: Scope = None,
+    ref: Ref = None,
+    thread: Thread = None,
+    snoozed: Snoozed = False,
     number: Number = None,
     after: After = None,
     address: Annotated[
@@ -36,6 +42,9 @@ def inbox(
         "unread": unread,
         "arrived": True,
         "from": from_,
+        **given(scope, ref, mentions=mentions),
+        **({"thread": thread, "box": "inbox"} if thread and not snoozed else {"thread": thread}),
+        "snoozed": snoozed,
         "page_size": number,
         "after": after,
         "address": address,
@@ -44,7 +53,7 @@ def inbox(
     found = find_token(home, token, as_)  # once: it may be read from standard input
     result = call_as(home, "envelope.list", params, found)
     whole = views.listed(result)
-    if unread or peek or address:
+    if unread or peek or address or snoozed:
         return
     new = [one["id"] for one in result["envelopes"] if one["read_at"] is None]
     if cut := [one for one in new if one not in whole]:

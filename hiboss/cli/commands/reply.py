@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ...core.paths import Home
+from ..call import call_as
+from ..credentials import find_token
 from ..options import As, Json, Token, argument, single_command
 from ..views import envelopes as views
-from .message_options import Attachments, DeliverAt, MessageText, send_message
+from .message_options import AckBy, Attachments, DeliverAt, Key, MessageText, ToSender, message_params
 
 app = single_command()
 
@@ -16,13 +19,24 @@ def reply(
     id_: Annotated[str, argument("ID", "The envelope to answer, like e81.")],
     text: MessageText = None,
     attachment: Attachments = None,
+    to_sender: ToSender = False,
     deliver_at: DeliverAt = None,
+    ack_by: AckBy = None,
+    key: Key = None,
     token: Token = None,
     as_: As = None,
     json_: Json = False,
 ) -> None:
-    """Answer an envelope. The answer goes to its sender, in the same thread.
+    """Answer an envelope, to all others of its thread, and mark it as read.
+
+    If others were added to the thread, the answer begins a conversation of all of them, and says so
+    (other-conversation). Whom you may not write to is named (skipped).
 
     Example: hiboss reply e81 "yes, do it"
     """
-    views.sent(send_message({"reply_to": id_}, text, attachment, deliver_at, token, as_))
+    where = {"reply_to": id_, "to_sender": to_sender, "ack_by": ack_by, "key": key}
+    params = message_params(where, text, attachment, deliver_at, token)
+    home = Home()
+    found = find_token(home, token, as_)  # once: it may be read from standard input
+    views.sent(call_as(home, "envelope.send", params, found))
+    call_as(home, "message.markRead", {"message_ids": [id_]}, found)

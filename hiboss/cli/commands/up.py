@@ -16,6 +16,7 @@ from .. import output
 from ..call import call, notice_other_version
 from ..chat.conversation import first_answering
 from ..daemon_process import spawn
+from ..gateway import settled
 from ..options import Json, flag, single_command
 from . import setup
 from .setup import DEMO, AgentName, BossName, Timezone
@@ -67,6 +68,7 @@ def _note_unused(done: dict[str, Any], given: dict[str, str | None]) -> None:
 
 
 def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
+    facts |= {"web": _web_url()}
     steps = _steps(home, _this_command(home), first=done["changed"])
     if output.Mode.json:
         output.document((done if done["changed"] else {}) | facts | {"next": list(steps.values())})
@@ -76,6 +78,18 @@ def _tell(home: Home, done: dict[str, Any], facts: dict[str, Any]) -> None:
     for what, step in steps.items():
         output.line(f"  # {what}\n  {step}")
     sys.stdout.flush()  # the daemon keeps running: a reader of a pipe must get this now
+
+
+def _web_url() -> str | None:
+    """Where HTTP is served; prints a note if it should be and is not."""
+    try:
+        found = settled()
+    except HibossError:  # the daemon runs all the same, or the next command says why not
+        return None
+    if found["error"]:
+        output.note(f"HTTP is not served: {found['error']}.")
+    url: str | None = found["url"]
+    return url
 
 
 def _steps(home: Home, command: str, *, first: bool) -> dict[str, str]:

@@ -152,7 +152,9 @@ def users(result: dict[str, Any]) -> None:
 
 
 def _local(one: dict[str, Any], zone: str) -> dict[str, Any]:
-    return one | {name: moment(one[name], zone) for name in ("created_at", "last_seen_at")}
+    """Return what is known of an agent or a person, in local time; each fact once."""
+    known = {name: value for name, value in one.items() if name not in ("agent_id", "registered_at")}
+    return known | {name: moment(one[name], zone) for name in ("created_at", "last_seen_at")}
 
 
 # --- state ---------------------------------------------------------------------------

@@ -18,7 +18,14 @@ def status(result: dict[str, Any]) -> None:
     zone = result["timezone"]
     times = {name: moment(result[name], zone) for name in ("started_at", "next_wake_at", "oldest_due_at")}
     shown = result | times | {"breaker": pulled(result["breaker"], zone)}
-    output.record({name: value for name, value in shown.items() if name not in ("lanes", "adapters")})
+    output.record(
+        {
+            known: one
+            for name, value in shown.items()
+            if name not in ("lanes", "adapters")
+            for known, one in (_web(value) if name == "web" else {name: value}).items()
+        }
+    )
     for lane in result["lanes"]:
         output.line()
         output.record({"lane": lane["address"]} | _lane(lane, zone))
@@ -27,6 +34,11 @@ def status(result: dict[str, Any]) -> None:
         facts = {name: adapter[name] for name in ("state", "agents", "last_error")}
         account = f"{adapter['adapter_type']}:{adapter['account']}"
         output.record({"adapter": account} | facts | _account(adapter, zone))
+
+
+def _web(found: dict[str, Any]) -> dict[str, Any]:
+    """The HTTP door: its state as `web`, then where it is or why it is not."""
+    return {"web": found["state"]} | {f"web_{name}": found[name] for name in ("url", "hooks_url", "error")}
 
 
 def lanes(result: dict[str, Any]) -> None:

@@ -39,7 +39,14 @@ def _page_end(result: dict[str, Any]) -> None:
         output.nothing("no-envelopes", "No mail found.")
     if result.get("next") or "total" in result:
         output.line()
-        output.record({"next-cursor": result.get("next"), "total": result.get("total")})
+        output.record({"next-cursor": result.get("next"), "total": total(result)})
+
+
+def total(result: dict[str, Any]) -> str | None:
+    """Return how many match: 1000+ for more than were counted; None if nobody asked for it."""
+    if "total" not in result:
+        return None
+    return f"{result['total']}+" if result["total_capped"] else str(result["total"])
 
 
 def _table(found: list[dict[str, Any]], timezone: str, sent: bool) -> list[bool]:
@@ -85,6 +92,8 @@ def _fits_a_row(one: dict[str, Any]) -> bool:
 
 def _state(one: dict[str, Any]) -> str:
     """The status for the table; empty for pending mail that is due, which is the usual case."""
+    if one["box"] == "snoozed":
+        return "snoozed"
     return str(one["waits"] or "") if one["status"] == "pending" else str(one["status"])
 
 
@@ -99,17 +108,6 @@ def envelope(one: dict[str, Any], timezone: str) -> None:
     output.rendered("\n".join(rendering.content(one)))
 
 
-def receipt(one: dict[str, Any] | None, timezone: str) -> None:
-    """Print how far an envelope got with an open session."""
-    if one is None:
-        return
-    times = ("submitted_at", "held_at", "seen_at", "done_at")
-    output.line()
-    output.record(
-        {"receipt": one["state"], "run": one["run"]} | {name: moment(one[name], timezone) for name in times}
-    )
-
-
 def sent(result: dict[str, Any]) -> None:
     """Print the id of each envelope that was sent."""
     if output.Mode.json:
@@ -119,6 +117,10 @@ def sent(result: dict[str, Any]) -> None:
         output.record({"id": number})
     deliver = moment(result["deliver_at"], result.get("timezone", "UTC"))
     output.record({"deliver-at": deliver, "duplicate": result["duplicate"] or None})
+    if result.get("elsewhere"):
+        output.record({"other-conversation": result["conversation"]})
+    if result.get("skipped"):
+        output.record({"skipped": result["skipped"]})
 
 
 def digest(result: dict[str, Any]) -> str:
