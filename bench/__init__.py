@@ -5,10 +5,11 @@ against the same rows written by a plain loop (bare), a large store against a sm
 the CLI against `python -c pass`. Both sides of a ratio are measured in turns.
 
     __main__   the options and the order of the work
-    homes      homes to measure in, with as many envelopes as wanted
+    homes mailbox_homes
+               homes to measure in, with as many envelopes, or messages of many kinds, as wanted
     load       the load generator, a process of its own
     bare       the same rows written by a plain loop
-    sends callers reads life command deferred lateness delivery waiters
+    sends callers reads life command mailboxes deferred lateness delivery waiters
                one file for each kind of work measured
     stamped    the adapter that says when it was asked to post
     neighbours what others took of the machine meanwhile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from . import (
     followers,
     hooks,
     life,
+    mailboxes,
     reads,
     report,
     sends,
@@ -28,6 +30,7 @@ from . import (
     telegram_out,
     turns,
     waiters,
+    web,
 )
 from .figures import Figure, misses
 from .homes import full_home, say
@@ -38,6 +41,7 @@ PARTS = (
     "sends",
     "callers",
     "boxes",
+    "mailboxes",
     "deferred",
     "delivery",
     "waiters",
@@ -49,6 +53,7 @@ PARTS = (
     "stops",
     "breaker",
     "hooks",
+    "web",
 )
 
 
@@ -56,10 +61,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, deferred mail, delivery, waiting, following, turns of agents and of Claude Code, a Telegram "
-        "bot, its posts and stops, and the breaker.",
+        "memory, mailboxes, threads and groups, deferred mail, delivery, waiting, following, turns of agents "
+        "and of Claude Code, a Telegram bot, its posts and stops, the breaker, and HTTP.",
     )
-    parser.add_argument("--rows", type=int, help="envelopes in the large stores (default 1,000,000)")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        help="envelopes in the large stores (default 1,000,000); of mailboxes at least 100,000",
+    )
     parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
     parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
     parser.add_argument("--quick", action="store_true", help="small and short, two minutes")
@@ -89,6 +98,9 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "sends": lambda: sends.measure(directory, rounds, seconds),
         "callers": lambda: callers.measure(directory, rounds),
         "boxes": lambda: measure_boxes(directory, given),
+        "mailboxes": lambda: mailboxes.measure(
+            directory, max(given.rows, 10 * mailboxes.SMALL), 1.0 if quick else 3.0
+        ),
         "deferred": lambda: deferred.measure(directory, (given.rows, SMALL), rounds, seconds),
         "delivery": lambda: delivery.measure(directory, few, seconds, 2_000 if quick else 10_000),
         "waiters": lambda: waiters.measure(directory, *((100, 3.0) if quick else (400, 10.0))),
@@ -100,6 +112,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "stops": lambda: stops.measure(directory, 1 if quick else 3),
         "breaker": lambda: breaker.measure(directory, 1 if quick else 3),
         "hooks": lambda: hooks.measure(directory, 10 if quick else 25),
+        "web": lambda: web.measure(directory, few, seconds, 200 if quick else 1_000),
     }
     return [figure for part in given.only or PARTS for figure in parts[part]()]
 
@@ -121,6 +134,9 @@ def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:
 
 def main() -> int:
     given = arguments()
+    os.environ["HIBOSS_WEB_ENABLED"] = (
+        "off"  # the part `web` switches it on; the others have no port of their own
+    )
     try:
         earlier: dict[str, Any] | None = report.load(given.compare) if given.compare else None
     except (OSError, ValueError) as error:

@@ -63,12 +63,12 @@ class Bare:
                 (
                     *(conversation, seq, None, None, agent, agent, False, None, None),
                     *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now),
-                    *(None, False, None),
+                    *(None, False, None, None, None),
                 ),
             ).lastrowid
             execute(
                 envelopes._INSERT,
-                (message, agent, None, 0, 2, seq, None, None, None, None, False, None, None),
+                (message, agent, None, 0, 2, seq, *(None, None, None, None), False, False, None, False, None),
             )
         self._seq += group
         execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (self._seq, conversation))

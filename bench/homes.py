@@ -180,6 +180,13 @@ def _fill_chunk(connection: Connection, facts: tuple[int, int, int, int, int], c
         (message, recipient),
     )
     one(
+        """
+        INSERT INTO reading (envelope, reader, at) SELECT e.id, e.recipient, e.read_at
+        FROM envelope e INDEXED BY envelope_message WHERE e.message > ? AND e.read_at IS NOT NULL
+        """,
+        (message,),
+    )
+    one(
         "UPDATE conversation SET last_seq = last_seq + (SELECT count(seq) FROM fresh) WHERE id = ?",
         (conversation,),
     )

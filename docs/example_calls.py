@@ -34,6 +34,9 @@ class Teller(Protocol):
     def __call__(self, method: str, who: str | None = "boss", **params: Any) -> Awaitable[Any]:
         """Call an operation as somebody. `from_` and `with_` stand for `from` and `with`."""
 
+    async def upload(self, who: str, name: str, content: bytes) -> None:
+        """Upload a file as somebody, as a door does that takes bytes."""
+
     async def until(self, found: Callable[[Any], Any], method: str, **params: Any) -> Any:
         """Call an operation as the boss until `found` returns something for its answer; no example."""
 
@@ -49,6 +52,7 @@ async def tell(ask: Teller) -> None:
     await _fetching(ask)
     await _schedules(ask)
     await _channels(ask)
+    await _webhooks(ask)
     await _runs(ask)
     await _questions(ask)
     await _asks(ask)
@@ -77,11 +81,14 @@ async def _people(ask: Teller) -> None:
     await ask("agent.list", "nex", role="reviewer")
     await ask("agent.self", "nex")
     await ask("agent.instructions", "nex", name="nex")
+    await ask("agent.briefing", "nex")
     await ask("agent.heartbeat", "nex")
     await ask("agent.pause", name="scout", reason="It is on holiday.")
     await ask("agent.resume", name="scout")
     await ask("user.register", name="mia", display="Mia")
     await ask("user.list")
+    await ask("web.link", name="mia")
+    await ask("web.logout", all=True)
     await ask("presence.get", address="scout")
     await ask("presence.list")
     await ask("agent.notify", name="nex", when="finished")
@@ -100,10 +107,18 @@ async def _mail(ask: Teller) -> None:
         "envelope.send", to="agent:nex", subject="plan", text="Please review it.", attachments=[str(plan)]
     )
     await ask("envelope.send", "nex", to=["agent:scout", "user:mia"], text="Who has time today?")
-    await ask("envelope.send", "scout", reply_to="e2", text="I have.")
+    await ask("envelope.send", "scout", to="agent:nex", reply_to="e2", text="I have.")
+    await ask.upload("nex", "notes.txt", b"1. read\n")
+    await ask("upload.list", "nex")
+    await ask("upload.delete", "nex", ids=["u1"])
     await ask("envelope.list", "nex", unread=True, count=True)
+    await ask("envelope.unread", "nex")
     await ask("envelope.get", "nex", id="e1")
+    await ask("envelope.trace", "nex", id="e2")
     await ask("envelope.read", "nex", ids=["e1"])
+    await ask("message.markRead", "mia", message_ids=["m2"], session="phone")
+    await ask("envelope.snooze", "mia", ids=["e3"], until="+1h")
+    await ask("envelope.unsnooze", "mia", ids=["e3"])
     await ask("envelope.archive", "mia", ids=["e3"])
     await ask("envelope.restore", "mia", ids=["e3"])
     await ask("envelope.trash", "mia", ids=["e3"])
@@ -113,6 +128,12 @@ async def _mail(ask: Teller) -> None:
     await ask("reaction.remove", "nex", id="e4")
     await ask("message.edit", "nex", id="e2", text="Who has time on Friday?")
     await ask("message.delete", "nex", id="e5", reason="It was no question any more.")
+    await ask("message.restore", "nex", id="e5")
+    await ask("message.list", "nex", thread_id="e2", page_size=1)
+    await ask("message.get", "nex", message_id="m3")
+    await ask("thread.list", "nex")
+    await ask("thread.get", "nex", thread_id="t2", page_size=1)
+    await ask("thread.chain", "nex", id="e4")
 
 
 async def _fetching(ask: Teller) -> None:
@@ -151,6 +172,7 @@ async def _channels(ask: Teller) -> None:
     await ask("lane.list")
     await ask("lane.retry", address="channel:folder:reports")
     await ask("daemon.status", None)
+    await ask("daemon.metrics")
     await ask("lane.resume", address="channel:folder:reports")
     await ask("envelope.send", "nex", to="channel:folder:reports", text="All is well.")
     await ask.until(lambda answer: answer["envelope"]["status"] == "done", "envelope.get", id="e7")
@@ -160,6 +182,21 @@ async def _channels(ask: Teller) -> None:
     await ask("contact.route", contact="channel:folder:reports", agent="nex")
     await ask("contact.block", contact="channel:folder:reports")
     await ask("agent.unbind", name="nex", adapter_type="folder")
+
+
+async def _webhooks(ask: Teller) -> None:
+    await ask("webhook.create", name="ci", to="agent:nex", template="{repository.name}: {action}")
+    facts = {"topics": ["run.ended", "ask.created"], "addresses": ["agent:nex"]}
+    await ask("webhook.subscribe", name="audit", url="https://example.org/hiboss", **facts)
+    await ask.until(
+        lambda answer: {one["state"] for one in answer["webhooks"]} == {"running"}, "webhook.list"
+    )
+    await ask("webhook.list")
+    await ask("webhook.get", name="ci")
+    await ask("webhook.set", name="ci", template="", subject="{repository.full_name}")
+    await ask("webhook.rotate", name="ci")
+    await ask("webhook.delete", name="ci")
+    await ask("webhook.unsubscribe", name="audit")
 
 
 async def _runs(ask: Teller) -> None:
@@ -249,6 +286,26 @@ async def _attached(ask: Teller) -> None:
 async def _conversations(ask: Teller) -> None:
     found = await ask("conversation.messages", with_="agent:echo")
     await ask("presence.typing", conversation=found["conversation"])
+    await _groups(ask)
+
+
+async def _groups(ask: Teller) -> None:
+    about = {"description": "Who decides what we build.", "metadata": {"wiki": "/core"}}
+    members = ["agent:nex", "user:mia"]
+    made = await ask("conversation.create", name="core-team", participants=members, history=10, **about)
+    await ask("envelope.send", to="group:core-team", text="What is next, @nex?")
+    await ask("participant.add", conversation="core-team", address="agent:echo", respond="people")
+    await ask("participant.role", conversation="core-team", address="user:mia", role="admin")
+    await ask("conversation.get", "mia", conversation="core-team")
+    await ask("conversation.list", "mia", type="group", count=True)
+    await ask("conversation.markRead", "mia", conversation="core-team", up_to_seq=1)
+    await ask("conversation.set", conversation="core-team", open=True)
+    await ask("participant.remove", conversation="core-team", address="agent:nex")
+    await ask("participant.join", "nex", conversation="core-team")
+    await ask("participant.leave", "nex", conversation="core-team")
+    await ask("participant.transfer", conversation="core-team", address="user:mia")
+    await ask("conversation.archive", conversation=made["conversation"]["id"])
+    await ask("conversation.delete", "mia", conversation="core-team", reason="We meet in person.")
 
 
 async def _ends(ask: Teller) -> None:

@@ -1,4 +1,4 @@
-"""Makes the reference pages, config.example.toml and the tables of docs/providers.md from the code.
+"""Makes the reference pages, config.example.toml, and the tables of docs/providers.md and docs/metrics.md.
 
 python -m docs.generate          writes them (make docs)
 python -m docs.generate --check  writes nothing, says which differ, and ends with status 1 if any does
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 
-from .makers import cli, contracts, errors, providers, rpc, settings, views
+from .makers import cli, contracts, errors, metrics, providers, rpc, settings, views
 from .makers.markdown import COMMAND
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +25,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.example.toml": settings.example,
 }
 # Pages that people write, with parts that are made; what makes these gets the page.
-PARTLY: dict[str, Callable[[str], str]] = {"docs/providers.md": providers.make}
+PARTLY: dict[str, Callable[[str], str]] = {
+    "docs/providers.md": providers.make,
+    "docs/metrics.md": metrics.make,
+}
 
 
 def differences(root: Path = ROOT) -> list[str]:

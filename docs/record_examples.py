@@ -22,6 +22,7 @@ from typing import Any
 
 from hiboss import __version__
 from hiboss.api.discovery import EXAMPLES
+from hiboss.api.uploads import store_upload
 from hiboss.testing.frozen_clock import FrozenDaemon, frozen_daemon
 
 from .example_calls import tell
@@ -35,6 +36,7 @@ BRIEFING = 300  # characters shown
 BOOT = 81904177263  # of facts
 REAL_SECONDS = 60  # a limit for every wait
 HOME, FILES = "/home/ada/.hiboss", "/home/ada"
+URL = "http://127.0.0.1:9999"  # of the HTTP door, which listens here on any free port
 FIXED: dict[str, Any] = {
     "pid": 4711,
     "pid_started": "1203477",
@@ -48,7 +50,8 @@ FIXED: dict[str, Any] = {
     "default_boss_name": "ada",
     "default_timezone": "Europe/Berlin",
 }
-_TOKEN = re.compile(r"\b(hb[a-z]_)[\w-]{20,}")
+_TOKEN = re.compile(r"\b(hb[a-z]_)[\w-]{20,}|\b(whsec_)[\w+/=]{20,}")
+_LOGIN = re.compile(r"(/login#)[\w-]{20,}")
 _NUDGE = re.compile(r"(\[hiboss r\d+)\.[0-9a-f]{8}\]")
 _EPOCH = re.compile(r"^[0-9a-f]{8}(?=-[a-z]\d+|$)")
 
@@ -58,6 +61,7 @@ class Recorder:
 
     def __init__(self, daemon: FrozenDaemon, directory: Path) -> None:
         self.directory = directory
+        self.url = ""  # where the daemon serves HTTP
         self.examples: dict[str, dict[str, Any]] = {}
         self._daemon = daemon
         self._tokens: dict[str, str] = {}
@@ -98,11 +102,27 @@ class Recorder:
         for _, writer in self._connections.values():
             writer.close()
 
+    async def upload(self, who: str, name: str, content: bytes) -> None:
+        context = self._daemon.daemon.dispatcher._context
+        caller = context.auth.authenticate(self._tokens[who], "envelope.send")
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield content
+
+        await store_upload(context, caller, name, "", chunks())
+
     async def until(self, found: Callable[[Any], Any], method: str, **params: Any) -> Any:
         async with asyncio.timeout(REAL_SECONDS):
             while not (wanted := found(await self.answer(method, "boss", params))):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return wanted
+
+    async def listening(self) -> None:
+        """Wait until the daemon serves HTTP."""
+        async with asyncio.timeout(REAL_SECONDS):
+            while not (url := (await self.answer("daemon.status", None, {}))["web"]["url"]):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        self.url = url
 
     async def move(self, **by: float) -> None:
         await self._daemon.move(**by)
@@ -147,10 +167,15 @@ class Recorder:
             (home.socket, f"{HOME}/daemon.sock"),
             (str(home), HOME),
             (str(self.directory), FILES),
+            (self.url or URL, URL),
             (__version__, FIXED["version"]),
         ):
             value = value.replace(path, instead)
-        return _EPOCH.sub("5e9c2d71", _TOKEN.sub(r"\1…", _NUDGE.sub(r"\1.4f2a90c1]", value)))
+        value = _LOGIN.sub(r"\1…", value)
+        return _EPOCH.sub(
+            "5e9c2d71",
+            _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", _NUDGE.sub(r"\1.4f2a90c1]", value)),
+        )
 
 
 def _is_fixed(key: str, value: Any) -> bool:
@@ -163,10 +188,12 @@ async def example_daemon(
     directory: Path, make: Callable[[FrozenDaemon, Path], Recorder] = Recorder
 ) -> AsyncIterator[Recorder]:
     """Start a daemon for the story, in an empty home."""
-    async with frozen_daemon(directory, at=MORNING, set_up=False) as daemon:
+    web = {"HIBOSS_WEB_ENABLED": "on", "HIBOSS_WEB_PORT": "0"}
+    async with frozen_daemon(directory, at=MORNING, set_up=False, **web) as daemon:
         await daemon.daemon.open_doors()
         recorder = make(daemon, directory)
         try:
+            await recorder.listening()
             yield recorder
         finally:
             recorder.close()

@@ -10,7 +10,7 @@ from hiboss.agents.providers.registry import BUILT_IN
 from hiboss.core.contracts.provider import CAPABILITIES, Provider
 from hiboss.core.option_models import Option, Options, describe, validate
 
-from .markdown import NOTICE, code, table
+from .markdown import code, refreshed, table
 
 YES, DEPENDS, NO = "yes", "by a setting", "–"
 EXAMPLE = re.compile(r"""(['"])([^'"`]*--[^'"`]*)\1""")  # a command line in quotes
@@ -19,13 +19,7 @@ SAMPLES = ("https://example.org/", "true")  # for an option that must be given: 
 
 def make(page: str) -> str:
     """Return the page with its tables made anew."""
-    for name, part in PARTS.items():
-        begins, ends = f"<!-- {name}: {NOTICE} -->", f"<!-- end of {name} -->"
-        whole = re.compile(rf"<!-- {name}:[^\n]*-->\n(?:.*?\n)?{ends}", re.DOTALL)
-        assert len(whole.findall(page)) == 1, f"the page must have <!-- {name}: … --> and {ends} once"
-        made = f"{begins}\n{part()}\n{ends}"
-        page = whole.sub(lambda _, made=made: made, page)  # type: ignore[misc] # no escapes are meant
-    return page
+    return refreshed(page, PARTS)
 
 
 def capabilities() -> str:

@@ -54,14 +54,14 @@ def make() -> str:
 
 
 def _operation(operation: Operation, shapes: dict[str, dict[str, Any]]) -> str:
-    result = TypeAdapter(operation.result).json_schema()
-    for name, shape in result.pop("$defs", {}).items():
+    params, result = operation.params.model_json_schema(), TypeAdapter(operation.result).json_schema()
+    for name, shape in (*params.pop("$defs", {}).items(), *result.pop("$defs", {}).items()):
         assert shapes.setdefault(name, shape) == shape, f"two shapes are called {name}"
     parts = [
         f"### {operation.name}",
         f"{sentence(operation.summary)} Level: `{operation.level.word}`{_firm(operation)}. "
         f"Effect: {operation.effect}.",
-        _params(operation) or "Parameters: none.",
+        _params(params) or "Parameters: none.",
         f"Answers with:\n\n{_fields(result)}",
         *_example(operation),
     ]
@@ -107,8 +107,7 @@ def _firm(operation: Operation) -> str:
     return firm + ("; without a daemon, for the owner of the home" if operation.offline else "")
 
 
-def _params(operation: Operation) -> str:
-    schema = operation.params.model_json_schema()
+def _params(schema: dict[str, Any]) -> str:
     required = schema.get("required", [])
     rows = [
         [
