@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 
@@ -22,12 +24,22 @@ settings.load_profile("hiboss")
 # A shell gives what it runs in the background no SIGINT, and programs hand that on: tests press Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Thousands of daemons would want the one port. Tests of HTTP say `web_enabled="on", web_port=0`.
+os.environ["HIBOSS_WEB_ENABLED"] = "off"
+
 RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
 forked_programs.fork_daemons(lambda: forked_programs.address(forked_programs.DAEMON))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     real_programs.say_what_was_skipped(terminalreporter)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove the large databases that tests/store/test_flat.py has filled for all workers."""
+    if not hasattr(session.config, "workerinput"):
+        factory: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]
+        shutil.rmtree(factory.getbasetemp() / "filled", ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

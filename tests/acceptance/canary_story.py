@@ -45,6 +45,7 @@ Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is 
 Way = Callable[[str], Given]
 TURN = "output of hiboss envelope list --as nex --as-turn"
 LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
+SERVED = {"HIBOSS_WEB_ENABLED": "on", "HIBOSS_WEB_PORT": "0"}
 
 # An agent: it keeps its run's token for us, and says and does something with it, well or badly.
 ASK = """echo $HIBOSS_TOKEN >> {}/run-tokens
@@ -133,7 +134,7 @@ class Story:
 
     def tell(self) -> None:
         with watched(self.shell.home.path, self.evidence):
-            environment = {**LOUD, "HIBOSS_TOKEN": self.strange}
+            environment = {**LOUD, **SERVED, "HIBOSS_TOKEN": self.strange}
             self.run("up --detach --json", shows="boss_token,agent_token", env=environment)
             self.right_commands()
             self.wrong_tokens()

@@ -14,11 +14,12 @@ from pydantic import SecretStr
 
 from hiboss.agents.providers.command import Command, CommandSettings
 from hiboss.agents.providers.demo import Demo
-from hiboss.agents.providers.webhook import PREFIX, Webhook, WebhookSettings, new_secret
+from hiboss.agents.providers.webhook import Webhook, WebhookSettings
 from hiboss.agents.questions import AskStore
 from hiboss.agents.run_execution import Reports
 from hiboss.core.contracts.provider import Provider, Question, TurnInput
 from hiboss.core.option_models import Options
+from hiboss.core.webhook_signatures import PREFIX, new_secret
 from hiboss.store.run_asks import Asked
 from hiboss.testing.provider_rig import ProviderRig
 from tests.agents.webhook_receiver import Receiver, response

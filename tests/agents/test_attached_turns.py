@@ -32,7 +32,7 @@ def test_an_idle_session_is_woken_has_the_mail_and_answers(ada: Boss, session: S
     with following(ada.daemon) as follower:
         follower.subscribe(ada.token, topics=["run.handed_over"])
         envelope = asked(ada, session)
-        assert receipt(ada, envelope) is None
+        assert receipt(ada, envelope) == "arrived"
         nudge = session.woken()
         assert receipt(ada, envelope) == "submitted"
         assert envelope in nudge and "how is the build" not in nudge
@@ -139,7 +139,7 @@ def test_deferred_mail_is_no_turn_before_its_time(ada: Boss, session: Session) -
 def test_mail_for_a_busy_session_waits_until_it_stops(ada: Boss, session: Session) -> None:
     session.prompt("a word of the person")
     envelope = asked(ada, session)
-    assert session.step() == "" and receipt(ada, envelope) is None
+    assert session.step() == "" and receipt(ada, envelope) == "arrived"
     block = session.stop("for the person at the terminal")
     assert "> how is the build?" in block and receipt(ada, envelope) == "submitted"
     session.step()
@@ -269,7 +269,7 @@ def test_two_sessions_of_one_agent_never_have_the_same_mail(
     assert "> the first" in busy.takes()
     zoe = agent(daemon)
     second = zoe.tell(one, text="the second")
-    assert free.listed()["waiter"] and receipt(ada, second) is None
+    assert free.listed()["waiter"] and receipt(ada, second) == "arrived"
     block = busy.stop("done with the first")
     took = busy if block else free
     given = block or free.takes()

@@ -17,10 +17,12 @@ from pydantic import SecretStr
 
 import hiboss
 from hiboss.agents.providers import webhook
-from hiboss.agents.providers.webhook import PREFIX, Webhook, WebhookSettings, new_secret
+from hiboss.agents.providers.webhook import Webhook, WebhookSettings
+from hiboss.core import webhook_signatures
 from hiboss.core.contracts.failures import LaneError, Refused, TurnError
 from hiboss.core.contracts.provider import Answer, Progress, TurnInput
 from hiboss.core.option_models import validate
+from hiboss.core.webhook_signatures import PREFIX, new_secret
 from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.provider_rigs import QUERY, plain_task
 from tests.agents.webhook_receiver import Receiver, Request, response
@@ -80,7 +82,9 @@ def test_a_turn_is_one_signed_post() -> None:
 
 def test_a_signature_is_the_one_that_the_specification_shows() -> None:
     key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    headers = webhook.signed(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
+    headers = webhook_signatures.signed(
+        key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
+    )
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 

@@ -17,8 +17,12 @@ from tests.api.bad_input_attached import attached
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_controls import controls
 from tests.api.bad_input_delivery import delivery
+from tests.api.bad_input_groups import grouped
+from tests.api.bad_input_mailboxes import TAG, mailboxes
 from tests.api.bad_input_messages import messages
+from tests.api.bad_input_metrics import observed
 from tests.api.bad_input_presence import present
+from tests.api.bad_input_receipts import followed
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
     BAD_IDS,
@@ -39,6 +43,8 @@ from tests.api.bad_input_row import (
 )
 from tests.api.bad_input_runs import following, people, thinking
 from tests.api.bad_input_schedules import schedules, waiting
+from tests.api.bad_input_web import browsers
+from tests.api.bad_input_webhooks import webhooks
 
 
 def _kinds() -> Iterator[Row]:
@@ -50,6 +56,7 @@ def _kinds() -> Iterator[Row]:
         *[("envelope.list", name, {}, "nex") for name in ("from", "to", "address")],
         *[(f"envelope.{verb}", "address", {"ids": ["%pending"]}, "nex") for verb in MARKS],
         ("turn.preview", "address", {}, "nex"),
+        ("envelope.unread", "address", {}, "nex"),
     ]
     for name, param, base, by in addresses:
         for value in BAD_ADDRESSES:
@@ -213,6 +220,7 @@ def _list() -> Iterator[Row]:
     yield look({"after": "x"}, "bad_cursor", "x is not a valid cursor|next", "--after x")
     yield look({"after": "00000000-a1"}, "gap", "an earlier store", "--after 00000000-a1")
     yield look({"address": "user:boss"}, "boss_only", "address|agent:nex", "--address user:boss")
+    yield row("envelope.unread", {"address": "user:boss"}, "boss_only", "address|agent:nex")
     yield look({"address": "agent:nobody-here"}, "unknown_address", "nobody-here", by="boss")
     yield look({"box": "all"}, "boss_only", "box all|agent:nex", "--box all")
     yield look({"box": "all", "address": "agent:ada"}, "invalid_params", "box all|address", by="boss")
@@ -395,7 +403,8 @@ def written() -> list[Row]:
     """What is wrong because of what a parameter means."""
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
     elsewhere = (asks, contacts, controls, delivery, messages, schedules, waiting, thinking, people)
-    elsewhere += (following, present, attached)
+    elsewhere += (followed, observed, following, present, attached, grouped, mailboxes)
+    elsewhere += (webhooks, browsers)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 
@@ -440,6 +449,10 @@ def limits() -> list[Limit]:
         _limit(send, "attachments", ["%file"] * 20, ["%file"] * 21, "too_large"),
         _limit(send, "attachments", ["%full"], ["%over"], "too_large"),
         _limit(send, "deliver_at", "+100Y", "+101Y", "too_far"),
+        _limit(send, "ack_by", "9600h", "9600h1s", "bad_duration"),
+        _limit(send, "scopes", [TAG] * 20, [TAG] * 21, "invalid_params", "20"),
+        _limit(send, "refs", [{**TAG, "value": "v" * 200}], [{**TAG, "value": "v" * 201}], "invalid_params"),
+        _limit("envelope.snooze", "until", "+100Y", "+101Y", "too_far"),
         _limit("message.edit", "text", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
         _limit("ask.create", "question", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
         _limit("ask.create", "options", [*map(str, range(20))], [*map(str, range(21))], "bad_options"),

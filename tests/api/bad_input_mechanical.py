@@ -108,6 +108,29 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
         for param in ("with", "address")
     },
     ("conversation.news", "run"): ("bad_id",) * 3,
+    ("conversation.messages", "conversation"): ("invalid_params",) * 3,  # beside `with`, whatever it is
+    ("envelope.send", "conversation"): ("invalid_params",) * 3,  # beside `to`, whatever it is
+    **{
+        (f"conversation.{verb}", "conversation"): ("unknown_group",) * 3
+        for verb in ("get", "set", "archive", "delete", "markRead")
+    },
+    **{
+        (f"participant.{verb}", "conversation"): ("unknown_group",) * 3
+        for verb in ("add", "remove", "role", "transfer", "join", "leave")
+    },
+    **{
+        (f"participant.{verb}", "address"): ("bad_address",) * 3
+        for verb in ("add", "remove", "role", "transfer")
+    },
+    **{(f"conversation.{verb}", "address"): ("bad_address",) * 3 for verb in ("get", "list", "markRead")},
+    ("conversation.create", "name"): ("bad_name",) * 3,
+    ("conversation.create", "participants"): ("bad_address",) * 3,
+    **{(f"conversation.{verb}", "description"): ("bad_text", "", "too_large") for verb in ("create", "set")},
+    ("conversation.set", "name"): ("bad_text", "invalid_params", "too_large"),  # of a group, whatever it is
+    ("conversation.list", "name"): ("", "", ""),
+    ("conversation.list", "after"): ("bad_id",) * 3,
+    ("conversation.delete", "reason"): ("bad_text", "", "too_large"),
+    ("conversation.markRead", "session"): ("bad_text", "", "too_large"),
     ("presence.get", "address"): ("bad_address",) * 3,
     # Whoever asks here is no open session.
     **{(f"attached.{verb}", "event"): NO_SESSION for verb in ("prompt", "stop", "break", "end")},
@@ -135,7 +158,13 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"agent.{verb}", "adapter_type"): ("unknown_adapter",) * 3 for verb in ("bind", "unbind")},
     ("agent.unbind", "account"): ("unknown_binding",) * 3,
     ("envelope.get", "id"): ("bad_id",) * 3,
-    ("envelope.ack", "up_to"): ("invalid_params",) * 3,  # beside ids, whatever it is
+    ("envelope.trace", "id"): ("bad_id",) * 3,
+    ("agent.briefing", "name"): ("bad_address",) * 3,
+    **{(f"envelope.{verb}", "up_to"): ("invalid_params",) * 3 for verb in ("ack", "read")},  # beside ids
+    **{(f"envelope.{verb}", "session"): ("bad_text", "", "too_large") for verb in ("ack", "read", "send")},
+    **{(f"envelope.{verb}", "ids"): ("bad_id",) * 3 for verb in ("snooze", "unsnooze")},
+    **{(f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in ("snooze", "unsnooze")},
+    ("envelope.snooze", "until"): ("bad_time",) * 3,
     **{(f"envelope.{verb}", "claim"): ("bad_id",) * 3 for verb in ("ack", "release")},
     **{("envelope.list", word): ("bad_address",) * 3 for word in ("from", "to")},
     **{("envelope.list", word): ("bad_time",) * 3 for word in ("created_after", "created_before")},
@@ -145,6 +174,24 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("message.edit", "text"): ("bad_text", "empty_message", ""),
     ("message.delete", "id"): ("bad_id",) * 3,
     ("message.delete", "reason"): ("bad_text", "", "too_large"),
+    ("message.restore", "id"): ("bad_id",) * 3,
+    ("message.get", "message_id"): ("bad_id",) * 3,
+    ("message.markRead", "message_ids"): ("bad_id",) * 3,
+    ("message.markRead", "session"): ("bad_text", "", "too_large"),
+    **{("message.list", param): ("bad_id",) * 3 for param in ("thread_id", "conversation_id", "run_id")},
+    # Alone it would be too broad, whatever it is.
+    **{("message.list", param): ("too_broad",) * 3 for param in ("created_after", "created_before")},
+    ("message.list", "author_id"): ("too_broad",) * 3,
+    ("message.list", "trace_id"): ("too_broad", "too_broad", "too_large"),
+    ("message.list", "mention_role"): ("bad_text", "", "too_large"),
+    ("message.list", "unread_for_agent"): ("boss_only",) * 3,
+    **{(f"{noun}.list", "cursor"): ("bad_cursor",) * 3 for noun in ("message", "thread")},
+    ("thread.get", "cursor"): ("bad_cursor",) * 3,
+    **{(f"{noun}.list", "address"): ("bad_address",) * 3 for noun in ("message", "thread")},
+    ("thread.get", "thread_id"): ("bad_id",) * 3,
+    ("thread.chain", "id"): ("bad_id",) * 3,
+    ("envelope.list", "conversation"): ("bad_id",) * 3,
+    ("envelope.list", "mention_role"): ("bad_text", "", "too_large"),
     **{(f"reaction.{verb}", "id"): ("bad_id",) * 3 for verb in ("set", "remove")},
     ("reaction.set", "emoji"): ("bad_emoji", "bad_emoji", "too_large"),
     ("envelope.send", "to"): ("bad_address",) * 3,
@@ -153,11 +200,15 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("envelope.send", "trace_id"): ("bad_text", "", "too_large"),
     ("envelope.send", "key"): ("bad_text", "invalid_params", "too_large"),
     ("envelope.send", "attachments"): ("bad_text", "attachment_unreadable", "attachment_unreadable"),
+    ("envelope.send", "uploads"): ("bad_id",) * 3,
+    ("upload.delete", "ids"): ("bad_id",) * 3,
     ("envelope.send", "deliver_at"): ("bad_time",) * 3,
+    ("envelope.send", "ack_by"): ("bad_duration",) * 3,
     ("envelope.send", "reply_to"): ("bad_id",) * 3,
     ("envelope.send", "from"): ("bad_address",) * 3,
     ("envelope.send", "from_name"): ("boss_only", "boss_only", "too_large"),
     ("turn.preview", "address"): ("bad_address",) * 3,
+    ("envelope.unread", "address"): ("bad_address",) * 3,
     **{
         (f"cron.{verb}", param): codes
         for verb in ("create", "set")
@@ -169,6 +220,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
             "text": ("bad_text", "empty_message", ""),
             "subject": ("bad_text", "", "too_large"),
             "attachments": ("bad_text", "attachment_unreadable", "attachment_unreadable"),
+            "uploads": ("bad_id",) * 3,
             "timezone": ("bad_timezone", "", "bad_timezone"),
             "name": ("bad_text", "", "too_large"),
         }.items()
@@ -181,6 +233,22 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     **{(f"envelope.{verb}", "timeout"): ("bad_duration",) * 3 for verb in ("wait", "watch")},
     **{(f"envelope.{verb}", "after"): ("bad_cursor",) * 3 for verb in ("wait", "watch")},
     **{(f"envelope.{verb}", "address"): ("bad_address",) * 3 for verb in ("wait", "watch")},
+    ("web.link", "name"): ("unknown_user",) * 3,
+    ("webhook.create", "name"): ("invalid_params",) * 3,
+    ("webhook.subscribe", "name"): ("invalid_params",) * 3,
+    **{
+        (f"webhook.{verb}", "name"): ("unknown_webhook",) * 3
+        for verb in ("get", "set", "rotate", "delete", "unsubscribe")
+    },
+    **{(f"webhook.{verb}", "to"): ("bad_address",) * 3 for verb in ("create", "set")},
+    **{
+        (f"webhook.{verb}", word): ("invalid_params", "", "invalid_params")
+        for verb in ("create", "set")
+        for word in ("template", "subject")
+    },
+    **{(f"webhook.{verb}", "url"): ("invalid_params",) * 3 for verb in ("subscribe", "set")},
+    ("webhook.subscribe", "addresses"): ("bad_address",) * 3,
+    ("webhook.set", "addresses"): ("invalid_params",) * 3,  # of one that receives, whatever they are
     ("envelope.poll", "wait"): ("bad_duration",) * 3,
     ("envelope.poll", "session"): ("bad_text", "", "too_large"),
 }
@@ -262,7 +330,7 @@ def before_set_up(name: str) -> list[Row]:
 
 def _branches(shape: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = shape.get("anyOf", [shape])
-    return found
+    return [{"type": "object"} if "$ref" in one else one for one in found]  # a model of its own, like a tag
 
 
 def _is_text(shape: dict[str, Any]) -> bool:

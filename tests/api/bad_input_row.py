@@ -45,6 +45,8 @@ def asker(operation: str) -> str:
         return "thinker"
     if operation in ("control.send", "run.cancel", "run.pause", "run.resume", "agent.check"):
         return "boss"  # it asks for a right of its own
+    if operation in ("web.link", "web.logout"):  # they are for people
+        return "boss"
     return "nex" if REGISTRY[operation].level <= Level.STANDARD else "boss"
 
 
@@ -78,12 +80,19 @@ RIGHT: dict[str, dict[str, Any]] = {
     "contact.route": {"contact": "%contact", "agent": "ada"},
     "envelope.send": {"to": "agent:ada", "text": "x"},
     "envelope.get": {"id": "%pending"},
+    "envelope.trace": {"id": "%pending"},
     **{f"envelope.{verb}": {"ids": ["%pending"]} for verb in ("read", "ack", "archive", "trash")},
-    "envelope.restore": {"ids": ["%pending"]},
+    **{f"envelope.{verb}": {"ids": ["%pending"]} for verb in ("restore", "unsnooze")},
+    "envelope.snooze": {"ids": ["%pending"], "until": "+1h"},
     "envelope.cancel": {"ids": ["%sent"]},
     "envelope.release": {"ids": ["%claimed"]},
     "message.edit": {"id": "%sent", "text": "x"},
     "message.delete": {"id": "%sent"},
+    "message.restore": {"id": "%sent"},
+    "message.get": {"message_id": "%sent"},
+    "message.markRead": {"message_ids": ["%pending"]},
+    "thread.get": {"thread_id": "%sent"},
+    "thread.chain": {"id": "%sent"},
     "reaction.set": {"id": "%pending", "emoji": "👍"},
     "reaction.remove": {"id": "%pending"},
     "envelope.retry": {"ids": ["%failed"]},
@@ -108,6 +117,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "ask.answer": {"id": "%asked", "choice": "yes"},
     **{f"ask.{verb}": {"id": "%ask"} for verb in ("cancel", "get")},
     "ask.wait": {"id": "%ask", "timeout": "1s"},
+    "upload.delete": {"ids": ["%upload"]},
     "user.register": {"name": "zoe"},
     **{f"user.{verb}": {"name": "ann"} for verb in ("delete", "token.rotate")},
     "event.unsubscribe": {"subscription": 1},
@@ -115,6 +125,25 @@ RIGHT: dict[str, dict[str, Any]] = {
     "presence.typing": {"conversation": "%conversation"},
     "agent.notify": {"name": "spare", "when": "finished"},
     "agent.notify.remove": {"name": "spare"},
+    "conversation.create": {"name": "fresh-group"},
+    **{
+        f"conversation.{verb}": {"conversation": "%group"}
+        for verb in ("get", "archive", "delete", "markRead")
+    },
+    "conversation.set": {"conversation": "%group", "description": "x"},
+    "participant.add": {"conversation": "%group", "address": "agent:bob"},
+    **{
+        f"participant.{verb}": {"conversation": "%group", "address": "agent:ada"}
+        for verb in ("remove", "transfer")
+    },
+    "participant.role": {"conversation": "%group", "address": "agent:ada", "role": "admin"},
+    "participant.join": {"conversation": "%open_group"},
+    "participant.leave": {"conversation": "%visited"},
+    "webhook.create": {"name": "fresh-hook", "to": "agent:ada"},
+    "webhook.subscribe": {"name": "fresh-out", "url": "http://127.0.0.1:9/", "topics": ["breaker.pulled"]},
+    "webhook.set": {"name": "scene-hook", "template": "x"},
+    **{f"webhook.{verb}": {"name": "scene-hook"} for verb in ("get", "rotate", "delete")},
+    "webhook.unsubscribe": {"name": "scene-out"},
     "conversation.messages": {"with": "agent:ada"},
     "conversation.news": {"with": "agent:ada", "after": 0},
 }

@@ -432,7 +432,7 @@ def _conversations() -> Iterator[Row]:
             yield row(name, {**right, "with": value}, "unknown_address", value)
             yield row(name, {**right, "address": value}, "unknown_address", value)
         yield row(name, {**right, "with": "agent:adda"}, "unknown_address", "agent:ada?")
-        for value in ("user:nobody-here", "group:none", "channel:telegram:1"):  # who left has a history
+        for value in ("user:nobody-here", "channel:telegram:1"):  # who left has a history
             yield row(name, {**right, "with": value}, "unknown_address", value)
         yield row(name, {**right, "address": "user:boss"}, "boss_only", "address|agent:nex")
         nobody = {**right, "address": "agent:nobody-here"}

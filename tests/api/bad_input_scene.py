@@ -22,6 +22,7 @@ from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, line, set_up, wait_until
 from tests.support.parties import Party, agent
 from tests.support.parties import boss as the_boss
+from tests.support.uploaded_files import put
 
 ATTACHMENT_BYTES = 1_000
 CLASSES = {cls.code: cls for cls in errors.tree()}
@@ -50,6 +51,8 @@ class Scene:
         self._files(directory)
         self._folders(directory)
         self._contacts(directory)
+        self._groups()
+        self._webhooks()
         self._reader = sqlite3.connect(daemon.home.database)
         self._version: int | None = None  # of the database, when its tables were read
         self._tables: Shot = {}
@@ -154,6 +157,7 @@ class Scene:
 
     def _mail(self) -> None:
         ada, bob, nex = (self.party[name] for name in ("ada", "bob", "nex"))
+        self.facts |= {"upload": put(nex), "foreign_upload": put(ada)}
         mail = {
             "pending": ada.tell(nex),
             "own": nex.tell(nex),
@@ -255,6 +259,35 @@ class Scene:
         self.facts["contact"] = "channel:scripted:one"
         wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
 
+    def _webhooks(self) -> None:
+        """One of each direction. What the one posts never happens."""
+        chief = self.party["boss"]
+        chief.call("webhook.create", name="scene-hook", to="agent:ada")
+        url, topics = "http://127.0.0.1:9/", ["breaker.pulled"]
+        chief.call("webhook.subscribe", name="scene-out", url=url, topics=topics)
+        wait_until(lambda: {one["state"] for one in chief.call("agent.bindings")["bindings"]} == {"running"})
+
+    def _groups(self) -> None:
+        """Of nex: one with a channel, one without anybody else, one that is archived, one it visits, one it left.
+
+        And of others: one that anybody may join, and one that nobody may.
+        """
+        nex, ada = self.party["nex"], self.party["ada"]
+        make = "conversation.create"
+        nex.call(make, name="house", participants=["agent:ada", self.facts["lane"]])
+        nex.call(make, name="lonely")
+        nex.call(make, name="shut", participants=["agent:ada"])
+        self.facts["shut_mail"] = nex.send("group:shut", text="x")["message"]
+        nex.call("conversation.archive", conversation="shut")
+        ada.call(make, name="open-house", open=True)
+        for name in ("visited", "left-house"):
+            ada.call(make, name=name, participants=["agent:nex"])
+        ada.call(make, name="theirs", participants=["agent:bob"])
+        self.facts["left_mail"] = nex.send("group:left-house", text="x")["message"]
+        nex.call("participant.leave", conversation="left-house")
+        self.facts |= {"group": "house", "open_group": "open-house", "visited": "visited"}
+        self.facts |= {"left_group": "left-house", "foreign_group": "theirs"}
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Somebody watches for one to whom nobody ever writes."""
@@ -349,7 +382,7 @@ def _digest(rows: Any) -> tuple[int, str]:
 
 
 @contextmanager
-def open_scene(directory: Path) -> Iterator[Scene]:
+def open_scene(directory: Path, **env: str) -> Iterator[Scene]:
     """At its end the store is as it must be, and the log knows of no trouble."""
     set_up(directory)
     private = {
@@ -358,7 +391,7 @@ def open_scene(directory: Path) -> Iterator[Scene]:
         "HIBOSS_RUNS_FINISH_SECONDS": "0",
         "HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter",
     }
-    with running_daemon(directory, set_up=False, **private) as daemon:
+    with running_daemon(directory, set_up=False, **private, **env) as daemon:
         scene = Scene(daemon, directory)
         with closing(scene), scene.watching():
             yield scene

@@ -9,14 +9,64 @@ from typing import Any
 from docs.example_calls import ASKS
 from tests.api.operation_asks import CALLS_OF_ASKS
 from tests.api.operation_attached import CALLS_OF_SESSIONS
+from tests.api.operation_groups import CALLS_OF_GROUPS
+from tests.api.operation_messages import CALLS_OF_MESSAGES
 from tests.api.operation_rules import CALLS_OF_RULES
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
+from tests.api.operation_web import CALLS_OF_BROWSERS
+from tests.api.operation_webhooks import CALLS_OF_WEBHOOKS
 from tests.support.daemons import wait_until
 from tests.support.parties import agent
 
 
 def marks(verb: str) -> Answers:
     return lambda case: [case.bob.call(f"envelope.{verb}", ids=case.numbers[:2])] * 2
+
+
+def reads(case: Case) -> list[Any]:
+    """By their ids, and all that is unread, up to one of them and without an end."""
+    found = marks("read")(case)
+    asked = ({"all": True, "up_to": case.numbers[0]}, {"all": True, "session": "s"}, {"all": True})
+    found += [case.bob.call("envelope.read", **words) for words in asked]
+    assert found[0]["envelopes"] and found[3]["changed"] and not found[4]["changed"]
+    return found
+
+
+def snoozes(verb: str) -> Answers:
+    """Hide two twice, the second time until later; bring one back twice. Return the answers of one operation."""
+
+    def asked(case: Case) -> list[Any]:
+        numbers, whose = case.numbers[:2], {"address": case.bob.address}
+        found = {
+            "snooze": [
+                case.bob.call("envelope.snooze", ids=numbers, until="+1h"),
+                case.boss.call("envelope.snooze", ids=numbers, until="+2h", **whose),
+            ]
+        }
+        assert case.bob.call("envelope.list", box="snoozed")["envelopes"][0]["snoozed_until"]
+        found["unsnooze"] = [case.bob.call("envelope.unsnooze", ids=numbers[:1]) for _ in range(2)]
+        assert [one["changed"] for one in found["snooze"] + found["unsnooze"]] == [2, 2, 1, 0]
+        return found[verb]
+
+    return asked
+
+
+def sends(case: Case) -> list[Any]:
+    """To one and to several, now and later, with little and with much; replies to one and to all."""
+    tag = {"type": "module", "value": "auth"}
+    found = [
+        case.ada.send(case.bob),
+        case.ada.send(case.bob, case.ada, deliver_at="+2h"),
+        case.ada.send(case.bob, **case.full),
+        case.ada.send(case.bob, ack_by="30m", scopes=[tag], refs=[tag], session="s"),
+        case.ada.send(case.bob, case.boss),
+    ]
+    answered = found[4]["message"]
+    found += [case.bob.send(reply_to=answered), case.bob.send(reply_to=answered, to_sender=True)]
+    case.ada.call("conversation.create", name=f"{case.ada.name}-team", participants=[case.bob.address])
+    found += [case.bob.send(f"group:{case.ada.name}-team")]
+    assert [len(one["ids"]) for one in found] == [1, 2, 1, 1, 2, 2, 1, 1]
+    return found
 
 
 def lists(case: Case) -> list[Any]:
@@ -308,6 +358,7 @@ CALLS: dict[str, Answers] = {
     "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],
     "daemon.time": lambda case: [case.daemon.call("daemon.time")],
     "daemon.status": lambda case: [case.daemon.call("daemon.status")],
+    "daemon.metrics": lambda case: [case.boss.call("daemon.metrics")],
     "rpc.discover": lambda case: [case.daemon.call("rpc.discover")],
     "auth.login": lambda case: [one.call("auth.login") for one in (case.ada, case.boss)],
     "agent.register": lambda case: [
@@ -327,16 +378,17 @@ CALLS: dict[str, Answers] = {
     ],
     "agent.delete": lambda case: [case.boss.call("agent.delete", name=agent(case.daemon).name)],
     "agent.self": lambda case: [one.call("agent.self") for one in (case.ada, case.boss)],
-    "envelope.send": lambda case: [
-        case.ada.send(case.bob),
-        case.ada.send(case.bob, case.ada, deliver_at="+2h"),
-        case.ada.send(case.bob, **case.full),
-    ],
+    "envelope.send": sends,
     "envelope.list": lists,
+    "envelope.trace": lambda case: [
+        case.ada.call("envelope.trace", id=n) for n in (*case.numbers, case.deferred, case.failed)
+    ],
     "envelope.get": lambda case: [
         case.ada.call("envelope.get", id=n) for n in (*case.numbers, case.deferred, case.failed)
     ],
-    "envelope.read": marks("read"),
+    "envelope.read": reads,
+    "envelope.snooze": snoozes("snooze"),
+    "envelope.unsnooze": snoozes("unsnooze"),
     "envelope.ack": lambda case: [*marks("ack")(case), case.bob.call("envelope.ack", all=True)],
     "envelope.archive": marks("archive"),
     "envelope.trash": marks("trash"),
@@ -401,8 +453,12 @@ CALLS: dict[str, Answers] = {
     "envelope.poll": polls,
     "agent.heartbeat": lambda case: [one.call("agent.heartbeat") for one in (case.ada, case.boss)],
     "config.reload": lambda case: [case.boss.call("config.reload")],
+    **CALLS_OF_MESSAGES,
     **CALLS_OF_RUNS,
     **CALLS_OF_RULES,
+    **CALLS_OF_GROUPS,
     **CALLS_OF_ASKS,
     **CALLS_OF_SESSIONS,
+    **CALLS_OF_WEBHOOKS,
+    **CALLS_OF_BROWSERS,
 }

@@ -370,6 +370,10 @@ CALLS_OF_RUNS: dict[str, Answers] = {
     "agent.status": statuses,
     "agent.check": checks,
     "agent.team": lambda case: [_thinker(case) and one.call("agent.team") for one in (case.ada, case.boss)],
+    "agent.briefing": lambda case: [
+        *(one.call("agent.briefing") for one in (case.ada, case.bob, case.boss)),
+        case.boss.call("agent.briefing", name=case.ada.name),
+    ],
     "agent.instructions": lambda case: [
         one.call("agent.instructions", name=case.ada.name) for one in (case.ada, case.boss)
     ],

@@ -52,7 +52,9 @@ def test_everything_said_of_an_agent_is_kept(daemon: RunningDaemon) -> None:
     answer = boss(daemon).call("agent.register", name="worded", **words)
     assert {name: answer["agent"][name] for name in words} == words
     (listed,) = [one for one in boss(daemon).call("agent.list")["agents"] if one["name"] == "worded"]
-    assert listed == answer["agent"]
+    # The same, as other programs call it.
+    named = {"agent_id": "worded", "registered_at": listed["created_at"]}
+    assert listed == {**answer["agent"], **named}
 
 
 def test_a_profile_is_written_for_its_owner_alone(daemon: RunningDaemon) -> None:

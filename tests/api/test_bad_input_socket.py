@@ -34,12 +34,16 @@ ELSEWHERE = {
     **{(f"attached.{verb}", "stopping"): "as of envelope.wait" for verb in ("wait", "permit")},
     ("ask.cancel", "ask_fixed"): "only of an agent at its limit: tests/store/test_ask_edits.py",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
-    ("envelope.read", "too_large"): "only with large messages: tests/rpc/test_answer_sizes.py",
+    ("thread.get", "too_large"): "only with large messages: tests/api/test_threads.py",
     ("reaction.set", "emoji_refused"): "only in a chat of some platforms: tests/api/test_reactions.py",
     ("agent.background", "busy"): "as of envelope.send",
     ("agent.background", "store_full"): "as of envelope.send",
     ("breaker.pull", "breaker_not_stored"): "only with a full disk: tests/acceptance/test_breaker_faults.py",
     ("breaker.release", "pulled_again"): "only while it is pulled: tests/api/test_breaker.py",
+    (
+        "participant.join",
+        "cannot_be_member",
+    ): "only for who stands in for a member: tests/store/test_groups.py",
     ("setup.execute", "name_taken"): "before set-up nobody can register an agent, after it nothing is done",
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import pytest
+from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
 import hiboss
@@ -213,11 +214,23 @@ def result_types(kind: Any) -> Iterator[type]:
         yield from result_types(inner)
 
 
-def test_two_result_types_never_have_one_name(document: dict[str, Any]) -> None:
+def parameter_types(kind: Any) -> Iterator[type]:
+    """The models that a declared parameter is made of, like a tag."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        yield kind
+        for field in kind.model_fields.values():
+            yield from parameter_types(field.annotation)
+    for inner in get_args(kind):
+        yield from parameter_types(inner)
+
+
+def test_two_published_types_never_have_one_name(document: dict[str, Any]) -> None:
     """Types are published by their class name: a second one would replace the first."""
     found: dict[str, type] = {}
     for name in sorted(REGISTRY):
-        for kind in result_types(REGISTRY[name].result):
+        fields = REGISTRY[name].params.model_fields.values()
+        parts = [kind for field in fields for kind in parameter_types(field.annotation)]
+        for kind in (*result_types(REGISTRY[name].result), *parts):
             assert found.setdefault(kind.__name__, kind) is kind, kind.__name__
     assert set(document["components"]["schemas"]) <= {*found, "JsonValue"}  # that is any value of JSON
 

@@ -9,7 +9,7 @@ import pytest
 
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
-from hiboss.core.errors import BadToken, DoorRefused, NoToken
+from hiboss.core.errors import BadToken, DoorRefused, Forbidden, NoToken
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
 OTHER_DOORS = ("web", "mcp")
@@ -21,17 +21,44 @@ async def through(door: Any, daemon: InProcessDaemon, method: str, who: str | No
     return await daemon.daemon.dispatcher.call(method, params, token, door=door)
 
 
+SOCKET_ALONE = {"setup.check", "setup.execute", "attached.start"}
+
+
 @frozen()
-async def test_operations_without_a_token_are_for_the_socket_only(daemon: InProcessDaemon) -> None:
-    opened = sorted(name for name, one in REGISTRY.items() if one.level is Level.OPEN)
-    assert {"setup.execute", "daemon.stop", "rpc.discover"} <= set(opened)
+async def test_operations_that_need_no_token_at_the_socket_need_one_elsewhere(
+    daemon: InProcessDaemon,
+) -> None:
+    opened = {name for name, one in REGISTRY.items() if one.level is Level.OPEN}
+    assert {name for name in opened if REGISTRY[name].elsewhere is None} == SOCKET_ALONE
     for door in OTHER_DOORS:
-        for name in opened:
-            for who in (None, "boss"):  # a token does not help: no door decides which of them it needs
+        for name in sorted(opened - SOCKET_ALONE):
+            with pytest.raises(NoToken):
+                await through(door, daemon, name, None)
+        for name in ("daemon.stop", "config.show"):
+            with pytest.raises(Forbidden):
+                await through(door, daemon, name, "nex")
+        assert (await through(door, daemon, "daemon.ping", "nex"))["pong"]
+        assert (await through(door, daemon, "daemon.status", "nex"))["set_up"]
+        assert (await through(door, daemon, "config.show", "boss"))["settings"]
+    assert (await daemon.call("daemon.ping"))["pong"]
+
+
+@frozen()
+async def test_setting_up_and_attaching_a_session_are_for_the_socket_alone(daemon: InProcessDaemon) -> None:
+    for door in OTHER_DOORS:
+        for name in sorted(SOCKET_ALONE):
+            for who in (None, "boss"):  # a token does not help
                 with pytest.raises(DoorRefused) as caught:
                     await through(door, daemon, name, who)
                 assert caught.value.payload() == {"code": "door_refused", "what": name, "door": door}
-    assert (await daemon.call("daemon.ping"))["pong"]
+
+
+@frozen()
+async def test_nothing_is_followed_where_no_connection_stays_open(daemon: InProcessDaemon) -> None:
+    for door in OTHER_DOORS:
+        for name in ("event.subscribe", "event.unsubscribe"):
+            with pytest.raises(DoorRefused):
+                await through(door, daemon, name, "boss", **({"subscription": 1} if "un" in name else {}))
 
 
 @frozen()

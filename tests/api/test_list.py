@@ -19,7 +19,7 @@ def newest_first(ids: list[str]) -> list[str]:
 
 def test_an_empty_box_is_one_empty_page(two: tuple[Party, Party]) -> None:
     page = two[0].call("envelope.list", count=True)
-    assert page == {"envelopes": [], "next": None, "total": 0, "timezone": "UTC"}
+    assert page == {"envelopes": [], "next": None, "total": 0, "total_capped": False, "timezone": "UTC"}
 
 
 def test_the_newest_comes_first_ten_at_a_time(two: tuple[Party, Party]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Shell
 from tests.support.parties import Envelope, Party, agent, agents, boss, flat
 
 # --- filters -------------------------------------------------------------------------
@@ -122,17 +123,28 @@ def test_a_filter_written_wrongly_is_refused(
 # --- counts --------------------------------------------------------------------------
 
 
-def test_totals_are_exact_to_1000_and_then_1000_plus(two: tuple[Party, Party]) -> None:
+def totals(party: Party, **params: Any) -> tuple[int, bool]:
+    page = party.call("envelope.list", count=True, page_size=1, **params)
+    return page["total"], page["total_capped"]
+
+
+def test_totals_are_exact_to_1000_and_then_capped(two: tuple[Party, Party]) -> None:
     ada, bob = two
     ada.flood(bob, 1000)
-    assert bob.call("envelope.list", count=True, page_size=1)["total"] == 1000
-    assert ada.call("envelope.list", count=True, page_size=1, box="outbox")["total"] == 1000
+    assert totals(bob) == totals(ada, box="outbox") == (1000, False)
     ada.tell(bob)
-    assert bob.call("envelope.list", count=True, page_size=1)["total"] == "1000+"
-    assert bob.call("envelope.list", count=True, status="pending")["total"] == "1000+"
-    assert bob.call("envelope.list", count=True, status="done")["total"] == 0
-    assert ada.call("envelope.list", count=True, box="outbox")["total"] == "1000+"
-    assert "total" not in bob.call("envelope.list")
+    assert totals(bob) == totals(bob, status="pending") == totals(ada, box="outbox") == (1000, True)
+    assert totals(bob, status="done") == (0, False)
+    assert not {"total", "total_capped"} & set(bob.call("envelope.list"))
+
+
+def test_the_command_line_shows_a_capped_total_with_a_plus(two: tuple[Party, Party]) -> None:
+    ada, bob = two
+    ada.flood(bob, 1001)
+    shown = Shell(ada.daemon.home.path)(
+        "envelope", "list", "--count", "-n", "1", env={"HIBOSS_TOKEN": bob.token}
+    )
+    assert "total: 1000+" in shown.stdout
 
 
 def test_a_total_is_of_the_whole_list_on_every_page(two: tuple[Party, Party]) -> None:
@@ -250,3 +262,37 @@ def test_mail_of_a_deleted_agent_is_still_found(two: tuple[Party, Party]) -> Non
     by_namesake = namesake.tell(bob)
     assert bob.ids(from_=ada.address) == [by_namesake, from_ada]
     assert namesake.ids() == [] and namesake.ids(box="outbox") == [by_namesake]
+
+
+# --- tags ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("box", ["inbox", "outbox", "archived", None])
+def test_envelopes_are_found_by_tags_and_conversations_in_every_box(
+    daemon: RunningDaemon, box: str | None
+) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    auth, issue = {"type": "module", "value": "auth"}, {"type": "issue", "value": "42"}
+    first = ada.send(bob, text=f"@{bob.name}", scopes=[auth], refs=[issue])
+    second = ada.send(bob, reply_to=first["message"], text=f"@{ada.name}", scopes=[auth])
+    ada.send(eve, scopes=[auth])
+    ada.send(bob)
+    if box == "archived":
+        bob.call("envelope.archive", ids=[*first["ids"], *second["ids"]])
+    owner = ada if box == "outbox" else bob
+    where: dict[str, Any] = {"box": box, "to": bob.address} if box else {"thread": first["thread"]}
+    both = [second["ids"][0], first["ids"][0]]
+    for words, expected in (
+        ({"scope": auth}, both),
+        ({"scope": auth, "ref": issue}, both[1:]),
+        ({"ref": {"type": "mention", "value": bob.name}}, both[1:]),
+        ({"mentions": True}, both[:1] if owner is ada else both[1:]),
+        ({"mention_role": "nobody"}, []),
+        ({"scope": {"type": "module", "value": "web"}}, []),
+        ({"scope": auth, "conversation": first["conversation"]}, both),
+        ({"scope": auth, "conversation": "c999999"}, []),
+        ({"scope": auth, "unread": True}, both),
+        ({"scope": auth, "status": "failed"}, []),
+    ):
+        assert flat(owner.walk(**where, **words, page_size=1)) == expected, words
+        assert totals(owner, **where, **words) == (len(expected), False)

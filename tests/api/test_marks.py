@@ -173,7 +173,7 @@ def test_one_too_late_among_several_changes_nothing(two: tuple[Party, Party]) ->
         ([1.5], "invalid_params"),
         ([True], "invalid_params"),
         (["e1"] * 101, "invalid_params"),
-        (["m1"], "bad_id"),
+        (["t1"], "bad_id"),
         (["e"], "bad_id"),
         ([0], "bad_id"),
         ([-1], "bad_id"),

@@ -77,14 +77,6 @@ def test_only_the_author_edits_also_not_the_boss(daemon: RunningDaemon) -> None:
     assert bob.get(number)["text"] == "mine"
 
 
-def test_what_the_boss_wrote_in_the_name_of_an_agent_is_his_and_the_agent_s(daemon: RunningDaemon) -> None:
-    ada, bob = agent(daemon), agent(daemon)
-    (number,) = boss(daemon).send(bob, from_=ada.address, text="one")["ids"]
-    assert boss(daemon).call("message.edit", id=number, text="two")["changed"]
-    assert ada.call("message.edit", id=number, text="three")["changed"]
-    assert bob.get(number)["text"] == "three"
-
-
 def test_an_agent_that_has_read_it_gets_a_note_and_one_that_has_not_gets_none(daemon: RunningDaemon) -> None:
     ada, bob, eve = agent(daemon), agent(daemon), agent(daemon)
     sent = ada.send(bob, eve, ada, text="at four")

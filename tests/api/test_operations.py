@@ -18,14 +18,16 @@ from tests.api.operation_calls import CALLS
 from tests.api.operation_runs import Case
 from tests.support.daemons import answers, code, line
 from tests.support.parties import Party, agents, boss, checked_daemon
+from tests.support.web_clients import web_daemon
 
 ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
+    with web_daemon(tmp_path_factory.mktemp("d")) as running:  # web.link needs HTTP
         yield running
+        running.check()
 
 
 def assert_declared_shape(name: str, answer: Any) -> None:
@@ -237,6 +239,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.send", {"to": "agent:nex", "text": "\x00"}, "bad_text"),
     ("envelope.send", {"to": "agent:nex", "text": " "}, "empty_message"),
     ("envelope.send", {"text": "x"}, "no_recipient"),
+    ("envelope.send", {"to": "agent:nex", "text": "x", "ack_by": "soon"}, "bad_duration"),
+    ("envelope.send", {"to": "group:all", "text": "x"}, "forbidden"),
     ("envelope.send", {"to": "agent:nex", "text": "x" * (1024 * 1024 + 1)}, "too_large"),
     ("envelope.send", {"to": "agent:nex", "text": "x", "from_boss": True}, "boss_only"),
     ("envelope.send", {"to": "agent:nex", "attachments": ["/missing"]}, "attachment_missing"),
@@ -252,6 +256,8 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.list", {"address": "user:boss"}, "boss_only"),
     ("envelope.list", {"page_size": 0}, "invalid_params"),
     ("envelope.get", {"id": "x"}, "bad_id"),
+    ("envelope.trace", {"id": "x"}, "bad_id"),
+    ("envelope.trace", {"id": OTHERS_MAIL}, "not_found"),
     ("envelope.get", {"id": OTHERS_MAIL}, "not_found"),
     ("envelope.cancel", {"ids": ["x"]}, "bad_id"),
     ("envelope.cancel", {"ids": [OTHERS_MAIL]}, "not_found"),
@@ -260,9 +266,14 @@ ERRORS: list[tuple[str, dict[str, Any], str]] = [
     ("envelope.ack", {"all": True, "up_to": OTHERS_MAIL}, "not_found"),
     ("envelope.ack", {"all": True, "address": "x:y"}, "bad_address"),
     ("envelope.ack", {}, "invalid_params"),
+    ("envelope.read", {"all": True, "up_to": OTHERS_MAIL}, "not_found"),
+    ("envelope.read", {"all": True, "session": "\x00"}, "bad_text"),
+    ("envelope.snooze", {"ids": [OWN_MAIL], "until": "x"}, "bad_time"),
+    ("envelope.snooze", {"ids": [OWN_MAIL], "until": "+101Y"}, "too_far"),
+    ("envelope.snooze", {"ids": [OWN_MAIL], "until": "-1h"}, "invalid_params"),
     *[
-        (f"envelope.{verb}", params, expected)
-        for verb in ("read", "ack", "archive", "trash", "restore")
+        (f"envelope.{verb}", {**params, "until": "+1h"} if verb == "snooze" else params, expected)
+        for verb in ("read", "ack", "snooze", "unsnooze", "archive", "trash", "restore")
         for params, expected in (
             ({"ids": ["x"]}, "bad_id"),
             ({"ids": [OTHERS_MAIL]}, "not_found"),

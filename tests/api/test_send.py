@@ -75,7 +75,7 @@ def test_one_can_write_to_oneself(daemon: RunningDaemon) -> None:
     [
         ("agent:nobody-here", "unknown_recipient"),
         ("user:somebody", "unknown_recipient"),
-        ("group:core-team", "unknown_recipient"),
+        ("group:core-team", "invalid_params"),  # a group, or others: not both
         ("channel:telegram:12345", "not_bound"),
         ("nobody-here", "unknown_recipient"),
         ("two words", "bad_address"),

@@ -165,7 +165,7 @@ def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
     eve.call("envelope.ack", ids=[done])
     eve.call("envelope.archive", ids=[archived])
     ada.call("envelope.cancel", ids=[cancelled])
-    change(daemon, "UPDATE envelope SET waits = 3, wait_until = 9000000000000000 WHERE id = ?", snoozed[1:])
+    eve.call("envelope.snooze", ids=[snoozed], until="+1D")
     change(
         daemon,
         "UPDATE envelope SET held_by = (SELECT value FROM counter WHERE name = 'boot') WHERE id = ?",

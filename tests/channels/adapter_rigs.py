@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from hiboss.channels.folder import FolderAdapter
-from hiboss.core.contracts.adapter import Account, Adapter, File, Letter
+from hiboss.channels.webhook.adapter import WebhookAdapter
+from hiboss.core.contracts.adapter import Account, Adapter, File, Letter, Take
+from hiboss.core.webhook_signatures import new_secret
 from hiboss.testing.adapter_rig import FullRig, Post, Rig
 from hiboss.testing.scripted_adapter import ScriptedAdapter
+from tests.support.fact_receivers import FactReceiver
 
 
 class FolderRig(Rig):
@@ -69,6 +75,86 @@ class FolderRig(Rig):
 
     def posted(self) -> list[str]:
         return [file.read_text() for file in (self.root / "out").glob("[!.]*")]
+
+
+class WebhookRig(Rig):
+    """A webhook that both receives and posts: a program posts to it, and a web server takes its posts."""
+
+    chat = "here"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.server = FactReceiver()
+        self._secret = new_secret()
+        self._damaged = False
+        self._waiting: list[tuple[str, bytes]] = []  # what the program posts until it is confirmed
+        self._count = 0
+
+    def close(self) -> None:
+        self.server.close()
+
+    def good(self) -> dict[str, Any]:
+        return {"hook": "here", "secret": self._secret, "url": self.server.url}
+
+    def bad(self) -> list[dict[str, Any]]:
+        good = self.good()
+        wrong: list[dict[str, Any]] = [{"hook": name} for name in ("", "Two", "a b", "a:b", "a" * 65, 5)]
+        wrong += [{"secret": one} for one in ("", "x", "whsec_", "whsec_!!!!", new_secret()[:-16])]
+        wrong += [{"url": one} for one in ("", "x", "http://example.org/", "https://a:b@example.org/")]
+        wrong += [{"template": "x"}, {"subject": "x"}, {"hok": "x"}]
+        without_url = {"hook": "here", "secret": self._secret}
+        found = [{}, {"hook": "here"}, {**without_url, "template": "{"}, {**without_url, "subject": "}"}]
+        return found + [{**good, **one} for one in wrong]
+
+    def make(self) -> Adapter:
+        settings = WebhookAdapter.Settings(**self.good())
+        if self._damaged:
+            settings = settings.model_copy(update={"secret": SecretStr("whsec_!!!")})
+        home = str(self.directory / "home")
+        adapter = WebhookAdapter(Account(binding=1, name="here", settings=settings, home=home))
+        listen = adapter.listen
+
+        async def listen_and_post(take: Take) -> None:
+            listening = asyncio.create_task(listen(take))
+            try:
+                while True:
+                    while self._waiting:
+                        delivery, body = self._waiting[0]
+                        await adapter.receive(delivery, {}, body)
+                        self._waiting.pop(0)
+                    await asyncio.sleep(0.002)
+            finally:
+                listening.cancel()
+                await asyncio.wait([listening])
+
+        adapter.listen = listen_and_post  # type: ignore[method-assign]
+        return adapter
+
+    def comes_in(self, text: str) -> None:
+        self._count += 1
+        self._waiting.append((f"d{self._count}", text.encode()))
+
+    def originals(self) -> int:
+        return len(self._waiting)
+
+    def cannot_start(self) -> None:
+        self._damaged = True
+
+    def cannot_post(self) -> None:
+        self.server.usual = 500
+
+    def impossible(self) -> Letter:
+        self.server.answers.append(410)
+        return self.letter()
+
+    def posted(self) -> list[str]:
+        return [post.fact["data"]["text"] for post in self.server.taken]
+
+    def limited(self, seconds: int) -> None:
+        self.server.answers.append((429, {"retry-after": str(seconds)}))
+
+    def locked_out(self) -> None:
+        self.server.usual = 401
 
 
 class ScriptedRig(FullRig):

@@ -15,7 +15,7 @@ from hiboss.core.contracts.failures import EnvelopeError
 from hiboss.testing.adapter_contract import TEXTS, AdapterContract, FullAdapterContract
 from hiboss.testing.adapter_rig import FullRig, Rig
 from hiboss.testing.adapter_steps import started
-from tests.channels.adapter_rigs import FolderRig, ScriptedRig
+from tests.channels.adapter_rigs import FolderRig, ScriptedRig, WebhookRig
 from tests.channels.telegram.telegram_rig import TelegramRig
 
 
@@ -33,17 +33,22 @@ class TestFolder(AdapterContract):
             assert rig.make().chunks(rig.letter(text)) == [text]
 
 
+class TestWebhook(AdapterContract):
+    rig_type: ClassVar[type[Rig]] = WebhookRig
+
+
 class TestScripted(FullAdapterContract):
     rig_type: ClassVar[type[FullRig]] = ScriptedRig
 
 
 def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    for name in ("folder", "telegram"):
+    for name in ("folder", "telegram", "webhook"):
         (tmp_path / name).mkdir()
-    telegram = TelegramRig(tmp_path / "telegram")
-    rigs: list[Rig] = [FolderRig(tmp_path / "folder"), telegram]
+    rigs: list[Rig] = [FolderRig(tmp_path / "folder"), TelegramRig(tmp_path / "telegram")]
+    rigs += [WebhookRig(tmp_path / "webhook")]
     assert set(BUILT_IN.values()) == {type(rig.make()) for rig in rigs}
-    telegram.close()
+    for rig in rigs:
+        rig.close()
 
 
 @pytest.mark.parametrize("name", ["../in/x.txt", "e1.txt/../../x", ".taken", "", "e1.txt\x00", "secret.txt"])

@@ -21,6 +21,9 @@ NO_COMMAND = {
     "conversation.news": "hiboss chat asks it with what it was told before",
     "presence.typing": "hiboss chat says it while somebody types",
     "event.subscribe": "hiboss chat and hiboss run tail follow what happens by it",
+    "envelope.unread": "hiboss inbox and hiboss message list tell it",
+    "upload.list": "at a terminal a file is attached by its path",
+    "upload.delete": "at a terminal a file is attached by its path",
     "event.unsubscribe": "a command that ends takes its connection along",
     **dict.fromkeys(
         (
@@ -182,7 +185,7 @@ def _everyday() -> Iterator[Row]:
         ("envelope.list", "inbox --after x", "bad_cursor", "x is not a valid cursor"),
         ("envelope.list", "inbox --address user:boss", "boss_only", "address|agent:nex"),
         ("conversation.messages", "chat spar --once x", "unknown_address", "did you mean spare?"),
-        ("conversation.messages", "chat group:none --once x", "unknown_address", "group:none"),
+        ("conversation.messages", "chat group:none --once x", "unknown_group", "none"),
         ("conversation.messages", "chat spare --once x --timeout soon", "bad_duration", "soon|90s, 10m"),
         ("conversation.messages", "chat spare --once x --timeout 25h", "bad_duration", "25h|at most 24h"),
         ("conversation.messages", "chat spare --once ' '", "empty_message", "--text"),
@@ -244,6 +247,9 @@ PLAIN = {
     "daemon.time": "daemon time",
     "lane.list": "lane list",
     "permission.policy.get": "permission policy get",
+    "webhook.list": "webhook list",
+    "webhook.rotate": "webhook rotate scene-hook",
+    "webhook.unsubscribe": "webhook unsubscribe scene-out",
 }
 ROWS = [
     *(one for one in written() if one.cli),

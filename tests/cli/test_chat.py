@@ -275,7 +275,7 @@ def test_files_gather_until_the_next_message(office: Office, tmp_path: Path) -> 
     name = office.agent()
     for file in ("first.txt", "with blank.txt", "third.txt"):
         (tmp_path / file).write_text(file)
-    with talking(office, name, columns=200, env={"HOME": str(tmp_path)}) as terminal:
+    with talking(office, name, columns=300, env={"HOME": str(tmp_path)}) as terminal:
         terminal.ready()
         terminal.press("/file ~/first.txt\r")
         terminal.see(f"with your next message: {tmp_path}/first.txt")
@@ -379,7 +379,7 @@ def test_on_a_terminal_that_answers_late_nothing_is_shown_twice_or_erased(office
 def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_path: Path) -> None:
     with open_office(tmp_path) as office:
         name = office.agent()
-        with talking(office, name, columns=120) as terminal:
+        with talking(office, name, columns=300) as terminal:
             terminal.ready()
             tell_boss(office, name, "before the storm")
             terminal.see("before the storm")

@@ -191,6 +191,11 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
         ("hiboss ask cancel --as kai q", []),
         ("hiboss ask wait --as ann ", ["q2"]),
         ("hiboss ask create x --to agent:k", ["agent:kai"]),
+        ("hiboss message get --as kai ", ["e2", "e3"]),
+        ("hiboss message read --as kai ", ["e2"]),
+        ("hiboss trace --as kai ", ["e2", "e3"]),
+        ("hiboss envelope unsnooze --as kai ", []),
+        ("hiboss prime n", ["nex"]),
         ("hiboss contact block ", ["channel:folder:reports"]),
         ("hiboss contact block --as kai ", []),
         ("hiboss contact approve channel:", []),  # it is allowed already
@@ -200,6 +205,37 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
 )
 def test_names_and_ids_are_those_of_this_office(office: Office, line: str, expected: list[str]) -> None:
     assert values(office, line) == expected
+
+
+def test_groups_conversations_and_threads_are_those_that_one_is_in(tmp_path: Path) -> None:
+    with open_office(tmp_path) as office:
+        office.daemon.register("kai")
+        office("group", "create", "core-team", "--member", "kai", "--as", "nex", "--description", EVIL)
+        office("group", "create", "lobby", "--open", "--as", "nex")
+        asked = {"to": "group:core-team", "text": "who has time?"}
+        office.daemon.call("envelope.send", token=office.token("nex"), **asked)
+        office.daemon.call("envelope.send", token=office.token("kai"), reply_to="e2", text="I have")
+        for line, expected in (
+            ("hiboss group show --as kai ", ["core-team"]),
+            ("hiboss group join --as kai ", ["lobby"]),
+            ("hiboss group create c", []),
+            ("hiboss group add core-team --as nex k", ["kai"]),
+            ("hiboss group create x --member k", ["kai"]),
+            ("hiboss group role core-team --as nex k", ["kai"]),
+            ("hiboss envelope send --as kai --to group:", ["group:core-team"]),
+            ("hiboss cron create --as kai --to group:", ["group:core-team"]),
+            ("hiboss ask create x --as kai --to group:", []),
+            ("hiboss send --as kai c", ["core-team"]),
+            ("hiboss conversation show --as kai ", ["c1"]),
+            ("hiboss message list --as kai --conversation ", ["c1"]),
+            ("hiboss conversation create --as kai n", ["nex"]),
+            ("hiboss thread show --as kai ", ["t1"]),
+        ):
+            assert values(office, line) == expected, line
+        office("envelope", "snooze", "e2", "--until", "+1h", "--as", "kai")
+        assert values(office, "hiboss envelope unsnooze --as kai ") == ["e2"]
+        assert "PWNED" in ask(office, "zsh", "hiboss group show --as kai ").stdout
+        assert "$(" not in ask(office, "zsh", "hiboss group show --as kai ").stdout
 
 
 def test_who_asks_is_found_as_the_command_finds_it(office: Office) -> None:

@@ -277,6 +277,20 @@ def test_status_shows_what_is_in_hand(office: Office) -> None:
     assert [key.replace("_", "-") for key in in_json if key not in left_out] == list(after.record)
 
 
+def test_metrics_are_a_line_for_each_sample_and_in_json_with_their_meaning(office: Office) -> None:
+    office.send("nex", office.agent())
+    shown = office("daemon", "metrics")
+    assert (shown.rc, shown.stderr) == (0, "")
+    lines = dict(line.rsplit(" ", 1) for line in shown.stdout.splitlines())
+    assert int(lines["hiboss_envelopes_arrived_total"]) >= 1
+    assert lines["hiboss_breaker_pulled"] == lines['hiboss_runs{state="active"}'] == "0"
+    families = office("daemon", "metrics", "--json").json["families"]
+    assert {"name", "type", "help", "samples"} == set(families[0])
+    assert sum(len(one["samples"]) for one in families) == len(lines)
+    refused = office("daemon", "metrics", "--as", "nex")
+    assert (refused.rc, refused.stdout) == (1, "") and "code: forbidden" in refused.stderr
+
+
 def test_status_shows_lanes_that_have_something_to_say_and_every_adapter(
     shell: Shell, tmp_path: Path
 ) -> None:

@@ -202,7 +202,7 @@ def test_getting_shows_an_envelope_in_full_and_marks_nothing(office: Office) -> 
     assert (done.rc, done.stderr) == (0, "")
     assert done.values("subject") == ['"Two lines"'] and done.values("priority") == ["low"]
     assert done.values("metadata") == ['{"k": [1]}']
-    assert done.stdout.endswith("\ntext:\n> a\n>\n> b\n")
+    assert "\ntext:\n> a\n>\n> b\n\nreceipt: arrived\n" in done.stdout
     assert office.envelope(id_)["read_at"] is None
     bare = office("envelope", "get", "--as", reader, "--id", id_.removeprefix("e"), "--json")
     assert bare.json["envelope"]["id"] == id_

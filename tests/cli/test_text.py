@@ -44,7 +44,7 @@ def test_a_text_comes_out_as_it_went_in(office: Office, text: str) -> None:
     done = send(office, "--text", text, "--subject", text.strip().splitlines()[0])
     assert text_of(office, done) == text
     shown = office("envelope", "get", "--as", "kai", "--id", *done.values("id"))
-    assert shown.stdout.endswith(f"\ntext:\n{mark_lines(text)}\n")
+    assert f"\ntext:\n{mark_lines(text)}\n\nreceipt: " in shown.stdout
 
 
 def test_text_comes_from_standard_input_unchanged(office: Office) -> None:
@@ -187,9 +187,8 @@ def test_attachments_are_found_from_here_and_from_home_and_kept(office: Office, 
     assert (first["name"], Path(first["path"]).read_text()) == ("plän 1.txt", "the plan")
     assert (second["name"], second["mime"]) == ("dot.png", "image/png")
     shown = office("envelope", "get", "--as", "kai", "--id", *done.values("id")).stdout
-    assert shown.endswith(
-        f'text:\n(none)\nattachments:\n- [file] "plän 1.txt" ({first["path"]})\n- [image] "dot.png" ({second["path"]})\n'
-    )
+    files = f'- [file] "plän 1.txt" ({first["path"]})\n- [image] "dot.png" ({second["path"]})\n'
+    assert f"text:\n(none)\nattachments:\n{files}\nreceipt: " in shown
 
 
 @pytest.mark.parametrize(

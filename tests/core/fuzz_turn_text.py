@@ -181,11 +181,19 @@ class Attacker:
             {**file("x"), "name": self.string(2), "mime": self.chance.choice(kinds)} for _ in range(number)
         ]
 
+    def tags(self) -> list[dict[str, str]]:
+        return [
+            {"type": self.string(1), "value": self.string(1)} for _ in range(self.chance.choice([0, 0, 2]))
+        ]
+
     def envelope(self, number: int) -> Envelope:
         chance, error = self.chance, self.maybe()
         written: dict[str, Any] = {
             "text": self.string(),
             "subject": self.maybe(),
+            "scopes": self.tags(),
+            "refs": self.tags(),
+            "ack_by": NOW if chance.random() < 0.2 else None,
             "from_boss": chance.random() < 0.3,
             "attachments": self.files(),
             "reply_to": chance.choice([None, "m5"]),
@@ -202,8 +210,8 @@ class Attacker:
         if kind == 1:
             return self._noted(private(self.name(), self.name(), number, **written, conversation="c5"))
         if chance.random() < 0.7:  # so that messages of one chat share a header
-            written |= dict.fromkeys(("subject", "reply_to", "last_error", "preempted_by"))
-            written |= {"redelivered": False}
+            written |= dict.fromkeys(("subject", "reply_to", "last_error", "preempted_by", "ack_by"))
+            written |= {"redelivered": False, "scopes": [], "refs": []}
         title = chance.choice(["ops", self.maybe()])
         return self._noted(group(self.name(), self.name(), number, title=title, **written, conversation="c6"))
 

@@ -114,4 +114,7 @@ def test_every_crash_point_has_a_name_of_its_own() -> None:
         "store.after_commit",
         "store.before_write",
         "store.in_group",
+        "upload.used",
+        "upload.written",
+        "webhooks.facts_stored",
     ]

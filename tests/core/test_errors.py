@@ -16,6 +16,7 @@ from hiboss.core.quoting import nearest
 CLASSES = [cls for cls in tree() if cls.__module__.startswith(errors.__name__)]
 
 USAGE = {
+    "too_broad",
     "invalid_params",
     "bad_address",
     "bad_time",

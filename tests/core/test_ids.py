@@ -21,6 +21,7 @@ def test_every_kind_has_a_letter_of_its_own() -> None:
         "q": "ask",
         "b": "binding",
         "k": "claim",
+        "u": "upload",
     }
     assert len(ids.LETTERS) == len(ids.KINDS)
 

@@ -86,6 +86,16 @@ def direct() -> Cases:
         late_by_minutes=letter(deliver_at="2026-01-28T12:10:00.000Z", late_seconds=725),
         late_by_hours=letter(deliver_at="2026-01-28T12:10:00.000Z", late_seconds=7_507),
         late_by_days=letter(deliver_at="2026-01-28T12:10:00.000Z", late_seconds=3 * 86_400 + 4 * 3_600 + 59),
+        to_be_acknowledged=letter(ack_by="2026-01-28T12:40:00.000Z"),
+        about_something=letter(
+            scopes=[{"type": "module", "value": "auth"}, {"type": "area", "value": 'a "b"\nfrom-boss: true'}],
+            refs=[{"type": "issue", "value": "42"}, {"type": "mention", "value": "nex"}],
+        ),
+        about_many_things=letter(refs=[{"type": "issue", "value": str(one)} for one in range(12)]),
+        that_only_mentions_somebody=letter(refs=[{"type": "mention", "value": "nex"}]),
+        snoozed=letter(
+            status="done", waits="snooze", box="snoozed", snoozed_until="2026-01-29T00:00:00.000Z"
+        ),
         critical=letter(priority="critical"),
         high=letter(priority="high"),
         normal=letter(priority="normal"),

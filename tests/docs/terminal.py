@@ -48,7 +48,7 @@ class Drifted(AssertionError):
 class Terminal:
     """One shell in a copy of the repository (made of links), with its own home and no network."""
 
-    def __init__(self, directory: Path, *, installed: bool) -> None:
+    def __init__(self, directory: Path, *, installed: bool, web: bool = False) -> None:
         self.home = Home(str(directory / ".hiboss"))
         self._homes = [self.home]  # a page may choose another one
         # Not below `directory`: the path of a socket must be short.
@@ -75,6 +75,8 @@ class Terminal:
             "HIBOSS_HOME": str(self.home),
             "TMPDIR": self._temporary.name,
             "LANG": "C.UTF-8",
+            "HIBOSS_WEB_ENABLED": "on" if web else "off",
+            "HIBOSS_WEB_PORT": "0",  # the pages are followed at the same time
             "PIP_NO_INDEX": "1",  # tests install nothing
         }
         self._shell = self._open_shell()

@@ -10,6 +10,7 @@ from tests.docs import pages
 from tests.docs.pages import Page
 from tests.docs.terminal import Terminal
 
+WITH_HTTP = {"README.md", "docs/web.md"}
 WITH_BLOCKS = [path for path in pages.written() if Page.read(path).blocks("sh", "python", "text")]
 
 
@@ -23,6 +24,7 @@ def test_the_pages_with_commands_are_those_expected() -> None:
         "docs/chat.md",
         "docs/providers.md",
         "docs/turns.md",
+        *(f"docs/{name}.md" for name in ("mailboxes", "lists", "groups", "receipts", "metrics", "web")),
     }
     assert expected <= set(WITH_BLOCKS)
 
@@ -31,7 +33,7 @@ def test_the_pages_with_commands_are_those_expected() -> None:
 def test_a_reader_can_follow_the_page(path: str, tmp_path: Path) -> None:
     page = Page.read(path)
     installs = any("make up" in block.body for block in page.blocks("sh"))
-    with Terminal(tmp_path, installed=not installs) as terminal:
+    with Terminal(tmp_path, installed=not installs, web=path in WITH_HTTP) as terminal:
         terminal.read(page)
 
 

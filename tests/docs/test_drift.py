@@ -28,7 +28,7 @@ TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
 
 # A source file, a name in it, and the name it is changed to.
 DRIFTS = [
-    ("hiboss/cli/commands/envelope.py", '"--oldest-first"', '"--first-first"'),
+    ("hiboss/cli/commands/envelope.py", '"--as-turn"', '"--as-prompt"'),
     ("hiboss/core/settings.py", "    recipients: int", "    addressees: int"),
     ("hiboss/core/errors/access.py", '"key_reused"', '"key_used_again"'),
     ("hiboss/api/discovery.py", '"rpc.discover"', '"rpc.describe"'),
@@ -80,7 +80,7 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_flag_a_setting_an_error_an_operation_and_a_column_that_drift_are_found(drifted: Path) -> None:
     assert {
         "test_the_command_finds_no_stale_page",
-        "test_a_page_names_only_what_exists[commands-docs/quickstart.md]",  # --oldest-first
+        "test_a_page_names_only_what_exists[commands-docs/quickstart.md]",  # --as-turn
         "test_a_page_names_only_what_exists[names-docs/guarantees.md]",  # limits.recipients, key_reused
         "test_a_page_names_only_what_exists[names-docs/quickstart.md]",  # rpc.discover
         "test_a_reference_names_everything[docs/reference/settings.md-defaults]",
@@ -98,7 +98,7 @@ def test_the_difference_shows_each_name_that_was_changed(drifted: Path) -> None:
     )
     assert done.returncode == 1 and "6 generated files are stale" in done.stdout
     for gone, new in [
-        ("| `--oldest-first`", "| `--first-first`"),
+        ("| `--as-turn`", "| `--as-prompt`"),
         ("| `limits.recipients`", "| `limits.addressees`"),
         ("| `key_reused`", "| `key_used_again`"),
         ("### rpc.discover", "### rpc.describe"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hiboss.web.routes import ROUTES
 from tests.docs import checks, pages, vocabulary
 from tests.docs.pages import ROOT, Page
 
@@ -54,6 +55,13 @@ def test_the_route_states_about_as_many_lines_as_there_are() -> None:
         assert abs(lines_of(path) - stated) <= 25, f"{path} has {lines_of(path)} lines, not {stated}"
     text = Page.read("docs/route.md").text
     assert f"{len(route())} files with {sum(route().values()):,} lines" in text
+
+
+def test_the_page_about_http_names_exactly_the_routes_that_there_are() -> None:
+    rows = re.findall(
+        r"^\| `([A-Z]+) (/api/\S+)` \| `([\w.]+)` \|$", Page.read("docs/web.md").text, re.MULTILINE
+    )
+    assert rows == [(one.method, one.path, one.operation) for one in ROUTES]
 
 
 def test_the_words_of_the_glossary_are_sorted_and_explained_once() -> None:

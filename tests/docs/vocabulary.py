@@ -22,6 +22,7 @@ from hiboss.channels import registry as adapters
 from hiboss.core import errors
 from hiboss.core.contracts import provider
 from hiboss.core.events import TOPICS
+from hiboss.core.metrics import METRICS
 from hiboss.core.option_models import describe
 from hiboss.core.paths import Home
 from hiboss.core.settings import SECTIONS, TABLE
@@ -95,7 +96,7 @@ def names() -> set[str]:
         found |= set(operation.param_names) | _fields(TypeAdapter(operation.result).json_schema())
     for view, columns in _views().items():
         found |= {view, *columns}
-    return found | _of_contracts()
+    return found | set(METRICS) | _of_contracts()
 
 
 def _of_contracts() -> set[str]:

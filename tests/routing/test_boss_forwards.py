@@ -70,7 +70,7 @@ def test_nobody_but_the_boss_learns_where_his_mail_is_posted(phone: Phone, chief
     assert kai.refusal("envelope.get", id=forward["id"]) == "not_found"
     assert kai.refusal("envelope.cancel", ids=[forward["id"]]) == "not_found"
     assert kai.refusal("envelope.retry", ids=[forward["id"]]) == "not_found"
-    assert kai.list(box="outbox", to=phone.address) == []
+    assert kai.refusal("envelope.list", box="outbox", to=phone.address) == "unknown_address"
     assert chief.get(forward["id"])["to"] == phone.address
 
 

@@ -93,14 +93,17 @@ def failed_together(daemon: InProcessDaemon) -> Iterator[list[int]]:
     """Collect how many envelopes failed in each transaction of the writer."""
     writer = daemon.daemon.wiring.delivery._store._connection
     found: list[int] = []
+    last = ""
 
     def note(statement: str) -> None:
+        nonlocal last
         if threading.current_thread().name != "hiboss-writer":
             return
         if statement.startswith("BEGIN"):
             found.append(0)
-        elif "UPDATE envelope SET status = 2" in statement:
+        elif "UPDATE envelope SET status = 2" in statement and statement != last:  # again for each trigger
             found[-1] += 1
+        last = statement
 
     writer.set_trace_callback(note)
     try:

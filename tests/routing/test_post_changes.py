@@ -124,12 +124,13 @@ def test_what_has_not_been_posted_yet_simply_has_the_new_text(place: ChangingPla
 
 
 def test_what_was_planned_and_not_begun_is_planned_anew(place: ChangingPlace) -> None:
-    place.script(lane_error(retry_after=0.05))
+    place.script(lane_error())
     place.steer("pause")
     number = place.send("AAAAABBBBB")
     place.steer("resume")
     wait_until(lambda: boss(place.daemon).get(number)["attempts"] == 1)
     place.edit(number, "CCCCCDDDDDEEEEE")
+    place.steer("retry")
     place.wait_for_status(number, "done")
     place.wait_until_in_line("CCCCC", "DDDDD", "EEEEE")
     assert place.changes() == []

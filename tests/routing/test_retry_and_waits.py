@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core import clock
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import boss
@@ -40,14 +39,10 @@ def test_retry_puts_it_back_into_the_inbox_so_that_unbinding_finds_it(
 
 @frozen()
 async def test_what_a_person_has_snoozed_waits_and_arrives_again_at_its_time(daemon: InProcessDaemon) -> None:
-    """There is no operation for it yet: the row is as that operation will leave it."""
     (number,) = await daemon.send("user:boss", text="later")
     await daemon.send("user:boss", text="meanwhile")
     before = daemon.arrived()
-    until = clock.now() + 3_600_000
-    daemon.change(
-        "UPDATE envelope SET waits = 3, wait_until = ?1, snoozed_until = ?1 WHERE id = ?2", until, number[1:]
-    )
+    await daemon.ask("envelope.snooze", ids=[number], until="+1h")
     daemon.check()
     await daemon.move(minutes=59)
     assert daemon.arrived() == before

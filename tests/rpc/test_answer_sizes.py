@@ -290,7 +290,9 @@ class Held:
         self.started = 0
         self.released = asyncio.Event()
 
-    async def call(self, method: str, params: Any, token: str | None = None, *, reader: Any = None) -> Any:
+    async def call(
+        self, method: str, params: Any, token: str | None = None, *, door: str = "socket", reader: Any = None
+    ) -> Any:
         self.started += 1
         await self.released.wait()
         return {}

@@ -18,11 +18,11 @@ FLOORS = (
     ("agents",),
     ("routing",),
     ("api",),
-    ("rpc", "cli"),
+    ("rpc", "web", "cli"),
     ("daemon",),
     ("testing",),
 )
-DOORS = ("rpc", "cli")  # each imports core and api, and never another door
+DOORS = ("rpc", "web", "cli")  # each imports core and api, and never another door
 _LEVEL = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
 
 

@@ -24,18 +24,13 @@ def _seen(test: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
             )
 
 
-def test_every_topic_is_seen_by_a_test_unless_nothing_makes_such_a_fact_yet() -> None:
+def test_every_topic_is_seen_by_a_test() -> None:
     seen = {
         topic
         for _, text in sources.files("tests")
+        if any(topic in text for topic in TOPICS.values())  # to read them all takes 2 s
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
         for topic in _seen(node)
     }
-    made = {
-        topic
-        for kind, topic in TOPICS.items()
-        if not (kind.__doc__ or "").startswith("Provisional: nothing ")
-    }
-    assert made - seen == set()
-    assert {*TOPICS.values()} - made == {"envelope.snoozed"}
+    assert {*TOPICS.values()} - seen == set()

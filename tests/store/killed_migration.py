@@ -1,9 +1,10 @@
 """A program that is killed at every step of a migration, each time in a home of its own.
 
-`python -m tests.store.killed_migration TEMPLATE DIRECTORY` copies the home TEMPLATE to DIRECTORY/0, /1, …
+`python -m tests.store.killed_migration TEMPLATE DIRECTORY EVERY` copies the home TEMPLATE to DIRECTORY/0, /1, …
 and migrates each copy to the schema of later_schema.py, in a child that ends itself with SIGKILL: in copy 0
 before the first step, in copy 1 before the second, and so on until one comes to the end. Prints the step each
 was killed at. A step is a statement that writes and is unlike the one before, or a file that is renamed.
+Of each kind that creates or fills, often in one transaction, it is killed at every EVERYth: 1 for all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import shutil
 import signal
 import sys
+from collections import Counter
 from typing import Any
 
 from hiboss.core.paths import Home
@@ -22,33 +24,40 @@ from hiboss.store.migrations import migrate
 
 from .later_schema import LATER, VIEWS, tomorrow
 
+LIKE = ("CREATE TABLE", "CREATE INDEX", "CREATE UNIQUE", "INSERT INTO")
 
-def main(template: str, directory: str) -> None:
-    for number in itertools.count():
-        home = os.path.join(directory, str(number))
+
+def main(template: str, directory: str, every: int) -> None:
+    first = 0
+    for copy in itertools.count():
+        home = os.path.join(directory, str(copy))
         shutil.copytree(template, home)
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
-            _migrate(home, number, writer)
+            _migrate(home, first, every, writer)
             os._exit(0)
         os.close(writer)
         _, status = os.waitpid(child, 0)
         with os.fdopen(reader) as pipe:
-            step = pipe.read()
+            number, _, step = pipe.read().partition(" ")
         if not os.WIFSIGNALED(status):
             sys.exit(os.waitstatus_to_exitcode(status))
+        first = int(number) + 1
         sys.stdout.write(f"{step}\n")
 
 
-def _migrate(path: str, number: int, report: int) -> None:
-    """Migrate a home, and die before its step of this number."""
+def _migrate(path: str, first: int, every: int, report: int) -> None:
+    """Migrate a home, and die before the first chosen step from this number on; report both."""
     steps = itertools.count()
+    kinds = Counter[str]()
     last: list[str] = []
 
     def step(name: str) -> None:
-        if next(steps) == number:
-            os.write(report, name.encode())
+        number = next(steps)
+        kinds[name] += 1
+        if number >= first and (name not in LIKE or kinds[name] % every == 1 % every):
+            os.write(report, f"{number} {name}".encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
     def statement(sql: str) -> None:
@@ -72,4 +81,4 @@ def _migrate(path: str, number: int, report: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -35,6 +35,8 @@ ROWS = """
         VALUES (2, 1, 2, 1, 1, 2, 7, 1, 'hello yourself', 1, 1);
     INSERT INTO envelope (id, message, recipient, status, arrived, done_at) VALUES (1, 1, 2, 1, 1, 1), (2, 2, 1, 1, 2, 1);
     INSERT INTO run_envelope (run, envelope) VALUES (7, 1);
+    INSERT INTO thread (conversation, id, messages, last, arrived) VALUES (1, 1, 2, 2, 2);
+    INSERT INTO reading (envelope, reader, at) VALUES (1, 2, 1);
     INSERT INTO tag (message, kind, name) VALUES (1, 'mention', 'agent:nex');
     UPDATE run SET reply_conversation = 1, reply_message = 1, answer = 2, final_text = 'hello yourself';
     UPDATE counter SET value = 2 WHERE name = 'arrived';

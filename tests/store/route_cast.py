@@ -10,6 +10,7 @@ from hiboss.store import (
     agents,
     control_targets,
     controls,
+    envelope_marks,
     envelopes,
     handoffs,
     messages,
@@ -80,7 +81,7 @@ class Cast(Scene):
     def reads(self, who: int, message: int) -> None:
         """Let somebody read what lies in the box."""
         number = self.envelope(message, who)
-        self.write(lambda tx: envelopes.mark_read(tx, [number], who, self.now))
+        self.write(lambda tx: envelope_marks.mark_read(tx, [number], who, self.now))
 
     def send(self, sender: int, *to: Address, text: str = "hello", **facts: Any) -> int:
         row = self.execute("SELECT kind, name FROM address WHERE id = ?", sender)[0]

@@ -1,11 +1,17 @@
-"""Hot statements cost the same among 100,000 rows as among 1,000 (DESIGN §9).
+"""Hot statements cost the same among 20,000 rows as among 1,000; flat_soak.py does it with 100,000 (DESIGN §9).
 
-Counted exactly, in steps of SQLite's virtual machine, so no clock is involved; allowed is
-twice as much. The same counting is seen to fail on statements that are not flat.
+Counted exactly, in steps of SQLite's virtual machine, so no clock is involved; allowed is a fifth more.
+What costs twice as much among 100,000 costs a fifth more among 20,000, and those are filled in a fifth of
+the time. The same counting is seen to fail on statements that are not flat.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -23,7 +29,9 @@ from hiboss.store import (
     agents,
     boss,
     counters,
+    envelope_marks,
     envelope_rows,
+    envelope_walks,
     envelopes,
     messages,
     paging,
@@ -35,7 +43,8 @@ from hiboss.store.invariants import violations
 from hiboss.store.migrations import migrate
 from hiboss.store.paging import Position, Query
 
-SMALL, LARGE = 1_000, 100_000
+SMALL, LARGE = 1_000, int(os.environ.get("FLAT_ROWS", "20000"))
+ALLOWED = 1.2  # times as much
 NOW = 1_800_000_000_000
 NEX, ADA = Address("agent", "nex"), Address("agent", "ada")
 BOSS_ID, NEX_ID, ADA_ID = 1, 2, 3
@@ -62,8 +71,33 @@ Hot = Callable[[Connection, int], Any]
 
 @contextmanager
 def filled(directory: Path, population: dict[str, str], size: int) -> Iterator[Connection]:
-    """Create a database with this many envelopes of one kind, and a few fresh ones."""
+    """Open a database with this many envelopes of one kind, and a few fresh ones. It may be changed."""
     home = Home(str(directory / f"{size}"))
+    home.create()
+    shutil.copyfile(_template(directory, population, size), home.database)
+    with closing(connect(home, wait_seconds=1)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        yield connection
+
+
+def _template(directory: Path, population: dict[str, str], size: int) -> Path:
+    """Return a database that is filled once for all tests and workers of a run: that takes seconds."""
+    run = next(one for one in directory.parents if one.parent.name.startswith("pytest-of-"))
+    place = run / "filled"  # conftest.py removes it
+    place.mkdir(exist_ok=True)
+    name = hashlib.sha256(f"{size} {population}".encode()).hexdigest()[:16]
+    with (place / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = place / f"{name}.db"
+        if not found.exists():
+            with tempfile.TemporaryDirectory(dir=place) as making:
+                made = _filled_anew(Path(making), population, size)
+                os.replace(made, found)
+    return found
+
+
+def _filled_anew(directory: Path, population: dict[str, str], size: int) -> str:
+    home = Home(str(directory / "home"))
     home.create()
     with closing(connect(home, wait_seconds=1)) as connection:
         migrate(connection, home)
@@ -80,7 +114,8 @@ def filled(directory: Path, population: dict[str, str], size: int) -> Iterator[C
         tx.cache.flush()
         connection.execute("COMMIT")
         assert connection.execute("SELECT count(*) FROM envelope").fetchone()[0] == size + FRESH
-        yield connection
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return str(home.database)
 
 
 def _fill(connection: Connection, conversation: int, population: dict[str, str], size: int) -> None:
@@ -98,6 +133,9 @@ def _fill(connection: Connection, conversation: int, population: dict[str, str],
         {numbers} INSERT INTO envelope (message, recipient, {", ".join(population)})
         SELECT n, {NEX_ID}, {", ".join(population.values())} FROM t
         """
+    )
+    connection.execute(
+        "INSERT INTO reading (envelope, reader, at) SELECT id, recipient, read_at FROM envelope WHERE read_at > 0"
     )
     if arrives:
         connection.execute("UPDATE conversation SET last_seq = ?", (size,))
@@ -134,7 +172,7 @@ def not_flat(
     large: int = LARGE,
     prepare: Hot = lambda connection, size: None,
 ) -> dict[str, tuple[int, int]]:
-    """Return the statements that cost more than twice as much in the large database, with both costs."""
+    """Return the statements that cost more in the large database than is allowed, with both costs."""
     counted: dict[str, list[int]] = {name: [] for name in statements}
     for size in (SMALL, large):
         with filled(directory, population, size) as connection:
@@ -143,7 +181,7 @@ def not_flat(
                 assert violations(connection) == []  # the rows are such as the store itself makes
             for name, hot in statements.items():
                 counted[name].append(steps(connection, hot, size))
-    return {name: (small, big) for name, (small, big) in counted.items() if big > 2 * small}
+    return {name: (small, big) for name, (small, big) in counted.items() if big > ALLOWED * small}
 
 
 # --- the hot statements ------------------------------------------------------------------------
@@ -157,8 +195,10 @@ def deep(walk: str, **words: Any) -> Hot:
     """Return a page that begins in the middle."""
 
     def run(connection: Connection, size: int) -> Any:
-        middle = Position(walk=walk, number=size // 2, envelope=size // 2 if walk == "o" else 0)
-        return paging.page(connection, Query(**{"owner": NEX_ID, "after": middle, **words}))
+        query = Query(**{"owner": NEX_ID, **words})
+        second, of = size // 2 if walk == "o" else 0, envelope_walks.kind(query)
+        middle = Position(walk=walk, number=size // 2, second=second, of=of)
+        return paging.page(connection, replace(query, after=middle))
 
     return run
 
@@ -236,12 +276,12 @@ HOT: dict[str, Hot] = {
     "a wrong token": lambda c, n: tokens.find(c, tokens.digest("hba_wrong")),
     "the boss": lambda c, n: boss.find_boss(c),
     "counts": lambda c, n: counters.counts(c, 100),
-    "read": write(lambda tx, n: envelopes.mark_read(tx, [n + FRESH], NEX_ID, NOW)),
+    "read": write(lambda tx, n: envelope_marks.mark_read(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge": write(lambda tx, n: acknowledgements.acknowledge(tx, [n + FRESH], NEX_ID, NOW)),
     "acknowledge all, a chunk": write(
         lambda tx, n: acknowledgements.acknowledge_due(tx, NEX_ID, n + FRESH, 10, NOW)
     ),
-    "archive": write(lambda tx, n: envelopes.put_into(tx, [n + FRESH], NEX_ID, Box.ARCHIVED, NOW)),
+    "archive": write(lambda tx, n: envelope_marks.put_into(tx, [n + FRESH], NEX_ID, Box.ARCHIVED, NOW)),
     "cancel": write(lambda tx, n: envelopes.cancel(tx, [n + FRESH], ADA_ID, NOW)),
     "send": send(),
     "send to the boss": send(to=(BOSS,)),

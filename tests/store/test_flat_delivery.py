@@ -1,4 +1,4 @@
-"""Waking, lanes, claims and what comes in cost the same among 100,000 rows as among 1,000.
+"""Waking, lanes, claims and what comes in cost the same among 20,000 rows as among 1,000.
 
 Counted as in test_flat.py. What fills the database lies with agent nex or in the lane of a
 place, where two accounts may post.
@@ -185,7 +185,7 @@ HOT: dict[str, Hot] = {
 
 
 @pytest.mark.parametrize("population", ["settled", "pending", "failed", "deferred"])
-def test_delivery_costs_the_same_among_100_000_as_among_1_000(tmp_path: Path, population: str) -> None:
+def test_delivery_costs_the_same_among_20_000_as_among_1_000(tmp_path: Path, population: str) -> None:
     # Unbinding reads also what others have in the same place: the boss does it, and rarely.
     hot = {**HOT, "a slice of unbinding": write(unbinding)}
     assert not_flat(tmp_path, POPULATIONS[population], hot, prepare=with_a_lane) == {}

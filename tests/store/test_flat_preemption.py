@@ -1,4 +1,4 @@
-"""Whether a run is to be set aside costs the same among 100,000 envelopes as among 1,000. Counted as in test_flat.py.
+"""Whether a run is to be set aside costs the same among 20,000 envelopes as among 1,000. Counted as in test_flat.py.
 
 It is looked up each time that mail comes for an agent which has a turn.
 """
@@ -65,5 +65,5 @@ HOT: dict[str, Hot] = {
 
 
 @pytest.mark.parametrize("population", ["settled", "pending"])
-def test_what_cannot_wait_is_found_at_the_same_cost_among_100_000(tmp_path: Path, population: str) -> None:
+def test_what_cannot_wait_is_found_at_the_same_cost_among_20_000(tmp_path: Path, population: str) -> None:
     assert not_flat(tmp_path, POPULATIONS[population], HOT, prepare=with_a_turn) == {}

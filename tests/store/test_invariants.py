@@ -49,9 +49,62 @@ BREAKS: dict[str, list[str]] = {
         "UPDATE envelope SET waits = NULL, wait_until = NULL WHERE id = 4",
         "UPDATE envelope SET waits = 3 WHERE id = 4",
     ],
-    "only pending envelopes wait, and what a person has snoozed": [
+    "only pending envelopes wait, and what somebody has snoozed": [
         "UPDATE envelope SET waits = 1, wait_until = 5 WHERE id = 2",
-        "UPDATE envelope SET waits = 3, wait_until = 5 WHERE id = 5",
+        "UPDATE envelope SET waits = 3, wait_until = 5, status = 3 WHERE id = 5",
+    ],
+    "what is snoozed is in a box of its own, and nothing else is": [
+        "UPDATE envelope SET waits = 3, wait_until = 5, snoozed_until = 5 WHERE id = 1",
+        "UPDATE envelope SET box = 3 WHERE id = 1",
+        "UPDATE envelope SET snoozed_until = 5 WHERE id = 1",
+        "UPDATE envelope SET waits = 3, wait_until = 5, snoozed_until = 6, box = 3 WHERE id = 1",
+    ],
+    "nobody is to do anything with what is only read along": ["UPDATE envelope SET context = 1 WHERE id = 1"],
+    "one at most has what was offered to several": [
+        f"UPDATE envelope SET offered = 1, status = 0, {HELD} WHERE message = 1"
+    ],
+    "who has read an envelope is known": [
+        "UPDATE envelope SET read_at = 5 WHERE id = 1",
+        "DELETE FROM reading",
+    ],
+    "unread mail is counted for each conversation and thread": [
+        "UPDATE unread SET number = number + 1",
+        "DELETE FROM unread",
+        "UPDATE unread SET thread = thread + 1000",
+    ],
+    "a thread counts its messages in each conversation where a reply has arrived": [
+        "UPDATE thread SET messages = messages + 1",
+        "DELETE FROM thread",
+        "UPDATE thread SET conversation = 1 + conversation",
+    ],
+    "the last message of a thread belongs to it": ["UPDATE thread SET last = 7"],
+    "only mail that has arrived and was not acknowledged has a deadline for that": [
+        "INSERT INTO ack_deadline (envelope, at) VALUES (1, 5)",
+        "INSERT INTO ack_deadline (envelope, at) VALUES (4, 5)",
+        "INSERT INTO ack_deadline (envelope, at) VALUES (5, 5)",
+    ],
+    "a group has an address in use exactly until it is deleted": [
+        "UPDATE conversation SET kind = 'group' WHERE id = 1",
+        "UPDATE conversation SET deleted_at = 5 WHERE kind = 'group'",
+        "UPDATE address SET retired_at = 5 WHERE kind = 'group'",
+    ],
+    "a group has at most one owner, and nobody is in it twice": [
+        "UPDATE participant SET role = 'owner' WHERE conversation IN (SELECT id FROM conversation WHERE kind = 'group')",
+        """
+        INSERT INTO participant (conversation, address, joined_seq)
+        SELECT conversation, address, 99 FROM participant
+        WHERE conversation IN (SELECT id FROM conversation WHERE kind = 'group')
+        """,
+    ],
+    "nobody gets what is said in a group before it came or after it left": [
+        """
+        UPDATE participant SET joined_seq = 2
+        WHERE conversation IN (SELECT id FROM conversation WHERE kind = 'group')
+        """,
+        """
+        UPDATE participant SET left_seq = 0
+        WHERE conversation IN (SELECT id FROM conversation WHERE kind = 'group')
+        """,
     ],
     "what is being delivered waits for nothing": [
         f"UPDATE envelope SET {HELD}, waits = 1, wait_until = 5 WHERE id = 1"
@@ -59,7 +112,7 @@ BREAKS: dict[str, list[str]] = {
     "what was said to nobody of us is done": [
         "UPDATE message SET context = 1 WHERE id = (SELECT message FROM envelope WHERE status = 0 LIMIT 1)"
     ],
-    "a pending envelope is in the inbox": ["UPDATE envelope SET box = 2 WHERE id = 1"],
+    "a pending envelope is in the inbox, or snoozed": ["UPDATE envelope SET box = 2 WHERE id = 1"],
     "every arrival number is given once": ["UPDATE envelope SET arrived = 1 WHERE id IN (1, 2)"],
     "no arrival number is larger than the counter": ["UPDATE envelope SET arrived = 1000 WHERE id = 1"],
     "what came back has a later number than its arrival, and none larger than the counter": [
@@ -159,7 +212,7 @@ BREAKS: dict[str, list[str]] = {
     "all status, priority, box and wait codes are known": [
         "UPDATE envelope SET status = 4, done_at = 5 WHERE id = 1",
         "UPDATE envelope SET priority = -1 WHERE id = 1",
-        "UPDATE envelope SET box = 3 WHERE id = 1",
+        "UPDATE envelope SET box = 4 WHERE id = 1",
         "UPDATE envelope SET waits = 4, wait_until = 5 WHERE id = 1",
     ],
     "the first message of a thread is in no other thread": ["UPDATE message SET thread = 2 WHERE id = 4"],
@@ -201,9 +254,11 @@ BREAKS: dict[str, list[str]] = {
         "INSERT INTO participant (conversation, address, role, joined_seq) SELECT 1, id, 'guest', 9 FROM address "
         "WHERE fold = 'agent:ivo'",
     ],
-    "nobody is both a party and a guest of a conversation": [
+    "nobody who is a party of a conversation is or was a guest of it": [
         "INSERT INTO participant (conversation, address, role, joined_seq, left_seq) "
         "SELECT conversation, address, 'guest', 9, 8 FROM participant LIMIT 1",
+        "INSERT INTO participant (conversation, address, role, joined_seq) "
+        "SELECT conversation, address, 'guest', 9 FROM participant LIMIT 1",
     ],
     "the stays of a participant do not overlap, and only the last one is not over": [
         "INSERT INTO participant (conversation, address, joined_seq) SELECT conversation, address, 2"
@@ -328,7 +383,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with started(tmp_path_factory.mktemp("d")) as daemon:
         nex, ada = daemon.token("nex"), daemon.register("ada")
         first = daemon.call("envelope.send", token=nex, to=["agent:ada", "user:boss"], text="1")
-        daemon.call("envelope.send", token=ada, reply_to=first["ids"][0], text="2")
+        daemon.call("envelope.send", token=ada, reply_to=first["ids"][0], to_sender=True, text="2")
         daemon.call("envelope.send", token=nex, to="agent:ada", text="3", deliver_at="+1D")
         own = daemon.call("envelope.send", token=nex, to="agent:nex", text="4")
         daemon.call("envelope.ack", token=nex, ids=own["ids"])
@@ -352,6 +407,9 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         daemon.call("cron.disable", token=nex, id=schedules[1])
         _take_turns(daemon)
         _ask(daemon)
+        team = {"type": "group", "name": "team", "participants": ["agent:ada"]}
+        daemon.call("conversation.create", token=boss, **team)
+        daemon.call("envelope.send", token=boss, to="group:team", text="11")
     return Path(daemon.home.database)
 
 

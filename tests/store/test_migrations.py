@@ -193,7 +193,13 @@ TABLES = [
         "participant",
         "message",
         "envelope",
+        "reading",
+        "ack_deadline",
+        "unread",
+        "thread",
         "sent_key",
+        "upload",
+        "webhook_subscription",
         "tag",
         "revision",
         "reaction",
@@ -227,7 +233,7 @@ TABLES = [
         "trace_limit",
     ),
     *("attached_session", "provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
-    *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
+    *("config", "counter", "poll_position", "quiet_notice", "state_watch", "webhook_subscription"),
 ]
 
 
@@ -343,7 +349,7 @@ def test_a_database_migrated_step_by_step_equals_a_fresh_one(tmp_path: Path) -> 
         for count in range(len(LATER) + 1):
             migrate(other, grown, tomorrow(*LATER[:count]), VIEWS)
         assert content(one) == content(other)
-        assert {kind for kind, _ in schema(one)} == {"table", "index", "view"}
+        assert {kind for kind, _ in schema(one)} == {"table", "index", "view", "trigger"}
     assert len(backups(grown)) == len(LATER) and backups(fresh) == []
 
 

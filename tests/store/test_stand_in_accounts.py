@@ -12,7 +12,7 @@ from hiboss.core.address import BOSS, Address
 from hiboss.core.contracts.adapter import Chat
 from hiboss.core.envelope import Lane
 from hiboss.core.errors import NotBound
-from hiboss.store import bindings, envelopes, forwarding
+from hiboss.store import bindings, envelope_marks, envelopes, forwarding
 from hiboss.store.bindings import NewBinding
 from tests.store.chat_scene import BOSS_ID, HIS, NEX, PRIVATE, scene
 from tests.store.route_cast import BOB, Cast
@@ -88,7 +88,7 @@ def test_what_was_got_before_a_conversation_was_given_back_is_answered_in_that_c
     chat.order("handoff", chat.ann, conversation=number)
     asked = chat.bob("two")
     got = chat.envelope(asked, chat.ann)
-    chat.write(lambda tx: envelopes.mark_read(tx, [got], chat.ann, chat.now))  # so it stays with her
+    chat.write(lambda tx: envelope_marks.mark_read(tx, [got], chat.ann, chat.now))  # so it stays with her
     chat.order("handoff", NEX, conversation=number)
     with pytest.raises(NotBound):
         chat.send(chat.ann, EVE, reply_to=("message", asked))

@@ -49,6 +49,9 @@ VIEWS = {
     "conversation_routes",
     "provider_sessions",
     "attached_sessions",
+    "readings",
+    "tags",
+    "threads",
 }
 _EXPRESSION = re.compile(r"(strftime\([^)]*\))")
 
@@ -85,6 +88,16 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         read = running.call("envelope.send", token=ada, to="agent:nex", text="read, acknowledged, archived")
         running.call("envelope.ack", token=nex, ids=read["ids"])
         running.call("envelope.archive", token=nex, ids=read["ids"])
+        put_off = running.call(
+            "envelope.send",
+            token=ada,
+            to="agent:nex",
+            text="@nex, look",
+            ack_by="1h",
+            scopes=[{"type": "module", "value": "auth"}],
+        )
+        running.call("envelope.snooze", token=nex, ids=put_off["ids"], until="2099-12-31T23:59:59.999Z")
+        _group(running, ada)
         running.register("shortlived")
         running.call("agent.delete", token=boss, name="shortlived")
         _fail_to_post(running, directory)
@@ -99,6 +112,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         running.call("control.send", token=boss, event="stream.handoff", **where)
         running.call("agent.pause", token=boss, name="still", reason="for a while")
         yield running
+
+
+def _group(running: RunningDaemon, ada: str) -> None:
+    """One in which something was said, which somebody left, and that takes no more messages."""
+    nex = running.token("nex")
+    running.call("conversation.create", token=ada, type="group", name="ops", participants=["agent:nex"])
+    running.call("envelope.send", token=ada, to="group:ops", text="hello")
+    running.call("participant.leave", token=nex, conversation="ops")
+    running.call("conversation.archive", token=ada, conversation="ops")
 
 
 def _run(running: RunningDaemon) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import select
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -45,6 +46,10 @@ class Waiter:
         with self._connection, self._connection.makefile("rb") as stream:
             said = stream.readline()
         return dict(json.loads(said)) if said else {}
+
+    def has_answer(self) -> bool:
+        """True when `answer` would return at once: there was mail already."""
+        return bool(select.select([self._connection], [], [], 0)[0])
 
     def nudge(self) -> str | None:
         found: str | None = self.answer()["result"]["nudge"]
@@ -150,9 +155,9 @@ class Session(Party):
 
     def arm(self) -> Waiter:
         """Let something wait to wake it. Return when the daemon knows."""
-        self.waiter = Waiter(self.daemon, self.token)
-        wait_until(lambda: self.listed()["waiter"])
-        return self.waiter
+        waiter = self.waiter = Waiter(self.daemon, self.token)
+        wait_until(lambda: self.listed()["waiter"] or waiter.has_answer())
+        return waiter
 
     def woken(self) -> str:
         """Wait until it is woken; return the nudge."""
@@ -233,7 +238,6 @@ def new_event() -> str:
     return f"event-{next(_numbers)}"
 
 
-def receipt(boss: Party, envelope: str) -> str | None:
-    """Return how far an envelope got with an open session; None if none had it."""
-    found = boss.call("envelope.get", id=envelope)["receipt"]
-    return None if found is None else str(found["state"])
+def receipt(boss: Party, envelope: str) -> str:
+    """Return how far an envelope got, in one word."""
+    return str(boss.call("envelope.get", id=envelope)["receipt"]["state"])

@@ -89,7 +89,8 @@ class Shell:
 
     def environment(self, **extra: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
-        return {**kept, "LANG": "C.UTF-8", "HIBOSS_HOME": self.home.path, **extra}
+        own = {"LANG": "C.UTF-8", "HIBOSS_HOME": self.home.path, "HIBOSS_WEB_ENABLED": "off"}
+        return {**kept, **own, **extra}
 
     def __call__(
         self,

@@ -91,7 +91,16 @@ class TelegramDaemon:
         """Let a person write something, and approve them; return the chat."""
         chat = person.starts(bot)
         self.approve(chat)
+        self.wait_until_posted(chat)
         return chat
+
+    def wait_until_posted(self, chat: Chat) -> None:
+        """Return when nothing is on its way to a chat: the code of a stranger could come among other posts."""
+        waiting = """
+            SELECT 1 FROM envelope e JOIN address a ON a.id = e.recipient
+            WHERE a.kind = 'channel' AND a.name = ? AND e.status = 0 AND e.binding IS NOT NULL
+        """
+        wait_until(lambda: not self.rows(waiting, address(chat).partition(":")[2]))
 
     def approve(self, chat: Chat) -> Row:
         """Approve a chat as soon as it is known."""

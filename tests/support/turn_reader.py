@@ -25,6 +25,7 @@ STRING = '\u2068?("(?:[^"\\\\]|\\\\.)*")\u2069?'
 # A name without quotes has only letters, digits, spaces, dots, dashes and apostrophes.
 NAME = rf"(?:{STRING}|((?:[^\W_]|[ .'-])*?))"
 PERSON = rf"{NAME}(?: ?\(@([A-Za-z0-9_]+)\))?(?: ?\[(boss)\])?"
+STRINGS = rf"({STRING}(?:, {STRING})*(?:, \d+ more)?)"
 HEADER = {
     "envelope-id": r"e\d+(?:, e\d+)*",
     "from": ADDRESS,
@@ -35,12 +36,15 @@ HEADER = {
     "from-name": PERSON,
     "from-username": STRING,
     "subject": STRING,
+    "scopes": STRINGS,
+    "refs": STRINGS,
     "created-at": TIME,
     "edited-at": TIME,
     "forwarded-from": STRING,
     "note": STRING,
     "deliver-at": TIME,
     "late": r"(?:\d+[Dhms]){1,2}",
+    "ack-by": TIME,
     "priority": "critical|high|low",
     "in-reply-to": rf"(m\d+)(?: {STRING})?",
     "quotes": STRING,
@@ -57,7 +61,8 @@ DELIVERY = {
     "deleted-why": STRING,
     "status": "pending|done|failed|cancelled",
     "waits": "deferred|retry|lease|snooze",
-    "box": "archived|trash",
+    "box": "archived|trash|snoozed",
+    "snoozed-until": TIME,
     "type": "markdown|json|html|event",
     "context": "true",
     "thread": r"t\d+",
@@ -197,6 +202,8 @@ def _value(key: str, match: re.Match[str]) -> str:
         return json.dumps([match[2] or (_string(match[1]) if match[1] else None), match[3], match[4]])
     if key == "reactions":  # of each, whether it is the boss's
         return json.dumps([one[6] for one in re.finditer(rf"{REACTION}(?:, |$)", match[0])])
+    if key in ("scopes", "refs"):
+        return json.dumps([_string(one[1]) for one in re.finditer(STRING, match[1])])
     if key == "in-reply-to":
         return f"{match[1]} {_string(match[2])}" if match[2] else match[1]
     return _string(match[1]) if match.re.groups else match[0]
@@ -307,12 +314,18 @@ def expected(one: Mapping[str, Any], moment: Any) -> Read:
     optional = {
         **_written(one, moment),
         "subject": one["subject"],
+        **{key: _tags(one[key]) for key in ("scopes", "refs")},
+        "ack-by": one["ack_by"] and moment(one["ack_by"]),
         "redelivered": "true" if one["redelivered"] else None,
         "set-aside-for": one["preempted_by"],
         "last-delivery-error": one["last_error"] and (one["last_error"]["text"] or one["last_error"]["kind"]),
     }
     header |= {key: value for key, value in optional.items() if value}
     return Read(header, one["text"], _files(one))
+
+
+def _tags(given: list[dict[str, str]]) -> str | None:
+    return json.dumps([f"{one['type']}:{one['value']}" for one in given]) if given else None
 
 
 def expected_said(one: Mapping[str, Any], moment: Any) -> Read:

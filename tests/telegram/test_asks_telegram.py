@@ -199,6 +199,16 @@ def test_the_buttons_go_whatever_settles_an_ask(scene: Scene, way: str) -> None:
     assert scene.state()[0] in ("answered", "cancelled")
 
 
+def test_the_buttons_go_when_an_ask_is_settled_before_its_post_is_confirmed(scene: Scene) -> None:
+    unconfirmed = scene.office.api.fault("sendMessage", do="hang", carry_out=True, chat=scene.chat.id)
+    post = scene.asks()
+    wait_until(lambda: scene.agent.program.notes())
+    scene.office.boss.call("ask.answer", id=scene.number, choice="Yes")
+    assert post.buttons
+    unconfirmed.release()
+    scene.loses_buttons(post)
+
+
 def test_the_end_of_an_ask_is_told_in_the_chat_where_it_was_asked(theatre: Stage) -> None:
     scene = Scene(theatre, ENDER.replace('timeout="1h"', 'timeout="1s", default="Not today"'))
     post = scene.asks()

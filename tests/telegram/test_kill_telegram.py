@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons import wait_until
+from hiboss.core.crashpoint import TAKEN
 from tests.support.telegram_bots import Stored, TelegramDaemon, hash_of, telegram_daemon
 from tests.telegram.kill_soak import POINTS, Killing
 
@@ -51,14 +51,21 @@ def test_every_update_is_one_message_after_deaths_at_random_moments(killing: Kil
     assert faults == []
 
 
-def test_an_album_whose_parts_came_before_and_after_a_death_is_one_message(office: TelegramDaemon) -> None:
+def test_an_album_whose_parts_came_before_and_after_a_death_is_one_message(
+    office: TelegramDaemon, tmp_path: Path
+) -> None:
     """However long it lasts: the parts that came meanwhile are fetched before the album is sealed."""
     ada = office.api.add_person("Ada")
     chat = office.pair(ada, office.bound_bot("nexbot"))
-    album = ada.begins_album(chat)
-    album.add(b"one", "the album")
-    wait_until(lambda: len(office.updates(chat)) == 2)
+    armed = tmp_path / "armed"
     office.daemon.kill()
+    # A kill by the test could come after the album is sealed.
+    office.start(HIBOSS_CRASH_AT=f"{TAKEN}@{armed}")
+    office.settle()
+    album = ada.begins_album(chat)
+    armed.touch()
+    album.add(b"one", "the album")
+    office.daemon.wait_for_death()
     album.add(b"two")
     ada.says(chat, "after it")
     with office.daemon.database() as database:  # as if it had been stored an hour ago

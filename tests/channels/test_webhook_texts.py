@@ -1,0 +1,184 @@
+"""What a request to a webhook becomes: the body itself, or a template with fields of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.channels.webhook import request_text, templates
+from hiboss.channels.webhook.request_text import SPECIAL, Wording
+from hiboss.core.contracts.inbound import Inbound, path_of
+from hiboss.core.settings import DEFAULTS
+from hiboss.routing.update_forms import LARGEST_RAW, new_update
+
+PUSH = {
+    "ref": "main",
+    "repository": {"name": "nex", "full_name": "us/nex"},
+    "commits": [{"id": "a1"}, {"id": 2}],
+}
+
+
+def inbound(directory: Path, body: bytes, wording: Wording | None = None, **headers: str) -> Inbound:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    came = request_text.update("d1", "ci", named, body)
+    assert json.loads(json.dumps(came.raw)) == came.raw
+    return (wording or Wording()).inbound(came, str(directory))
+
+
+def attached(one: Inbound) -> tuple[str, bytes]:
+    (file,) = one.files
+    return Path(path_of(file)).name, Path(path_of(file)).read_bytes()
+
+
+# --- the body itself -------------------------------------------------------------------
+
+
+def test_json_is_shown_with_a_field_on_each_line(tmp_path: Path) -> None:
+    one = inbound(tmp_path, b'{"b":1,"a":["\xc3\xa4",null,1.5]}')
+    assert (one.type, one.text) == ("json", '{\n  "b": 1,\n  "a": [\n    "ä",\n    null,\n    1.5\n  ]\n}')
+    assert (one.chat, one.auto, one.subject, one.note, list(one.files)) == ("ci", True, None, None, [])
+    assert one.author.bot
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["hello", "5", '"a"', "null", "{broken", "[1,]", '{"a": NaN}', "[" * 5_000, "1" * 5_000, "  ä\r\n€ "],
+)
+def test_other_text_is_shown_as_it_is(tmp_path: Path, body: str) -> None:
+    one = inbound(tmp_path, body.encode())
+    assert (one.type, one.text, one.note) == ("text", body, None)
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert inbound(tmp_path, b"\xef\xbb\xbf[1]").type == "json"
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"a\x00b", b"\x89PNG\r\n\x1a\n"])
+def test_what_is_no_text_is_attached(tmp_path: Path, body: bytes) -> None:
+    one = inbound(tmp_path, body)
+    assert attached(one) == ("body.bin", body)
+    assert (one.text, one.note) == ("", f"the body of {len(body)} bytes is no text; it is attached")
+
+
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_a_request_that_says_nothing_is_told_of_all_the_same(tmp_path: Path, body: bytes) -> None:
+    one = inbound(tmp_path, body)
+    assert one.says_something
+    assert one.note == ("the request says nothing" if body else "the request has no body")
+
+
+def test_a_long_body_is_cut_and_attached_whole(tmp_path: Path) -> None:
+    body = json.dumps({"text": "ä" * 100_000}, ensure_ascii=False).encode()
+    one = inbound(tmp_path, body)
+    assert len(one.text.encode()) <= request_text.TEXT_BYTES + 3
+    assert one.text.endswith("ä…")
+    assert one.type == "text"  # it is no JSON any more
+    assert attached(one) == ("body.json", body)
+    assert attached(inbound(tmp_path, b"x" * 70_000))[0] == "body.txt"
+
+
+def test_a_deep_document_does_not_become_a_huge_one(tmp_path: Path) -> None:
+    body = b"[" * 900 + b"1," * 100_000 + b"1" + b"]" * 900
+    one = inbound(tmp_path, body)
+    assert len(one.text) <= request_text.TEXT_BYTES + 1
+    assert attached(one)[1] == body
+
+
+def test_half_a_surrogate_pair_breaks_nothing(tmp_path: Path) -> None:
+    one = inbound(tmp_path, b'{"a": "\\ud800", "b": "\\u0000"}', Wording(template="{a}{b}"))
+    assert one.text == "\ud800\x00"  # the intake makes it storable, as all that adapters give
+
+
+def test_a_form_of_github_has_the_document_in_it(tmp_path: Path) -> None:
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    one = inbound(tmp_path, b"payload=%7B%22a%22%3A1%7D", **form)
+    assert (one.type, one.text) == ("json", '{\n  "a": 1\n}')
+    assert inbound(tmp_path, b"a=1&b=2", **form).text == "a=1&b=2"
+    assert inbound(tmp_path, b"&".join([b"a=1"] * 200), **form).type == "text"
+
+
+def test_the_event_of_github_is_the_subject(tmp_path: Path) -> None:
+    assert inbound(tmp_path, b"{}", x_github_event="push").subject == "push"
+
+
+def test_only_some_headers_are_stored(tmp_path: Path) -> None:
+    headers = {"authorization": "secret", "cookie": "secret", "user-agent": "x" * 10_000}
+    raw = request_text.update("d", "ci", headers, b"").raw
+    assert raw["headers"] == {"user-agent": "x" * 200}
+
+
+def test_the_largest_body_fits_into_an_update() -> None:
+    body = b"\x01" * DEFAULTS.webhook_body_bytes
+    headers = dict.fromkeys(request_text.HEADERS, "\x7f\u00e4" * 10_000)
+    stored = new_update(request_text.update("d" * 256, "c" * 64, headers, body), DEFAULTS, acts=False)
+    assert stored.problem is None
+    assert stored.raw is not None
+    assert len(stored.raw) <= LARGEST_RAW
+
+
+# --- templates -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("{repository.name} at {ref}", "nex at main"),
+        ("{commits.0.id}, {commits.1.id}", "a1, 2"),
+        ("{repository}", '{"name": "nex", "full_name": "us/nex"}'),
+        ("{{ref}} is {ref}", "{ref} is main"),
+        ("{{{ref}}}", "{main}"),
+        ("{nothing} {repository.nothing} {commits.2.id} {commits.x} {ref.a}",) * 2,
+        ("{commits.-1} {commits.٠} {commits.99999999999999999999}",) * 2,
+        ("{__class__} {repository.__class__.__init__} {ref.upper}",) * 2,
+        ("{@headers.x-github-event} {@headers.user-agent}", "push {@headers.user-agent}"),
+        ("plain", "plain"),
+    ],
+)
+def test_a_template_is_filled_from_the_document(tmp_path: Path, template: str, text: str) -> None:
+    templates.check(template, SPECIAL)
+    one = inbound(tmp_path, json.dumps(PUSH).encode(), Wording(template=template), x_github_event="push")
+    assert (one.type, one.text) == ("text", text)
+
+
+def test_what_a_field_says_is_not_read_again(tmp_path: Path) -> None:
+    body = json.dumps({"a": "{b} {@body} {{", "b": "no"}).encode()
+    assert inbound(tmp_path, body, Wording(template="{a}")).text == "{b} {@body} {{"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "null"), (True, "true"), (1.5, "1.5"), ("", ""), ([], "[]")]
+)
+def test_values_are_shown_as_in_json_and_texts_as_they_are(tmp_path: Path, value: Any, text: str) -> None:
+    body = json.dumps({"a": value}).encode()
+    assert inbound(tmp_path, body, Wording(template="<{a}>")).text == f"<{text}>"
+
+
+def test_the_whole_body_is_a_field_too(tmp_path: Path) -> None:
+    assert inbound(tmp_path, b"all is well", Wording(template="CI: {@body}")).text == "CI: all is well"
+    assert inbound(tmp_path, b"[1]", Wording(template="{@body}")).text == "[\n  1\n]"
+
+
+def test_a_template_whose_text_is_too_long_is_cut_and_the_body_attached(tmp_path: Path) -> None:
+    body = json.dumps({"a": "x" * 1_000}).encode()
+    one = inbound(tmp_path, body, Wording(template="{a}" * 200))
+    assert len(one.text) == request_text.TEXT_BYTES + 1
+    assert attached(one) == ("body.json", body)
+
+
+def test_a_subject_is_a_template_too_and_is_bounded(tmp_path: Path) -> None:
+    wording = Wording(subject="{repository.full_name}")
+    assert inbound(tmp_path, json.dumps(PUSH).encode(), wording, x_github_event="push").subject == "us/nex"
+    long = inbound(tmp_path, json.dumps({"a": "x" * 9_999}).encode(), Wording(subject="{a}")).subject
+    assert long is not None
+    assert len(long) == request_text.SUBJECT_CHARACTERS + 1
+
+
+@pytest.mark.parametrize(
+    "template", ["{", "}", "{}", "{a", "a}", "{a..b}", "{.a}", "{a.}", "{ a}", "{@}", "{@x}"]
+)
+def test_a_template_that_is_none_is_refused(template: str) -> None:
+    with pytest.raises(ValueError):
+        templates.check(template, SPECIAL)

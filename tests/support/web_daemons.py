@@ -1,0 +1,228 @@
+"""A daemon with HTTP as an attacker sees it: a port that takes bytes. And a browser that is logged in there."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from hiboss.testing.running_daemon import RunningDaemon
+from tests.support import forked_daemons
+from tests.support.daemons import set_up, variables, wait_until
+
+SECONDS = 30  # for what a test waits for
+Given = Sequence[tuple[str, str]]
+HANDSHAKE = (
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Version", "13"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: list[tuple[str, str]]  # their names in small letters
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The code of the error; 'ok': it is none."""
+        return str(self.json["error"]["data"]["code"]) if self.status >= 400 else "ok"
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def all(self, name: str) -> list[str]:
+        return [value for one, value in self.headers if one == name]
+
+    def header(self, name: str) -> str:
+        (value,) = self.all(name)
+        return value
+
+
+class Connection:
+    """A connection on which a test writes what it likes."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self.socket = opened
+        self._read = b""
+
+    def write(self, data: bytes | str) -> None:
+        self.socket.sendall(data.encode("latin-1") if isinstance(data, str) else data)
+
+    def answer(self, *, without_body: bool = False) -> Answer:
+        """Read one answer."""
+        while b"\r\n\r\n" not in self._read:
+            self._more()
+        head, _, self._read = self._read.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = [
+            (name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)
+        ]
+        found = Answer(int(first.split()[1]), headers, b"")
+        if without_body or found.status in (101, 204):
+            return found
+        return found._replace(body=self._body(found))
+
+    def _body(self, found: Answer) -> bytes:
+        if found.all("transfer-encoding") == ["chunked"]:
+            while not self._read.endswith(b"0\r\n\r\n"):
+                self._more()
+            body, self._read = self._read, b""
+            return body
+        if not found.all("content-length"):
+            return self.rest()
+        size = int(found.header("content-length"))
+        while len(self._read) < size:
+            self._more()
+        body, self._read = self._read[:size], self._read[size:]
+        return body
+
+    def _more(self) -> None:
+        data = self.socket.recv(65536)
+        if not data:
+            raise EOFError(f"closed after {self._read!r:.200}")
+        self._read += data
+
+    def rest(self) -> bytes:
+        """Read until the daemon closes."""
+        try:
+            while True:
+                self._more()
+        except EOFError:
+            return self._read
+
+    def is_closed(self) -> bool:
+        """Wait until the daemon closes; what it still sends is read and thrown away."""
+        try:
+            while self.socket.recv(65536):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+
+class Browser(NamedTuple):
+    """The two halves that a person's browser has."""
+
+    cookie: str
+    tab: str
+
+    def headers(self, origin: str) -> list[tuple[str, str]]:
+        """What its page sends with fetch."""
+        return [("Cookie", f"hiboss_session={self.cookie}"), ("X-Hiboss-Tab", self.tab), ("Origin", origin)]
+
+    @property
+    def token(self) -> str:
+        return f"hbw_{self.cookie}.{self.tab}"
+
+
+class WebDaemon(RunningDaemon):
+    """A daemon with HTTP on a port of its own choice."""
+
+    url: str
+    place: str  # like 127.0.0.1:4711
+    tls: ssl.SSLContext | None = None
+
+    def listens(self) -> None:
+        """Wait until it serves HTTP."""
+        wait_until(lambda: self.call("daemon.status")["web"]["state"] == "listening")
+        self.url = self.call("daemon.status")["web"]["url"]
+        self.place = urlsplit(self.url).netloc
+
+    @contextmanager
+    def connected(self, port: int | None = None) -> Iterator[Connection]:
+        place = urlsplit(self.url)
+        with socket.create_connection((place.hostname, port or place.port), timeout=SECONDS) as plain:
+            if self.tls is None:
+                yield Connection(plain)
+            else:
+                with self.tls.wrap_socket(plain, server_hostname=place.hostname) as wrapped:
+                    yield Connection(wrapped)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Given = (),
+        body: Any = None,
+        *,
+        host: str | None = "",
+        port: int | None = None,
+    ) -> Answer:
+        """Make one request on a connection of its own. `host` None: without that header."""
+        with self.connected(port) as connection:
+            connection.write(self.text(method, path, headers, body, host=host))
+            return connection.answer(without_body=method == "HEAD")
+
+    def text(
+        self, method: str, path: str, headers: Given = (), body: Any = None, *, host: str | None = ""
+    ) -> bytes:
+        """Return a request as it is sent; a body that is no bytes is sent as JSON."""
+        given = list(headers)
+        names = {name.lower() for name, _ in given}
+        if host is not None and "host" not in names:
+            given.insert(0, ("Host", host or self.place))
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            if "content-type" not in names:
+                given.append(("Content-Type", "application/json"))
+        if body is not None and not names & {"content-length", "transfer-encoding"}:
+            given.append(("Content-Length", str(len(body))))
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given), "", ""]
+        return "\r\n".join(lines).encode("latin-1") + (body or b"")
+
+    def handshake(self, path: str = "/ws", headers: Given = (), *, host: str | None = "") -> Answer:
+        return self.request("GET", path, (*HANDSHAKE, *headers), host=host)
+
+    def operation(self, name: str, token: str | None = None, /, **params: Any) -> Answer:
+        return self.request("POST", f"/api/op/{name}", bearer(token), params)
+
+    def link(self, name: str | None = None) -> str:
+        """Return the code of a new one-time link."""
+        found = self.call("web.link", token=self.token("boss"), **({} if name is None else {"name": name}))
+        return str(found["url"].partition("#")[2])
+
+    def log_in(self, name: str | None = None) -> Browser:
+        answer = self.request("POST", "/login", (), {"code": self.link(name)})
+        assert answer.status == 200, answer
+        cookie = answer.header("set-cookie").partition("=")[2].partition(";")[0]
+        return Browser(cookie, answer.json["tab"])
+
+    def logged(self) -> str:
+        directory = Path(self.home.log_file).parent
+        return "".join(path.read_text(errors="replace") for path in sorted(directory.iterdir()))
+
+    def still_works(self) -> bool:
+        """Tell whether both doors answer."""
+        assert self.call("daemon.ping")
+        return self.operation("daemon.ping", self.token("boss")).status == 200
+
+
+def bearer(token: str | None) -> list[tuple[str, str]]:
+    return [] if token is None else [("Authorization", f"Bearer {token}")]
+
+
+@contextmanager
+def web_daemon(
+    directory: Path, pauses: Mapping[str, float] | None = None, *, waits: bool = True, **settings: Any
+) -> Iterator[WebDaemon]:
+    """Start a daemon with HTTP; stop it at the end. `pauses`: see forked_daemons.pauses."""
+    daemon = WebDaemon(set_up(directory))
+    given = variables({"web_enabled": "on", "web_port": 0, **settings})
+    shortened = forked_daemons.pauses(dict(pauses)) if pauses else {}
+    daemon.start(**given, **shortened)
+    try:
+        if waits:
+            daemon.listens()
+        yield daemon
+        daemon.check()
+    finally:
+        daemon.stop()

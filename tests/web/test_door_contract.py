@@ -1,0 +1,69 @@
+"""One contract for all doors: every operation through the WebSocket and REST, with the answers of the socket.
+
+The stories are those of tests/api/test_operations.py, which tells them through the socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.operation_calls import CALLS
+from tests.api.operation_runs import Case
+from tests.api.test_operations import assert_declared_shape
+from tests.support.attached_sessions import Session
+from tests.support.doors import DoorDaemon, code_of, doors_of
+from tests.support.parties import agents, boss
+from tests.support.web_clients import WebDaemon, web_daemon
+
+DOORS = ("websocket", "rest")
+# Its story calls it over the socket itself; here it has a test of its own.
+NAMES = sorted(set(CALLS) - {"attached.wait"})
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
+    with web_daemon(tmp_path_factory.mktemp("d")) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture(scope="module")
+def doors(daemon: WebDaemon) -> Iterator[dict[str, DoorDaemon]]:
+    with doors_of(daemon) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operation_answers_through_this_door_as_through_the_socket(
+    doors: dict[str, DoorDaemon], tmp_path: Path, name: str, door: str
+) -> None:
+    through = doors[door]
+    for answer in CALLS[name](Case(through, tmp_path)):
+        assert_declared_shape(name, answer)
+    assert name in through.asked
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_an_open_session_can_wait_at_any_door(doors: dict[str, DoorDaemon], door: str) -> None:
+    ada, bob = agents(doors[door], 2)
+    session = Session(doors[door], ada.name)
+    try:
+        bob.tell(ada)
+        told = session.call("attached.wait")
+        assert_declared_shape("attached.wait", told)
+        assert told["nudge"]
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_boss_can_stop_the_daemon_through_any_door(tmp_path: Path, door: str) -> None:
+    with web_daemon(tmp_path) as daemon, doors_of(daemon) as doors:
+        for params, expected in (({}, "no_token"), ({"token": daemon.token("nex")}, "forbidden")):
+            assert code_of(doors[door].through.answer("daemon.stop", params)) == expected
+        assert_declared_shape("daemon.stop", boss(doors[door]).call("daemon.stop"))
+        daemon.wait_for_death()

@@ -1,0 +1,162 @@
+"""Every bad input through every door: the WebSocket and REST answer with the very error of the socket.
+
+The rows are those of tests/api/test_bad_input_socket.py, which checks what the errors say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from hiboss.api.operation import REGISTRY, Level
+from hiboss.web import requests
+from tests.api.bad_input import limits, written
+from tests.api.bad_input_mechanical import mechanical
+from tests.api.bad_input_row import Row
+from tests.api.bad_input_scene import CLASSES, Scene, open_scene
+from tests.support.daemons import answers, code, variables
+from tests.support.doors import in_header, refused_by_web
+from tests.support.web_clients import RestClient, WebDaemon, WebSocketClient, open_websocket
+
+NAMES = sorted(REGISTRY)
+# HTTP is on here, so what says that it is off does not come.
+ROWS = [row for row in (*written(), *(limit.over for limit in limits())) if row.code != "web_unavailable"]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    served = variables({"web_enabled": "on", "web_port": 0})
+    with open_scene(tmp_path_factory.mktemp("d"), **served) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def url(scene: Scene) -> str:
+    daemon = WebDaemon(scene.daemon.home, {}, {})
+    return str(daemon.wait_for("listening")["url"])
+
+
+@pytest.fixture(scope="module")
+def rest(url: str) -> Iterator[RestClient]:
+    client = RestClient(url)
+    yield client
+    client.close()
+
+
+class Asked:
+    """A row as it is asked through all doors, and what its answer through others than the socket must be."""
+
+    def __init__(self, scene: Scene, row: Row) -> None:
+        self.method, self.waits = row.operation, REGISTRY[row.operation].waits
+        self.params = scene.fill(row.params)
+        token = scene.tokens["boss" if self._is_open and row.by == "nex" else row.by]
+        if isinstance(self.params, dict) and token is not None:
+            self.params = {"token": token} | self.params
+
+    @property
+    def _is_open(self) -> bool:
+        return REGISTRY[self.method].level is Level.OPEN
+
+    @property
+    def _shows_nobody(self) -> bool:
+        """Whether its body is so large that REST takes it only with a token in the header, and there is none."""
+        given = json.dumps(self.params)
+        return len(given) > requests.UNPROVED_BYTES and not in_header(self.params.get("token"))
+
+    @property
+    def line(self) -> str:
+        document = {"jsonrpc": "2.0", "method": self.method, "params": self.params, "id": 1}
+        return json.dumps(document)
+
+    def elsewhere(self, door: str, error: Any) -> str | None:
+        """The code of an answer that is another one than the socket's by nature; None: it is the same."""
+        kind = code({"error": error})
+        if kind == "parse_error":
+            return None
+        if isinstance(self.params, list):  # REST has no parameters by position
+            return "invalid_request" if door == "rest" else None
+        if door == "rest" and self._shows_nobody:
+            return "no_token"
+        if refused_by_web(self.method, self.params, door):
+            return "door_refused"
+        return "no_token" if self._is_open and "token" not in self.params else None
+
+
+def by_socket(scene: Scene, asked: list[Asked]) -> list[Any]:
+    lines = [one.line.encode() + b"\n" for one in asked]
+    with scene.daemon.connect() as connection:
+        if any(one.waits for one in asked):
+            found = []
+            for line in lines:
+                connection.sendall(line)
+                found += answers(connection, 1)
+            return found
+        connection.sendall(b"".join(lines))
+        return answers(connection, len(lines))
+
+
+def by_websocket(url: str, asked: list[Asked]) -> list[Any]:
+    client: WebSocketClient = open_websocket(url)
+    try:
+        if any(one.waits for one in asked):
+            return [answer for one in asked for answer in client.exchange(one.line, answers=1)]
+        return client.exchange(*(one.line for one in asked), answers=len(asked))
+    finally:
+        client.close()
+
+
+def by_rest(client: RestClient, asked: Asked) -> Any:
+    given, client.token = asked.params, None
+    if isinstance(given, dict) and in_header(given.get("token")):
+        client.token = given["token"]
+        given = {name: value for name, value in given.items() if name != "token"}
+    reply = client.operation(asked.method, given)
+    assert reply.status == CLASSES[reply.code].http, (asked.line[:300], reply)
+    return reply.json
+
+
+def shown(answer: Any) -> Any:
+    """An error as it is compared: where in a text that is no JSON the fault is differs."""
+    error = answer["error"]
+    return re.sub(r"\d+", "0", json.dumps(error)) if code(answer) == "parse_error" else error
+
+
+def compare(scene: Scene, url: str, rest: RestClient, rows: list[Row]) -> None:
+    asked = [Asked(scene, row) for row in rows]
+    with scene.unchanged():
+        found = {
+            "socket": by_socket(scene, asked),
+            "websocket": by_websocket(url, asked),
+            "rest": [by_rest(rest, one) for one in asked],
+        }
+    for door in ("websocket", "rest"):
+        for one, first, other in zip(asked, found["socket"], found[door], strict=True):
+            expected = one.elsewhere(door, first["error"])
+            if expected is None:
+                assert shown(other) == shown(first), (door, one.line[:300])
+            else:
+                assert code(other) == expected, (door, one.line[:300], other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_wrong_with_any_request_is_the_same_error_through_all_doors(
+    scene: Scene, url: str, rest: RestClient, name: str
+) -> None:
+    compare(scene, url, rest, mechanical(name))
+
+
+@pytest.mark.parametrize("name", sorted({row.operation for row in ROWS}))
+def test_what_cannot_be_meant_is_the_same_error_through_all_doors(
+    scene: Scene, url: str, rest: RestClient, name: str
+) -> None:
+    rows = [row for row in ROWS if row.operation == name]
+    plain = [row for row in rows if row.config is row.policy is None]
+    for group in ([plain] if plain else []) + [[row] for row in rows if row not in plain]:
+        changed = scene.given(group[0].config, group[0].policy) if group is not plain else nullcontext()
+        with changed:
+            compare(scene, url, rest, group)

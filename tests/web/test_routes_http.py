@@ -1,0 +1,284 @@
+"""The routes besides /api/op: each is its operation, whatever is asked and however it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.web.routes import ROUTES, FriendlyRoute
+from tests.api.operation_calls import CALLS
+from tests.api.operation_runs import Case
+from tests.api.test_operations import assert_declared_shape
+from tests.support.doors import DoorDaemon, SocketDoor
+from tests.support.friendly_door import FriendlyDoor
+from tests.support.parties import agent
+from tests.support.web_clients import Reply, RestClient, WebDaemon, web_daemon
+
+NAMES = sorted({one.operation for one in ROUTES})
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
+    with web_daemon(tmp_path_factory.mktemp("d")) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture(scope="module")
+def friendly(web: WebDaemon) -> Iterator[DoorDaemon]:
+    door = FriendlyDoor(web)
+    yield DoorDaemon(web, door, [SocketDoor(web)])
+    door.close()
+
+
+def more(case: Case, name: str) -> None:
+    """Ask by the routes that no story of an operation needs."""
+    ada, bob = case.ada, case.bob
+    if name == "envelope.send":
+        talk = case.boss.call("conversation.create", name="talk", participants=[ada.address])
+        case.boss.call("envelope.send", conversation=talk["conversation"]["id"], text="to all")
+        bob.call("envelope.send", reply_to=case.numbers[0], text="and back")
+    if name.startswith("envelope.") and name != "envelope.send":
+        needs = {"until": "+2h"} if name == "envelope.snooze" else {}
+        bob.call(name, ids=[case.numbers[1]], **needs)
+    if name == "conversation.messages":
+        number = ada.call("conversation.messages", **{"with": bob.address})["conversation"]
+        ada.call("conversation.messages", conversation=number, after_seq=0, page_size=1)
+    if name == "control.send":
+        number = ada.call("conversation.messages", **{"with": bob.address})["conversation"]
+        ada.call("control.send", conversation=number, event="stream.pause")
+    if name == "upload.delete":
+        handle = case.daemon.through.client.request  # type: ignore[attr-defined]
+        case.daemon.through.client.token = ada.token  # type: ignore[attr-defined]
+        ada.call("upload.delete", ids=[handle("POST", "/api/attachments?name=a", b"x").json["id"]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_route_answers_as_its_operation_does(friendly: DoorDaemon, tmp_path: Path, name: str) -> None:
+    door = friendly.through
+    assert isinstance(door, FriendlyDoor)
+    case = Case(friendly, tmp_path)
+    for answer in CALLS[name](case):
+        assert_declared_shape(name, answer)
+    more(case, name)
+    assert {(one.method, one.path) for one in ROUTES if one.operation == name} <= door.used
+
+
+# --- what does not fit -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def ada(web: WebDaemon) -> RestClient:
+    return web.rest(web.token("boss"))
+
+
+@pytest.fixture
+def nex(web: WebDaemon) -> RestClient:
+    return web.rest(web.token("nex"))
+
+
+FOREIGN = {"id": "e1", "conversation": "c1", "name": "nobody", "address": "agent:nobody"}
+
+
+def path_of(route: FriendlyRoute, **places: str) -> str:
+    return route.path.format(**(FOREIGN | places))
+
+
+@pytest.fixture(scope="module")
+def foreign(web: WebDaemon) -> dict[str, str]:
+    """Ids of what is the boss's alone."""
+    ada = web.rest(web.token("boss"))
+    mail = ada.call("envelope.send", to="user:boss", text="a secret of the boss")
+    talk = web.call("conversation.create", token=ada.token, name="secret", participants=["user:boss"])
+    plan = ada.call("cron.create", to="user:boss", text="a secret of the boss", every="2h")
+    upload = ada.request("POST", "/api/attachments?name=a", b"x").json
+    return {
+        "/api/messages": mail["ids"][0],
+        "/api/thread": mail["thread"],
+        "/api/conversations": talk["conversation"]["id"],
+        "/api/schedules": plan["id"],
+        "/api/attachments": upload["id"],
+        "/api/asks": "q1",
+        "/api/runs": "r1",
+    }
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in ROUTES if one.places], ids=lambda one: f"{one.method} {one.path}"
+)
+def test_what_is_another_s_is_not_there(
+    web: WebDaemon, foreign: dict[str, str], route: FriendlyRoute
+) -> None:
+    other = web.rest(agent(web).token)
+    for start, number in foreign.items():
+        if route.path.startswith(start + "/"):
+            path = path_of(route, id=number, conversation=number)
+            break
+    else:
+        path = path_of(route)
+    body = None if route.in_query else {"text": "x"}
+    if route.path.endswith("/reply") or route.path.endswith("/messages"):
+        assert other.request(route.method, path, body).code in ("not_found", "not_participant"), path
+    reply = other.request(route.method, path, body)
+    assert reply.status in (400, 403, 404), reply
+    assert b"secret" not in reply.body
+    odd = path_of(route, id="x" * 3_000, conversation="%00", name="%ff%fe", address="a" * 3_000)
+    assert 400 <= other.request(route.method, odd, body).status < 500
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.method} {one.path}")
+def test_every_route_refuses_what_it_does_not_know(ada: RestClient, route: FriendlyRoute) -> None:
+    path = path_of(route)
+    body = None if route.in_query else {}
+    assert ada.request(route.method, f"{path}?no_such_word=1", body).status == 400
+    assert ada.request(route.method, f"{path}?token=hb_x", body).code == "token_in_url"
+    assert ada.request(route.method, f"{path}?Token=hb_x", body).status == 400
+    if not route.in_query:
+        assert ada.request(route.method, path, {"no_such_word": 1}).status == 400
+        assert ada.request(route.method, path, b"[1]", {"Content-Type": "application/json"}).status == 400
+        assert ada.request(route.method, path, b"a=1").status == 415
+    if not route.takes_key:
+        assert ada.request(route.method, path, body, {"Idempotency-Key": "k"}).code == "key_not_taken"
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in ROUTES if one.in_query], ids=lambda one: f"{one.method} {one.path}"
+)
+def test_a_body_that_would_be_ignored_is_refused(ada: RestClient, route: FriendlyRoute) -> None:
+    """Whoever sends the parameters of a DELETE in its body must not get more deleted than was said."""
+    reply = ada.request(route.method, path_of(route), {"page_size": 1})
+    assert (reply.status, reply.code) == (400, "invalid_request"), reply
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page_size=x",
+        "page_size=1.5",
+        "page_size=1&page_size=2",
+        "page_size=",
+        "page_size=99999999999999999999999999",
+        "page_size=" + "9" * 5_000,
+        "page_size=-1",
+        "page_size=nan",
+        "page_size=1e1",
+        "page_size=%00",
+        "unread=maybe",
+        "unread=true&unread=false",
+        "box=nothing",
+        "after=x",
+        "after=e1&after=e2",
+        "from=%ff",
+        "agent=agent:nex&address=agent:nex",
+        "agent=agent:nobody",
+        "agent=",
+        "a" * 5_000 + "=1",
+        "&".join(f"w{one}=1" for one in range(2_000)),
+    ],
+    ids=lambda one: one[:30],
+)
+def test_a_wrong_query_is_refused(ada: RestClient, query: str) -> None:
+    reply = ada.request("GET", f"/api/messages?{query}")
+    assert 400 <= reply.status < 500, reply
+    assert len(reply.body) < 3_000
+
+
+def test_nothing_is_decided_where_two_are_given(ada: RestClient) -> None:
+    for method, path, body in (
+        ("POST", "/api/messages/e1/reply", {"reply_to": "e2", "text": "x"}),
+        ("POST", "/api/messages/e1/reply?text=y", {"text": "x"}),
+        ("POST", "/api/messages/e1/read", {"ids": ["e2"]}),
+        ("POST", "/api/messages/e1/read?ids=e2", {}),
+        ("POST", "/api/messages/e1/read", {"agent": "agent:nex", "address": "user:boss"}),
+        ("POST", "/api/messages/e1/read?agent=agent:nex", {"address": "user:boss"}),
+        ("GET", "/api/messages/m1?message_id=m2", None),
+        ("DELETE", "/api/conversations/c1?conversation=c2", None),
+        ("PATCH", "/api/agents/nex", {"name": "other", "description": "x"}),
+        ("DELETE", "/api/conversations/c1/participants/agent:nex?address=agent:other", None),
+        ("POST", "/api/conversations/c1/messages", {"conversation": "c2", "text": "x"}),
+    ):
+        reply = ada.request(method, path, body)
+        assert (reply.status, reply.code) == (400, "invalid_params"), (path, body, reply)
+
+
+# --- whose box -------------------------------------------------------------------------------
+
+
+def test_the_boss_chooses_a_box_and_nobody_else_does_and_looking_marks_nothing(web: WebDaemon) -> None:
+    one, other = agent(web), agent(web)
+    ada = web.rest(web.token("boss"))
+    number = ada.call("envelope.send", to=one.address, text="for you")["ids"][0]
+
+    def unread() -> list[str]:
+        found = web.rest(one.token).call("envelope.list", unread=True, page_size=50)["envelopes"]
+        return [each["id"] for each in found]
+
+    def box(client: RestClient) -> Reply:
+        return client.request("GET", "/api/messages", agent=one.address, box="inbox")
+
+    assert number in unread()
+    assert box(ada).status == 200 and box(ada).json["messages"]
+    assert box(web.rest(one.token)).json == box(ada).json
+    assert box(web.rest(other.token)).code == "boss_only"
+    assert number in unread()
+    for verb in ("read", "ack", "archive", "trash", "restore"):
+        path = f"/api/messages/{number}/{verb}"
+        refused = web.rest(other.token).request("POST", path, {"agent": one.address})
+        assert refused.status in (403, 404), refused
+        assert web.rest(other.token).request("POST", path, {}).code == "not_found"
+    assert number in unread()
+    assert ada.request("POST", f"/api/messages/{number}/read?agent={one.address}", {}).status == 200
+    assert number not in unread()
+
+
+# --- sent twice ------------------------------------------------------------------------------
+
+
+def sending(web: WebDaemon, ada: RestClient) -> dict[str, dict[str, Any]]:
+    """Return the routes that send, with a right body for each."""
+    first = ada.call("envelope.send", to="agent:nex", text="first")
+    talk = web.call("conversation.create", token=ada.token, name="keys", participants=["agent:nex"])[
+        "conversation"
+    ]["id"]
+    return {
+        "/api/messages": {"to": "agent:nex", "text": "one"},
+        f"/api/messages/{first['ids'][0]}/reply": {"text": "two"},
+        f"/api/conversations/{talk}/messages": {"text": "three"},
+        "/api/op/envelope.send": {"to": "agent:nex", "text": "four"},
+    }
+
+
+def test_what_is_sent_twice_with_one_key_is_sent_once(
+    web: WebDaemon, ada: RestClient, nex: RestClient
+) -> None:
+    for place, (path, body) in enumerate(sending(web, ada).items()):
+        key = {"Idempotency-Key": f"key-{place}"}
+        first, second = (ada.request("POST", path, body, key) for _ in range(2))
+        assert first.status == second.status in (200, 201)
+        assert (first.json["duplicate"], second.json["duplicate"]) == (False, True)
+        assert first.json["ids"] == second.json["ids"]
+        other = ada.request("POST", path, {**body, "text": "another"}, key)
+        assert (other.status, other.code) == (409, "key_reused")
+        given = ada.request("POST", path, {**body, "key": "x"}, key)
+        assert (given.status, given.code) == (400, "invalid_params")
+        same = ada.request("POST", path, {**body, "key": f"key-{place}"}, key)
+        assert same.json["duplicate"] is True
+
+
+def test_a_key_is_its_caller_s_own(ada: RestClient, nex: RestClient) -> None:
+    key = {"Idempotency-Key": "shared-word"}
+    first = ada.request("POST", "/api/messages", {"to": "agent:nex", "text": "mine"}, key)
+    second = nex.request("POST", "/api/messages", {"to": "agent:nex", "text": "mine"}, key)
+    assert (first.status, second.status, second.json["duplicate"]) == (201, 201, False)
+    assert first.json["ids"] != second.json["ids"]
+
+
+@pytest.mark.parametrize("key", ["", " ", "x" * 5_000, "\xff\xfe"], ids=lambda one: repr(one)[:20])
+def test_an_odd_key_is_no_way_around(ada: RestClient, key: str) -> None:
+    body = {"to": "agent:nex", "text": "odd"}
+    found = [ada.request("POST", "/api/messages", body, {"Idempotency-Key": key}) for _ in range(2)]
+    assert all(one.status in (201, 400, 413) for one in found), found
+    assert found[0].status != 201 or found[1].json["duplicate"] is True
