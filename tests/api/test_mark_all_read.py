@@ -173,7 +173,8 @@ def test_who_read_it_in_which_session_is_known_and_the_first_time_stays(two: tup
     assert read_all(bob, session="right") == 0
     bob.call("envelope.read", ids=[number], session="right")
     bob.call("envelope.read", ids=[number])
-    assert readers(bob, number) == [(bob.address, "left"), (bob.address, "right"), (bob.address, None)]
+    # Those of one millisecond come in the order of their names.
+    assert set(readers(bob, number)) == {(bob.address, "left"), (bob.address, "right"), (bob.address, None)}
     assert bob.get(number)["read_at"] == first == bob.get(number)["read_by"][0]["at"]
     assert readers(ada, number) == readers(bob, number)
 
