@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -19,7 +19,7 @@ from .breaker import BreakerState, state_json
 from .context import Context
 from .lanes import LaneJson, may_see
 from .lanes import to_json as lane_json
-from .operation import Level, Nothing, Timezone, operation
+from .operation import Level, Nothing, Params, Timezone, operation
 
 ENDING_SECONDS = 10.0  # for programs that end only at the third signal
 
@@ -156,7 +156,20 @@ def stop(context: Context, caller: Caller, params: Nothing) -> StopResult:
     return {"stopping": True, "pid": os.getpid(), "seconds": seconds}
 
 
-@operation("auth.login", level=Level.RESTRICTED, result=Login, errors=(errors.BadToken, errors.NoToken))
-def login(context: Context, caller: Caller, params: Nothing) -> Login:
+class LogIn(Params):
+    door: Literal["mcp"] | None = Field(
+        None,
+        description="mcp: this connection carries calls of MCP clients, and has no more rights than they",
+    )
+
+
+@operation(
+    "auth.login",
+    level=Level.RESTRICTED,
+    params=LogIn,
+    result=Login,
+    errors=(errors.BadToken, errors.NoToken),
+)
+def login(context: Context, caller: Caller, params: LogIn) -> Login:
     """Log a connection in with a token; its later requests need none."""
     return {"address": str(caller.address), "level": caller.level.name.lower()}

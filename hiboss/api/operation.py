@@ -106,10 +106,10 @@ class Operation:
 
     @property
     def doors(self) -> tuple[Door, ...]:
-        """The doors it can be called through. Notifications need a connection that stays open."""
-        if self.level is Level.OPEN and self.elsewhere is None:
-            return ("socket",)
-        return ("socket", "web") if self.follows else ("socket", "web", "mcp")
+        """The doors it can be called through."""
+        return (
+            ("socket",) if self.level is Level.OPEN and self.elsewhere is None else ("socket", "web", "mcp")
+        )
 
     @property
     def dispatch_errors(self) -> tuple[type[HibossError], ...]:

@@ -19,6 +19,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     bindings,
     boss,
     breaker,
+    chat,
     contacts,
     controls,
     conversation_messages,

@@ -303,6 +303,8 @@ class Session:
         except HibossError:
             return  # the operation itself answers with the error
         self._token = token
+        if token and self.door == "socket" and call.params.get("door") == "mcp":
+            self.door = "mcp"  # for good: it needs a token for everything, and names no files of this machine
 
     # --- writing and disconnecting -------------------------------------------------
 

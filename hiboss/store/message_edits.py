@@ -9,7 +9,7 @@ from ..core.address import SYSTEM, Address
 from ..core.envelope import Accepted, Attachment, Draft, Kind, Status, Waits
 from ..core.escaping import name, quote, visible
 from ..core.events import MessageEdited
-from . import deleted_envelopes, envelope_marks, messages, notices, tags
+from . import chat_entries, deleted_envelopes, envelope_marks, messages, notices, tags
 from .connection import Row
 from .group_commit import Tx
 from .group_delivery import ALL
@@ -43,6 +43,7 @@ def edit(tx: Tx, message: int, text: str, files: tuple[Attachment, ...], now: in
     )
     if "@" in text + row["text"]:
         tags.follow_edit(tx, message, text, Kind(row["type"]))
+    chat_entries.note_change(tx, message, now)
     tx.facts.append(MessageEdited(now, message))
     return True
 

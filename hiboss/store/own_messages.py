@@ -14,6 +14,7 @@ from ..core.events import MessageDeleted, MessageRestored
 from . import (
     ask_answers,
     ask_mail,
+    chat_entries,
     deleted_envelopes,
     envelope_marks,
     envelope_rows,
@@ -165,6 +166,7 @@ def _delete(tx: Tx, message: int, why: str | None, caller: int, now: int) -> Del
         "UPDATE message SET deleted_at = ?, deleted_by = ?, deleted_why = ? WHERE id = ?",
         (now, caller, why or None, message),
     )
+    chat_entries.note_change(tx, message, now)
     tx.facts.append(MessageDeleted(now, message))
     ask_answers.end_of_message(tx, message, caller, why, now)
     envelope_marks.end_snoozes(tx, message)
@@ -212,6 +214,7 @@ def _restore(tx: Tx, message: int, caller: int, now: int) -> int:
         "UPDATE message SET deleted_at = NULL, deleted_by = NULL, deleted_why = NULL WHERE id = ?",
         (message,),
     )
+    chat_entries.note_change(tx, message, now)
     tx.facts.append(MessageRestored(now, message))
     envelope_marks.come_back(tx, message)
     return post_changes.add(tx, message, caller)

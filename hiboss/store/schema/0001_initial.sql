@@ -351,6 +351,28 @@ CREATE TABLE revision (
     PRIMARY KEY (message, number)
 ) STRICT, WITHOUT ROWID;
 
+-- What became of messages in the chat of an agent and the boss: edited, deleted, restored. Each change has a place
+-- in the order of the conversation, after the message that was its last one then (store/chat_entries.py).
+CREATE TABLE chat_change (
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    after_seq    INTEGER NOT NULL,
+    number       INTEGER NOT NULL,      -- of the changes after that message, from 1
+    message      INTEGER NOT NULL REFERENCES message (id),  -- what was changed
+    changed_at   INTEGER NOT NULL,
+    PRIMARY KEY (conversation, after_seq, number)
+) STRICT, WITHOUT ROWID;
+
+-- Up to which entry of a chat a subscriber has acknowledged. Each is of the caller who named it.
+CREATE TABLE chat_position (
+    holder       INTEGER NOT NULL REFERENCES address (id),
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    subscriber   TEXT NOT NULL DEFAULT '',  -- as the caller named it; empty: it has no name
+    seq          INTEGER NOT NULL,
+    number       INTEGER NOT NULL DEFAULT 0,  -- of a change after that message; 0: the message itself
+    updated_at   INTEGER NOT NULL,
+    PRIMARY KEY (holder, conversation, subscriber)
+) STRICT, WITHOUT ROWID;
+
 
 -- The reactions to a message: of people on platforms each emoji once, of agents and users here one each.
 CREATE TABLE reaction (
