@@ -34,6 +34,7 @@ from ..store.store import Store
 from .auth import Authenticator, Caller
 from .gateway_state import GatewayState
 from .login_codes import LoginCodes
+from .mcp_sockets import McpWorker
 from .policy import Policy
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Context:
     presence: Presence
     user_presence: UserPresence
     typing: TypingSigns
+    mcp: McpWorker
     auth: Authenticator
     policy: Policy
     started_at: int

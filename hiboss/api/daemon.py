@@ -60,6 +60,7 @@ class DaemonStatus(TypedDict):
     timezone: Timezone
     connections: Annotated[int, Field(description="clients connected to the socket now")]
     web: Annotated[WebJson, Field(description="the HTTP door")]
+    mcp_pid: Annotated[int | None, Field(description="the process id of the MCP worker; null: none runs")]
     writes_waiting: Annotated[int, Field(description="changes in the queue of the store's writer")]
     database_bytes: Annotated[int, Field(description="the size of the database file")]
     agents: Annotated[
@@ -130,6 +131,7 @@ def _status(context: Context, connection: Connection, caller: Caller) -> DaemonS
             "hooks_url": context.gateway.hooks_url,
             "error": context.gateway.error,
         },
+        "mcp_pid": None if (worker := context.mcp.running) is None else worker.pid,
         "writes_waiting": context.store.waiting,
         "database_bytes": os.path.getsize(context.home.database),
         "breaker": _breaker(connection, caller),

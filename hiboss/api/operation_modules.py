@@ -32,6 +32,7 @@ from . import (  # noqa: F401 - importing them declares the operations
     lanes,
     leases,
     long_poll,
+    mcp,
     message_lists,
     message_marks,
     messages,

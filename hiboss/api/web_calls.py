@@ -12,6 +12,7 @@ from typing import Any
 from . import downloads, event_catch_up, health, uploads, web_logins
 from .auth import SENDING, Caller
 from .context import Context
+from .mcp_sockets import McpSockets
 
 
 class WebCalls:
@@ -25,6 +26,16 @@ class WebCalls:
     def health(self) -> health.Health:
         """Return whether the daemon works; for everybody."""
         return health.health(self._context)
+
+    # --- MCP --------------------------------------------------------------------------
+
+    def mcp_worker(self) -> McpSockets | None:
+        """Return where the MCP worker listens; None: none runs."""
+        return self._context.mcp.running
+
+    async def start_mcp(self) -> McpSockets:
+        """Start an MCP worker if none takes clients. The door has checked the caller's token."""
+        return await self._context.mcp.start()
 
     # --- streams of events -----------------------------------------------------------
 

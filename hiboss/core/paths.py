@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from .errors import HibossError, HomeUnusable, StoreFull
@@ -19,6 +20,9 @@ from .errors import HibossError, HomeUnusable, StoreFull
 SOCKET_PATH_LIMIT = 103
 ASIDE = "aside"  # in secrets/: the directory of those that the store does not name
 KEEP_ASIDE_DAYS = 30
+WORKER = "??????"  # any name of an MCP worker, as a pattern
+# Where the daemon tells an MCP worker the paths of its sockets.
+MCP_SOCKET, MCP_HTTP_SOCKET = "HIBOSS_MCP_SOCKET", "HIBOSS_MCP_HTTP_SOCKET"
 
 
 class Home:
@@ -89,7 +93,33 @@ class Home:
     @cached_property
     def socket(self) -> str:
         """The path of the socket: in the home, or in the runtime directory if that path is too long."""
-        near = self._in("daemon.sock")
+        return self._socket("daemon")
+
+    def mcp_socket(self, worker: str) -> str:
+        """The socket on which an MCP worker serves `hiboss mcp`. Each worker has a name of its own (WORKER).
+
+        So one that is about to end never removes the socket of the next one.
+        """
+        return self._socket(f"mcp-{worker}")
+
+    def mcp_http_socket(self, worker: str) -> str:
+        """The socket on which an MCP worker serves what comes through the HTTP door."""
+        return self._socket(f"mcp-{worker}-http")
+
+    def forget_mcp_sockets(self) -> None:
+        """Delete the sockets that MCP workers left behind. Call it at start, when none is wanted."""
+        try:
+            paths = (self.mcp_socket(WORKER), self.mcp_http_socket(WORKER))
+        except HomeUnusable:  # there cannot be any
+            return
+        for path in paths:
+            directory, pattern = os.path.split(path)
+            for name in _names_in(directory):
+                if fnmatchcase(name, pattern):
+                    _unlink(os.path.join(directory, name))
+
+    def _socket(self, name: str) -> str:
+        near = self._in(f"{name}.sock")
         if len(os.fsencode(near)) <= SOCKET_PATH_LIMIT:
             return near
         import hashlib
@@ -99,7 +129,8 @@ class Home:
         mark = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
         with warnings.catch_warnings():  # platformdirs warns when it falls back to another directory
             warnings.simplefilter("ignore")
-            far = os.path.join(user_runtime_dir("hiboss"), f"{mark}.sock")
+            directory = user_runtime_dir("hiboss")
+        far = os.path.join(directory, f"{mark}.sock" if name == "daemon" else f"{mark}-{name}.sock")
         if len(os.fsencode(far)) > SOCKET_PATH_LIMIT:
             raise HomeUnusable(home=self.path, why=f"its path is too long for a socket, and so is {far}")
         return far
@@ -114,7 +145,7 @@ class Home:
             for directory in (self.path, *inside):
                 os.makedirs(directory, mode=0o700, exist_ok=True)
             os.chmod(self.path, 0o700)
-            self._create_socket_directory(os.path.dirname(self.socket))
+            self.create_socket_directory(self.socket)
         except OSError as error:
             raise unusable(error, self.path) from error
         # root passes every access check, so write a file to find out
@@ -126,7 +157,9 @@ class Home:
         except OSError as error:
             raise unusable(error, self.path) from error
 
-    def _create_socket_directory(self, path: str) -> None:
+    def create_socket_directory(self, socket: str) -> None:
+        """Create the directory of a socket. Raises OSError, or HomeUnusable if it is of another user."""
+        path = os.path.dirname(socket)
         os.makedirs(path, mode=0o700, exist_ok=True)
         if os.stat(path).st_uid != os.geteuid():
             raise HomeUnusable(home=self.path, why=f"{path}, where its socket is, belongs to another user")

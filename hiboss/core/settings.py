@@ -7,14 +7,13 @@ Limits are settings too: a request over a limit gets an error, and nothing is st
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .envelope import measure
-from .errors import BadConfig, BadSetting, UnknownSetting
-from .quoting import nearest
+from .errors import BadSetting
+from .setting_sources import from_environment, from_file
 from .setting_values import KIB, MIB, Setting
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -359,6 +358,21 @@ class Settings:
         most=10_000,
         live=False,
     )
+    mcp_idle_seconds: float = _setting(
+        "mcp",
+        300.0,
+        "An MCP worker without any client for this long ends; the next client starts another one.",
+        key="idle_seconds",
+        least=0.1,
+        most=86_400,
+    )
+    mcp_clients: int = _setting(
+        "mcp",
+        200,
+        "How many MCP clients can be connected at the same time. A worker reads both when it starts.",
+        key="clients",
+        most=10_000,
+    )
     quiet_hours: str = _setting(
         "boss",
         "",
@@ -418,7 +432,8 @@ class Configuration:
     def _load(self) -> tuple[Settings, dict[str, str]]:
         values: dict[str, Any] = {}
         sources = {setting.name: "default" for setting in TABLE}
-        for setting, value, where in (*_from_file(self._path), *_from_environment(self._environ)):
+        found = (*from_file(TABLE, self._path), *from_environment(TABLE, self._environ))
+        for setting, value, where in found:
             values[setting.name] = setting.check(value, where)
             sources[setting.name] = where
         settings = Settings(**values)
@@ -448,45 +463,3 @@ def describe(configuration: Configuration) -> list[dict[str, Any]]:
         }
         for setting in TABLE
     ]
-
-
-Found = tuple[Setting, Any, str]
-
-
-def _from_file(path: str) -> Iterator[Found]:
-    known = {str(setting): setting for setting in TABLE}
-    for section, body in _document(path).items():
-        if not isinstance(body, dict):
-            inside = [str(s) for s in TABLE if section in (s.key, s.name)]
-            hint = f" (it belongs in a section: {inside[0]})" if inside else ""
-            raise UnknownSetting(where=path, name=section, hint=hint)
-        if section not in SECTIONS:
-            raise UnknownSetting(where=path, name=f"[{section}]", hint=nearest(section, list(SECTIONS)))
-        for key, value in body.items():
-            name = f"{section}.{key}"
-            if name not in known:
-                raise UnknownSetting(where=path, name=name, hint=nearest(name, list(known)))
-            yield known[name], value, f"{path} [{section}] {key}"
-
-
-def _document(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # sig: some editors write a BOM
-            return tomllib.loads(file.read())
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise BadConfig(where=path, detail=error.strerror or str(error)) from None
-    except (ValueError, RecursionError) as error:  # also for far too long numbers and too deep nesting
-        raise BadConfig(where=path, detail=str(error)) from None
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[Found]:
-    """Yield the settings in the environment; an unknown name is refused if it begins like a section."""
-    known = {setting.variable: setting for setting in TABLE}
-    prefixes = tuple(f"HIBOSS_{section}_".upper() for section in SECTIONS)
-    for name in sorted(environ):
-        if name in known:
-            yield known[name], environ[name], name
-        elif name.startswith(prefixes):
-            raise UnknownSetting(where="the environment", name=name, hint=nearest(name, list(known)))

@@ -42,6 +42,7 @@ from ..store.store import Store
 from ..web.server import Gateway
 from . import logs
 from .lock import Lock
+from .mcp_worker import McpSupervisor
 from .wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Daemon:
         self.dispatcher: Dispatcher
         self.server: Server
         self.gateway: Gateway
+        self.mcp = McpSupervisor(home)
         self.wiring: Wiring
         self._cleanup = AsyncExitStack()  # what to do when it stops, last first
         self._reloaded: Callable[[], None] = lambda: None  # after the settings were read again
@@ -104,6 +106,7 @@ class Daemon:
                 presence=self.wiring.presence,
                 user_presence=self.wiring.user_presence,
                 typing=self.wiring.typing,
+                mcp=self.mcp,
                 auth=auth,
                 policy=policy,
                 started_at=clock.now(),
@@ -141,6 +144,7 @@ class Daemon:
         """Start the parts before the doors open: free what was held, start adapters, wake what is overdue."""
         self._cleanup.push_async_callback(self.wiring.close)
         await self.wiring.start()
+        self.home.forget_mcp_sockets()
 
         if process_control.is_limit_lowered():
             log.warning(
@@ -160,6 +164,7 @@ class Daemon:
         self._cleanup.push_async_callback(self.wiring.runner.close)
         # First of all at the stop: calls that wait would keep the doors open.
         self._cleanup.callback(self.wiring.waiters.close)
+        self._cleanup.callback(self.mcp.stop_starting)
         self._served = True
         log.info("Daemon %s serves %s.", __version__, self.home, extra={"action": "start"})
 
@@ -167,6 +172,7 @@ class Daemon:
         """Answer what was asked, also over WebSockets, then disconnect everybody."""
         await self.gateway.stop_listening()
         await self.server.close()
+        await self.mcp.close()  # after what it had asked was answered; its streams end with it
         await self.gateway.close()
 
     def reload(self) -> list[Setting]:

@@ -118,6 +118,12 @@ class DaemonUnreachable(HibossError):
         super().__init__(**facts)
 
 
+class McpUnavailable(HibossError):
+    """MCP is not served now: {why}"""
+
+    code, rpc, http = "mcp_unavailable", -32030, 503
+
+
 class HungUp(DaemonUnreachable):
     """the daemon at {socket} ended before it answered; the request may still have been carried out (to be sure, send again with the same --key). Start it with: {start}"""
 
