@@ -52,6 +52,7 @@ class Read(OfAgent):
     )
     subscriber: Word = Field("", description="a name for one of several readers of yours")
     newest: bool = Field(False, description="the newest entries, instead of those after a place")
+    id: Id | None = Field(None, description="only this entry")
 
 
 class ChatEntry(TypedDict):
@@ -115,6 +116,7 @@ class ChatStatus(TypedDict):
     state: Annotated[str, Field(description="as in agent.status, like idle; deleted")]
     why: Annotated[str | None, Field(description="the reason of the state, if there is one")]
     ui: Annotated[ReadyState, Field(description="whether a page should offer to write to it")]
+    author: Annotated[Author, Field(description="who you are in this chat")]
     last_id: Annotated[str, Field(description="the last entry of the chat; 0: there is none")]
     acknowledged: Annotated[str, Field(description="how far you have acknowledged it; 0: not at all")]
 
@@ -157,6 +159,13 @@ def _page(
 ) -> ChatPage:
     given, subscriber, limit = wanted
     chat = _chat(context, connection, caller, params.agent)
+    if params.id is not None:
+        place = Place.parse(params.id)
+        return {
+            "messages": [_entry(_at(connection, chat, place), chat)],
+            "last_id": str(place),
+            "more": False,
+        }
     start = BEGINNING if given is None else given
     if chat.conversation is None:
         _check_there(start, BEGINNING)
@@ -239,7 +248,7 @@ async def post(context: Context, caller: Caller, params: Post) -> Posted:
         given["to"] = f"agent:{chat.name}" if chat.author == "user" else str(BOSS)
     else:
         place = Place.parse(params.reply_to)
-        given["reply_to"] = context.store.read(lambda c: _answered(c, chat, place))
+        given["reply_to"] = context.store.read(lambda c: f"m{_at(c, chat, place)['id']}")
     sent: Sent = await send(context, caller, Send.model_validate(given))
     number = int(sent["message"][1:])
     row = context.store.read(lambda c: chat_entries.of_message(c, number))
@@ -252,12 +261,12 @@ async def post(context: Context, caller: Caller, params: Post) -> Posted:
     }
 
 
-def _answered(connection: Connection, chat: _Chat, place: Place) -> str:
-    """Return the id of the message that an entry is about."""
+def _at(connection: Connection, chat: _Chat, place: Place) -> Row:
+    """Return the entry at a place; raises NotFound."""
     row = None if chat.conversation is None else chat_entries.at(connection, chat.conversation, place)
     if row is None:
         raise NotFound(what="chat entry", value=str(place), where="chat_read_since")
-    return f"m{row['id']}"
+    return row
 
 
 @operation(
@@ -314,6 +323,7 @@ def status(context: Context, caller: Caller, params: StatusOf) -> ChatStatus:
             "state": state,
             "why": why,
             "ui": {"ready": state not in NOT_READY},
+            "author": chat.author,
             "last_id": str(last),
             "acknowledged": str(acknowledged),
         }

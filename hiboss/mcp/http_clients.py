@@ -1,0 +1,155 @@
+"""Clients that come by HTTP: the daemon's gateway passes their requests on to a unix socket.
+
+The gateway has checked Host, Origin and the token. Each request has its token with it, so a session of the
+old era is of no use to anybody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import socket as sockets
+from typing import Any
+
+import orjson
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ..core import clock
+from ..core import errors as known
+from ..core.errors import HibossError, InvalidRequest, NoSuchPath, NoToken
+from . import tools
+from .answers import error_json
+from .caller import Caller
+from .daemon_connection import Daemon, Refused
+
+log = logging.getLogger(__name__)
+STATUS = {
+    one.code: one.http
+    for one in vars(known).values()
+    if isinstance(one, type) and issubclass(one, HibossError)
+}
+
+
+def token_of(request: Request) -> str:
+    """Return the token of a request; raises NoToken."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise NoToken()
+    return token.strip()
+
+
+class HttpClients:
+    """An ASGI app: /mcp for the protocol, /call for one call of a tool."""
+
+    def __init__(self, daemon: Daemon, *, most: int, body_bytes: int) -> None:
+        self._daemon = daemon
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._most, self._body_bytes = most, body_bytes
+        self._server: uvicorn.Server | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self.requests = 0  # under way
+        self.last_request = clock.elapsed()
+
+    def caller_of(self, context: ServerRequestContext[Any, Any]) -> Caller:
+        """Return who makes a request of the protocol."""
+        request: Request | None = context.request
+        assert request is not None
+        return self._caller(token_of(request), request.query_params.get("agent"))
+
+    def _caller(self, token: str, agent: str | None) -> Caller:
+        return Caller(daemon=self._daemon, token=token, agent=agent or None)
+
+    async def listen(self, server: Server[Any], path: str) -> None:
+        """Serve on a unix socket, which others may not open."""
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            # The gateway has checked Host and Origin.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=self._body_bytes,
+            max_sessions=self._most,
+        )
+        opened = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+        opened.bind(path)
+        opened.listen(1024)
+        config = uvicorn.Config(
+            self,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            http="h11",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._server.capture_signals = _no_signals  # type: ignore[method-assign]
+        self._serving = asyncio.create_task(self._serve(opened))
+        # The socket listens already: who connects before uvicorn is ready waits in its queue.
+
+    async def _serve(self, opened: sockets.socket) -> None:
+        assert self._manager is not None and self._server is not None
+        async with self._manager.run():
+            await self._server.serve(sockets=[opened])
+
+    async def close(self) -> None:
+        if self._server is not None and self._serving is not None:
+            self._server.should_exit = True
+            await asyncio.wait([self._serving], timeout=2)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.requests += 1
+        try:
+            await self._answer(scope, receive, send)
+        except HibossError as error:
+            body = orjson.dumps({"error": error_json(error)}, default=str)
+            await Response(body, _status(error), media_type="application/json")(scope, receive, send)
+        finally:
+            self.requests -= 1
+            self.last_request = clock.elapsed()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._manager is not None
+        request = Request(scope, receive)
+        token = token_of(request)
+        if scope["path"] == "/mcp":
+            # The SDK lets only the credential that began a session use it.
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            access = AccessToken(token=digest, client_id=digest, scopes=[])
+            await self._manager.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
+        elif scope["path"] == "/call" and scope["method"] == "POST":
+            found = await self._call(token, await request.body())
+            await Response(orjson.dumps(found), media_type="application/json")(scope, receive, send)
+        else:
+            raise NoSuchPath(path=scope["path"][:200])
+
+    async def _call(self, token: str, body: bytes) -> dict[str, Any]:
+        """Call one tool, without the protocol."""
+        try:
+            given = orjson.loads(body)
+            tool, arguments, agent = given["tool"], given.get("arguments"), given.get("agent")
+        except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+            raise InvalidRequest(detail="the body must be an object with tool and arguments") from None
+        if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
+            raise InvalidRequest(detail="tool must be a name, and arguments an object")
+        return await tools.run(self._caller(token, agent), tool, arguments)
+
+
+def _status(error: HibossError) -> int:
+    return STATUS.get(error.stable_code, 500) if isinstance(error, Refused) else error.http
+
+
+def _no_signals() -> Any:
+    """Stand in for uvicorn's own handling of signals: the worker has its own."""
+    from contextlib import nullcontext
+
+    return nullcontext()

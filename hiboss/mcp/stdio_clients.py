@@ -1,0 +1,140 @@
+"""Clients that come by `hiboss mcp`, which passes the lines of its standard input and output on to a socket.
+
+The first line says who the client is. After that, each line is a message of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket as sockets
+import struct
+from typing import Any
+
+import anyio
+import orjson
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_dual_era_loop
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from ..core.errors import Busy, ForeignPeer, HibossError, InvalidRequest, NoToken
+from .answers import error_json
+from .caller import Caller
+from .daemon_connection import Daemon
+
+log = logging.getLogger(__name__)
+FIRST_LINE_SECONDS = 10.0
+Incoming = SessionMessage | Exception
+
+
+class StdioClients:
+    """Serves every connection to the socket, each with its own caller."""
+
+    def __init__(self, server: Server[Any], daemon: Daemon, *, most: int, line_bytes: int) -> None:
+        self._server = server
+        self._daemon = daemon
+        self._most = most
+        self._line_bytes = line_bytes
+        self._listener: asyncio.AbstractServer | None = None
+        self.connected: set[asyncio.Task[None]] = set()
+
+    async def listen(self, path: str) -> None:
+        self._listener = await asyncio.start_unix_server(self._connect, path, limit=self._line_bytes)
+
+    def stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.connected.add(task)
+        try:
+            caller = await self._meet(reader, writer)
+            if caller is not None:
+                await self._serve(caller, reader, writer)
+        except (OSError, ValueError, TimeoutError):
+            pass  # it is gone, or sends lines that are too long
+        except Exception:
+            log.exception("A client of MCP failed.", extra={"action": "mcp"})
+        finally:
+            self.connected.discard(task)
+            writer.close()
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Caller | None:
+        """Read who the client is and tell it whether it is welcome; None: it is not."""
+        try:
+            caller = await self._caller(reader, writer)
+        except HibossError as error:
+            writer.write(orjson.dumps({"error": error_json(error)}, default=str) + b"\n")
+            await writer.drain()
+            return None
+        writer.write(b'{"ok":true}\n')
+        return caller
+
+    async def _caller(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Caller:
+        uid = _peer_uid(writer.get_extra_info("socket"))
+        if uid != os.geteuid():
+            raise ForeignPeer(owner=os.geteuid(), uid=uid)
+        if len(self.connected) > self._most:
+            raise Busy(what=f"{self._most} MCP clients are connected (mcp.clients)")
+        async with asyncio.timeout(FIRST_LINE_SECONDS):
+            first = await reader.readline()
+        try:
+            given = orjson.loads(first)
+            token, agent, dotted = given["token"], given.get("agent"), bool(given.get("dotted"))
+        except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError):
+            raise InvalidRequest(detail="the first line must say who the client is") from None
+        if not isinstance(token, str) or not token:
+            raise NoToken()
+        caller = Caller(daemon=self._daemon, token=token, agent=agent, dotted=dotted)
+        await caller.call("auth.login", token=token)  # a wrong one is refused now
+        return caller
+
+    async def _serve(
+        self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve the protocol until the client leaves."""
+        into, incoming = anyio.create_memory_object_stream[Incoming](0)
+        outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
+        writing = asyncio.create_task(_write(out_of, writer))
+        reading = asyncio.create_task(_read(reader, into))
+        try:
+            await serve_dual_era_loop(self._server, incoming, outgoing, lifespan_state=caller)
+            await writing
+        finally:
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.gather(reading, writing, return_exceptions=True)
+
+
+async def _read(reader: asyncio.StreamReader, into: MemoryObjectSendStream[Incoming]) -> None:
+    async with into:
+        while line := await reader.readline():
+            if not line.strip():
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError as error:  # the protocol answers it
+                await into.send(error)
+            else:
+                await into.send(SessionMessage(message))
+
+
+async def _write(out_of: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:
+    async with out_of:
+        async for one in out_of:
+            text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            writer.write(text.encode() + b"\n")
+            await writer.drain()
+
+
+def _peer_uid(connection: Any) -> int:
+    """Return the user at the other end. Where the platform does not tell, the directory keeps others out."""
+    if not hasattr(sockets, "SO_PEERCRED"):
+        return os.geteuid()
+    found = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", found)[1])
