@@ -7,7 +7,7 @@ from ..api.health import Health
 from ..api.operation import REGISTRY
 from ..api.webhook_receiving import Received
 from ..core import errors
-from . import metrics, openapi_files
+from . import metrics, openapi_files, openapi_mcp
 from .openapi_components import JSON, OF_ANY, OF_BODIES, OF_CHANGES, OF_JSON, OF_STORE, Components, Json
 from .openapi_operations import by_name, in_query
 
@@ -21,6 +21,7 @@ def paths(parts: Components) -> dict[str, Json]:
         "/api/attachments": {"post": openapi_files.upload(parts)},
         "/api/attachments/{message}/{file}": {"get": openapi_files.download(parts)},
         "/api/attachments/{message}/{file}/ticket": {"post": openapi_files.ticket(parts)},
+        **openapi_mcp.paths(parts),
         "/login": {
             "get": _page(parts, "login-page", "The page that a one-time link opens."),
             **_login(parts),

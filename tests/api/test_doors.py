@@ -21,7 +21,7 @@ async def through(door: Any, daemon: InProcessDaemon, method: str, who: str | No
     return await daemon.daemon.dispatcher.call(method, params, token, door=door)
 
 
-SOCKET_ALONE = {"setup.check", "setup.execute", "attached.start"}
+SOCKET_ALONE = {"setup.check", "setup.execute", "attached.start", "mcp.start"}
 
 
 @frozen()

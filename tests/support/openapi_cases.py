@@ -47,7 +47,7 @@ MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 ENDS = {"daemon.stop", "breaker.pull", "breaker.release"}  # the daemon, or all work
 TOKENS = {"boss.token.rotate", "agent.token.rotate", "agent.token.revoke", "user.token.rotate"}  # ours
 OUTSIDE = {"agent.bind"}  # it makes directories on this machine, and asks platforms
-ENDLESS = {"/api/events"}  # its own tests read it
+ENDLESS = {"/api/events", "/mcp"}  # streams, and another protocol; they have tests of their own
 # Parameters that let an agent or a webhook do something on this machine: only random texts are tried.
 ACTING = {"provider", "settings", "workspace", "url", "profile", "mode", "kind", "token"}
 SHORT = {"timeout": "10ms", "wait": "10ms"}  # of operations that wait: how long

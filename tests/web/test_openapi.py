@@ -42,7 +42,7 @@ def test_every_operation_that_this_door_offers_is_in_it_and_no_other() -> None:
         path.removeprefix("/api/op/") for path in document()["paths"] if path.startswith("/api/op/")
     )
     assert found == OFFERED
-    assert not {"attached.start", "setup.execute", "event.subscribe"} & set(found)
+    assert not {"attached.start", "mcp.start", "setup.execute", "event.subscribe"} & set(found)
 
 
 def test_every_friendly_route_is_in_it_with_the_operation_that_it_calls() -> None:
