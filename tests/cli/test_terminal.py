@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wcwidth import wcswidth
 
+from hiboss.cli.daemon_process import holder
 from tests.support.cli import Office, Shell, open_office
 from tests.support.terminal import HASTY, Screen, on_terminal
 
@@ -232,21 +235,40 @@ def test_ctrl_c_wipes_the_bar_away_too(office: Office) -> None:
     assert "waiting for the daemon, 0 s" in done.stderr and done.stderr.endswith(WIPE)
 
 
-def test_starting_stopping_and_setting_up_show_a_bar_on_a_terminal_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [(["--json"], {}), ([], {"env": {"TERM": "dumb"}}), ([], {"err": False})],
+    ids=["in JSON", "on a dumb terminal", "in a file"],
+)
+def test_a_bar_is_shown_on_a_terminal_alone(office: Office, words: list[str], given: dict[str, Any]) -> None:
+    on = threading.Timer(1.0, os.kill, (office.daemon.pid, signal.SIGCONT))
+    os.kill(office.daemon.pid, signal.SIGSTOP)
+    on.start()
+    try:
+        done = on_terminal(office, "daemon", "ping", *words, command=HASTY, **given)
+    finally:
+        on.join()
+    assert done.rc == 0 and done.stderr == ""
+
+
+def test_starting_stopping_and_setting_up_show_a_bar(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "home")
+
+    def go_on(out: Screen, err: Screen, pid: int) -> None:
+        if b"stopping the daemon" in err.written and holder(shell.home) == old:
+            os.kill(old, signal.SIGCONT)
+
     try:
         setup = on_terminal(shell, "setup", command=HASTY)
-        assert "setting up, 0 s" in setup.stderr and setup.rc == 0
+        assert re.search(r"setting up, \d+ s", setup.stderr) and setup.rc == 0
         started = on_terminal(shell, "daemon", "start", command=HASTY)
-        assert "starting the daemon, 0 s" in started.stderr and started.stderr.endswith(WIPE)
-        again = on_terminal(shell, "daemon", "restart", command=HASTY)
-        assert "stopping the daemon, 0 s" in again.stderr and "starting the daemon, 0 s" in again.stderr
-        in_json = on_terminal(shell, "daemon", "restart", "--json", command=HASTY)
-        assert in_json.rc == 0 and in_json.stderr == ""
-        dumb = on_terminal(shell, "daemon", "restart", command=HASTY, env={"TERM": "dumb"})
-        assert dumb.rc == 0 and dumb.stderr == ""
-        stopped = on_terminal(shell, "daemon", "stop", command=HASTY, err=False)
-        assert stopped.rc == 0 and stopped.stderr == ""
+        assert re.search(r"starting the daemon, \d+ s", started.stderr) and started.stderr.endswith(WIPE)
+        old = holder(shell.home)
+        assert old is not None
+        os.kill(old, signal.SIGSTOP)  # or it may have ended before anybody looks
+        again = on_terminal(shell, "daemon", "restart", command=HASTY, meanwhile=go_on)
+        assert re.search(r"stopping the daemon, \d+ s.*starting the daemon, \d+ s", again.stderr)
+        assert again.rc == 0 and again.stderr.endswith(WIPE)
     finally:
         shell.end_daemon()
 
