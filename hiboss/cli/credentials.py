@@ -7,7 +7,6 @@ import os
 from ..core.errors import AgentNotNamed, BadToken, InvalidParams, NotUtf8, UnknownProfile
 from ..core.paths import Home
 from ..core.quoting import nearest
-from . import output
 from .text_input import read_file
 
 BOSS = "boss"
@@ -123,6 +122,8 @@ def _from_option(token: str) -> str:
         return _from_file("-")
     if token.startswith("@"):
         return _from_file(token[1:])
+    from . import output
+
     output.note("warning: a token on the command line shows in the process list; use --token @FILE or --as")
     if not token.strip():
         raise BadToken()

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-import typer
-
 from ..core.errors import InvalidParams, NotUtf8, TooLarge, UnreadableFile, WrongUsage
-from . import output
 
 SEND_AS_FILE = "; send it with --attachment"
 _MOST_BYTES = 64 * 1024 * 1024  # read into memory; the daemon has a smaller limit. A device has no end.
@@ -62,7 +59,11 @@ def confirm(yes: bool, what: str, question: str, help_: str) -> None:
     """Ask before something that cannot be undone, unless --yes was given."""
     if yes:
         return
+    from . import output
+
     if output.Mode.json or not output.on_terminal(sys.stdin):
         detail = f"hiboss cannot ask you here whether to {what}; give --yes if you are sure"
         raise WrongUsage(detail=detail, help=help_)
+    import typer
+
     typer.confirm(question, abort=True)

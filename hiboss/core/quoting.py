@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 LONGEST_WORD = 100  # characters for which a near match is looked for
 SHORTEST_SECRET = 6  # characters: a shorter one would be found in many harmless texts
@@ -22,6 +21,8 @@ def hide(secrets: Iterable[str]) -> None:
 
     They are not forgotten: an error can come long after its binding has ended.
     """
+    from urllib.parse import quote, quote_plus
+
     found = set(_hidden)
     for secret in secrets:
         lines = [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE]
