@@ -148,12 +148,12 @@ def _taken_out(text: str, found: list[Found]) -> str:
 
 
 @contextmanager
-def refusing(path: str) -> Iterator[None]:
+def refusing(path: str, form: str = "JSON with hooks") -> Iterator[None]:
     """Raise HarnessSettingsRefused where the block meets a text that has another form."""
     try:
         yield
     except JSONDecodeError as error:
         why = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise HarnessSettingsRefused(path=path, why=why) from None
+        raise HarnessSettingsRefused(path=path, form=form, why=why) from None
     except ValueError as error:
-        raise HarnessSettingsRefused(path=path, why=str(error)) from None
+        raise HarnessSettingsRefused(path=path, form=form, why=str(error)) from None

@@ -48,16 +48,19 @@ class SettingsFile:
             return self._content.decode().removeprefix(_BOM)
         except UnicodeDecodeError as error:
             why = f"byte {error.start} is no UTF-8 text"
-            raise HarnessSettingsRefused(path=self.path, why=why) from None
+            raise HarnessSettingsRefused(path=self.path, form="UTF-8 text", why=why) from None
 
-    def change(self, text: str | None) -> str | None:
-        """Write another text, or delete the file (None). Returns the path of the backup, if one was made."""
+    def change(self, text: str | None, *, keep_copy: bool = True) -> str | None:
+        """Write another text, or delete the file (None). Returns the path of the backup, if one was made.
+
+        Without `keep_copy` none is made: where a project has its own history, a copy would get into it.
+        """
         marked = self._content is not None and self._content.startswith(BOM_UTF8)
         content = text.encode() if text is not None else None
         if marked:
             content = BOM_UTF8 + (content or b"")
         try:
-            backup = self._back_up()
+            backup = self._back_up() if keep_copy else None
             if content is not None:
                 self._write(content)
             else:

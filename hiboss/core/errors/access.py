@@ -22,6 +22,20 @@ class AgentNotNamed(HibossError):
     code, rpc, http = "agent_not_named", -32001, 401
 
 
+class McpSpeakerNotNamed(HibossError):
+    """hiboss mcp does not know who speaks, and without a token nobody is let in: give --as NAME (profiles here: {profiles}), --token @FILE or HIBOSS_TOKEN; sessions of Claude Code and Codex that hiboss hooks install attaches need none of them; to speak as the boss, say so: --as-boss"""
+
+    # Only the command line raises this, where other commands would speak as the boss.
+    code, rpc, http = "mcp_speaker_not_named", -32001, 401
+
+
+class McpProfileMissing(HibossError):
+    """no token of {name} is stored here, and none is written into the settings of a client; store one with: {command}"""
+
+    # Only the command line raises this.
+    code, rpc, http = "mcp_profile_missing", -32004, 404
+
+
 class CannotAttach(HibossError):
     """this session cannot be attached: {why}"""
 
@@ -33,6 +47,13 @@ class AgentChangesHooks(HibossError):
 
     # Only the command line raises this.
     code, rpc, http = "agent_changes_hooks", -32003, 403
+
+
+class AgentChangesMcpServers(HibossError):
+    """{sign}, so an agent seems to run this command, and an agent cannot change its own MCP servers; run it in a terminal of your own"""
+
+    # Only the command line raises this.
+    code, rpc, http = "agent_changes_mcp_servers", -32003, 403
 
 
 class NotAttached(HibossError):

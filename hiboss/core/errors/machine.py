@@ -28,7 +28,7 @@ class UnknownSetting(BadConfig):
 
 
 class HarnessSettingsRefused(BadConfig):
-    """the settings in {path} cannot be read as JSON with hooks: {why}. Nothing was changed; correct that file, then try again"""
+    """the settings in {path} cannot be read as {form}: {why}. Nothing was changed; correct that file, then try again"""
 
     code, exit = "harness_settings_refused", EXIT_REFUSED
 
