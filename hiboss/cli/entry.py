@@ -1,4 +1,4 @@
-"""Where the program begins: hooks of a harness are answered without the command line, which is large."""
+"""Where the program begins. Hooks of a harness and MCP clients do not wait for the command line, which is large."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ import sys
 
 
 def main() -> None:
-    """Run the command line, or answer a harness."""
+    """Run the command line, answer a harness, or serve an MCP client."""
     words = sys.argv[1:]
     if words[:1] == ["hook"] or words[:2] == ["watch", "--hook"]:
         from .hook.program import main as answer
 
         sys.exit(answer(words))
+    if words[:1] == ["mcp"]:
+        from .mcp_stdio.program import main as serve
+
+        if (status := serve(words[1:])) is not None:
+            sys.exit(status)
     from .main import main as command
 
     command()
