@@ -288,6 +288,7 @@ _OWN_COMPLETERS: dict[tuple[str, str], Callable[[Any], Found]] = {
     **dict.fromkeys([("group", word) for word in ("member", "addresses", "--member")], _correspondents),
     ("inbox", "--from"): _correspondents,
     ("lane", "address"): _lanes,
+    ("mcp", "--agent"): _names,
     ("message", "--run"): _runs,
     ("message", "--unread-for"): _names,
     ("notify", "name"): _names,

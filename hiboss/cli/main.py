@@ -48,6 +48,7 @@ NOUNS = {
     "poll": "Get the mail that this session has not been shown yet.",
     "watch": "Wait for mail, print it, and end.",
     "hooks": "Let mail reach the Claude Code or Codex that is open in a terminal.",
+    "mcp": "Serve an MCP client, or put hiboss into the settings of one.",
     "cron": "Send messages by a schedule.",
     "agent": "Register, list, change, pause and delete agents.",
     "user": "Register, list and delete other people who have a box here.",
@@ -175,7 +176,7 @@ def _build(noun: typer.Typer, verb: CommandInfo) -> Any:
     assert verb.callback
     # Evaluated once, here: Typer would evaluate them six times.
     verb.callback.__annotations__ = get_type_hints(verb.callback, include_extras=True)
-    noun.registered_commands, noun.registered_groups = [verb], []
+    noun.registered_commands, noun.registered_groups, noun.registered_callback = [verb], [], None
     return get_command(noun)
 
 

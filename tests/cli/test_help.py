@@ -53,6 +53,7 @@ VERBS = {
         "token",
     ],
     "hooks": ["install", "remove", "status"],
+    "mcp": ["install", "remove"],
     "cron": ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"],
     "run": ["list", "get", "tail", "cancel", "pause", "resume", "steer"],
     "control": ["pause", "resume", "cancel", "preempt", "priority", "route", "handoff", "list"],
