@@ -9,7 +9,7 @@ the CLI against `python -c pass`. Both sides of a ratio are measured in turns.
                homes to measure in, with as many envelopes, or messages of many kinds, as wanted
     load       the load generator, a process of its own
     bare       the same rows written by a plain loop
-    sends callers reads life command mailboxes deferred lateness delivery waiters
+    sends callers reads life command mailboxes deferred lateness delivery waiters web mcp
                one file for each kind of work measured
     stamped    the adapter that says when it was asked to post
     neighbours what others took of the machine meanwhile

@@ -22,6 +22,7 @@ from . import (
     hooks,
     life,
     mailboxes,
+    mcp,
     reads,
     report,
     sends,
@@ -54,6 +55,7 @@ PARTS = (
     "breaker",
     "hooks",
     "web",
+    "mcp",
 )
 
 
@@ -62,7 +64,7 @@ def arguments() -> argparse.Namespace:
         prog="python -m bench",
         description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
         "memory, mailboxes, threads and groups, deferred mail, delivery, waiting, following, turns of agents "
-        "and of Claude Code, a Telegram bot, its posts and stops, the breaker, and HTTP.",
+        "and of Claude Code, a Telegram bot, its posts and stops, the breaker, HTTP, and MCP.",
     )
     parser.add_argument(
         "--rows",
@@ -113,6 +115,7 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "breaker": lambda: breaker.measure(directory, 1 if quick else 3),
         "hooks": lambda: hooks.measure(directory, 10 if quick else 25),
         "web": lambda: web.measure(directory, few, seconds, 200 if quick else 1_000),
+        "mcp": lambda: mcp.measure(directory, 100 if quick else 500, 10 if quick else 25),
     }
     return [figure for part in given.only or PARTS for figure in parts[part]()]
 
