@@ -286,7 +286,17 @@ async def _attached(ask: Teller) -> None:
 async def _conversations(ask: Teller) -> None:
     found = await ask("conversation.messages", with_="agent:echo")
     await ask("presence.typing", conversation=found["conversation"])
+    await _chat(ask)
     await _groups(ask)
+
+
+async def _chat(ask: Teller) -> None:
+    asked = await ask("chat.post", agent="nex", content="Is main green?", mime="text/plain")
+    answer = await ask("chat.post", "nex", content="It is.", reply_to=asked["id"], key="green-1")
+    found = await ask("chat.read", "nex", limit=1, subscriber="loop", after_id=asked["id"])
+    assert found["last_id"] == answer["id"]
+    await ask("chat.ack", "nex", id=found["last_id"], subscriber="loop")
+    await ask("chat.status", agent="nex")
 
 
 async def _groups(ask: Teller) -> None:
@@ -315,4 +325,5 @@ async def _ends(ask: Teller) -> None:
     await ask("agent.token.revoke", name="scout")
     await ask("agent.delete", name="scout")
     await ask("boss.token.rotate")
+    await ask("mcp.start", None)
     await ask("daemon.stop", None)

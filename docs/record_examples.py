@@ -39,6 +39,7 @@ HOME, FILES = "/home/ada/.hiboss", "/home/ada"
 URL = "http://127.0.0.1:9999"  # of the HTTP door, which listens here on any free port
 FIXED: dict[str, Any] = {
     "pid": 4711,
+    "mcp_pid": 4712,
     "pid_started": "1203477",
     "pull": "106efaf52f7f8972",
     "code": "K7QM2XPA",  # of a pairing
@@ -52,6 +53,7 @@ FIXED: dict[str, Any] = {
 }
 _TOKEN = re.compile(r"\b(hb[a-z]_)[\w-]{20,}|\b(whsec_)[\w+/=]{20,}")
 _LOGIN = re.compile(r"(/login#)[\w-]{20,}")
+_WORKER = re.compile(r"(/mcp-)[0-9a-f]{6}")
 _NUDGE = re.compile(r"(\[hiboss r\d+)\.[0-9a-f]{8}\]")
 _EPOCH = re.compile(r"^[0-9a-f]{8}(?=-[a-z]\d+|$)")
 
@@ -171,7 +173,7 @@ class Recorder:
             (__version__, FIXED["version"]),
         ):
             value = value.replace(path, instead)
-        value = _LOGIN.sub(r"\1…", value)
+        value = _WORKER.sub(r"\g<1>3f9a1c", _LOGIN.sub(r"\1…", value))
         return _EPOCH.sub(
             "5e9c2d71",
             _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", _NUDGE.sub(r"\1.4f2a90c1]", value)),

@@ -9,6 +9,7 @@ from typing import Any
 from docs.example_calls import ASKS
 from tests.api.operation_asks import CALLS_OF_ASKS
 from tests.api.operation_attached import CALLS_OF_SESSIONS
+from tests.api.operation_chat import CALLS_OF_CHATS
 from tests.api.operation_groups import CALLS_OF_GROUPS
 from tests.api.operation_messages import CALLS_OF_MESSAGES
 from tests.api.operation_rules import CALLS_OF_RULES
@@ -345,6 +346,13 @@ def takes_back(case: Case) -> list[Any]:
     return found
 
 
+def starts_mcp(case: Case) -> list[Any]:
+    """Twice: the second one finds the worker of the first."""
+    found = [case.daemon.call("mcp.start") for _ in range(2)]
+    assert found[0] == found[1] and case.daemon.call("daemon.status")["mcp_pid"] == found[0]["pid"]
+    return found
+
+
 CALLS: dict[str, Answers] = {
     "message.edit": edits,
     "message.delete": deletes,
@@ -358,6 +366,7 @@ CALLS: dict[str, Answers] = {
     "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],
     "daemon.time": lambda case: [case.daemon.call("daemon.time")],
     "daemon.status": lambda case: [case.daemon.call("daemon.status")],
+    "mcp.start": starts_mcp,
     "daemon.metrics": lambda case: [case.boss.call("daemon.metrics")],
     "rpc.discover": lambda case: [case.daemon.call("rpc.discover")],
     "auth.login": lambda case: [one.call("auth.login") for one in (case.ada, case.boss)],
@@ -454,6 +463,7 @@ CALLS: dict[str, Answers] = {
     "agent.heartbeat": lambda case: [one.call("agent.heartbeat") for one in (case.ada, case.boss)],
     "config.reload": lambda case: [case.boss.call("config.reload")],
     **CALLS_OF_MESSAGES,
+    **CALLS_OF_CHATS,
     **CALLS_OF_RUNS,
     **CALLS_OF_RULES,
     **CALLS_OF_GROUPS,
