@@ -7,6 +7,7 @@ is refused. So a form that is not understood here costs an error, and never a se
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -42,7 +43,7 @@ def removed(text: str | None, name: str) -> str | None:
     """Return the text without this entry; None: nothing else is in the file, and it can go."""
     if text is None or find(text, name) is None:
         return text
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     for start, end, path in reversed(_tables(lines)):
         if path[:2] == [SERVERS, name]:
             if start and not lines[start - 1].strip() and (end == len(lines) or not lines[end].strip()):
@@ -57,7 +58,7 @@ def removed(text: str | None, name: str) -> str | None:
 
 def _updated(text: str, name: str, found: Settings, entry: Settings, end: str) -> str:
     """Put the values that differ into the lines of the table; all others stay as they are."""
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     for key in found.keys() | entry.keys():
         if found.get(key) == entry.get(key):
             continue
@@ -74,9 +75,17 @@ def _updated(text: str, name: str, found: Settings, entry: Settings, end: str) -
     return "".join(lines)
 
 
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)  # splitlines knows more line ends than TOML
+
+
 def _tables(lines: list[str]) -> list[tuple[int, int, list[str]]]:
     """Return each table: its first line, the line behind its last value, and its name in parts."""
-    starts = [(number, path) for number, line in enumerate(lines) if (path := _header(line))]
+    starts = [
+        (number, path)
+        for number, line in enumerate(lines)
+        if (path := _header(line)) and _is_complete(lines[:number])
+    ]
     following = [number for number, _ in starts[1:]] + [len(lines)]
     found = []
     for (start, path), stop in zip(starts, following, strict=True):
@@ -95,12 +104,20 @@ def _header(line: str) -> list[str]:
     except tomllib.TOMLDecodeError:
         return []
     path = []
-    while isinstance(found, (dict, list)) and found:
+    while found:  # {"a": {"b": {}}}, or {"a": [{}]} for [[a]]
+        key, found = next(iter(found.items()))
+        path.append(str(key))
         found = found[0] if isinstance(found, list) else found
-        key = next(iter(found))
-        path.append(key)
-        found = found[key]
     return path
+
+
+def _is_complete(lines: list[str]) -> bool:
+    """Whether a text or an array over several lines is not open behind these lines."""
+    try:
+        tomllib.loads("".join(lines))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
 
 
 def _key(line: str) -> str:

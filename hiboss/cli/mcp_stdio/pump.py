@@ -274,7 +274,7 @@ class Pump:
     # --- the end ---------------------------------------------------------------------
 
     def _is_done(self) -> bool:
-        if self._closed_at is None:
+        if self._closed_at is None or self.is_starting:
             return False
         over = time.monotonic() - self._closed_at > LAST_SECONDS
         return over or not (self._to_worker or self._to_client or self._session.awaits_answers)
