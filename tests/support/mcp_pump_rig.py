@@ -12,16 +12,37 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from hiboss.core.paths import Home
+from tests.support.cli import wait_until
 
 SECONDS = 30.0  # a bound for what must happen; never a claim about speed
 PROFILE_TOKEN = "hba_of-nex"  # what `--as nex` finds
-TIMES = "hiboss.cli.mcp_stdio.reconnect_timing"
+PACKAGE = "hiboss.cli.mcp_stdio"
 
 Message = dict[str, Any]
+
+
+def write_until_full(stream: int, line: bytes, most: int) -> int:
+    """Write a line again and again until nobody reads; return how often it was begun. A thread writes its rest."""
+    os.set_blocking(stream, False)
+    written = 0
+    while select.select([], [stream], [], 0.5)[1]:
+        with suppress(BlockingIOError):
+            written += os.write(stream, line[written % len(line) :])
+        assert written < most, "it is kept without a bound"
+    os.set_blocking(stream, True)
+    if rest := line[written % len(line) :] if written % len(line) else b"":
+        threading.Thread(target=_write_all, args=(stream, rest), daemon=True).start()
+    return -(-written // len(line))
+
+
+def _write_all(stream: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(stream, data) :]
 
 
 class WorkerConnection:
@@ -43,6 +64,10 @@ class WorkerConnection:
         line, _, self._unread = self._unread.partition(b"\n")
         return line + b"\n"
 
+    def read_some(self) -> None:
+        """Read the beginning of a long line."""
+        assert self._connection.recv(1 << 16)
+
     def receive(self) -> Message:
         found: Message = json.loads(self.line())
         return found
@@ -54,6 +79,10 @@ class WorkerConnection:
 
     def write(self, data: bytes) -> None:
         self._connection.sendall(data)
+
+    def write_until_full(self, line: bytes, most: int) -> int:
+        """Write a line again and again until nobody reads; return how often the other side will get it."""
+        return write_until_full(self._connection.fileno(), line, most)
 
     def send(self, message: Message) -> None:
         self.write(json.dumps(message).encode() + b"\n")
@@ -72,6 +101,7 @@ class _Listener:
     def __init__(self, path: str, serve: Callable[[socket.socket], None]) -> None:
         self.path, self._serve = path, serve
         self._socket: socket.socket | None = None
+        self._served: list[socket.socket] = []
 
     def start(self) -> None:
         if os.path.exists(self.path):
@@ -87,6 +117,7 @@ class _Listener:
                 connection, _ = listening.accept()
             except OSError:
                 return
+            self._served.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def stop(self) -> None:
@@ -95,6 +126,11 @@ class _Listener:
             self._socket.close()
             self._socket = None
             os.unlink(self.path)
+
+    def close(self) -> None:
+        self.stop()
+        for one in self._served:
+            one.close()
 
 
 class PumpRig:
@@ -123,8 +159,8 @@ class PumpRig:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
-        self.daemon.stop()
-        self.worker.stop()
+        self.daemon.close()
+        self.worker.close()
 
     # --- the daemon and the worker ---------------------------------------------------
 
@@ -150,14 +186,19 @@ class PumpRig:
         """The next connection of the pump to the worker."""
         return self._connections.get(timeout=SECONDS)
 
+    def wait_for_starts(self, number: int) -> None:
+        """Wait until the daemon was asked so often for the worker."""
+        wait_until(lambda: len(self.starts) >= number, SECONDS)
+
     # --- the pump and its client -----------------------------------------------------
 
     def start(self, *words: str, times: dict[str, float] | None = None, **env: str) -> Self:
-        """Start `hiboss mcp`; `times` are constants of its module reconnect_timing."""
+        """Start `hiboss mcp`; `times` are constants of its modules, like reconnect_timing.AWAY_SECONDS."""
         command = [sys.executable, "-m", "hiboss.cli.entry", "mcp", *words]
         if times is not None:
-            lines = [f"import {TIMES} as t", *(f"t.{name} = {value}" for name, value in times.items())]
-            script = "; ".join([*lines, "from hiboss.cli.entry import main", "main()"])
+            modules = [f"import {PACKAGE}.{name.partition('.')[0]}" for name in times]
+            values = [f"{PACKAGE}.{name} = {value}" for name, value in times.items()]
+            script = "; ".join([*modules, *values, "from hiboss.cli.entry import main", "main()"])
             command = [sys.executable, "-c", script, "mcp", *words]
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
         self._process = subprocess.Popen(
@@ -175,10 +216,22 @@ class PumpRig:
         assert self._process is not None
         return self._process
 
-    def opened(self, *words: str, **env: str) -> WorkerConnection:
+    def opened(self, *words: str, times: dict[str, float] | None = None, **env: str) -> WorkerConnection:
         """Start it as nex; the first connection."""
-        self.start(*(words or ("--as", "nex")), **env)
+        self.start(*(words or ("--as", "nex")), times=times, **env)
         return self.connection()
+
+    def ask(self, worker: WorkerConnection, number: int, method: str, **params: Any) -> Message:
+        """Send a request; return it as the worker got it."""
+        self.send({"id": number, "method": method, "params": params})
+        return worker.take(method)
+
+    def open_session(self, worker: WorkerConnection) -> None:
+        """Do what a client of the old era does first."""
+        worker.answer(self.ask(worker, 0, "initialize", protocolVersion="2025-06-18"), serverInfo={})
+        assert self.receive()["id"] == 0
+        self.send({"method": "notifications/initialized"})
+        worker.take("notifications/initialized")
 
     def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
