@@ -7,7 +7,7 @@ token of the client.
 - `__main__`: the life of the worker
 - `daemon_connection`: calls of the daemon, and facts that it tells
 - `caller`: who a client is
-- `tools`, `chat_tools`, `mail_tools`, `asking`: the tools, each a call of an operation
+- `tools`, `tool`, `chat_tools`, `mail_tools`, `asking`: the tools, each a call of an operation
 - `resources`, `inbox_page`: what can be read
 - `watching`, `subscriptions`: who is told when something is new
 - `server`, `answers`: the handlers of the SDK; `tasks`: an ask as a task

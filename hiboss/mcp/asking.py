@@ -12,7 +12,7 @@ from typing import Any
 from ..core.errors import InvalidParams
 from .caller import Caller
 from .mail_tools import TEXTS, wait_text
-from .tools import Arguments, Tool
+from .tool import Arguments, Tool
 
 SHOWN = (
     "id",

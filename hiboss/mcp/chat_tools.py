@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .caller import Caller
-from .tools import Arguments, Tool
+from .tool import Arguments, Tool
 
 ID = {"type": ["string", "integer"]}
 LIMIT = {"type": "integer"}

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 import socket as sockets
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -150,6 +151,4 @@ def _status(error: HibossError) -> int:
 
 def _no_signals() -> Any:
     """Stand in for uvicorn's own handling of signals: the worker has its own."""
-    from contextlib import nullcontext
-
     return nullcontext()

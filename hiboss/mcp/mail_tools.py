@@ -9,7 +9,7 @@ from ..core import clock
 from ..core.errors import HibossError, InvalidParams
 from ..core.ids import LARGEST
 from .caller import Caller
-from .tools import Arguments, Tool
+from .tool import Arguments, Tool
 
 LONGEST_WAIT_MS = 50_000  # Codex gives a tool about 60 s
 # What a client needs of an envelope; the rest is for programs (message.get, /api/messages).

@@ -17,6 +17,7 @@ from ..core.errors import HibossError, MethodNotFound
 from . import resources, subscriptions, tasks, tools
 from .answers import failed, protocol_error, succeeded
 from .caller import Caller
+from .tool import Tool
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Caller]
@@ -63,9 +64,9 @@ class _Handlers:
             effects = await self._find_effects(caller)
         except HibossError as error:
             raise protocol_error(error) from None
-        listed = [_tool(one, one.name, effects) for one in tools.table().values()]
+        listed = [_tool(one, one.name, effects) for one in tools.TABLE.values()]
         if caller.dotted:
-            listed += [_tool(one, one.dotted, effects) for one in tools.table().values() if one.dotted]
+            listed += [_tool(one, one.dotted, effects) for one in tools.TABLE.values() if one.dotted]
         return types.ListToolsResult(tools=listed)
 
     async def _find_effects(self, caller: Caller) -> Mapping[str, str]:
@@ -153,7 +154,7 @@ class _Handlers:
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
 
-def _tool(one: tools.Tool, name: str | None, effects: Mapping[str, str]) -> types.Tool:
+def _tool(one: Tool, name: str | None, effects: Mapping[str, str]) -> types.Tool:
     return types.Tool(
         name=name or one.name,
         description=one.description,

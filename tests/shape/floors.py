@@ -18,11 +18,11 @@ FLOORS = (
     ("agents",),
     ("routing",),
     ("api",),
-    ("rpc", "web", "cli"),
+    ("rpc", "web", "mcp", "cli"),
     ("daemon",),
     ("testing",),
 )
-DOORS = ("rpc", "web", "cli")  # each imports core and api, and never another door
+DOORS = ("rpc", "web", "mcp", "cli")  # each imports core and api, and never another door
 _LEVEL = {folder: level for level, folders in enumerate(FLOORS) for folder in folders}
 
 

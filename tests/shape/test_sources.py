@@ -63,6 +63,8 @@ BROAD_EXCEPTS = {
     "hiboss/cli/completion.py::suggest": "a shell that completes a word can show no error: nothing is suggested",
     "hiboss/cli/daemon_process.py::spawn": "an interrupted start leaves no daemon behind; then it is raised again",
     "hiboss/rpc/session.py::Session._run_to_end": "a defect ends its own connection, logged, and no other",
+    "hiboss/mcp/daemon_connection.py::Connection.open": "what is not logged in is closed; then it is raised again",
+    "hiboss/mcp/stdio_clients.py::StdioClients._connect": "a defect ends its own client, logged, and no other",
     "hiboss/web/guard.py::Guard.__call__": "every failure becomes an answer; a defect is logged, and ends nothing else",
     "hiboss/web/server.py::Gateway._keep_listening": "a defect of this door is logged, and the rest of the daemon goes on",
     "hiboss/routing/presence.py::Presence.flush": "whatever kept it from being written, it is noted again; then raised",
@@ -164,6 +166,7 @@ LATE_IMPORTS = {
 # Errors declared outside errors.py, and why.
 STRAY_ERRORS = {
     "hiboss/cli/client.py::Answered": "it stands for whatever error the daemon answered with",
+    "hiboss/mcp/daemon_connection.py::Refused": "the same, in the MCP worker",
 }
 
 
