@@ -92,6 +92,21 @@ def test_tools_that_the_input_adds_make_a_request_one_of_a_turn(server: ModelSer
     assert list(server.turns[0].tools) == ["local_shell"]
 
 
+def test_tools_that_a_search_found_can_be_called(server: ModelServer) -> None:
+    search = {"type": "tool_search", "execution": "client"}
+    server.script(UseTool("tool_search", {"query": "mail"}), UseTool("send", {"to": "boss"}), Say("sent"))
+    client = ResponsesClient(server, tools=[search])
+    client.ask("send it")
+    (called,) = client.answer.items
+    assert (called["type"], called["arguments"]) == ("tool_search_call", {"query": "mail"})
+    space = {"type": "namespace", "name": "mcp__hiboss", "tools": [{"type": "function", "name": "send"}]}
+    found = {"type": "tool_search_output", "call_id": called["call_id"], "tools": [space]}
+    client.items += [called, found]
+    (sent,) = client.send().items
+    assert (sent["type"], sent["name"], sent["namespace"]) == ("function_call", "send", "mcp__hiboss")
+    assert list(server.turns[-1].tools) == ["tool_search", "send"]
+
+
 @BOTH
 def test_a_request_without_tools_uses_up_nothing(server: ModelServer, kind: type[Client]) -> None:
     queue = server.script(Say("for the turn"))

@@ -18,6 +18,7 @@ MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 MESSAGES = {"model": "claude-x", "max_tokens": 10, "messages": [USER]}
 SAID = {"type": "message", "role": "user", "content": "hello"}
 CALLED = {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"}
+SEARCH = {"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "mail"}}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "a"}
 RESPONSES = {"model": "gpt-x", "input": [SAID]}
 KEYS = {"x-api-key": "k", "anthropic-version": "2023-06-01", "authorization": "Bearer k"}
@@ -104,6 +105,7 @@ def test_the_messages_api_takes_what_is_right(server: ModelServer, messages: lis
         ({"input": [{"type": "message", "role": "user"}]}, "content"),
         ({"input": [SAID, OUTPUT]}, "No tool call found"),
         ({"input": [SAID, CALLED]}, "No tool output found"),
+        ({"input": [SAID, SEARCH]}, "No tool output found"),
         ({"input": [SAID, {**CALLED, "call_id": ""}]}, "call_id"),
         ({"previous_response_id": "resp_1"}, "not found"),
     ],

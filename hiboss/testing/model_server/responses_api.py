@@ -140,6 +140,8 @@ class Answer:
                 "status": "completed",
                 **call,
             }
+        if tool.get("type") == "tool_search":
+            return {"type": "tool_search_call", "execution": "client", "arguments": use.input, **call}
         if tool.get("type") == "custom" or isinstance(use.input, str):
             return {
                 "type": "custom_tool_call",

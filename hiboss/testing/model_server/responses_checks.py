@@ -12,6 +12,10 @@ ROLES = ("user", "assistant", "system", "developer")
 # Calls that the API answers itself: they have no output from the client.
 OWN_CALLS = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 
+SEARCHED = (
+    "tool_search_output"  # the tools that a search of the client found: the model has them from then on
+)
+
 
 def check(body: JSON, headers: Mapping[str, str]) -> None:
     """Raise Refusal if the real API would refuse the request."""
@@ -37,7 +41,7 @@ def tools_of(body: JSON) -> dict[str, JSON]:
     """Return all tools by name: those of the request, those that its input adds, and those of namespaces."""
     given = list(body.get("tools") or [])
     for item in items_of(body):
-        if item["type"] == "additional_tools":
+        if item["type"] in ("additional_tools", SEARCHED):
             given += item.get("tools") or []
     found: dict[str, JSON] = {}
     for tool in given:
@@ -69,7 +73,7 @@ def _check_calls(items: list[JSON]) -> None:
     calls: set[str] = set()
     answered: set[str] = set()
     for item in items:
-        if item["type"].endswith("_call_output"):
+        if item["type"].endswith("_call_output") or item["type"] == SEARCHED:
             if item["call_id"] not in calls:
                 raise _bad(f"No tool call found for function call output with call_id {item['call_id']}.")
             answered.add(item["call_id"])
