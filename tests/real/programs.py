@@ -25,6 +25,7 @@ DIRECTORY = Path(os.environ.get("REAL_PROGRAMS") or Path(sys.prefix) / "real")
 BINARIES = DIRECTORY / "node_modules" / ".bin"
 STAMP = DIRECTORY / "stamp"
 COMMAND = "make real"  # what installs and runs them
+NAMES = ("claude", "codex", "claude-agent-acp", "codex-acp", "mcp-inspector")  # in the order of Programs
 LOOK = 5  # seconds between two lines about what has come
 
 
@@ -35,6 +36,7 @@ class Programs(NamedTuple):
     codex: str
     claude_acp: str  # claude-agent-acp: Claude Code as an ACP agent
     codex_acp: str  # Codex as an ACP agent
+    inspector: str  # of MCP
     node: str
     path: str  # a PATH with all of them and what the system has
 
@@ -45,8 +47,7 @@ def find() -> Programs | None:
     if node is None or not STAMP.exists() or STAMP.read_text() != _pinned():
         return None
     path = os.pathsep.join((str(BINARIES), str(node.parent), os.environ.get("PATH", os.defpath)))
-    names = ("claude", "codex", "claude-agent-acp", "codex-acp")
-    return Programs(*(str(BINARIES / name) for name in names), node=str(node), path=path)
+    return Programs(*(str(BINARIES / name) for name in NAMES), node=str(node), path=path)
 
 
 def install() -> None:
@@ -67,7 +68,7 @@ def install() -> None:
     _run([node, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], environment)
     # The one script that is needed: it puts the binary of Claude Code in its place.
     _run([node, DIRECTORY / "node_modules/@anthropic-ai/claude-code/install.cjs"], environment)
-    for name in ("claude", "codex", "claude-agent-acp", "codex-acp"):
+    for name in NAMES:
         _say(f"{name}: ", end="")
         environment["PATH"] = os.pathsep.join((str(BINARIES), environment["PATH"]))
         subprocess.run([BINARIES / name, "--version"], env=environment, stdin=subprocess.DEVNULL, check=True)
@@ -80,7 +81,9 @@ def say_what_was_skipped(terminal: pytest.TerminalReporter) -> None:
     idle = [one for one in skipped if isinstance(one.longrepr, tuple) and COMMAND in one.longrepr[2]]
     if idle:
         terminal.section("tests with real programs: SKIPPED", yellow=True, bold=True)
-        terminal.line(f"{len(idle)} tests with Claude Code, Codex and ACP agents did not run. Run: {COMMAND}")
+        terminal.line(
+            f"{len(idle)} tests with Claude Code, Codex and other programs did not run. Run: {COMMAND}"
+        )
 
 
 def _node() -> Path | None:
