@@ -67,7 +67,7 @@ class StandIn:
         self.workspace = directory / "workspace"
         self.workspace.mkdir()
         self.program = directory / "codex"
-        self.program.write_text(f"#!{sys.executable}\n{textwrap.dedent(STAND_IN)}")
+        self.program.write_text(f"#!{sys.executable} -IS\n{textwrap.dedent(STAND_IN)}")
         self.program.chmod(0o755)
         (directory / "version").write_text(version)
         turn = recorded(FIRST)

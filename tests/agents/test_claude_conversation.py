@@ -22,7 +22,7 @@ from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import Answer, TurnInput
 from hiboss.testing.recorded_run import RecordedRun, sample_turn
 
-HEAD = f"""#!{sys.executable}
+HEAD = f"""#!{sys.executable} -IS
 import json, os, sys, time
 
 def say(kind, **facts):

@@ -64,47 +64,63 @@ def main(path: str, program: str) -> None:
     if importlib.util.find_spec("sniffio") is None:
         sys.modules["sniffio"] = None  # type: ignore[assignment] # httpcore looks for it in each request
     gc.freeze()
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen(64)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for a program
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         os.write(1, b"ready\n")
-        while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
+        running: dict[int, socket.socket] = {}
+        while sys.stdin not in (ready := select.select([server, ended, sys.stdin], [], [])[0]):
+            if ended in ready:
+                os.read(ended, 4_096)
+                _tell_ends(running)
+            if server not in ready:
+                continue
             connection, _ = server.accept()
-            with connection:
-                child = os.fork() == 0
-                if not child:
-                    continue
-                server.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _serve(connection, program)
-                return
+            asked, streams = _request(connection)
+            if child := os.fork():
+                for stream in streams:
+                    os.close(stream)
+                running[child] = connection
+                connection.sendall(f"{child}\n".encode())
+                continue
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for own in (server, connection, *running.values()):
+                own.close()
+            os.close(ended)
+            os.close(wake)
+            _end(partial(_run, program, asked, streams))
+
+
+def _request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return what is asked for, and the streams that came with it."""
+    data, streams, _, _ = socket.recv_fds(connection, 1_000_000, 4)
+    while not data.endswith(b"\n"):
+        data += connection.recv(1_000_000)
+    return json.loads(data), streams
+
+
+def _tell_ends(running: dict[int, socket.socket]) -> None:
+    """Tell of each program that has ended how it ended. They are waited for here, so their time is counted as ours."""
+    while running:
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if not child:
+            return
+        with running.pop(child) as connection:
+            try:
+                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            except OSError:
+                pass  # the test did not wait for it
 
 
 def _load(package: str) -> None:
     found = importlib.import_module(package)
     for one in pkgutil.walk_packages(found.__path__, f"{package}."):
         importlib.import_module(one.name)
-
-
-def _serve(connection: socket.socket, program: str) -> None:
-    """Run the program in a process of its own, and tell how it ended."""
-    data, streams, _, _ = socket.recv_fds(connection, 1_000_000, 4)
-    while not data.endswith(b"\n"):
-        data += connection.recv(1_000_000)
-    child = os.fork()
-    if child:
-        for stream in streams:
-            os.close(stream)
-        connection.sendall(f"{child}\n".encode())
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        try:
-            connection.sendall(f"{status}\n".encode())
-        except OSError:
-            pass  # the test did not wait for it
-        os._exit(0)
-    connection.close()
-    _end(partial(_run, program, json.loads(data), streams))
 
 
 def _end(run: Callable[[], int | None]) -> NoReturn:
@@ -228,7 +244,7 @@ _keep: list[Any] = []
 
 
 class Forked:
-    """A started program; used like a Popen. It is the child of a process that waits for it and tells how it ended."""
+    """A started program; used like a Popen. It is the child of a server that waits for it and tells how it ended."""
 
     def __init__(self, address: str, asked: dict[str, Any], streams: list[int]) -> None:
         """Start it. `streams`: its standard input, output and error, and what else it inherits."""

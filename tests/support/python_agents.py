@@ -29,15 +29,31 @@ QUIET = 'print("NO_REPLY")'
 
 _numbers = itertools.count(1)
 
+# Imported are only modules that take no time: the tests start thousands of these programs, and `json`, `re`, `socket`
+# and `subprocess` double what a start costs. Whoever uses one of them pays for it.
 PRELUDE = """
-import json, os, re, socket, subprocess, sys, time
+import os, sys, time
+from _json import encode_basestring_ascii as quoted
 
+
+class Late:
+    def __init__(self, name):
+        self.name = name
+
+    def __getattr__(self, word):
+        return getattr(__import__(self.name), word)
+
+
+json, re, socket, subprocess = map(Late, ("json", "re", "socket", "subprocess"))
 HERE = os.path.dirname(os.path.abspath(__file__))
 TURN = sys.stdin.read()
-MARKED = re.findall(r"(?m)^text:\\n((?:>.*\\n?)*)", TURN)
-TEXTS = ["\\n".join(line[2:] for line in one.splitlines()).strip() for one in MARKED]
+TEXTS = []
+for shown in ("\\n" + TURN).split("\\ntext:\\n")[1:]:
+    lines = shown.split("\\n")
+    end = next((number for number, one in enumerate(lines) if one[:1] != ">"), len(lines))
+    TEXTS.append("\\n".join(one[2:] for one in lines[:end]).strip())
 with open(__file__ + ".turns", "a") as file:
-    file.write(json.dumps(TURN) + "\\n")
+    file.write(quoted(TURN) + "\\n")
 
 
 def call(method, **params):
@@ -57,12 +73,12 @@ def send(to, text, **params):
 
 def wait_for(name):
     while not os.path.exists(os.path.join(HERE, name)):
-        time.sleep(0.002)
+        time.sleep(0.005)
 
 
 def note(what):
     with open(__file__ + ".notes", "a") as file:
-        file.write(json.dumps(what) + "\\n")
+        file.write((quoted(what) if type(what) is str else json.dumps(what)) + "\\n")
 
 
 """
