@@ -11,6 +11,7 @@ from hiboss.routing import fact_webhooks
 from tests.support.fact_receivers import FactReceiver, fact_receiver
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
+MANY = 2 * fact_webhooks.AT_ONCE + 50  # more than are kept, and than are stored at once
 ARRIVALS = {"topics": ["envelope.arrived"], "addresses": ["agent:nex"]}
 
 
@@ -42,8 +43,9 @@ async def test_more_facts_than_are_kept_cost_no_arrival_and_other_facts_one_gap(
 ) -> None:
     with fact_receiver() as server:
         await subscribed(daemon, server, topics=["envelope.arrived", "run.ended"])
-        numbers = await sent(daemon, 700)
-        await daemon.until(lambda: len(posted(server)) >= 700)
+        numbers = await sent(daemon, MANY)
+        await daemon.until(lambda: len(server.posts) >= MANY)
+        await daemon.until(lambda: len(posted(server)) >= MANY)
         assert posted(server) == numbers
         await daemon.until(lambda: server.facts("gap"))
 
@@ -52,8 +54,9 @@ async def test_more_facts_than_are_kept_cost_no_arrival_and_other_facts_one_gap(
 async def test_a_webhook_of_arrivals_alone_is_told_of_no_gap(daemon: InProcessDaemon) -> None:
     with fact_receiver() as server:
         await subscribed(daemon, server)
-        numbers = await sent(daemon, 700)
-        await daemon.until(lambda: len(posted(server)) >= 700)
+        numbers = await sent(daemon, MANY)
+        await daemon.until(lambda: len(server.posts) >= MANY)
+        await daemon.until(lambda: len(posted(server)) >= MANY)
         assert posted(server) == numbers
         assert server.facts("gap") == []
 
