@@ -24,6 +24,10 @@ NO_COMMAND = {
     "envelope.unread": "hiboss inbox and hiboss message list tell it",
     "upload.list": "at a terminal a file is attached by its path",
     "upload.delete": "at a terminal a file is attached by its path",
+    **dict.fromkeys(
+        (f"chat.{verb}" for verb in ["read", "post", "ack", "status"]),
+        "the tools of MCP call it; at a terminal there is hiboss chat",
+    ),
     "event.unsubscribe": "a command that ends takes its connection along",
     **dict.fromkeys(
         (
@@ -62,6 +66,10 @@ def _usage() -> Iterator[Row]:
         ("contact list --state none", "--state|none|asking"),
         ("contact route channel:scripted:one", "--agent"),
         ("boss pare", "pare|pair?"),
+        ("mcp instal", "instal|install?"),
+        ("mcp --agnt nex", "--agnt|--agent?"),
+        ("mcp install --client emacs", "--client|emacs|claude"),
+        ("mcp install --client cursor", "cursor|--agent|--as-boss"),
         ("agent bind spare --adapter-type folder --path %unbound --groups never", "--groups|never|mentioned"),
     ):
         yield _wrong("envelope.send", cli, "usage", says)
@@ -72,6 +80,9 @@ def _usage() -> Iterator[Row]:
         (f"{SENDING} --meta a='\"\\ud800\"'", "bad_text", "metadata|UTF-8"),
         (f"{SENDING} --token ''", "bad_token", "not valid"),
         (f"{SENDING} --as ''", "unknown_profile", "no profile ''"),
+        ("mcp --as-boss --as nex", "invalid_params", "--as-boss|--as"),
+        ("mcp --token -", "invalid_params", "standard input|@FILE"),
+        ("mcp --as nobody", "unknown_profile", "no profile nobody"),
         ("envelope send --to agent:ada --attachment ''", "invalid_params", "--attachment is empty"),
         (f"{SENDING} --text-file %file", "invalid_params", "--text|--text-file"),
         (f"{SENDING} --as nex --token @%file", "invalid_params", "--token|--as"),
@@ -211,6 +222,7 @@ def _callers() -> Iterator[Row]:
         ("over", "bad_token", "not valid"),
     ):
         yield _wrong("agent.self", "agent self", code, says, by=by)
+        yield _wrong("mcp.start", "mcp", code, says, by=by)
     yield _wrong("agent.register", "agent register --name fresh", "forbidden", "boss|standard", by="nex")
     for by in ("ann", "run"):  # a person has the level of an agent, and a run has its agent's
         yield _wrong("user.register", "user register --name zoe", "forbidden", "boss|standard", by=by)
