@@ -264,6 +264,7 @@ class PumpRig:
         return found
 
     def ended(self) -> tuple[int, bytes, str]:
-        """How it ended: the exit status, the rest of its output, its standard error."""
+        """How it ended by itself: the exit status, the rest of its output, its standard error."""
+        self.process.wait(SECONDS)
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, self._unread + out, err.decode()
