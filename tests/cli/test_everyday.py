@@ -132,6 +132,16 @@ def test_reading_shows_it_whole_and_replying_goes_to_who_wrote_it(office: Office
     assert stored["to"] == "agent:nex" and stored["thread"] == office.envelope(answer)["thread"]
 
 
+def test_a_reply_by_the_envelope_of_another_recipient_is_sent_and_marks_ones_own(office: Office) -> None:
+    office.daemon.register("lou")
+    sent = office("send", "lou,ann", "for both")
+    to_lou, to_ann = sent.values("id")
+    replied = office("reply", to_lou, "seen", "--as", "ann")
+    assert (replied.rc, replied.stderr) == (0, "")
+    assert to_ann not in unread(office, "--as", "ann")
+    assert office.envelope(to_lou)["read_at"] is None
+
+
 # --- runs and agents that take turns -------------------------------------------------
 
 

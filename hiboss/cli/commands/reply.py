@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ...core.errors import NotFound
 from ...core.paths import Home
 from ..call import call_as
+from ..client import Answered
 from ..credentials import find_token
 from ..options import As, Json, Token, argument, single_command
 from ..views import envelopes as views
@@ -38,5 +40,17 @@ def reply(
     params = message_params(where, text, attachment, deliver_at, token)
     home = Home()
     found = find_token(home, token, as_)  # once: it may be read from standard input
-    views.sent(call_as(home, "envelope.send", params, found))
-    call_as(home, "message.markRead", {"message_ids": [id_]}, found)
+    sent = call_as(home, "envelope.send", params, found)
+    views.sent(sent)
+    _mark_as_read(home, id_, sent["message"], found)
+
+
+def _mark_as_read(home: Home, answered: str, reply: str, token: str | None) -> None:
+    """Mark what was answered. It may be named by the envelope of another recipient, which is not ours."""
+    try:
+        call_as(home, "message.markRead", {"message_ids": [answered]}, token)
+    except Answered as error:
+        if error.stable_code != NotFound.code:
+            raise
+        parent = call_as(home, "message.get", {"message_id": reply}, token)["message"]["reply_to"]
+        call_as(home, "message.markRead", {"message_ids": [parent]}, token)
