@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 from typing_extensions import TypedDict
 
+from ..core.address import is_name
 from .operation import SOCKET_ONLY, Params
 from .param_sizes import Line, Size, Text, Word
 
 METADATA_DEPTH = 32
 TAGS = 20  # scopes of a message, and refs
 TAG_BYTES = 200
+_ID = re.compile(r"[A-Za-z]?[0-9]+")  # of anything: it is no name of a group here
 
 
 def not_too_deep(metadata: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +83,8 @@ class Send(Params):
     )
     conversation: str | int | None = Field(
         None,
-        description="instead of `to`: say it in this conversation, like c4, to all who are in it but you",
+        description="instead of `to`: say it in this conversation, like c4, to all who are in it but you; "
+        "or in a group, like core-team",
     )
     session: Word = Field("", description="your session, if it has a name: readers see it with the author")
     interruptible: bool = Field(True, description="false: do not interrupt the run that works on it")
@@ -96,6 +100,18 @@ class Send(Params):
     )
     from_boss: bool = Field(False, description="mark as written by the boss (only for the boss)")
     from_name: Word | None = Field(None, description="the sender's name as shown (only for the boss)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _send_to_the_group(cls, given: Any) -> Any:
+        """A group that is named as the conversation is who it goes to."""
+        name = given.get("conversation") if isinstance(given, dict) else None
+        if not isinstance(name, str) or given.get("to") or given.get("to_sender"):
+            return given
+        name = name.strip().removeprefix("group:")
+        if _ID.fullmatch(name) or not is_name(name):
+            return given
+        return {**given, "to": f"group:{name}", "conversation": None}
 
 
 class Sent(TypedDict):

@@ -92,6 +92,7 @@ ROUTES: tuple[FriendlyRoute, ...] = (
     _route("POST", f"{CONVERSATION}/messages", "envelope.send", status=201),
     _route("POST", f"{CONVERSATION}/control", "control.send"),
     _route("POST", f"{CONVERSATION}/typing", "presence.typing"),
+    _route("GET", f"{CONVERSATION}/participants", "conversation.get"),
     _route("POST", f"{CONVERSATION}/participants", "participant.add"),
     _route("PATCH", f"{CONVERSATION}/participants/{{address}}", "participant.role"),
     _route("DELETE", f"{CONVERSATION}/participants/{{address}}", "participant.remove"),

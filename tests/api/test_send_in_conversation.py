@@ -55,6 +55,19 @@ def club(owner: Party, *members: Party, **fields: Any) -> tuple[str, str]:
 # --- who gets it ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("named", ["{}", "group:{}", " {} "])
+def test_a_conversation_that_is_a_group_may_be_given_by_its_name(
+    two: tuple[Party, Party], named: str
+) -> None:
+    ada, bob = two
+    number, address = club(ada, bob)
+    sent = say(bob, named.format(address.removeprefix("group:")), key="once")
+    assert sent["conversation"] == number
+    assert recipients(ada.daemon, sent) == [address, ada.address]
+    assert refusal(ada, "no-such-club") == "unknown_recipient"
+    assert refusal(ada, address, to=[bob.address]) == "invalid_params"
+
+
 def test_in_a_private_conversation_it_goes_to_the_other_one(two: tuple[Party, Party]) -> None:
     ada, bob = two
     first = ada.send(bob)
@@ -200,7 +213,8 @@ def test_in_the_group_of_all_agents_the_right_to_broadcast_is_needed(daemon: Run
         ({"conversation": "c1", "to": "agent:nex"}, "invalid_params"),
         ({"conversation": "c1", "to_sender": True}, "invalid_params"),
         ({"conversation": "m1"}, "bad_id"),
-        ({"conversation": "core"}, "bad_id"),
+        ({"conversation": "core"}, "unknown_recipient"),  # as for a name in `to`
+        ({"conversation": "group:a b"}, "bad_id"),
         ({"conversation": ""}, "bad_id"),
         ({"conversation": 0}, "bad_id"),
         ({"conversation": [1]}, "invalid_params"),

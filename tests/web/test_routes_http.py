@@ -50,6 +50,13 @@ def more(case: Case, name: str) -> None:
     if name == "control.send":
         number = ada.call("conversation.messages", **{"with": bob.address})["conversation"]
         ada.call("control.send", conversation=number, event="stream.pause")
+    if name == "conversation.get":  # by the route that shows who is in it
+        number = ada.call("conversation.messages", **{"with": bob.address})["conversation"]
+        client, path = case.daemon.through.client, "/api/conversations/{}/participants"  # type: ignore[attr-defined]
+        client.token = ada.token
+        found = client.request("GET", path.format(number)).json["participants"]
+        assert {one["address"] for one in found} == {ada.address, bob.address}
+        case.daemon.through.used.add(("GET", path.format("{conversation}")))  # type: ignore[attr-defined]
     if name == "upload.delete":
         handle = case.daemon.through.client.request  # type: ignore[attr-defined]
         case.daemon.through.client.token = ada.token  # type: ignore[attr-defined]
