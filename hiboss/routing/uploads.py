@@ -36,6 +36,7 @@ _REMOVED_AT_ONCE = 500
 _WORD = r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
 _MIME = re.compile(rf"{_WORD}/{_WORD}")
 _ANY = "application/octet-stream"
+_SAYS_NOTHING = (_ANY, "application/x-www-form-urlencoded")  # the latter: curl, when it is told nothing
 
 
 class Uploads:
@@ -204,7 +205,7 @@ def _safe_name(name: str) -> str:
 def _type(name: str, given: str) -> str:
     """Return the media type that was given; one that says nothing, or is none, is guessed from the name."""
     said = given.partition(";")[0].strip().lower()
-    if said != _ANY and _MIME.fullmatch(said):
+    if said not in _SAYS_NOTHING and _MIME.fullmatch(said):
         return said
     return mimetypes.guess_type(name)[0] or _ANY
 

@@ -17,6 +17,7 @@ from ..core.errors import (
     InternalError,
     InvalidRequest,
     MethodNotAllowed,
+    NoSuchPart,
     NoSuchPath,
     NotHttp,
     TooManyAttempts,
@@ -52,6 +53,8 @@ class Failure:
             headers["www-authenticate"] = "Bearer"
         if isinstance(self.error, MethodNotAllowed):
             headers["allow"] = self.error.allowed
+        if isinstance(self.error, NoSuchPart):
+            headers["content-range"] = f"bytes */{self.error.size}"
         if isinstance(self.error, TooManyAttempts):
             headers["retry-after"] = str(self.error.seconds)
         answer = Response(written(self.error), self.error.http, headers, JSON)

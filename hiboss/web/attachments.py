@@ -10,10 +10,10 @@ import re
 from typing import Any, BinaryIO
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, MalformedRangeHeader, Response
+from starlette.responses import FileResponse, MalformedRangeHeader, RangeNotSatisfiable, Response
 from starlette.types import Receive, Scope, Send
 
-from ..core.errors import InvalidParams, NoToken, TokenInUrl, TooLarge
+from ..core.errors import InvalidParams, NoSuchPart, NoToken, TokenInUrl, TooLarge, WrongContentType
 from . import answers, requests
 from .credentials import token_of
 from .door import Door
@@ -22,12 +22,14 @@ SANDBOX = "sandbox; default-src 'none'; frame-ancestors 'none'"
 # What a browser would show as a page, run, or apply to a page: the policy of our pages trusts this server.
 UNSAFE = re.compile("html|xml|xsl|script|css|wasm|multipart/")
 MIME = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}")
+FORM = "multipart/form-data"  # what a form of a page sends, and `curl -F`: parts with headers of their own
 TICKET = "ticket"  # the word in a query
 
 
 async def upload(door: Door, request: Request) -> Response:
     """Store the body as a file: POST /api/attachments?name=plan.pdf."""
     name = _word(request, "name")
+    requests.with_key(request, {}, False)
     if not name:
         raise InvalidParams(
             detail="give the name of the file, and nothing else: /api/attachments?name=plan.pdf"
@@ -37,6 +39,8 @@ async def upload(door: Door, request: Request) -> Response:
     if told.isascii() and told.isdecimal() and int(told[:20]) > limit:
         raise TooLarge(what="the file", size=f"{told[:20]} bytes", limit=str(limit), advice="")
     mime = request.headers.get("content-type", "").partition(";")[0].strip()
+    if mime.casefold() == FORM:
+        raise WrongContentType(given=FORM, wanted="the bytes of the file (curl: --data-binary @FILE)")
     token = token_of(request.headers)
     stored = await door.calls.store_upload(token, name, mime, requests.pieces(request))
     return answers.result(stored, 201)
@@ -60,6 +64,7 @@ async def download(door: Door, request: Request) -> Response:
 
 async def make_ticket(door: Door, request: Request) -> Response:
     """Give a link that downloads a file once: POST /api/attachments/m57/1/ticket."""
+    requests.with_key(request, {}, False)
     if await requests.json_object(request, requests.SMALL) or _word(request, "") is not None:
         raise InvalidParams(detail="a link has no parameters")
     token = token_of(request.headers)
@@ -97,6 +102,8 @@ class _FileAnswer(FileResponse):
             return super()._parse_range_header(http_range, file_size)
         except MalformedRangeHeader:
             return []
+        except RangeNotSatisfiable:
+            raise NoSuchPart(size=file_size) from None
 
 
 def _word(request: Request, name: str) -> str | None:

@@ -26,7 +26,13 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9._-]{1,254}))(?::[0
 OF_THE_DOOR = (
     *(NotHttp, WrongHost, WrongOrigin, NoOrigin, errors.NoSuchPath, errors.MethodNotAllowed),
     *(errors.WrongContentType, errors.TokenInUrl, errors.KeyNotTaken, errors.BodyTooSlow),
-    *(errors.LoginRefused, errors.TooManyAttempts, errors.ParseError, errors.InvalidRequest),
+    *(
+        errors.NoSuchPart,
+        errors.LoginRefused,
+        errors.TooManyAttempts,
+        errors.ParseError,
+        errors.InvalidRequest,
+    ),
 )
 
 

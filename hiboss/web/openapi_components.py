@@ -24,6 +24,7 @@ STATUSES = {
     410: "It is gone.",
     413: "Something is too large.",
     415: "The body is of a wrong type.",
+    416: "It has no such part.",
     421: "The request was made to a name that is not of this daemon.",
     422: "It cannot be done so.",
     429: "There were too many of them.",

@@ -17,7 +17,8 @@ def upload(parts: Components) -> Json:
     """Describe POST /api/attachments."""
     name = {"name": "name", "in": "query", "required": True, "description": "the name of the file"}
     stored = parts.named("UploadJson", schema_of(UploadJson, parts.schemas))
-    failures = (*OF_CALLERS, errors.TooLarge, errors.StoreFull, *OF_BODIES, *OF_CHANGES, *OF_STORE, *OF_ANY)
+    of_files = (errors.TooLarge, errors.StoreFull, errors.WrongContentType, errors.KeyNotTaken)
+    failures = (*OF_CALLERS, *of_files, *OF_BODIES, *OF_CHANGES, *OF_STORE, *OF_ANY)
     any_type = {"schema": {"description": "the bytes of the file; Content-Type says what it is"}}
     return {
         "operationId": "upload",
@@ -37,7 +38,7 @@ def download(parts: Components) -> Json:
     ticket_of = {**ticket, "description": "instead of a token: good once, for this file and a minute"}
     part = {"name": "Range", "in": "header", "required": False, "description": "only this part of it"}
     content = {"content": {"*/*": {"schema": {"description": "the bytes of the file"}}}}
-    failures = parts.failures((*OF_CALLERS, *OF_FILES, *OF_STORE, *OF_ANY))
+    failures = parts.failures((*OF_CALLERS, *OF_FILES, errors.NoSuchPart, *OF_STORE, *OF_ANY))
     return {
         "operationId": "download",
         "tags": ["upload"],
@@ -49,7 +50,6 @@ def download(parts: Components) -> Json:
         "responses": {
             "200": {"description": "The file, to be stored and not shown.", **content},
             "206": {"description": "The part of it.", **content},
-            "416": {"description": "It has no such part.", "content": {"text/plain": {}}},
             **failures,
         },
     }
@@ -62,7 +62,7 @@ def ticket(parts: Components) -> Json:
         "expires_in": {"type": "integer", "description": "how long it can be used, in seconds"},
     }
     made = {"type": "object", "properties": properties, "required": list(properties)}
-    failures = (*OF_CALLERS, *OF_FILES, *OF_JSON, *OF_CHANGES, *OF_STORE, *OF_ANY)
+    failures = (*OF_CALLERS, *OF_FILES, errors.KeyNotTaken, *OF_JSON, *OF_CHANGES, *OF_STORE, *OF_ANY)
     nothing = {"type": "object", "additionalProperties": False}
     return {
         "operationId": "ticket",

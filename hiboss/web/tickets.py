@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter
 from typing import NamedTuple
 
 from ..core import clock
 from ..core.errors import BadToken
 
 LIVES_MS = 60_000
-MOST = 1_000  # then the oldest ends
+MOST = 1_000  # then the oldest ends, of the caller who has most of them
 
 
 class Ticket(NamedTuple):
@@ -30,7 +31,8 @@ class Tickets:
         now = clock.now()
         self._tickets = {key: one for key, one in self._tickets.items() if one.expires_at > now}
         while len(self._tickets) >= MOST:
-            del self._tickets[next(iter(self._tickets))]
+            (fullest, _), *_ = Counter(one.token for one in self._tickets.values()).most_common(1)
+            del self._tickets[next(key for key, one in self._tickets.items() if one.token == fullest)]
         given = secrets.token_urlsafe(32)
         self._tickets[_digest(given)] = Ticket(token, path, now + LIVES_MS)
         return given

@@ -205,6 +205,7 @@ def test_no_token_goes_in_the_url_of_a_file(web: WebDaemon, ada: RestClient) -> 
     [
         ("", "text/html"),
         ("application/octet-stream", "text/html"),
+        ("application/x-www-form-urlencoded", "text/html"),  # what curl says of any file
         ("no type", "text/html"),
         ("a/b/c", "text/html"),
         ("TEXT/Plain; charset=utf-8", "text/plain"),
@@ -214,6 +215,22 @@ def test_no_token_goes_in_the_url_of_a_file(web: WebDaemon, ada: RestClient) -> 
 def test_a_type_is_taken_as_given_or_guessed(nex: RestClient, given: str, kept: str) -> None:
     headers = {"content_type": given} if given else {}
     assert upload(nex, name="page.html", **headers).json["mime"] == kept
+
+
+def test_a_form_with_a_file_in_it_is_refused_and_not_stored_with_its_frame(
+    web: WebDaemon, nex: RestClient
+) -> None:
+    before = files(web)
+    reply = upload(nex, b"--x\r\n\r\nfile\r\n--x--", content_type="Multipart/Form-Data; boundary=x")
+    assert (reply.status, reply.code) == (415, "wrong_content_type")
+    assert "--data-binary" in reply.json["error"]["message"] and files(web) == before
+
+
+def test_a_file_takes_no_idempotency_key(web: WebDaemon, nex: RestClient) -> None:
+    before, place = files(web), sent(nex)
+    assert upload(nex, Idempotency_Key="k").code == "key_not_taken"
+    assert nex.request("POST", f"{place}/ticket", None, {"Idempotency-Key": "k"}).code == "key_not_taken"
+    assert len(files(web)) <= len(before) + 1
 
 
 def test_without_a_right_token_nothing_is_taken(web: WebDaemon) -> None:

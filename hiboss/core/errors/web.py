@@ -70,6 +70,12 @@ class BodyTooSlow(HibossError):
     code, rpc, http = "body_too_slow", -32600, 408
 
 
+class NoSuchPart(HibossError):
+    """the file has {size} bytes, and nothing of it is in the Range; leave the header out, or ask for a part of it"""
+
+    code, rpc, http = "no_such_part", -32602, 416
+
+
 # --- people who come with a browser ----------------------------------------------------
 
 
