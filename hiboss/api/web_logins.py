@@ -43,7 +43,7 @@ class Login(NamedTuple):
     """What a browser gets: the two halves of its token."""
 
     cookie: str
-    tab: str
+    tab: str  # begins with the store's own word, which is in the name of the cookie too
     address: str
     seconds: int  # for how long
 
@@ -105,8 +105,8 @@ async def logout(context: Context, caller: Caller, params: Logout) -> LoggedOut:
 async def log_in(context: Context, code: str) -> Login:
     """Log a browser in by the code of a link. It is on disk when this returns."""
     holder = context.login_codes.take(code)
-    cookie, tab = tokens.halves()
-    now = clock.now()
+    cookie, secret = tokens.halves()
+    tab, now = f"{context.store.epoch}.{secret}", clock.now()
     lives = int(context.settings.web_session_days * DAY_MS)
 
     def write(tx: Tx) -> str:

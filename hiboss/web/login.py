@@ -30,5 +30,6 @@ async def log_out(door: Door, request: Request) -> Response:
     answer = answers.result(
         await door.call(request, "web.logout", await requests.json_object(request, LIMIT))
     )
-    answer.headers["set-cookie"] = no_cookie()
+    if (ended := no_cookie(request.headers)) is not None:
+        answer.headers["set-cookie"] = ended
     return answer

@@ -117,7 +117,12 @@ class Browser(NamedTuple):
 
     def headers(self, origin: str) -> list[tuple[str, str]]:
         """What its page sends with fetch."""
-        return [("Cookie", f"hiboss_session={self.cookie}"), ("X-Hiboss-Tab", self.tab), ("Origin", origin)]
+        return [("Cookie", self.pair), ("X-Hiboss-Tab", self.tab), ("Origin", origin)]
+
+    @property
+    def pair(self) -> str:
+        """The cookie with its name, which the value of the tab tells."""
+        return f"hiboss_session_{self.tab.partition('.')[0]}={self.cookie}"
 
     @property
     def token(self) -> str:

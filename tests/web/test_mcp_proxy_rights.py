@@ -68,8 +68,9 @@ async def test_a_token_in_the_url_is_refused(place: Place) -> None:
 async def test_a_browser_shows_two_halves_and_the_worker_gets_one_token(place: Place) -> None:
     link = await place.daemon.ask("web.link")
     login = await place.request("POST", "/login", [], {"code": link["url"].partition("#")[2]})
-    cookie = login.header("set-cookie").partition("=")[2].partition(";")[0]
-    halves = [("Cookie", f"a=b; hiboss_session={cookie}"), ("X-Hiboss-Tab", login.json["tab"])]
+    pair = login.header("set-cookie").partition(";")[0]
+    cookie = pair.partition("=")[2]
+    halves = [("Cookie", f"a=b; {pair}"), ("X-Hiboss-Tab", login.json["tab"])]
     assert (await place.request("POST", "/mcp", halves, PING)).code == "no_origin"
     assert (await place.request("POST", "/mcp", [*halves, ("Origin", place.url)], PING)).status == 200
     asked = await place.asked()

@@ -165,7 +165,7 @@ def test_after_a_while_a_wrong_code_is_a_wrong_code_again() -> None:
 def test_the_cookie_is_only_for_this_server_and_for_no_script(web: WebDaemon) -> None:
     answer = use(web, web.link())
     words = answer.header("set-cookie").split("; ")
-    assert words[0].startswith("hiboss_session=")
+    assert words[0].startswith(f"hiboss_session_{answer.json['tab'].partition('.')[0]}=")
     assert words[1:] == ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Strict"]
     cookie = words[0].partition("=")[2]
     assert cookie not in answer.body.decode() and answer.json["tab"] not in words[0]
@@ -175,7 +175,7 @@ def test_the_cookie_is_only_for_this_server_and_for_no_script(web: WebDaemon) ->
 def test_a_cookie_stolen_from_another_port_is_worth_nothing(web: WebDaemon) -> None:
     """The browser sends it to every port of this machine: also to the server of another user there."""
     browser = web.log_in()
-    cookie = ("Cookie", f"hiboss_session={browser.cookie}")
+    cookie = ("Cookie", browser.pair)
     other = web.log_in()
     own = ("Origin", web.url)
     assert web.request("GET", "/api/conversations", [cookie]).code == "no_token"
@@ -211,18 +211,44 @@ def test_half_of_a_login_is_no_bearer_token(web: WebDaemon) -> None:
 def test_a_token_does_not_go_into_the_cookie_or_into_the_tab(web: WebDaemon) -> None:
     boss = web.token("boss")
     for cookie, tab in ((boss, ""), ("", boss), (boss, boss), (boss[4:], ""), (boss[:20], boss[20:])):
-        headers = [("Cookie", f"hiboss_session={cookie}"), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
+        pair = Browser(cookie, tab).pair
+        headers = [("Cookie", pair), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
         assert web.request("GET", "/api/conversations", headers).code == "bad_token"
 
 
 @pytest.mark.parametrize(
-    "before", ['a={"b": 1}; ', "a=[x]; ", "a b=c; ", 'x="open; ', "=; ", ";;;", "hiboss_session=planted; "]
+    "before",
+    ['a={"b": 1}; ', "a=[x]; ", "a b=c; ", 'x="open; ', "=; ", ";;;", "{}=planted; ", "hiboss_session=x; "],
 )
 def test_cookies_of_other_ports_do_not_hide_ours(web: WebDaemon, before: str) -> None:
     browser = web.log_in()
-    cookie = ("Cookie", f"{before}hiboss_session={browser.cookie}; z=1")
+    cookie = ("Cookie", f"{before.replace('{}', browser.pair.partition('=')[0])}{browser.pair}; z=1")
     answer = web.request("GET", "/api/conversations", [cookie, ("X-Hiboss-Tab", browser.tab)])
     assert answer.status == 200
+
+
+def test_two_daemons_on_one_host_keep_their_logins_apart(web: WebDaemon, tmp_path: Path) -> None:
+    with web_daemon(tmp_path) as other:
+        here, there = web.log_in(), other.log_in()
+        jar = ("Cookie", f"{here.pair}; {there.pair}")  # a browser sends the cookies of all ports
+        assert here.pair.partition("=")[0] != there.pair.partition("=")[0]
+        for daemon, browser in ((web, here), (other, there)):
+            headers = [jar, ("X-Hiboss-Tab", browser.tab), ("Origin", daemon.url)]
+            assert daemon.request("GET", "/api/conversations", headers).status == 200
+        crossed = [jar, ("X-Hiboss-Tab", there.tab), ("Origin", web.url)]
+        assert web.request("GET", "/api/conversations", crossed).code == "bad_token"
+        ended = other.request(
+            "POST", "/logout", [jar, ("X-Hiboss-Tab", there.tab), ("Origin", other.url)], {}
+        )
+        assert ended.header("set-cookie").startswith(f"{there.pair.partition('=')[0]}=;")
+        assert whoami(web, here).status == 200
+
+
+@pytest.mark.parametrize("tab", ["a; b.c", "a=b.c", "", "x" * 500, "ä.b"])
+def test_a_tab_names_no_other_cookie_at_the_end_of_a_login(web: WebDaemon, tab: str) -> None:
+    headers = [*bearer(web.token("boss")), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
+    answer = web.request("POST", "/logout", headers, {})
+    assert answer.status == 200 and not answer.all("set-cookie")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +271,7 @@ def test_logging_out_ends_this_browser_and_no_other(web: WebDaemon) -> None:
     one, other = web.log_in(name), web.log_in(name)
     answer = web.request("POST", "/logout", one.headers(web.url), {})
     assert answer.json == {"changed": 1}
-    assert answer.header("set-cookie").startswith("hiboss_session=; Max-Age=0;")
+    assert answer.header("set-cookie").startswith(f"{one.pair.partition('=')[0]}=; Max-Age=0;")
     assert whoami(web, one).code == "bad_token"
     assert whoami(web, other).status == 200
     assert web.request("POST", "/logout", one.headers(web.url), {}).code == "bad_token"

@@ -250,7 +250,7 @@ def test_no_page_is_allowed_to_ask_from_elsewhere(web: WebDaemon) -> None:
 def test_what_changes_something_needs_an_origin_where_there_is_a_cookie(
     web: WebDaemon, browser: Browser, way: Way
 ) -> None:
-    cookie = ("Cookie", f"hiboss_session={browser.cookie}")
+    cookie = ("Cookie", browser.pair)
     for headers in ([cookie], [cookie, ("X-Hiboss-Tab", browser.tab)]):
         answer = web.request(*way, headers)
         assert (answer.status, answer.code) == (403, "no_origin")
@@ -258,7 +258,7 @@ def test_what_changes_something_needs_an_origin_where_there_is_a_cookie(
 
 @pytest.mark.parametrize("path", ["/ws", "/"])
 def test_a_handshake_with_a_cookie_needs_an_origin(web: WebDaemon, browser: Browser, path: str) -> None:
-    cookie = ("Cookie", f"theme=dark; hiboss_session={browser.cookie}")
+    cookie = ("Cookie", f"theme=dark; {browser.pair}")
     assert web.handshake(path, [cookie]).code == "no_origin"
     assert web.handshake(path, [cookie, *bearer(web.token("boss"))]).code == "no_origin"
 
@@ -278,7 +278,7 @@ def test_a_form_of_another_page_sends_nothing(web: WebDaemon, browser: Browser, 
     """What a page can post without asking first. The browser adds the Origin, and the cookie at the same site."""
     before = stored(web)
     form = [("Content-Type", kind)] if kind else []
-    cookie = ("Cookie", f"hiboss_session={browser.cookie}")
+    cookie = ("Cookie", browser.pair)
     for origin in ([("Origin", "http://127.0.0.1:3000")], [("Origin", "null")], []):
         for path in ("/api/messages", "/api/op/envelope.send", "/logout", "/login"):
             answer = web.request("POST", path, [*form, cookie, *origin], FORMS[kind])

@@ -96,7 +96,7 @@ def opened(web: WebDaemon, headers: list[tuple[str, str]]) -> Iterator[Frames]:
 
 def page(web: WebDaemon, browser: Browser) -> list[tuple[str, str]]:
     """What the browser sends with the handshake for our page: the cookie, and not the value of the tab."""
-    return [("Cookie", f"hiboss_session={browser.cookie}"), ("Origin", web.url)]
+    return [("Cookie", browser.pair), ("Origin", web.url)]
 
 
 # --- the first message of a browser -----------------------------------------------------------------
