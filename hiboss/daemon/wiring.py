@@ -83,6 +83,7 @@ class Wiring:
         self.intake.adapter = self.supervisor.adapter
         self.delivery = Delivery(store, home, settings, self.supervisor)
         self.delivery.delivered = self._delivered
+        self.delivery.handover.measured = self.measurements.measured_post
         calls = ChatCalls(store, self.supervisor, self.delivery.pacing)
         kinds: dict[str, ChangeKind] = {
             post_changes.KIND: post_changes.PostChanges(store, home, settings, calls),

@@ -48,7 +48,7 @@ class Delivery:
         )
         self.pacing = Pacing(store, settings, supervisor)
         self.live = LivePosts(store, settings, supervisor, self.pacing, lambda at: self.nudge(at))
-        self._handover = Handover(store, home, settings, supervisor, self.live, self.pacing)
+        self.handover = Handover(store, home, settings, supervisor, self.live, self.pacing)
         self.endings = BindingEndings(store, supervisor, self.live.endings)
         # Set in hiboss/daemon/wiring.py.
         self.nudge: Callable[[int], None]  # the scheduler's
@@ -96,7 +96,7 @@ class Delivery:
     async def close(self) -> None:
         """Let deliveries finish for a limited time. The others are redelivered after the next start."""
         self.pacing.close()
-        self._handover.closing = True
+        self.handover.closing = True
         tasks = [*self._queue.close(), *self.endings.tasks, asyncio.create_task(self.live.close())]
         await asyncio.wait(tasks, timeout=self._settings.drain_seconds)
         await bounded_calls.end(tasks, "A delivery", STOP_SECONDS)
@@ -155,7 +155,7 @@ class Delivery:
                     self._queue.once_more(lane)  # more may be due; other lanes come first
                 return
             crashpoint(CLAIMED)
-            settle = await self._handover.hand_over(lane, claimed)
+            settle = await self.handover.hand_over(lane, claimed)
             eager = False
 
     async def _deliver_paced(self, lane: Lane, eager: bool) -> None:
@@ -176,7 +176,7 @@ class Delivery:
                     permit.give_back()
                     return
                 crashpoint(CLAIMED)
-                settle = await self._handover.hand_over(lane, claimed)
+                settle = await self.handover.hand_over(lane, claimed)
             await self._settle_and_claim(lane, settle, eager=False, claims=False)
             eager = False
         self._queue.once_more(lane)  # pacing was switched off, or the adapter has stopped

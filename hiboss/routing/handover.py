@@ -95,6 +95,7 @@ class Handover:
         self._live = live
         self._pacing = pacing
         self.closing = False  # no further chunk is begun
+        self.measured: Callable[[Any, Any], Any] = lambda adapter, post: post  # set by the wiring
 
     async def hand_over(self, lane: Lane, claimed: EnvelopeRow) -> Settle:
         """Post an envelope, and return what to write about it."""
@@ -153,7 +154,7 @@ class Handover:
                 await self._live.end_drafts(claimed["run"], lane, claimed["message"])
                 live = await self._live.endings.become(adapter, lane, claimed, letter, chunk)
             given = live or await bounded_calls.call(
-                adapter.post(letter, index, chunk),
+                self.measured(adapter, adapter.post(letter, index, chunk)),
                 f"A post of {letter.id} to {letter.place}",
                 self._settings.post_seconds,  # for each chunk: one that gets through is progress
             )

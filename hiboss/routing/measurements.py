@@ -8,11 +8,12 @@ Used on the event loop's thread only.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Literal
 
 from ..core import clock
+from ..core.contracts.failures import AccountError, EnvelopeError
 from ..core.events import (
     ControlSent,
     EnvelopeCancelled,
@@ -29,6 +30,7 @@ UNKNOWN = "unknown"  # a run that began before this start; the account of a bind
 OTHER = "other"  # an outcome of a webhook that has no word
 Direction = Literal["in", "out"]
 WEBHOOK_OUTCOMES = ("accepted", "refused", "failed")
+WEBHOOK = "webhook"  # the adapter
 
 
 class Measurements:
@@ -101,6 +103,22 @@ class Measurements:
         """A webhook came in or went out. `outcome`: one of WEBHOOK_OUTCOMES; any other word is `other`."""
         known = outcome if outcome in WEBHOOK_OUTCOMES else OTHER
         self.webhook_seconds[direction, known].observe(seconds)
+
+    def measured_post(self, adapter: Any, post: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        """Return a post of an adapter, measured if it goes to a webhook."""
+        return self._measured_webhook(post) if adapter.type == WEBHOOK else post
+
+    async def _measured_webhook(self, post: Coroutine[Any, Any, Any]) -> Any:
+        begun, outcome = clock.elapsed(), "failed"
+        try:
+            posted = await post
+            outcome = "accepted"
+            return posted
+        except (AccountError, EnvelopeError):  # the server has answered, and does not want it
+            outcome = "refused"
+            raise
+        finally:
+            self.observe_webhook("out", (clock.elapsed() - begun) / 1000, outcome)
 
     def refused(self, door: str, code: str) -> None:
         """A door answered a request with an error of this code."""

@@ -93,6 +93,29 @@ def test_a_fact_is_posted_signed_in_the_form_of_standard_webhooks(
     assert b"stays here" not in post.body
 
 
+def test_each_post_is_measured_by_what_the_server_answered(
+    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+) -> None:
+    def measured(outcome: str) -> float:
+        families = boss(daemon).call("daemon.metrics")["families"]
+        wanted = "hiboss_webhook_latency_seconds_count", {"direction": "out", "outcome": outcome}
+        samples = [one for family in families for one in family["samples"]]
+        return sum(one["value"] for one in samples if (one["name"], one["labels"]) == wanted)
+
+    before = [measured(one) for one in ("refused", "failed", "accepted")]
+    server.answers = [404, 503, 204]  # rejected; then the next one, in two attempts
+    ada, bob = agents(daemon, 2)
+    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    ada.tell(bob)
+    wait_until(lambda: len(server.posts) == 1)
+    ada.tell(bob)
+    wait_until(lambda: len(server.posts) == 2)
+    boss(daemon).call("lane.retry", address=f"channel:webhook:{name}")
+    settled(daemon, name)
+    after = [measured(one) for one in ("refused", "failed", "accepted")]
+    assert [late - early for early, late in zip(before, after, strict=True)] == [1, 1, 1]
+
+
 def test_only_what_was_chosen_is_posted(
     daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
 ) -> None:
