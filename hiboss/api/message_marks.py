@@ -28,7 +28,7 @@ class MarkedMessages(TypedDict):
     also_read_by: NotRequired[
         Annotated[
             dict[str, list[str]],
-            Field(description="who else has read them, by message; left out: nobody has"),
+            Field(description="who else has read them, by message: ids as in author; left out: nobody has"),
         ]
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.message_json import agent_id
 from .connection import Connection
 from .group_commit import Tx
 
@@ -23,10 +24,10 @@ def envelopes_of(connection: Connection | Tx, messages: Sequence[int], recipient
 
 
 def others(connection: Connection | Tx, messages: Sequence[int], reader: int) -> dict[int, list[str]]:
-    """Return the addresses of those who have read these messages too, by message; the first of them."""
+    """Return those who have read these messages too, by message: the first of them, named like authors."""
     rows = connection.execute(
         f"""
-        SELECT e.message, a.kind || ':' || a.name AS address
+        SELECT e.message, a.kind, a.name
         FROM envelope e JOIN reading r ON r.envelope = e.id JOIN address a ON a.id = r.reader
         WHERE e.message IN ({",".join("?" * len(messages))}) AND r.read = 1 AND r.reader <> ?
         GROUP BY e.message, r.reader ORDER BY e.message, min(r.at), r.reader
@@ -37,5 +38,5 @@ def others(connection: Connection | Tx, messages: Sequence[int], reader: int) ->
     for row in rows.fetchall():
         names = found.setdefault(row["message"], [])
         if len(names) < LISTED:
-            names.append(row["address"])
+            names.append(agent_id(row["kind"], row["name"]))
     return found

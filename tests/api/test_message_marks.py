@@ -28,13 +28,16 @@ def test_it_marks_ones_own_envelopes_and_says_how_many_were_unread(daemon: Runni
     assert eve.get(first["ids"][1])["read_at"] is None
 
 
-def test_who_else_has_read_it_is_told_by_message(daemon: RunningDaemon) -> None:
+def test_who_else_has_read_it_is_told_by_message_with_the_ids_of_authors(daemon: RunningDaemon) -> None:
     ada, bob, eve = agents(daemon, 3)
     first, second = ada.send(bob, eve), ada.send(bob, eve)
     marked(eve, first["message"])
     found = marked(bob, first["message"], second["message"])
-    assert found == {"marked_count": 2, "also_read_by": {first["message"]: [eve.address]}}
-    assert marked(ada, first["message"])["also_read_by"] == {first["message"]: [eve.address, bob.address]}
+    assert found == {"marked_count": 2, "also_read_by": {first["message"]: [eve.name]}}
+    assert marked(ada, first["message"])["also_read_by"] == {first["message"]: [eve.name, bob.name]}
+    to_boss = ada.send(bob, boss(daemon))
+    marked(boss(daemon), to_boss["message"])
+    assert marked(bob, to_boss["message"])["also_read_by"] == {to_boss["message"]: ["user:boss"]}
 
 
 def test_what_one_sees_and_did_not_get_counts_nothing(two: tuple[Party, Party]) -> None:

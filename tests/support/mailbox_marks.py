@@ -24,7 +24,7 @@ def mark_messages(
     for one in messages:
         boxes.check_sees(who, one)
     others = {
-        one.id: {mail.owner.address for mail in one.mails.values() if mail.was_read and mail.owner is not who}
+        one.id: {mail.owner.id for mail in one.mails.values() if mail.was_read and mail.owner is not who}
         for one in messages
     }
     own = [one.mails[who] for one in messages if who in one.mails]

@@ -33,6 +33,11 @@ class Party:
         return f"{self.kind}:{self.name}"
 
     @property
+    def id(self) -> str:
+        """As in `author` of a message."""
+        return self.name if self.kind == "agent" else self.address
+
+    @property
     def is_boss(self) -> bool:
         return self.address == "user:boss"
 
