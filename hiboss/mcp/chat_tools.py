@@ -7,7 +7,7 @@ from typing import Any
 from .caller import Caller
 from .tool import Arguments, Tool
 
-ID = {"type": ["string", "integer"]}
+ID = {"type": "string"}  # a number is taken too; a schema with two types is refused by several clients
 LIMIT = {"type": "integer"}
 
 
