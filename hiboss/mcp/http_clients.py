@@ -21,6 +21,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -54,7 +56,8 @@ class HttpClients:
 
     def __init__(self, daemon: Daemon, *, most: int, body_bytes: int) -> None:
         self._daemon = daemon
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._old_era: StreamableHTTPSessionManager | None = None
+        self._new_era: StreamableHTTPSessionManager | None = None
         self._most, self._body_bytes = most, body_bytes
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -72,13 +75,10 @@ class HttpClients:
 
     async def listen(self, server: Server[Any], path: str) -> None:
         """Serve on a unix socket, which others may not open."""
-        self._manager = StreamableHTTPSessionManager(
-            server,
-            # The gateway has checked Host and Origin.
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=self._body_bytes,
-            max_sessions=self._most,
-        )
+        # Clients refuse an event of more than 1 MiB, and an answer can be larger. In the new era that is JSON
+        # anyhow, and an answer that takes long is a stream, whose end ends the call.
+        self._old_era = self._sessions(server, json_response=True)
+        self._new_era = self._sessions(server, json_response=False)
         opened = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
         opened.bind(path)
         opened.listen(1024)
@@ -97,9 +97,19 @@ class HttpClients:
         self._serving = asyncio.create_task(self._serve(opened))
         # The socket listens already: who connects before uvicorn is ready waits in its queue.
 
+    def _sessions(self, server: Server[Any], *, json_response: bool) -> StreamableHTTPSessionManager:
+        return StreamableHTTPSessionManager(
+            server,
+            json_response=json_response,
+            # The gateway has checked Host and Origin.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=self._body_bytes,
+            max_sessions=self._most,
+        )
+
     async def _serve(self, opened: sockets.socket) -> None:
-        assert self._manager is not None and self._server is not None
-        async with self._manager.run():
+        assert self._old_era is not None and self._new_era is not None and self._server is not None
+        async with self._old_era.run(), self._new_era.run():
             await self._server.serve(sockets=[opened])
 
     async def close(self) -> None:
@@ -119,14 +129,17 @@ class HttpClients:
             self.last_request = clock.elapsed()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self._manager is not None
+        assert self._old_era is not None and self._new_era is not None
         request = Request(scope, receive)
         token = token_of(request)
         if scope["path"] == "/mcp":
             # The SDK lets only the credential that began a session use it.
             digest = hashlib.sha256(token.encode()).hexdigest()
             access = AccessToken(token=digest, client_id=digest, scopes=[])
-            await self._manager.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
+            version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, LATEST_HANDSHAKE_VERSION)
+            is_old = version in HANDSHAKE_PROTOCOL_VERSIONS
+            manager = self._old_era if is_old else self._new_era
+            await manager.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
         elif scope["path"] == "/call" and scope["method"] == "POST":
             found = await self._call(token, await request.body())
             await Response(orjson.dumps(found), media_type="application/json")(scope, receive, send)

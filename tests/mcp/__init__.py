@@ -1,0 +1,1 @@
+"""Tests of the MCP door, with the official client."""

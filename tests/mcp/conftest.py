@@ -1,0 +1,42 @@
+"""A daemon with an MCP worker for each module; a new chat, and clients of it in each of the four ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.mcp_clients import WAYS, Chat, McpClient, Way
+from tests.support.web_clients import WebDaemon, web_daemon
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
+    with web_daemon(tmp_path_factory.mktemp("d")) as running:
+        yield running
+        running.check()
+
+
+@pytest.fixture
+def chat(daemon: WebDaemon) -> Chat:
+    return Chat(daemon)
+
+
+@pytest.fixture(params=WAYS, ids="-".join)
+def way(request: pytest.FixtureRequest) -> Way:
+    found: Way = request.param
+    return found
+
+
+@pytest.fixture
+def client(chat: Chat, way: Way) -> Iterator[McpClient]:
+    """A client of the agent."""
+    with chat.client(way) as connected:
+        yield connected
+
+
+@pytest.fixture
+def human(chat: Chat, way: Way) -> Iterator[McpClient]:
+    """A client of the boss."""
+    with chat.client(way, chat.boss) as connected:
+        yield connected
