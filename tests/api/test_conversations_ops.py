@@ -63,6 +63,29 @@ def test_a_private_conversation_is_begun_once_and_mail_goes_there(daemon: Runnin
     assert shown["joined_at"] and shown["last_at"] and shown["unread"] == 1
 
 
+def test_unread_mail_is_counted_for_each_conversation_and_what_is_snoozed_is_not(
+    daemon: RunningDaemon,
+) -> None:
+    ada, bob, eve = agents(daemon, 3)
+    private = [ada.send(bob) for _ in range(3)]
+    shared = ada.send(bob, eve)
+
+    def unread(party: Party) -> dict[str, int]:
+        found = party.call("conversation.list")["conversations"]
+        assert all(record(party, one["id"])["unread"] == one["unread"] for one in found)
+        return {one["id"]: one["unread"] for one in found}
+
+    both = private[0]["conversation"], shared["conversation"]
+    assert unread(bob) == dict(zip(both, (3, 1), strict=True))
+    bob.call("envelope.snooze", ids=private[0]["ids"], until="+1h")
+    bob.call("envelope.read", ids=private[1]["ids"])
+    assert unread(bob) == dict(zip(both, (1, 1), strict=True))
+    bob.call("envelope.unsnooze", ids=private[0]["ids"])
+    bob.call("message.markRead", message_ids=[shared["message"]])
+    assert unread(bob) == dict(zip(both, (2, 0), strict=True))
+    assert unread(eve) == {both[1]: 1}
+
+
 def test_only_parties_see_and_change_a_conversation(daemon: RunningDaemon) -> None:
     ada, bob, eve = agents(daemon, 3)
     number = ada.send(bob)["conversation"]

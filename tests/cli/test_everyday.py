@@ -132,6 +132,15 @@ def test_reading_shows_it_whole_and_replying_goes_to_who_wrote_it(office: Office
     assert stored["to"] == "agent:nex" and stored["thread"] == office.envelope(answer)["thread"]
 
 
+def test_replying_marks_what_it_answers_and_the_operation_alone_marks_nothing(office: Office) -> None:
+    asked, other = (office("send", "ann", text).record["id"] for text in ("first", "second"))
+    office.daemon.call("envelope.send", token=office.token("ann"), reply_to=asked, text="by a program")
+    assert office.envelope(asked)["read_at"] is None
+    assert office("reply", asked, "by hand", "--as", "ann").rc == 0
+    assert office.envelope(asked)["read_at"] is not None
+    assert other in unread(office, "--as", "ann") and asked not in unread(office, "--as", "ann")
+
+
 def test_a_reply_by_the_envelope_of_another_recipient_is_sent_and_marks_ones_own(office: Office) -> None:
     office.daemon.register("lou")
     sent = office("send", "lou,ann", "for both")
