@@ -55,7 +55,8 @@ bench: .venv/developers
 	$(BIN)/python -m bench $(ARGS)
 
 # Also: make soak SOAK=tests.telegram.kill_soak (or out_kill_soak), tests.acceptance.mailboxes_soak, tests.store.migration_soak,
-# tests.store.flat_soak, tests.web.reconnect_soak, tests.web.openapi_soak
+# tests.store.flat_soak, tests.web.reconnect_soak, tests.web.openapi_soak, tests.bulk_soak (every row of the tests in bulk, of which
+# `make test` takes some of each kind)
 soak: .venv/developers
 	$(BIN)/python -m $(SOAK) $(ARGS)
 

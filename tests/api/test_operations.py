@@ -16,6 +16,7 @@ from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemon
 from tests.api.operation_calls import CALLS
 from tests.api.operation_runs import Case
+from tests.support import bulk
 from tests.support.daemons import answers, code, line
 from tests.support.parties import Party, agents, boss, checked_daemon
 from tests.support.web_clients import web_daemon
@@ -426,7 +427,7 @@ def test_whatever_is_asked_the_answer_is_a_declared_one(fuzzed: RunningDaemon, n
     # What waits waits long when nothing is said, so something always is.
     needed += [param for param in ("timeout", "wait") if operation.waits and param in operation.param_names]
     requests = []
-    for number in range(150 if operation.param_names else 5):
+    for number in range(bulk.number(50, 300) if operation.param_names else 5):
         given = chance.sample(operation.param_names, chance.randint(0, min(4, len(operation.param_names))))
         params = {key: chance.choice(ODD) for key in [*given, *needed]}
         for key in ("timeout", "wait"):
