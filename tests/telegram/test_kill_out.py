@@ -263,7 +263,7 @@ def test_a_note_that_was_being_posted_at_a_stop_is_removed(story: Story) -> None
     cyd = office.api.add_person("Cyd")
     chat = office.approved(cyd, story.bot)
     story.asks()
-    wait_until(lambda: story.agent.runs()[-1]["status"] == "running")
+    wait_until(lambda: [one["status"] for one in story.agent.runs()[-1:]] == ["running"])
     office.settle()
     cyd.says(chat, "me too")
     office.settle()
