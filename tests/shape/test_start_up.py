@@ -58,6 +58,8 @@ def heavy_imports(code: str, home: Path) -> tuple[int | None, list[str]]:
         "hiboss.cli.commands.inbox",
         "hiboss.cli.commands.run",
         "hiboss.cli.commands.team",
+        "hiboss.cli.commands.mcp",
+        "hiboss.cli.mcp_stdio.program",
     ],
 )
 def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_path: Path) -> None:
@@ -87,6 +89,14 @@ def test_a_module_of_the_clients_path_imports_nothing_heavy(module: str, tmp_pat
 def test_a_command_imports_nothing_heavy(arguments: list[str], status: int, tmp_path: Path) -> None:
     code = f"sys.argv = {['hiboss', *arguments]}; from hiboss.cli.main import main; main()"
     assert heavy_imports(code, tmp_path) == (status, [])
+
+
+def test_an_mcp_client_does_not_wait_for_the_command_line(tmp_path: Path) -> None:
+    """It may take three times as long as an empty Python; each of these is a tenth of that, or more."""
+    slow = ["typer", "socket", "signal", "urllib.parse", "dataclasses", "inspect", "hiboss.cli.output"]
+    code = f"import sys, hiboss.cli.mcp_stdio.program; print([one for one in {slow} if one in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("module", HEAVY)
