@@ -5,7 +5,7 @@ Each test is a row of the table, and meets its fault with all methods at once, e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import pytest
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.faults import Fault as FaultOnPurpose
+from tests.support import bulk
 from tests.support.daemons import wait_until
 from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, Way, secrets_shown, wait_for_status
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
@@ -112,9 +113,23 @@ class Wish:
         return self.booth.notices("agent:nex", f"telegram:{self.booth.chat.id}")
 
 
-@pytest.fixture(scope="module", params=["10.3", "9.0"])
+VERSIONS = ("10.3", "9.0")  # a new server, and an old one, which has no drafts and no rich messages
+
+
+def each(word: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Give a test each of these values with one of the servers; in a soak, with both."""
+    both = [(version, value) for value in values for version in VERSIONS]
+    rows = bulk.some(both, lambda row: repr(row[1]))
+    return pytest.mark.parametrize(("booths", word), rows, indirect=["booths"], ids=_shown)
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
 def booths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booths]:
-    """Return booths of a new server, then of an old one, which has no drafts and no rich messages."""
+    """Return booths of one of the servers."""
     make = partial(BotApi, version=request.param)
     with telegram_daemon(tmp_path_factory.mktemp("d"), make) as office:
         yield Booths(office, tmp_path_factory.mktemp("files"))
@@ -148,7 +163,7 @@ TROUBLES: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("name", TROUBLES)
+@each("name", TROUBLES)
 def test_a_change_is_made_after_a_trouble_which_holds_no_post(booths: Booths, name: str) -> None:
     with wishes(booths, changes_of(booths)) as found:
         faults = [one.fault(times=None, **TROUBLES[name]) for one in found]
@@ -182,9 +197,7 @@ def test_a_wait_that_is_named_for_a_change_holds_its_chat_and_no_other(booths: B
         assert all(one.is_granted() for one in found) and {fault.hits for fault in faults} == {1}
 
 
-@pytest.mark.parametrize(
-    "what", [{"do": "lose_answer"}, {"status": 500, "carry_out": True}], ids=["a lost answer", "500"]
-)
+@each("what", [{"do": "lose_answer"}, {"status": 500, "carry_out": True}])
 def test_a_change_that_was_made_unheard_is_a_success_the_next_time(booths: Booths, what: Fault) -> None:
     with wishes(booths, changes_of(booths)) as found:
         faults = [one.fault(**what) for one in found]
@@ -209,7 +222,7 @@ REFUSALS: dict[str, dict[str, str]] = {  # by the method; "": of all
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@each("name", REFUSALS)
 def test_a_change_that_is_refused_is_given_up_and_its_agent_is_told(booths: Booths, name: str) -> None:
     with wishes(booths, changes_of(booths)) as found:
         for one in found:

@@ -6,13 +6,14 @@ goes wrong with changes is in test_change_faults.py, with live posts and signs i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
 from hiboss.testing.bot_api import BotApi
+from tests.support import bulk
 from tests.support.daemons import wait_until
 from tests.support.telegram_booths import (
     RICH_WAYS,
@@ -32,9 +33,23 @@ FILE_WAYS = [one for one in WAYS.values() if one.files]
 AFTER_A_CHUNK = RICH_WAYS["sendRichMessage after another chunk"]
 
 
-@pytest.fixture(scope="module", params=["10.3", "9.0"])
+VERSIONS = ("10.3", "9.0")  # a new server, and an old one, which has no drafts and no rich messages
+
+
+def each(word: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Give a test each of these values with one of the servers; in a soak, with both."""
+    both = [(version, value) for value in values for version in VERSIONS]
+    rows = bulk.some(both, lambda row: repr(row[1]))
+    return pytest.mark.parametrize(("booths", word), rows, indirect=["booths"], ids=_shown)
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
 def booths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booths]:
-    """Return booths of a new server, then of an old one, which has no drafts and no rich messages."""
+    """Return booths of one of the servers."""
     make = partial(BotApi, version=request.param)
     with telegram_daemon(tmp_path_factory.mktemp("d"), make, HIBOSS_DELIVERY_POST_SECONDS="2") as office:
         yield Booths(office, tmp_path_factory.mktemp("files"))
@@ -71,7 +86,7 @@ WAITS: dict[str, tuple[Fault, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WAITS)
+@each("name", WAITS)
 def test_trouble_in_a_chat_holds_what_is_for_it_and_nothing_else(booths: Booths, name: str) -> None:
     what, words = WAITS[name]
     with booths.borrowed(ways(booths.office)) as found:
@@ -96,7 +111,7 @@ UNHEARD: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("name", UNHEARD)
+@each("name", UNHEARD)
 def test_what_was_done_unheard_is_all_that_is_doubled(booths: Booths, name: str) -> None:
     with booths.borrowed(ways(booths.office)) as found:
         faults = [booth.fault(**UNHEARD[name]) for booth in found]
@@ -156,7 +171,7 @@ REFUSALS: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@each("name", REFUSALS)
 def test_a_refusal_for_good_fails_with_its_words_and_can_be_retried(booths: Booths, name: str) -> None:
     nex, words = booths.office.nex, REFUSALS[name]["description"]
     with booths.borrowed(ways(booths.office)) as found:
@@ -259,7 +274,7 @@ TOO_BIG: dict[str, Fault] = {
 }
 
 
-@pytest.mark.parametrize("name", TOO_BIG)
+@each("name", TOO_BIG)
 def test_a_file_that_is_not_taken_at_all_is_named_and_its_text_goes(booths: Booths, name: str) -> None:
     with booths.borrowed(FILE_WAYS) as found:
         for booth in found:
@@ -360,7 +375,7 @@ def test_what_is_for_an_own_topic_waits_until_it_is_made_again_or_goes_to_the_ch
 # --- nothing can be posted with this account -------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [401, 404])
+@each("status", [401, 404])
 def test_a_token_that_is_not_accepted_holds_the_whole_account_and_the_boss_is_told_once(
     booths: Booths, status: int
 ) -> None:
