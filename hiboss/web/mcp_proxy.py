@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 import h11
@@ -161,16 +162,12 @@ async def _ask(door: Door, request: Request, asked: tuple[bytes, Headers, bytes]
     for _ in range(TRIES):
         worker = found or await door.calls.start_mcp()
         found = None
-        try:
+        with suppress(NotTaken), ExitStack() as opened:
             upstream = await Upstream.connect(worker.http_socket)
-            try:
-                head = await upstream.ask(request.method, target, headers, body)
-            except BaseException:
-                upstream.close()
-                raise
-        except NotTaken:
-            continue
-        return Proxied(door, request, upstream, head)
+            opened.callback(upstream.close)
+            head = await upstream.ask(request.method, target, headers, body)
+            opened.pop_all()  # who sends the answer closes it
+            return Proxied(door, request, upstream, head)
     raise McpUnavailable(why="the worker takes no connections; try again in a moment")
 
 

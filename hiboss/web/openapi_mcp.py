@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from ..core import errors
 from .mcp_proxy import SERVERS
-from .openapi_components import ERROR, JSON, OF_ANY, OF_CHANGES, OF_JSON, STATUSES, Components, Json
+from .openapi_components import ERROR, JSON, STATUSES, Components, Json
 from .openapi_operations import in_query
 
 TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 AGENT = {**TEXT, "description": "whose chat it is about; only for the boss, agents have their own"}
 STREAM = "text/event-stream"
-OF_CALLERS = (errors.NoToken, errors.BadToken, errors.TokenInUrl, errors.NotSetUp)
 OF_WORKER = (errors.McpUnavailable, errors.Stopping, errors.InternalError)
 
 
@@ -36,15 +35,19 @@ def paths(parts: Components) -> dict[str, Json]:
 
 def _protocol(parts: Components, identity: str, summary: str, **answers: Json) -> Json:
     """Describe a request of the protocol, whose answers the protocol itself describes."""
-    failures = (*OF_CALLERS, *OF_WORKER, *OF_JSON, *OF_CHANGES, *OF_ANY, errors.MethodNotAllowed)
+    # Errors of this door and of the protocol have the same statuses, but another form.
+    refused: Json = {"content": {JSON: {"schema": {}}, "text/plain": {"schema": {}}}}
+    refusals = {
+        str(one): {"description": said, **refused} for one, said in STATUSES.items() if 400 <= one < 500
+    }
+    failures = parts.failures((*OF_WORKER, errors.Busy))
     found = {"description": "As MCP says.", "content": {JSON: {"schema": {}}, STREAM: {"schema": {}}}}
-    refused = {"description": "As MCP says.", "content": {JSON: {"schema": {}}}}
     return {
         "operationId": identity,
         "tags": ["mcp"],
         "summary": summary,
         "parameters": [in_query("agent", AGENT)],
-        "responses": {"200": found, **answers, **parts.failures(failures), "4XX": refused},
+        "responses": {"200": found, **answers, **refusals, **failures},
     }
 
 

@@ -32,6 +32,7 @@ ELSEWHERE = {
     },
     ("ask.wait", "stopping"): "as of envelope.wait",
     **{(f"attached.{verb}", "stopping"): "as of envelope.wait" for verb in ("wait", "permit")},
+    **{("mcp.start", one): "tests/daemon/test_mcp_worker.py" for one in ("stopping", "mcp_unavailable")},
     ("ask.cancel", "ask_fixed"): "only of an agent at its limit: tests/store/test_ask_edits.py",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("thread.get", "too_large"): "only with large messages: tests/api/test_threads.py",
@@ -103,7 +104,9 @@ def test_every_declared_error_is_brought_about_by_a_row(name: str) -> None:
 def test_every_operation_has_its_own_rows() -> None:
     needs = {name for name in NAMES if REGISTRY[name].param_names or REGISTRY[name].errors}
     # With these nothing can be wrong but the caller; what agent.list looks for may be any text.
-    assert needs - {row.operation for row in WRITTEN} == {"auth.login", "boss.token.rotate", "agent.list"}
+    assert needs - {row.operation for row in WRITTEN} == {
+        *("auth.login", "boss.token.rotate", "agent.list", "mcp.start")
+    }
     assert all(mechanical(name) for name in NAMES)
 
 

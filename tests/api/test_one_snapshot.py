@@ -39,6 +39,8 @@ READING: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "boss.get": [("nex", {})],
     "breaker.status": [("boss", {}), ("kai", {})],
     "config.show": [("nex", {})],
+    "chat.read": [("kai", {}), ("boss", {"agent": "kai", "newest": True})],
+    "chat.status": [("kai", {}), ("boss", {"agent": "kai"})],
     "contact.list": [("boss", {}), ("boss", {"state": "allowed"})],
     "conversation.get": [("nex", {"conversation": "c1"}), ("boss", {"conversation": "all"})],
     "conversation.list": [("nex", {"count": True}), ("kai", {"type": "group"}), ("boss", {"scope": "all"})],
@@ -134,7 +136,7 @@ CHANGING = {
     ),
     *(f"conversation.{verb}" for verb in ("create", "set", "archive", "delete", "markRead")),
     *(f"participant.{verb}" for verb in ("add", "remove", "role", "transfer", "join", "leave")),
-    *("presence.typing", "agent.notify", "agent.notify.remove"),
+    *("presence.typing", "agent.notify", "agent.notify.remove", "chat.ack", "chat.post"),
     *(f"attached.{verb}" for verb in ("start", "prompt", "step", "stop", "break", "end", "wait", "permit")),
     "agent.detach",
     *("ask.create", "ask.answer", "ask.cancel"),
@@ -142,6 +144,7 @@ CHANGING = {
     "upload.delete",
     *(f"webhook.{verb}" for verb in ("create", "set", "rotate", "delete", "subscribe", "unsubscribe")),
     *("web.link", "web.logout"),
+    "mcp.start",
     *("setup.execute", "user.delete", "user.register", "user.token.rotate"),
 }
 

@@ -273,7 +273,7 @@ def test_status_shows_what_is_in_hand(office: Office) -> None:
     assert {key: after.record[key] for key in facts} == facts
     in_json = office("daemon", "status", "--json").json
     assert in_json["lanes"] == in_json["adapters"] == [] and in_json["breaker"] is None
-    left_out = ("lanes", "adapters", "breaker")  # as it is not pulled
+    left_out = ("lanes", "adapters", "breaker", "mcp_pid")  # it is not pulled, and no worker runs
     assert [key.replace("_", "-") for key in in_json if key not in left_out] == list(after.record)
 
 

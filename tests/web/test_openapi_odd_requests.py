@@ -70,7 +70,8 @@ def posts() -> list[tuple[str, str]]:
         (path, method)
         for path, item in document()["paths"].items()
         for method, one in item.items()
-        if JSON in one.get("requestBody", {}).get("content", {}) and path != "/hooks/{name}"
+        if JSON in one.get("requestBody", {}).get("content", {})
+        and path not in ("/hooks/{name}", "/mcp")  # the latter speaks another protocol
     ]
 
 
