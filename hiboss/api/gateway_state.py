@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ class GatewayState:
     url: str | None = None  # where it listens, like http://127.0.0.1:9999
     hooks_url: str | None = None  # where only webhooks are served
     error: str | None = None  # why it does not listen
+    connections: Callable[[], int] = lambda: 0  # how many clients are connected
 
     @property
     def why_not(self) -> str:

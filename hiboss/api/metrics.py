@@ -108,6 +108,7 @@ def _of_parts(context: Context) -> Iterator[Sample]:
     yield from _labelled("hiboss_runs", context.runner.load)
     yield Sample("hiboss_runs_limit", {}, context.settings.parallel_runs)
     yield Sample("hiboss_connections", {}, context.connections())
+    yield Sample("hiboss_web_connections", {}, context.gateway.connections())
     yield Sample("hiboss_subscriptions", {}, context.facts.followers)
     yield Sample("hiboss_facts_total", {}, context.facts.number)
     yield Sample("hiboss_waiting_calls", {}, context.waiters.number)

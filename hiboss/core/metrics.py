@@ -140,6 +140,11 @@ TABLE = (
         ("door", "code"),
     ),
     Metric("hiboss_connections", "gauge", "Clients that are connected to the unix socket."),
+    Metric(
+        "hiboss_web_connections",
+        "gauge",
+        "Clients that are connected over HTTP, with WebSockets and streams.",
+    ),
     Metric("hiboss_subscriptions", "gauge", "Subscriptions to facts, by all doors."),
     Metric("hiboss_waiting_calls", "gauge", "Calls that wait for mail."),
     Metric(

@@ -67,6 +67,11 @@ class HttpServer:
         made.limit = self._settings.web_connections
         return made
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._state.connections)
+
     def stop_listening(self) -> None:
         if self._listener is not None:
             self._listener.close()

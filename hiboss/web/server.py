@@ -45,6 +45,7 @@ class Gateway:
         self._serve_websocket = serve_websocket
         self._door: Door | None = None
         self._servers: list[HttpServer] = []
+        state.connections = lambda: sum(server.connections for server in self._servers)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.daemons import set_up
+from tests.support.daemons import set_up, wait_until
 from tests.support.web_clients import WebDaemon, free_port, web_daemon
 
 RETRIES = {"web.server.RETRY_SECONDS": 0.1}
@@ -108,3 +108,18 @@ def test_another_interface_needs_a_word_for_it(tmp_path: Path) -> None:
         assert "web.insecure" in state["error"] and daemon.call("daemon.ping")["pong"]
     finally:
         daemon.stop()
+
+
+def test_clients_over_http_are_counted_while_they_are_connected(tmp_path: Path) -> None:
+    with web_daemon(tmp_path) as daemon:
+
+        def connected() -> float:
+            families = daemon.call("daemon.metrics", token=daemon.token("boss"))["families"]
+            (found,) = [one["samples"] for one in families if one["name"] == "hiboss_web_connections"]
+            return float(found[0]["value"])
+
+        wait_until(lambda: connected() == 0)
+        place = urlsplit(daemon.url)
+        with closing(socket.create_connection((place.hostname, place.port))):
+            wait_until(lambda: connected() == 1)
+        wait_until(lambda: connected() == 0)
