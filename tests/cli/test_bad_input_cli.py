@@ -67,10 +67,6 @@ def _usage() -> Iterator[Row]:
         ("contact list --state none", "--state|none|asking"),
         ("contact route channel:scripted:one", "--agent"),
         ("boss pare", "pare|pair?"),
-        ("mcp instal", "instal|install?"),
-        ("mcp --agnt nex", "--agnt|--agent?"),
-        ("mcp install --client emacs", "--client|emacs|claude"),
-        ("mcp install --client cursor", "cursor|--agent|--as-boss"),
         ("agent bind spare --adapter-type folder --path %unbound --groups never", "--groups|never|mentioned"),
     ):
         yield _wrong("envelope.send", cli, "usage", says)
@@ -81,9 +77,6 @@ def _usage() -> Iterator[Row]:
         (f"{SENDING} --meta a='\"\\ud800\"'", "bad_text", "metadata|UTF-8"),
         (f"{SENDING} --token ''", "bad_token", "not valid"),
         (f"{SENDING} --as ''", "unknown_profile", "no profile ''"),
-        ("mcp --as-boss --as nex", "invalid_params", "--as-boss|--as"),
-        ("mcp --token -", "invalid_params", "standard input|@FILE"),
-        ("mcp --as nobody", "unknown_profile", "no profile nobody"),
         ("envelope send --to agent:ada --attachment ''", "invalid_params", "--attachment is empty"),
         (f"{SENDING} --text-file %file", "invalid_params", "--text|--text-file"),
         (f"{SENDING} --as nex --token @%file", "invalid_params", "--token|--as"),
@@ -213,6 +206,19 @@ def _everyday() -> Iterator[Row]:
     yield _wrong("conversation.messages", "chat spare", "empty_message", "--text", stdin="\n")
 
 
+def _mcp() -> Iterator[Row]:
+    for cli, code, says in (
+        ("mcp instal", "usage", "instal|install?"),
+        ("mcp --agnt nex", "usage", "--agnt|--agent?"),
+        ("mcp install --client emacs", "usage", "--client|emacs|claude"),
+        ("mcp install --client cursor", "usage", "cursor|--agent|--as-boss"),
+        ("mcp --as-boss --as nex", "invalid_params", "--as-boss|--as"),
+        ("mcp --token -", "invalid_params", "standard input|@FILE"),
+        ("mcp --as nobody", "unknown_profile", "no profile nobody"),
+    ):
+        yield _wrong("mcp.start", cli, code, says)
+
+
 def _callers() -> Iterator[Row]:
     for by, code, says in (
         ("wrong", "bad_token", "not valid"),
@@ -271,6 +277,7 @@ ROWS = [
     *_usage_of_asks(),
     *_usage_of_runs(),
     *_everyday(),
+    *_mcp(),
     *_callers(),
     *_misspelt(PLAIN),
 ]
