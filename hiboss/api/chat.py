@@ -25,7 +25,7 @@ from . import agent_states
 from .addresses import address_id, resolve
 from .auth import Caller
 from .context import Context
-from .operation import REGISTRY, Id, Level, Params, operation
+from .operation import Id, Level, Params, operation
 from .param_sizes import Text, Word
 from .send_shapes import Send, Sent
 from .sending import send
@@ -37,13 +37,12 @@ SUBSCRIBERS = 1_000  # that one caller may name
 NOT_READY = ("paused", "waiting", "deleted")  # states in which what is said now is not read soon
 
 
-class OfAgent(Params):
-    agent: str | None = Field(
-        None, description="whose chat with the boss, like nex; an agent's own is the default"
-    )
+AgentName = Annotated[
+    str | None, Field(description="whose chat with the boss, like nex; an agent's own is the default")
+]
 
 
-class Read(OfAgent):
+class Read(Params):
     after_id: Id | None = Field(
         None, description="the entries after this one; default: after what `subscriber` has acknowledged"
     )
@@ -53,6 +52,7 @@ class Read(OfAgent):
     subscriber: Word = Field("", description="a name for one of several readers of yours")
     newest: bool = Field(False, description="the newest entries, instead of those after a place")
     id: Id | None = Field(None, description="only this entry")
+    agent: AgentName = None
 
 
 class ChatEntry(TypedDict):
@@ -77,9 +77,9 @@ class ChatPage(TypedDict):
     more: Annotated[bool, Field(description="whether there are later entries; with newest: earlier ones")]
 
 
-class Post(OfAgent):
-    mime: str = Field("text/markdown", description=f"one of {', '.join(TYPES)}")
+class Post(Params):
     content: Text = Field(description="what to say")
+    mime: str = Field("text/markdown", description=f"one of {', '.join(TYPES)}")
     reply_to: Id | None = Field(None, description="the entry that it answers; it leaves by the door of that")
     author: Author | None = Field(
         None, description="as whom: user needs the boss's token, assistant the agent's; default: who calls"
@@ -87,6 +87,7 @@ class Post(OfAgent):
     key: Word | None = Field(
         None, min_length=1, description="a repeated request with the same key posts nothing"
     )
+    agent: AgentName = None
 
 
 class Posted(TypedDict):
@@ -96,9 +97,10 @@ class Posted(TypedDict):
     duplicate: Annotated[bool, Field(description="true: this key was used before, and nothing was posted")]
 
 
-class Acknowledge(OfAgent):
+class Acknowledge(Params):
     id: Id = Field(description="the last entry that you have done your work on")
     subscriber: Word = Field("", description="whose position to move: the name that you read with")
+    agent: AgentName = None
 
 
 class Acknowledged(TypedDict):
@@ -121,8 +123,9 @@ class ChatStatus(TypedDict):
     acknowledged: Annotated[str, Field(description="how far you have acknowledged it; 0: not at all")]
 
 
-class StatusOf(OfAgent):
+class StatusOf(Params):
     subscriber: Word = Field("", description="whose position to show")
+    agent: AgentName = None
 
 
 class _Chat(NamedTuple):
@@ -232,7 +235,17 @@ def _entry(row: Row, chat: _Chat) -> ChatEntry:
     effect="change",
     params=Post,
     result=Posted,
-    errors=tuple(dict.fromkeys((*_ERRORS, *_ENTRY_ERRORS, *REGISTRY["envelope.send"].errors))),
+    errors=(
+        *_ERRORS,
+        *_ENTRY_ERRORS,
+        errors.EmptyMessage,
+        errors.KeyReused,
+        errors.Archived,
+        errors.UnknownRecipient,
+        errors.NotBound,
+        errors.Busy,
+        errors.StoreFull,
+    ),
 )
 async def post(context: Context, caller: Caller, params: Post) -> Posted:
     """Say something in the chat of an agent and the boss; it is on disk when this answers."""
@@ -283,7 +296,8 @@ async def ack(context: Context, caller: Caller, params: Acknowledge) -> Acknowle
     place, now = Place.parse(params.id), clock.now()
     chat = context.store.read(lambda c: _chat(context, c, caller, params.agent))
     if chat.conversation is None:
-        raise NotFound(what="chat entry", value=str(place), where="chat_read_since")
+        _check_there(place, BEGINNING)
+        return {"id": str(BEGINNING), "changed": False}
     conversation = chat.conversation
     context.store.read(lambda c: _check_there(place, chat_entries.last(c, conversation)))
 

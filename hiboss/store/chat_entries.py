@@ -33,10 +33,11 @@ class Place(NamedTuple):
     @classmethod
     def parse(cls, given: str | int) -> Place:
         """Return the place that an id of an entry means; raises BadId."""
-        seq, dot, number = str(given).strip().partition(".")
+        text = str(given).strip()
+        seq, dot, number = text.partition(".")
         parts = (seq, number) if dot else (seq,)
         if not all(one.isascii() and one.isdigit() and len(one) < 19 for one in parts):
-            raise BadId(value=str(given)[:40], kind="chat entry", example=f"57 or {cls(57, 1)}")
+            raise BadId(value=text[:40], kind="chat entry", example=f"57 or {cls(57, 1)}")
         return cls(int(seq), int(number) if dot else 0)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.api.bad_input_asks import asks
 from tests.api.bad_input_attached import attached
+from tests.api.bad_input_chat import chats
 from tests.api.bad_input_contacts import contacts
 from tests.api.bad_input_controls import controls
 from tests.api.bad_input_delivery import delivery
@@ -404,7 +405,7 @@ def written() -> list[Row]:
     parts = (_kinds, _recipients, _content, _attachments, _list, _marks, _turns, _agents, _boss, _house)
     elsewhere = (asks, contacts, controls, delivery, messages, schedules, waiting, thinking, people)
     elsewhere += (followed, observed, following, present, attached, grouped, mailboxes)
-    elsewhere += (webhooks, browsers)
+    elsewhere += (webhooks, browsers, chats)
     return [one for part in (*parts, *elsewhere) for one in part()]
 
 
@@ -454,6 +455,7 @@ def limits() -> list[Limit]:
         _limit(send, "refs", [{**TAG, "value": "v" * 200}], [{**TAG, "value": "v" * 201}], "invalid_params"),
         _limit("envelope.snooze", "until", "+100Y", "+101Y", "too_far"),
         _limit("message.edit", "text", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
+        _limit("chat.post", "content", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
         _limit("ask.create", "question", "x" * mib, "x" * (mib + 1), "too_large", "1048577 bytes|1048576"),
         _limit("ask.create", "options", [*map(str, range(20))], [*map(str, range(21))], "bad_options"),
         _limit("ask.create", "options", ["ü" * 200], ["ü" * 201], "bad_options"),

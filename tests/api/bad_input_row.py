@@ -144,6 +144,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "webhook.set": {"name": "scene-hook", "template": "x"},
     **{f"webhook.{verb}": {"name": "scene-hook"} for verb in ("get", "rotate", "delete")},
     "webhook.unsubscribe": {"name": "scene-out"},
+    "chat.post": {"content": "x"},
+    "chat.ack": {"id": "0"},
     "conversation.messages": {"with": "agent:ada"},
     "conversation.news": {"with": "agent:ada", "after": 0},
 }

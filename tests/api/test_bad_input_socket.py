@@ -33,6 +33,8 @@ ELSEWHERE = {
     ("ask.wait", "stopping"): "as of envelope.wait",
     **{(f"attached.{verb}", "stopping"): "as of envelope.wait" for verb in ("wait", "permit")},
     **{("mcp.start", one): "tests/daemon/test_mcp_worker.py" for one in ("stopping", "mcp_unavailable")},
+    ("chat.ack", "busy"): "only with a thousand subscribers: tests/api/test_chat.py",
+    **{("chat.post", one): "as of envelope.send" for one in ("busy", "store_full", "archived", "not_bound")},
     ("ask.cancel", "ask_fixed"): "only of an agent at its limit: tests/store/test_ask_edits.py",
     ("event.subscribe", "busy"): "only with many subscriptions: tests/rpc/test_events.py",
     ("thread.get", "too_large"): "only with large messages: tests/api/test_threads.py",

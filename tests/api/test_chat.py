@@ -323,3 +323,21 @@ def test_the_status_says_whether_an_agent_is_ready(talk: Talk) -> None:
     found = talk.boss.call("chat.status", agent=talk.agent.name)
     assert found["ui"] == {"ready": False} and found["state"] == "deleted"
     assert talk.boss.refusal("chat.post", agent=talk.agent.name, content="x") == "unknown_recipient"
+
+
+def test_one_caller_has_at_most_a_thousand_subscribers(daemon: RunningDaemon, talk: Talk) -> None:
+    posted = talk.human("one")
+    talk.agent.call("chat.ack", id=posted["id"], subscriber="s0")
+    with daemon.database() as database, database:
+        database.execute(
+            """
+            WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 999)
+            INSERT INTO chat_position (holder, conversation, subscriber, seq, number, updated_at)
+            SELECT p.holder, p.conversation, 's' || t.n, 1, 0, 1 FROM chat_position p JOIN t
+            WHERE p.holder = (SELECT id FROM address WHERE fold = ?)
+            """,
+            (talk.agent.address,),
+        )
+    assert talk.agent.refusal("chat.ack", id=posted["id"], subscriber="one-more") == "busy"
+    later = talk.human("two")
+    assert talk.agent.call("chat.ack", id=later["id"], subscriber="s5")["changed"]

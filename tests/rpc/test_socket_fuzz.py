@@ -191,7 +191,7 @@ def params_for(name: str) -> st.SearchStrategy[Any]:
     some = st.dictionaries(st.sampled_from(names or ["unknown"]), JSON, min_size=1, max_size=2)
     nearly = some.map(lambda given: {**GOOD.get(name, {}), **given})
     if name in WAITING:  # never without a short time: else it waits for a minute
-        return nearly | known.map(lambda given: {**GOOD[name], **given})
+        return nearly | known.map(lambda given: {**GOOD.get(name, {}), **given})
     return nearly | nearly | nearly | known | st.lists(JSON, max_size=len(names) + 1) | JSON
 
 

@@ -202,6 +202,8 @@ TABLES = [
         "webhook_subscription",
         "tag",
         "revision",
+        "chat_change",
+        "chat_position",
         "reaction",
         "button",
     ),
