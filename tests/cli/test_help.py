@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,12 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home")
 
 
+@cache
+def helped(place: tuple[str, ...]) -> Done:
+    """Return the help of a command, which is the same in any home: it is asked for once."""
+    return Shell("/nowhere")(*place, "--help")
+
+
 def section(text: str, title: str) -> list[str]:
     """The lines below `Title:`, each entry with its continuation lines joined."""
     _, _, rest = text.partition(f"\n{title}:\n")
@@ -142,9 +149,9 @@ def purpose(done: Done) -> str:
 
 @pytest.mark.parametrize("place", PLACES, ids=" ".join)
 def test_help_is_a_sentence_and_describes_every_option_and_every_command_has_json(
-    shell: Shell, place: tuple[str, ...]
+    place: tuple[str, ...],
 ) -> None:
-    done = shell(*place, "--help")
+    done = helped(place)
     assert (done.rc, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: {' '.join(('hiboss', *place))} ")
     assert re.match(r"[A-Z][^\n]+ [^\n]+", purpose(done)) and purpose(done).split("\n\n")[0].endswith(".")
@@ -366,16 +373,14 @@ def test_help_makes_no_home(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [one for one in PLACES if one and one not in GROUPS], ids=" ".join)
-def test_help_has_the_flags_that_the_reference_has_and_no_others(
-    shell: Shell, place: tuple[str, ...]
-) -> None:
+def test_help_has_the_flags_that_the_reference_has_and_no_others(place: tuple[str, ...]) -> None:
     # The page is made from the whole tree of commands; a verb that is called is built by itself.
     page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
     rows = page.partition(f"\n## {' '.join(('hiboss', *place))}\n")[2].partition("\n## ")[0]
     documented = {flag for row in re.findall(r"^\| (`-.*?`) \|", rows, re.M) for flag in FLAG.findall(row)}
     shown = {
         flag
-        for entry in section(shell(*place, "--help").stdout, "Options")
+        for entry in section(helped(place).stdout, "Options")
         for flag in FLAG.findall(entry.partition("  ")[0])
     }
     assert shown - {"--help"} == documented and documented

@@ -37,12 +37,11 @@ DRIFTS = [
 
 
 def copy(directory: Path) -> None:
-    ignored = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, directory / name, ignore=ignored)
+            shutil.copytree(ROOT / name, directory / name)  # what is compiled too: else it takes 5 s
         else:
-            shutil.copy(ROOT / name, directory / name)
+            shutil.copy2(ROOT / name, directory / name)
     for name in FILES:
         shutil.copy(ROOT / name, directory / name)
 

@@ -7,9 +7,10 @@ places instead, to be held against a list of the places where there is a reason 
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,6 +20,7 @@ FUNCTION_LINES = 60
 OUTPUT = "hiboss/cli/output.py"
 CLOCK = "hiboss/core/clock.py"
 STORE = "hiboss/store/"
+PACKAGE = "hiboss/"
 
 _PRINTERS = {
     "print",
@@ -65,10 +67,34 @@ def files(*below: str, ending: str = "py") -> list[tuple[str, str]]:
 # --- the checkers --------------------------------------------------------------------
 
 
+Check = Callable[[str, str], list[str]]
+
+
+@cache
+def found(*below: str) -> dict[Check, list[str]]:
+    """Return what each checker finds below these directories. Each file is read and parsed once, for all of them."""
+    problems: dict[Check, list[str]] = {check: [] for check in CHECKERS}
+    everything = files(*below)
+    assert everything, "nothing was looked at"
+    gc.disable()  # trees have no cycles, and to look for some takes a third of the time
+    try:
+        for path, source in everything:
+            for check in CHECKERS if path.startswith(PACKAGE) else EVERYWHERE:
+                problems[check] += check(path, source)
+    finally:
+        gc.enable()
+    return problems
+
+
 @lru_cache(maxsize=1)
 def _tree(source: str) -> ast.Module:
-    """Return a source as a tree. One is kept: those of all files make the garbage collector slow."""
+    """Return a source as a tree. One is kept: those of all files take much memory."""
     return ast.parse(source)
+
+
+@lru_cache(maxsize=1)
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    return list(ast.walk(tree))
 
 
 def long_files(path: str, source: str) -> list[str]:
@@ -98,7 +124,7 @@ def stray_sql(path: str, source: str) -> list[str]:
         for line, text in _texts(tree)
         if _SQL.search(text) or _SQL_IN_LOWER_CASE.match(text)
     ]
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _executes(node):
             problems.append(f"{path}:{node.lineno}: a call of .{node.func.attr}")
     return problems
@@ -176,13 +202,25 @@ def stray_errors(path: str, source: str) -> list[str]:
     names = _origins(tree)
     ours = {name for name, origin in names.items() if origin.split(".")[-2:-1] == ["errors"]}
     found = []
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.ClassDef):
             bases = {(_dotted(base, {}) or "").split(".")[0] for base in node.bases}
             if bases & (ours | {"errors"}):
                 ours.add(node.name)
                 found.append(f"{path}::{node.name}")
     return found
+
+
+EVERYWHERE: tuple[Check, ...] = (long_files, long_functions, missing_docstrings)
+CHECKERS: tuple[Check, ...] = (
+    *EVERYWHERE,
+    stray_sql,
+    stray_prints,
+    stray_clocks,
+    broad_excepts,
+    late_imports,
+    stray_errors,
+)
 
 
 # --- what they are made of -----------------------------------------------------------
@@ -216,7 +254,7 @@ def _scoped(
 def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every string of a program that is no docstring; an f-string with `?` for what is filled in."""
     passed: set[int] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             passed.add(id(node.value))
         elif isinstance(node, ast.JoinedStr):
@@ -227,10 +265,11 @@ def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
+@lru_cache(maxsize=1)
 def _origins(tree: ast.AST) -> dict[str, str]:
     """What the imported names of a file stand for: `dt` is `datetime.datetime`."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -252,7 +291,7 @@ def _dotted(node: ast.AST | None, names: dict[str, str]) -> str | None:
 def _references(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every use of an imported name, and of `print`, by what it stands for."""
     names = _origins(tree)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         name = _dotted(node, names)
         if name and (name == "print" or _root(node) in names):
             yield node.lineno, name

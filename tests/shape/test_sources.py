@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
 from . import sources
 
-PACKAGE = sources.files("hiboss")
+ALL = ("hiboss", "tests", "bench", "docs")
 
 # Where everything is caught on purpose, and why.
 BROAD_EXCEPTS = {
@@ -170,34 +169,26 @@ STRAY_ERRORS = {
 }
 
 
-Check = Callable[[str, str], list[str]]
-
-
-def _problems(files: list[tuple[str, str]], *checks: Check) -> list[str]:
-    assert files, "nothing was looked at"
-    return [problem for path, source in files for check in checks for problem in check(path, source)]
-
-
 def test_every_file_and_function_is_short_and_every_module_says_what_it_is() -> None:
-    everything = sources.files("hiboss", "tests", "bench", "docs")
-    problems = _problems(everything, sources.long_files, sources.long_functions, sources.missing_docstrings)
+    problems = [one for check in sources.EVERYWHERE for one in sources.found(*ALL)[check]]
     assert not problems, "\n".join(problems)
 
 
 def test_sql_is_written_under_store_only() -> None:
-    assert _problems(PACKAGE, sources.stray_sql) == []
+    assert sources.found(*ALL)[sources.stray_sql] == []
     assert [
         path for path, _ in sources.files("hiboss", ending="sql") if not path.startswith(sources.STORE)
     ] == []
 
 
 def test_only_the_output_module_prints() -> None:
-    assert _problems(PACKAGE, sources.stray_prints) == []
+    assert sources.found(*ALL)[sources.stray_prints] == []
 
 
 def test_only_the_clock_asks_what_time_it_is() -> None:
-    assert _problems(PACKAGE, sources.stray_clocks) == []
-    assert _problems(sources.files("hiboss", ending="sql"), sources.sql_clocks) == []
+    assert sources.found(*ALL)[sources.stray_clocks] == []
+    scripts = sources.files("hiboss", ending="sql")
+    assert scripts and [one for script in scripts for one in sources.sql_clocks(*script)] == []
 
 
 @pytest.mark.parametrize(
@@ -209,9 +200,9 @@ def test_only_the_clock_asks_what_time_it_is() -> None:
     ],
 )
 def test_exceptions_to_a_rule_are_exactly_those_listed_with_a_reason(
-    check: Check, allowed: dict[str, str]
+    check: sources.Check, allowed: dict[str, str]
 ) -> None:
-    found = Counter(_problems(PACKAGE, check))  # counted, so that a second one in the same place shows
+    found = Counter(sources.found(*ALL)[check])  # counted, so that a second one in the same place shows
     assert list((found - Counter(list(allowed))).elements()) == [], "not listed"
     assert list((Counter(list(allowed)) - found).elements()) == [], "listed and not there"
     assert all(reason.strip() for reason in allowed.values())
@@ -220,7 +211,7 @@ def test_exceptions_to_a_rule_are_exactly_those_listed_with_a_reason(
 def test_only_four_modules_write_to_the_envelope_table() -> None:
     """Its state has too many parts that must agree: its way, what its recipient does, who read and took it."""
     writes = re.compile(r"\b(UPDATE|INSERT INTO|DELETE FROM|REPLACE INTO|INTO) envelope\b", re.IGNORECASE)
-    found = {path for path, text in PACKAGE if writes.search(text)}
+    found = {path for path, text in sources.files("hiboss") if writes.search(text)}
     assert found == {
         "hiboss/store/envelopes.py",
         "hiboss/store/envelope_marks.py",
