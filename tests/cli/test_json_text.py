@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from hiboss.cli.harness_settings import hook_entries, json_text
 from hiboss.cli.harness_settings.claude_hooks import CLAUDE
 from hiboss.cli.harness_settings.codex_hooks import CODEX
 from hiboss.cli.harness_settings.harness import Harness, HookCommand, entries_of
+from tests.support import bulk
 
 BLANK = st.text(" \t\n\r", max_size=3)
 KEYS = st.sampled_from(["hooks", "env", "é", 'a"b', "", "Stop", "\u2028"])
@@ -108,6 +110,7 @@ def test_a_member_that_is_appended_and_taken_out_leaves_no_trace(
         assert json_text.without(longer, ("new",)) == text
 
 
+@tries(max_examples=bulk.number(40, 200))
 @given(settings(), st.sampled_from([CLAUDE, CODEX]), st.booleans(), st.booleans())
 def test_install_update_and_remove_give_any_file_back(
     text: str, harness: Harness, asks: bool, then: bool

@@ -13,6 +13,7 @@ from hiboss.channels.telegram import rendering
 from hiboss.channels.telegram.chunk_form import CAPTION_UNITS, Chunk, decode, encode
 from hiboss.core.contracts.adapter import Letter
 from hiboss.testing.adapter_rig import letter
+from tests.support import bulk
 
 from . import generated_texts as texts
 from .entity_checker import covered, entity_problems
@@ -55,7 +56,7 @@ def check(chunk: Chunk, most_units: int = 4096, most_entities: int = 100) -> Non
         assert set(read.links) == set(linked)
 
 
-@settings(max_examples=400)
+@settings(max_examples=bulk.number(120, 400))
 @given(texts.typed, texts.limits, st.sampled_from([12, 100]), st.sampled_from(["", "nex:\n", "nex: "]))
 def test_every_chunk_is_within_the_limits_and_formatted_well(
     typed: tuple[str, str], most_units: int, most_entities: int, front: str
@@ -67,7 +68,7 @@ def test_every_chunk_is_within_the_limits_and_formatted_well(
     assert chunks == rendering.render(one, most_units=most_units, most_entities=most_entities)
 
 
-@settings(max_examples=300)
+@settings(max_examples=bulk.number(100, 300))
 @given(texts.typed, texts.limits, st.sampled_from([None, "about **it**"]))
 def test_rejoined_chunks_are_the_text_and_no_letter_is_cut(
     typed: tuple[str, str], limit: int, subject: str | None
@@ -119,7 +120,7 @@ def test_every_word_of_json_and_of_text_with_a_front_is_there(text: str) -> None
             assert re.sub(r"\s", "", found) == expected
 
 
-@settings(max_examples=30)
+@settings(max_examples=bulk.number(12, 30))
 @given(st.one_of(texts.nested_markdown, texts.noise), texts.limits)
 def test_every_beginning_of_a_growing_text_renders_well(text: str, limit: int) -> None:
     for end in range(0, len(text) + 1, max(1, len(text) // 60)):
