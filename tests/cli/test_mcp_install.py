@@ -96,7 +96,7 @@ def test_the_entry_starts_this_hiboss_as_the_agent_and_has_no_token(
     result = desk.install(client, "--scope", scope)
     assert (result["outcome"], result["settings_file"]) == ("installed", str(desk.file(client, scope)))
     entry = desk.entry(client, scope)
-    assert (entry["command"], entry["args"]) == (HIBOSS, ["mcp", "--as", "nex"])
+    assert (entry["command"], entry["args"]) == (HIBOSS, ["mcp", "--or-as", "nex"])
     assert entry["env"] == {"HIBOSS_HOME": desk.shell.home.path}
     everything = [one.read_text() for one in desk.directory.glob("p*/**/*") if one.is_file()]
     assert everything and not any("canary" in one for one in everything)
@@ -109,7 +109,7 @@ def test_the_entry_for_another_client_is_printed(desk: Desk) -> None:
     assert entry == {
         "type": "stdio",
         "command": HIBOSS,
-        "args": ["mcp", "--as", "nex"],
+        "args": ["mcp", "--or-as", "nex"],
         "env": {"HIBOSS_HOME": desk.shell.home.path},
     }
 
@@ -191,7 +191,7 @@ def test_an_entry_is_updated_and_keeps_what_others_added(desk: Desk) -> None:
     file.write_text(json.dumps(settings))
     assert desk.install("cursor")["outcome"] == "updated"
     entry = desk.entry("cursor")
-    assert (entry["disabled"], entry["args"]) == (True, ["mcp", "--as", "nex"])
+    assert (entry["disabled"], entry["args"]) == (True, ["mcp", "--or-as", "nex"])
     assert entry["env"] == {"LANG": "C", "HIBOSS_HOME": desk.shell.home.path}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from hiboss.agents import process_control
 from tests.support.mcp_pump_rig import PROFILE_TOKEN, PumpRig, write_until_full
 
 BAD_TOKEN = {"code": -32002, "message": "this token is not valid here", "data": {"code": "bad_token"}}
@@ -74,7 +76,9 @@ def test_the_boss_does_not_speak_where_an_agent_runs_it(rig: PumpRig) -> None:
     assert "code: agent_not_named" in err
 
 
-@pytest.mark.parametrize("words", [("--as-boss", "--as", "nex"), ("--token", "-")])
+@pytest.mark.parametrize(
+    "words", [("--as-boss", "--as", "nex"), ("--token", "-"), ("--or-as", "a", "--as", "b")]
+)
 def test_words_that_contradict_each_other_are_wrong_usage(rig: PumpRig, words: tuple[str, ...]) -> None:
     rig.start(*words)
     status, out, err = rig.ended()
@@ -97,6 +101,45 @@ def test_sessions_of_two_agents_in_one_harness_name_nobody(rig: PumpRig) -> None
     session_file(rig, "two", agent="calm-owl", token="hba_two")
     rig.start()
     assert rig.ended()[0] == 1 and rig.starts == []
+
+
+def test_a_profile_may_stand_in_where_nothing_else_names_who_speaks(rig: PumpRig) -> None:
+    assert rig.opened("--or-as", "nex").greeting["token"] == PROFILE_TOKEN
+
+
+def test_a_token_goes_before_the_profile_that_stands_in(rig: PumpRig) -> None:
+    worker = rig.opened("--or-as", "nex", HIBOSS_TOKEN="hbr_of-a-run")
+    assert worker.greeting["token"] == "hbr_of-a-run"
+
+
+def test_the_session_above_goes_before_the_profile_that_stands_in(rig: PumpRig) -> None:
+    session_file(rig, "one", agent="swift-fox", token="hba_of-the-session")
+    assert rig.opened("--or-as", "nex").greeting["token"] == "hba_of-the-session"
+
+
+def test_a_run_that_lost_its_token_does_not_speak_as_the_agent_of_the_settings(rig: PumpRig) -> None:
+    for lost in ({"HIBOSS_RUN": "r9"}, {"HIBOSS_AGENT": "kai"}):
+        rig.start("--or-as", "nex", **lost)
+        status, out, err = rig.ended()
+        assert (status, out) == (1, b"") and "code: agent_not_named" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the limit by which runs are known")
+def test_a_process_of_a_run_without_any_variable_does_not_speak_as_the_agent_of_the_settings(
+    rig: PumpRig,
+) -> None:
+    with process_control.marking("r9"):
+        rig.start("--or-as", "nex")
+    status, out, err = rig.ended()
+    assert (status, out) == (1, b"") and "a process of a run" in err
+
+
+def test_below_sessions_of_two_agents_the_profile_does_not_stand_in(rig: PumpRig) -> None:
+    session_file(rig, "one", agent="swift-fox", token="hba_one")
+    session_file(rig, "two", agent="calm-owl", token="hba_two")
+    rig.start("--or-as", "nex")
+    status, out, err = rig.ended()
+    assert (status, out) == (1, b"") and "several agents" in err
 
 
 # --- who is refused ------------------------------------------------------------------

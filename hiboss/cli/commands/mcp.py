@@ -65,6 +65,12 @@ Scope = Annotated[
 ]
 Token = Annotated[Text, flag("--token", "TOKEN", "Use this token: @FILE reads a file. Or set HIBOSS_TOKEN.")]
 SpeakAs = Annotated[Text, flag("--as", "NAME", "Speak as NAME, with the token stored here.")]
+OrAs = Annotated[
+    Text,
+    flag(
+        "--or-as", "NAME", "Speak as NAME where nothing else says who speaks: no token, run or open session."
+    ),
+]
 AsBoss = Annotated[bool, flag("--as-boss", None, "Speak as the boss. Without this, nobody does.")]
 WhoseChat = Annotated[Text, flag("--agent", "NAME", "Whose chat it is, if the boss speaks.")]
 Dotted = Annotated[
@@ -73,7 +79,9 @@ Dotted = Annotated[
 InstalledAgent = Annotated[
     Text,
     flag(
-        "--agent", "NAME", "The client speaks as this agent; with --as-boss, it is whose chat the boss sees."
+        "--agent",
+        "NAME",
+        "The client speaks as this agent, but runs and attached sessions as their own; with --as-boss: whose chat.",
     ),
 ]
 
@@ -83,6 +91,7 @@ def mcp(
     context: typer.Context,
     token: Token = None,
     as_: SpeakAs = None,
+    or_as: OrAs = None,
     as_boss: AsBoss = False,
     agent: WhoseChat = None,
     dotted: Dotted = False,
@@ -96,12 +105,12 @@ def mcp(
     Example: hiboss mcp --as nex
     """
     if context.invoked_subcommand is not None:
-        if any((token, as_, as_boss, agent, dotted)):
+        if any((token, as_, or_as, as_boss, agent, dotted)):
             detail = f"give the options behind {context.invoked_subcommand}"
             raise WrongUsage(detail=detail, help=f"hiboss mcp {context.invoked_subcommand} --help")
         return
     options = Options()
-    options.token, options.as_, options.as_boss = token, as_, as_boss
+    options.token, options.as_, options.or_as, options.as_boss = token, as_, or_as, as_boss
     options.agent, options.dotted, options.json = agent, dotted, json_
     raise typer.Exit(serve(options))
 
@@ -179,7 +188,8 @@ def _words(client: str, agent: str | None, as_boss: bool) -> list[str]:
         if agent.lower() == BOSS:
             raise WrongUsage(detail="boss is no agent; to speak as the boss give --as-boss", help=usage)
         _check_profile(agent)
-        return ["--as", agent.lower()]
+        # Not --as: the settings hold for all sessions of the client, also for the runs of other agents.
+        return ["--or-as", agent.lower()]
     if client in CLIENTS and CLIENTS[client].attaches:
         return []
     detail = f"--client {client} needs --agent NAME or --as-boss: nothing else says who speaks"

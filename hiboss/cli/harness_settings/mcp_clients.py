@@ -12,6 +12,8 @@ from . import mcp_json, mcp_toml
 from .harness import PROGRAM, command_of_this_program
 
 SERVER = "hiboss"  # the name of our server in all settings
+# What says who speaks, and where. Codex gives a server only the variables that are named to it.
+PASSED = ("HIBOSS_TOKEN", "HIBOSS_TOKEN_FILE", "HIBOSS_RUN", "HIBOSS_AGENT", "HIBOSS_HOME")
 STARTUP_SECONDS = 30  # for Codex, which gives a server 10: the daemon may have to start the worker
 
 Entry = dict[str, Any]
@@ -78,7 +80,7 @@ CLIENTS = {
         user_file=_codex_file,
         project_file=".codex/config.toml",
         format=TOML,
-        more={"startup_timeout_sec": STARTUP_SECONDS},
+        more={"startup_timeout_sec": STARTUP_SECONDS, "env_vars": list(PASSED)},
         attaches=True,
         after_install="Start Codex anew; /mcp shows the server there.",
     ),
@@ -125,4 +127,6 @@ def merged(found: Entry | None, wanted: Entry) -> Entry:
     env = {name: value for name, value in (found.get("env") or {}).items() if name != "HIBOSS_HOME"}
     env |= wanted.get("env", {})
     entry.pop("env", None)
+    if isinstance(found.get("env_vars"), list):
+        entry["env_vars"] = list(dict.fromkeys([*found["env_vars"], *wanted.get("env_vars", ())]))
     return {**entry, "env": env} if env else entry

@@ -12,7 +12,7 @@ from .pump import Pump
 from .speaker import Options
 from .worker_link import WorkerLink, connect
 
-_VALUES = {"--token": "token", "--as": "as_", "--agent": "agent"}
+_VALUES = {"--token": "token", "--as": "as_", "--or-as": "or_as", "--agent": "agent"}
 _SWITCHES = {"--as-boss": "as_boss", "--dotted": "dotted", "--json": "json"}
 INTERRUPTED = 130
 TERMINAL = (

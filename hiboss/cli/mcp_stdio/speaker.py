@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...core.errors import HibossError, InvalidParams, McpSpeakerNotNamed
+from ...core.errors import AgentNotNamed, HibossError, InvalidParams, McpSpeakerNotNamed
 from ...core.paths import Home
-from ..credentials import BOSS, named_token, refuse_agents
+from ..credentials import AGENT_VARIABLE, BOSS, RUN_VARIABLE, named_token, refuse_agents
 
 ATTACH_SECONDS = 10.0  # for the start hook of a session, which runs at the same time as this
 LOOK_SECONDS = 0.1
+FILE_LOCKS = 10  # RLIMIT_LOCKS, by which the daemon marks processes of a run (agents/process_control.py)
 
 
 class Options:
@@ -21,6 +22,7 @@ class Options:
 
     token: str | None = None
     as_: str | None = None
+    or_as: str | None = None
     as_boss = False
     agent: str | None = None
     dotted = False
@@ -31,6 +33,10 @@ def check(options: Options) -> None:
     """Refuse options that contradict each other."""
     if options.as_boss and (options.token is not None or options.as_ is not None):
         raise InvalidParams(detail="--as-boss takes neither --token nor --as: give one of the three")
+    if options.or_as is not None and (
+        options.as_boss or options.token is not None or options.as_ is not None
+    ):
+        raise InvalidParams(detail="--or-as is for where nothing else names who speaks: give it alone")
     if options.token == "-":
         detail = "standard input carries MCP, so it cannot be the token; use --token @FILE or --as"
         raise InvalidParams(detail=detail)
@@ -48,30 +54,59 @@ def find_token(home: Home, options: Options, waiting: Callable[[], None] | None 
         found = named_token(home, options.token, options.as_) or _of_session_above(home)
         if found is None and waiting is not None and _will_attach():
             found = _wait_for_session(home, waiting)
+        if found is None and options.or_as is not None:
+            _refuse_agents_of_others(home)
+            found = named_token(home, None, options.or_as)
     if found is None:
         profiles = ", ".join(one for one in home.profiles() if one != BOSS)
         raise McpSpeakerNotNamed(profiles=profiles or "none; hiboss agent register NAME makes one")
     return found
 
 
+def _refuse_agents_of_others(home: Home) -> None:
+    """Raise in a run whose token was lost, and below sessions of several agents.
+
+    The settings of a harness name one agent, and hold for all that it runs. It may keep all variables from its
+    servers, but not the limit by which processes of a run are known.
+    """
+    named = [name for name in (RUN_VARIABLE, AGENT_VARIABLE) if os.environ.get(name)]
+    if named:
+        raise AgentNotNamed(sign=f"{named[0]} is set")
+    if _sessions_above(home):
+        raise AgentNotNamed(sign="the harness that runs this has open sessions of several agents")
+    import resource
+    import sys
+
+    if sys.platform == "linux":
+        soft, hard = resource.prlimit(0, FILE_LOCKS)
+        if soft != hard:
+            raise AgentNotNamed(sign="this is a process of a run")
+
+
 # --- sessions that are open above this process ---------------------------------------
 
 
 def _of_session_above(home: Home) -> str | None:
-    """Return the token of the session whose harness started this; None: there is none, or several agents.
+    """Return the token of the session whose harness started this; None: there is none, or several agents."""
+    here = _sessions_above(home)
+    return str(here[0]["token"]) if len({one.get("agent") for one in here}) == 1 else None
+
+
+def _sessions_above(home: Home) -> list[dict[str, Any]]:
+    """Return the sessions of the harness that started this, the newest first: it can have had several.
 
     A harness gives an MCP server no variable with the id of its session, so that the process must tell.
     """
     known = list(_sessions(home))
     if not known:
-        return None
+        return []
     from ..hook import harness
 
     for pid, stat in harness.ancestors(os.getppid()):
         here = [one for one in known if (one.get("pid"), one.get("pid_started")) == (pid, stat.started)]
-        if here:  # one harness can have had several sessions; the newest comes first
-            return str(here[0]["token"]) if len({one.get("agent") for one in here}) == 1 else None
-    return None
+        if here:
+            return here
+    return []
 
 
 def _sessions(home: Home) -> Iterator[dict[str, Any]]:
