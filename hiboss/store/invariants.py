@@ -16,6 +16,10 @@ INVARIANTS: dict[str, str] = {
             OR (count(m.id) > 0 AND (min(m.seq) <> c.first_seq OR max(m.seq) <> c.last_seq))""",
     "every message has an envelope": """
         SELECT m.id FROM message m WHERE NOT EXISTS (SELECT 1 FROM envelope e WHERE e.message = m.id)""",
+    "a change in a chat is of a message there, and after one that has arrived": """
+        SELECT x.message FROM chat_change x JOIN message m ON m.id = x.message
+        WHERE m.conversation <> x.conversation OR m.seq IS NULL OR m.repeats OR NOT EXISTS (
+            SELECT 1 FROM message l WHERE l.conversation = x.conversation AND l.seq = x.after_seq)""",
     "an envelope has arrived only if its message has arrived": """
         SELECT e.id FROM envelope e JOIN message m ON m.id = e.message
         WHERE e.arrived IS NOT NULL AND m.seq IS NULL""",

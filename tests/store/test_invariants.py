@@ -38,6 +38,11 @@ BREAKS: dict[str, list[str]] = {
         "DELETE FROM message WHERE id = 1",
     ],
     "every message has an envelope": ["DELETE FROM envelope WHERE message = 4"],
+    "a change in a chat is of a message there, and after one that has arrived": [
+        "INSERT INTO chat_change (conversation, after_seq, number, message, changed_at) VALUES (1, 99, 1, 1, 1)",
+        "INSERT INTO chat_change (conversation, after_seq, number, message, changed_at)"
+        " SELECT c.id, 1, 1, m.id, 1 FROM conversation c JOIN message m ON m.conversation <> c.id LIMIT 1",
+    ],
     "an envelope has arrived only if its message has arrived": [
         "UPDATE envelope SET arrived = 0 WHERE id = 4"
     ],
