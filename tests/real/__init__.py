@@ -6,5 +6,8 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.real.harness_contract", "tests.real.harness_control", "tests.real.harness_faults"
+    "tests.real.harness_contract",
+    "tests.real.harness_control",
+    "tests.real.harness_faults",
+    "tests.real.mcp_contract",
 )
