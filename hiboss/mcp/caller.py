@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,8 @@ class Caller:
     dotted: bool = False  # list the tools with dots in their names too
     # Entries of the chat that this client posted itself: it is not told of them.
     posted: deque[str] = field(default_factory=lambda: deque(maxlen=REMEMBERED_POSTS))
+    # Ends the connection over which notices go to this client.
+    hang_up: Callable[[], object] = lambda: None
 
     async def call(self, method: str, **params: Any) -> Any:
         """Call an operation; a parameter that is None is left out."""

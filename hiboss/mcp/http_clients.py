@@ -11,6 +11,8 @@ import hashlib
 import logging
 import socket as sockets
 from contextlib import nullcontext
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -19,13 +21,14 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..core import clock
 from ..core import errors as known
@@ -61,6 +64,7 @@ class HttpClients:
         self._most, self._body_bytes = most, body_bytes
         self._server: uvicorn.Server | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._streams: dict[str, asyncio.Event] = {}  # by session; set: it ends
         self.requests = 0  # under way
         self.last_request = clock.elapsed()
 
@@ -68,7 +72,16 @@ class HttpClients:
         """Return who makes a request of the protocol."""
         request: Request | None = context.request
         assert request is not None
-        return self._caller(token_of(request), request.query_params.get("agent"))
+        caller = self._caller(token_of(request), request.query_params.get("agent"))
+        if (session := request.headers.get(MCP_SESSION_ID_HEADER)) is not None:
+            # What the SDK keeps of a session of the old era; in the new era each request has its own.
+            caller.posted = context.session._connection.state.setdefault("posted", caller.posted)
+            caller.hang_up = partial(self._end_stream, session)
+        return caller
+
+    def _end_stream(self, session: str) -> None:
+        if (ends := self._streams.get(session)) is not None:
+            ends.set()
 
     def _caller(self, token: str, agent: str | None) -> Caller:
         return Caller(daemon=self._daemon, token=token, agent=agent or None)
@@ -139,12 +152,50 @@ class HttpClients:
             version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, LATEST_HANDSHAKE_VERSION)
             is_old = version in HANDSHAKE_PROTOCOL_VERSIONS
             manager = self._old_era if is_old else self._new_era
-            await manager.handle_request({**scope, "user": AuthenticatedUser(access)}, receive, send)
+            asked = {**scope, "user": AuthenticatedUser(access)}
+            session = request.headers.get(MCP_SESSION_ID_HEADER)
+            if is_old and scope["method"] == "GET" and session is not None:
+                await self._stream(session, asked, receive, send)
+            else:
+                await manager.handle_request(asked, receive, send)
         elif scope["path"] == "/call" and scope["method"] == "POST":
             found = await self._call(token, await request.body())
             await Response(orjson.dumps(found), media_type="application/json")(scope, receive, send)
         else:
             raise NoSuchPath(path=scope["path"][:200])
+
+    async def _stream(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the stream of notices of a session, until the client leaves or its subscriptions end."""
+        assert self._old_era is not None
+        ends = asyncio.Event()
+        begun = whole = False
+
+        async def receive_or_end() -> Message:
+            tasks = (asyncio.ensure_future(receive()), asyncio.create_task(ends.wait()))
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                return tasks[0].result() if tasks[0].done() else {"type": "http.disconnect"}
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+        async def note(message: Message) -> None:
+            nonlocal begun, whole
+            await send(message)
+            if message["type"] == "http.response.start":
+                begun = True
+                if message["status"] == HTTPStatus.OK:  # else it has another stream already
+                    self._streams[session] = ends
+            else:
+                whole = not message.get("more_body", False)
+
+        try:
+            await self._old_era.handle_request(scope, receive_or_end, note)
+            if begun and not whole:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            if self._streams.get(session) is ends:
+                del self._streams[session]
 
     async def _call(self, token: str, body: bytes) -> dict[str, Any]:
         """Call one tool, without the protocol."""

@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from .. import __version__
-from ..core.errors import HibossError, MethodNotFound
+from ..core.errors import HibossError, MethodNotFound, NotFound
 from . import resources, subscriptions, tasks, tools
 from .answers import failed, protocol_error, succeeded
 from .caller import Caller
@@ -109,12 +109,12 @@ class _Handlers:
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         caller, uri = self._caller_of(context), str(params.uri)
         try:
-            await caller.chat("status")  # a wrong token, or no agent, is said here
+            status = await caller.chat("status")  # a wrong token, or no agent, is said here
+            if not resources.is_known(uri):
+                raise NotFound(what="resource", value=uri[:200], where="resources/list")
+            await subscriptions.subscriber_of(caller, context.session).add(uri, status)
         except HibossError as error:
             raise protocol_error(error) from None
-        if not resources.is_known(uri):
-            raise MCPError(code=types.INVALID_PARAMS, message=f"there is no resource {uri[:200]}")
-        subscriptions.subscriber_of(caller, context.session).add(uri)
         return types.EmptyResult()
 
     async def unsubscribe(
@@ -129,10 +129,10 @@ class _Handlers:
     ) -> types.SubscriptionsListenResult:
         caller = self._caller_of(context)
         try:
-            await caller.chat("status")
+            status = await caller.chat("status")
         except HibossError as error:
             raise protocol_error(error) from None
-        return await subscriptions.listen(caller, context, params)
+        return await subscriptions.listen(caller, context, params, status)
 
     # --- prompts ---------------------------------------------------------------------
 

@@ -102,6 +102,7 @@ class StdioClients:
         outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
         writing = asyncio.create_task(_write(out_of, writer))
         reading = asyncio.create_task(_read(reader, into))
+        caller.hang_up = reading.cancel
         try:
             await serve_dual_era_loop(self._server, incoming, outgoing, lifespan_state=caller)
             await writing

@@ -17,10 +17,10 @@ from mcp.server.subscriptions import (
 )
 from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
-from ..core.errors import HibossError
+from ..core.errors import Busy, HibossError
 from .caller import Caller
 from .resources import is_known
-from .watching import Entries, Watch
+from .watching import Entries, Status, Watch
 
 log = logging.getLogger(__name__)
 SUBSCRIBED = 100  # resources that one client follows at most
@@ -36,18 +36,26 @@ class Subscriber:
         self._connection = session._connection
         self._connection.exit_stack.callback(self.close)
         self._uris: set[str] = set()
+        self._watch = Watch(caller, self._tell)
         self._watching: asyncio.Task[None] | None = None
 
-    def add(self, uri: str) -> None:
-        """Follow a resource from now on; what happened before is announced once."""
-        if len(self._uris) < SUBSCRIBED:
-            self._uris.add(uri)
+    async def add(self, uri: str, status: Status) -> None:
+        """Follow a resource from now on; what happened before is announced once. Raises Busy."""
+        if uri not in self._uris and len(self._uris) >= SUBSCRIBED:
+            raise Busy(what=f"you follow {SUBSCRIBED} resources; unsubscribe from one first")
+        self._uris.add(uri)
         if self._watching is None or self._watching.done():
-            watch = Watch(self._caller, self._tell, self._uris.__contains__)
-            self._watching = asyncio.create_task(_quietly(watch))
+            self._watch = Watch(self._caller, self._tell)
+            for one in self._uris:
+                self._watch.follow(one, status)
+            self._watching = asyncio.create_task(self._run(self._watch))
+        else:
+            self._watch.follow(uri, status)
+        await self._watch.is_set_up.wait()
 
     def remove(self, uri: str) -> None:
         self._uris.discard(uri)
+        self._watch.leave(uri)
         if not self._uris:
             self.close()
 
@@ -55,6 +63,10 @@ class Subscriber:
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
+
+    async def _run(self, watch: Watch) -> None:
+        await _quietly(watch)
+        self._caller.hang_up()  # so that the client sees that nothing more comes
 
     async def _tell(self, uri: str, entries: Entries) -> None:
         if uri in self._uris:
@@ -83,30 +95,38 @@ class _OneListener(InMemorySubscriptionBus):
 
 
 async def listen(
-    caller: Caller, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    caller: Caller,
+    context: ServerRequestContext[Any, Any],
+    params: SubscriptionsListenRequestParams,
+    status: Status,
 ) -> SubscriptionsListenResult:
     """Serve one stream of the new era, until the client leaves or its token ends."""
     bus = _OneListener()
     handler = ListenHandler(bus)
-    wanted = {uri for uri in (params.notifications.resource_subscriptions or []) if is_known(uri)}
 
     async def tell(uri: str, entries: Entries) -> None:
         await bus.publish(ResourceUpdated(uri=uri))
 
-    async def watch() -> None:
+    watch = Watch(caller, tell)
+    for uri in params.notifications.resource_subscriptions or []:
+        if is_known(uri):
+            watch.follow(uri, status)
+
+    async def run() -> None:
+        await _quietly(watch, bus.listened)
         await bus.listened.wait()
-        await _quietly(Watch(caller, tell, wanted.__contains__))
         handler.close()  # the client knows that nothing more comes
 
-    watching = asyncio.create_task(watch())
+    watching = asyncio.create_task(run())
     try:
+        await watch.is_set_up.wait()  # what happens after the acknowledgement is told
         return await handler(context, params)
     finally:
         watching.cancel()
 
 
-async def _quietly(watch: Watch) -> None:
+async def _quietly(watch: Watch, begin: asyncio.Event | None = None) -> None:
     try:
-        await watch.run()
+        await watch.run(begin)
     except HibossError as error:
         log.info("A subscription ended: %s", error, extra={"action": "mcp"})

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..core.errors import HibossError
 from .caller import Caller
 from .daemon_connection import Fact
 from .resources import HEAD, INBOX, MESSAGE, STATUS
@@ -20,80 +19,104 @@ RIDING = 10  # entries that go along with a notice
 RIDING_BYTES = 16_384
 
 Entries = list[dict[str, Any]]
+Status = dict[str, Any]  # as chat.status answers
 Tell = Callable[[str, Entries], Awaitable[None]]  # a resource that has changed, and what is new in it
 
 
 class Watch:
     """Tells a client, until it is cancelled or the token of the client ends."""
 
-    def __init__(self, caller: Caller, tell: Tell, wanted: Callable[[str], bool]) -> None:
+    def __init__(self, caller: Caller, tell: Tell) -> None:
         self._caller = caller
         self._tell = tell
-        self._wanted = wanted  # whether the client follows a resource now
+        self._followed: set[str] = set()
+        self._unannounced: set[str] = set()  # followed since a moment
         self._look = asyncio.Event()
         self._ended = False
         self._place = "0"
         self._state: Any = None
         self._hears: tuple[str, ...] = ()  # whose entries
+        self.is_set_up = asyncio.Event()  # from then on no change is missed; also set when it has ended
 
-    async def run(self) -> None:
-        """Announce what the client has not acknowledged, then follow. It returns when the daemon ends it."""
-        async with self._caller.daemon.own_connection(self._caller.token) as connection:
-            status = await self._caller.chat("status")
-            address = f"agent:{status['agent']}"
-            await connection.follow({"topics": TOPICS, "addresses": [address]}, self._told)
-            status = await self._caller.chat("status")  # again: what came in between is in it
+    def follow(self, uri: str, status: Status) -> None:
+        """Tell of a resource from now on. What was not acknowledged by then is announced once."""
+        if uri == STATUS and uri not in self._followed:
             self._state = _state(status)
-            self._hears = ("user",) if status["author"] == "assistant" else ("user", "assistant")
-            await self._announce_missed(status)
-            while not self._ended:
-                await self._look.wait()
-                self._look.clear()
-                if not self._ended:
-                    await self._tell_new()
+        self._followed.add(uri)
+        self._unannounced.add(uri)
+        self._look.set()
+
+    def leave(self, uri: str) -> None:
+        self._followed.discard(uri)
+
+    async def run(self, begin: asyncio.Event | None = None) -> None:
+        """Tell, from `begin` on. It returns when the daemon ends it."""
+        try:
+            async with self._caller.daemon.own_connection(self._caller.token) as connection:
+                status = await self._caller.chat("status")
+                address = f"agent:{status['agent']}"
+                await connection.follow({"topics": TOPICS, "addresses": [address]}, self._told)
+                status = await self._caller.chat("status")  # again: what came in between is in it
+                self._place = status["last_id"]
+                self._hears = ("user",) if status["author"] == "assistant" else ("user", "assistant")
+                self.is_set_up.set()
+                if begin is not None:
+                    await begin.wait()
+                await self._tell_what_comes()
+        finally:
+            self.is_set_up.set()
 
     def _told(self, fact: Fact) -> None:
         self._ended = self._ended or not fact
         self._look.set()
 
-    async def _announce_missed(self, status: dict[str, Any]) -> None:
-        """Say once that there is something after what was acknowledged, if it is for this client."""
-        place, self._place = status["acknowledged"], status["last_id"]
+    async def _tell_what_comes(self) -> None:
         while True:
+            await self._look.wait()
+            self._look.clear()
+            if self._ended:
+                return
+            if self._unannounced:
+                await self._announce_missed()
+            await self._tell_new()
+
+    async def _announce_missed(self) -> None:
+        """Say once that there is something after what was acknowledged, if it is for this client."""
+        new, self._unannounced = self._unannounced, set()
+        place = (await self._caller.chat("status"))["acknowledged"]
+        while _order(place) < _order(self._place):
             page = await self._caller.chat("read", after_id=place)
-            if heard := self._heard(page["messages"]):
-                await self._announce(heard)
+            known = [one for one in page["messages"] if _order(one["id"]) <= _order(self._place)]
+            if heard := self._heard(known):
+                await self._announce(heard, new)
                 return
             place = page["last_id"]
-            if not page["more"]:
-                return
 
     async def _tell_new(self) -> None:
-        try:
-            more = True
-            while more:
-                page = await self._caller.chat("read", after_id=self._place)
-                self._place, more = page["last_id"], page["more"]
-                if heard := self._heard(page["messages"]):
-                    await self._announce(heard)
-            if self._wanted(STATUS):
-                status = await self._caller.chat("status")
-                if (state := _state(status)) != self._state:
-                    self._state = state
-                    await self._tell(STATUS, [])
-        except HibossError:
-            self._ended = True  # the token has ended, or the daemon
+        more = True
+        while more:
+            page = await self._caller.chat("read", after_id=self._place)
+            self._place, more = page["last_id"], page["more"]
+            if heard := self._heard(page["messages"]):
+                await self._announce(heard, self._followed)
+        if STATUS in self._followed:
+            state = _state(await self._caller.chat("status"))
+            if state != self._state:
+                self._state = state
+                await self._tell(STATUS, [])
 
     def _heard(self, entries: Entries) -> Entries:
         """Return what this client is told of: an agent hears the boss, people hear both; nobody itself."""
         posted = set(self._caller.posted)
         return [one for one in entries if one["author"] in self._hears and one["id"] not in posted]
 
-    async def _announce(self, entries: Entries) -> None:
-        await self._tell(INBOX, _riding(entries))
-        await self._tell(HEAD, [])
+    async def _announce(self, entries: Entries, to: set[str]) -> None:
+        changed = {INBOX: _riding(entries), HEAD: []}
         for one in entries:  # who follows a single message hears of its edits
-            await self._tell(f"{MESSAGE}{one.get('edits', one['id'])}", [])
+            changed[f"{MESSAGE}{one.get('edits', one['id'])}"] = []
+        for uri, riding in changed.items():
+            if uri in to:
+                await self._tell(uri, riding)
 
 
 def _riding(entries: Entries) -> Entries:
@@ -103,5 +126,10 @@ def _riding(entries: Entries) -> Entries:
     return some if size <= RIDING_BYTES else []
 
 
-def _state(status: dict[str, Any]) -> tuple[Any, ...]:
+def _order(number: str) -> tuple[int, ...]:
+    """Return the id of an entry in a form that compares: "9" is before "9.0001", and that before "10"."""
+    return tuple(int(part) for part in number.split("."))
+
+
+def _state(status: Status) -> tuple[Any, ...]:
     return (status["state"], status["why"], status["ui"]["ready"])
