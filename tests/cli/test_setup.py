@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import running_daemon
-from tests.support.cli import HIBOSS, SECONDS, Done, Shell, gone
+from tests.support.cli import HIBOSS, SECONDS, Done, Shell, gone, wait_until
 
 CTRL_C = "\x03"
 ANSWERS = ["boss-name", "timezone", "boss-token", "agent-name", "agent-token"]
@@ -199,7 +199,7 @@ def test_a_daemon_killed_in_the_middle_of_setup_leaves_it_to_the_command(shell: 
     assert shell("daemon", "start", env={"HIBOSS_CRASH_AT": "setup.profiles_written"}).rc == 0
     pid = int(shell.pid_file_words()[0])
     done = shell("setup")
-    assert gone(pid)
+    wait_until(lambda: gone(pid))
     check(shell, done)
 
 
