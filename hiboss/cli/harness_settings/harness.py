@@ -46,8 +46,9 @@ class Harness:
     events: tuple[EventHooks, ...]
     after_install: str  # what the person must do then
 
-    def settings_path(self) -> str:
-        chosen = os.environ.get(self.variable) or self.directory
+    def settings_path(self, directory: str = "") -> str:
+        """Return the file of its settings. `directory`: what the variable says elsewhere, if not here."""
+        chosen = os.environ.get(self.variable) or directory or self.directory
         return os.path.join(os.path.abspath(os.path.expanduser(chosen)), self.file)
 
 

@@ -74,6 +74,27 @@ def is_open_session(client: str, event: dict[str, Any]) -> bool:
     return _originator(str(event.get("transcript_path") or "")) == "codex-tui"
 
 
+def may_be_open(client: str, process: Process) -> bool:
+    """Tell whether a person may have this harness open, before it says so itself (`is_open_session`)."""
+    if client == "claude":
+        return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli"
+    words = _command(process.pid).split(b"\0")
+    if b"app-server" in words:  # of the terminals, or of a program that speaks to it
+        return b"--managed-daemon" in words
+    return b"exec" not in words
+
+
+def variable_of(process: Process, name: str) -> str:
+    """Return a variable of a process as it was started; empty: it has none, or this is no Linux."""
+    try:
+        with open(f"/proc/{process.pid}/environ", "rb") as file:
+            known = file.read().split(b"\0")
+    except OSError:
+        return ""
+    start = os.fsencode(f"{name}=")
+    return next((os.fsdecode(one[len(start) :]) for one in known if one.startswith(start)), "")
+
+
 def _originator(transcript: str) -> str:
     """Return which program began a thread of Codex, by the first line of its file."""
     try:

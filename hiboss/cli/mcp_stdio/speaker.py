@@ -136,9 +136,13 @@ def _will_attach() -> bool:
     from ..hook import harness
 
     for one in (CLAUDE, CODEX):
-        if harness.process(one.name) is not None:
+        if (process := harness.process(one.name)) is not None:
+            if not harness.may_be_open(one.name, process):
+                return False
+            # Codex gives a server hardly any of its variables.
+            path = one.settings_path(harness.variable_of(process, one.variable))
             try:
-                return bool(hook_entries.find(SettingsFile(one.settings_path()).text, one))
+                return bool(hook_entries.find(SettingsFile(path).text, one))
             except (HibossError, ValueError):
                 return False
     return False
