@@ -95,8 +95,13 @@ async def main() -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stopping.set)
+
+    def daemon_gone() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        worker.stopping.set()
+
     # The daemon never writes there: what can be read is the end, which comes when the daemon is gone.
-    loop.add_reader(sys.stdin.fileno(), worker.stopping.set)
+    loop.add_reader(sys.stdin.fileno(), daemon_gone)
     await worker.serve()
 
 

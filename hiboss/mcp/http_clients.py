@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import socket as sockets
-from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -29,6 +27,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from ..core import clock
 from ..core import errors as known
@@ -39,6 +39,8 @@ from .caller import Caller
 from .daemon_connection import Daemon, Refused
 
 log = logging.getLogger(__name__)
+BACKLOG = 1024
+CLOSE_SECONDS = 1.0
 STATUS = {
     one.code: one.http
     for one in vars(known).values()
@@ -62,7 +64,9 @@ class HttpClients:
         self._old_era: StreamableHTTPSessionManager | None = None
         self._new_era: StreamableHTTPSessionManager | None = None
         self._most, self._body_bytes = most, body_bytes
-        self._server: uvicorn.Server | None = None
+        self._state = ServerState()
+        self._listener: asyncio.Server | None = None
+        self._stopping = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
         self._streams: dict[str, asyncio.Event] = {}  # by session; set: it ends
         self.requests = 0  # under way
@@ -92,23 +96,18 @@ class HttpClients:
         # anyhow, and an answer that takes long is a stream, whose end ends the call.
         self._old_era = self._sessions(server, json_response=True)
         self._new_era = self._sessions(server, json_response=False)
-        opened = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
-        opened.bind(path)
-        opened.listen(1024)
-        config = uvicorn.Config(
-            self,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            http="h11",
-            ws="none",
-            timeout_graceful_shutdown=1,
-        )
-        self._server = uvicorn.Server(config)
-        self._server.capture_signals = _no_signals  # type: ignore[method-assign]
-        self._serving = asyncio.create_task(self._serve(opened))
-        # The socket listens already: who connects before uvicorn is ready waits in its queue.
+        began = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(self._old_era, self._new_era, began))
+        await began.wait()
+        config = uvicorn.Config(self, lifespan="off", log_config=None, access_log=False, ws="none")
+        config.load()
+
+        def connect() -> H11Protocol:
+            return H11Protocol(config=config, server_state=self._state, app_state={})
+
+        # Not by uvicorn.Server, which takes over signals, and wakes ten times a second to see whether to end.
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_unix_server(connect, path, backlog=BACKLOG)
 
     def _sessions(self, server: Server[Any], *, json_response: bool) -> StreamableHTTPSessionManager:
         return StreamableHTTPSessionManager(
@@ -120,15 +119,25 @@ class HttpClients:
             max_sessions=self._most,
         )
 
-    async def _serve(self, opened: sockets.socket) -> None:
-        assert self._old_era is not None and self._new_era is not None and self._server is not None
-        async with self._old_era.run(), self._new_era.run():
-            await self._server.serve(sockets=[opened])
+    async def _serve(
+        self, old: StreamableHTTPSessionManager, new: StreamableHTTPSessionManager, began: asyncio.Event
+    ) -> None:
+        """Keep the sessions. What the SDK starts for them must be ended by the task that began it."""
+        async with old.run(), new.run():
+            began.set()
+            await self._stopping.wait()
 
     async def close(self) -> None:
-        if self._server is not None and self._serving is not None:
-            self._server.should_exit = True
-            await asyncio.wait([self._serving], timeout=2)
+        """Take no new clients; answer what is under way, for a moment; then disconnect everybody."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(list(self._state.tasks), timeout=CLOSE_SECONDS)
+        self._stopping.set()
+        if self._serving is not None:
+            await asyncio.wait([self._serving], timeout=CLOSE_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.requests += 1
@@ -211,8 +220,3 @@ class HttpClients:
 
 def _status(error: HibossError) -> int:
     return STATUS.get(error.stable_code, 500) if isinstance(error, Refused) else error.http
-
-
-def _no_signals() -> Any:
-    """Stand in for uvicorn's own handling of signals: the worker has its own."""
-    return nullcontext()

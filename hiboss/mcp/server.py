@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from .. import __version__
-from ..core.errors import HibossError, MethodNotFound, NotFound
+from ..core.errors import HibossError, NotFound, UnknownTool
 from . import resources, subscriptions, tasks, tools
 from .answers import failed, protocol_error, succeeded
 from .caller import Caller
@@ -82,7 +82,7 @@ class _Handlers:
             if tasks.is_wanted(context, params):
                 return await tasks.create(caller, params.arguments or {})
             found = await tools.run(caller, params.name, params.arguments)
-        except MethodNotFound as error:
+        except UnknownTool as error:
             raise MCPError(code=types.INVALID_PARAMS, message=error.message, data=error.payload()) from None
         except HibossError as error:
             return failed(error)

@@ -13,7 +13,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..core.errors import HibossError
 from . import asking
-from .answers import succeeded
+from .answers import error_json, succeeded
 from .caller import Caller
 
 EXTENSION = "io.modelcontextprotocol/tasks"
@@ -65,7 +65,8 @@ async def _ask(caller: Caller, operation: str, params: TaskParams) -> dict[str, 
         found: dict[str, Any] = (await caller.call(operation, id=params.task_id))["ask"]
         return found
     except HibossError as error:
-        raise MCPError(code=types.INVALID_PARAMS, message=error.message) from None
+        shown = error_json(error)
+        raise MCPError(code=types.INVALID_PARAMS, message=shown["message"], data=shown.get("data")) from None
 
 
 def _task(one: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import InvalidParams, MethodNotFound
+from ..core.errors import InvalidParams, UnknownTool
 from ..core.quoting import nearest
 from . import asking, chat_tools, mail_tools
 from .caller import Caller
@@ -16,10 +16,10 @@ DOTTED = {one.dotted: one for one in TABLE.values() if one.dotted}
 
 
 def find(name: str) -> Tool:
-    """Return the tool of this name, also of a dotted one; raises MethodNotFound."""
+    """Return the tool of this name, also of a dotted one; raises UnknownTool."""
     found = TABLE.get(name) or DOTTED.get(name)
     if found is None:
-        raise MethodNotFound(method=name[:100], hint=nearest(name, list(TABLE)))
+        raise UnknownTool(name=name[:100], hint=nearest(name, list(TABLE)))
     return found
 
 

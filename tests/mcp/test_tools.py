@@ -184,7 +184,7 @@ def test_who_posts_as_the_other_is_refused(chat: Chat, client: McpClient, human:
 def test_an_unknown_tool_is_an_error_of_the_protocol_that_names_a_near_one(client: McpClient) -> None:
     error = client.error(client.client.call_tool, "chat_read_sinc", {})
     assert error.code == INVALID_PARAMS and "chat_read_since" in str(error)
-    assert error.error.data["code"] == "method_not_found"
+    assert error.error.data["code"] == "unknown_tool"
 
 
 def test_a_huge_limit_is_a_page(chat: Chat, client: McpClient) -> None:

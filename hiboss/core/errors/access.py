@@ -160,6 +160,12 @@ class UnknownAgent(NotFound):
     code = "unknown_agent"
 
 
+class UnknownTool(NotFound):
+    """there is no tool {name}{hint}; tools/list of the MCP server shows all tools"""
+
+    code = "unknown_tool"
+
+
 class UnknownUser(NotFound):
     """there is no user {name}{hint} that can be changed; hiboss user list shows all users"""
 
