@@ -56,6 +56,7 @@ def desk(tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[De
     with open_office(tmp_path) as office:
         made = Desk(office, tmp_path, programs, server, settings=rules)
         made.hiboss("mcp", "install", "--client", "claude")
+        office.boss.call("mcp.start")  # a busy machine needs seconds for that
         with opened(made):
             yield made
 
