@@ -218,7 +218,7 @@ def mcp_client(
         if way.transport == "stdio":
             given = [*words, *(() if agent is None else ("--agent", agent))]
             errors = stack.enter_context(open(os.devnull, "w"))
-            transport = stdio_client(_parameters(daemon, token, given), errlog=errors)
+            transport = stdio_client(parameters(daemon, token, given), errlog=errors)
         else:
             query = "" if agent is None else f"?agent={agent}"
             headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -233,7 +233,8 @@ def mcp_client(
         yield McpClient(client, way, kept, pid)
 
 
-def _parameters(daemon: RunningDaemon, token: str | None, words: Sequence[str]) -> StdioServerParameters:
+def parameters(daemon: RunningDaemon, token: str | None, words: Sequence[str]) -> StdioServerParameters:
+    """Return how `hiboss mcp` is started."""
     variables = {"HIBOSS_HOME": daemon.home.path, "PYTHONPATH": os.getcwd()}
     if token is not None:
         variables["HIBOSS_TOKEN"] = token
