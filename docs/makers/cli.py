@@ -54,12 +54,12 @@ def options(command: Any) -> list[Any]:
 
 def old_flags(command: Any) -> list[str]:
     """The flags of older versions that a command still takes; help does not show them."""
-    return list(command.old_flags())
+    return list(command.old_flags()) if hasattr(command, "old_flags") else []
 
 
 def described(words: str, command: Any) -> list[tuple[str, Option]]:
     """The options that a command takes for the built-in providers or adapters, each with whose it is."""
-    if not command.described:
+    if not getattr(command, "described", False):
         return []
     kinds: dict[str, Any] = dict(ADAPTERS if words.endswith(" bind") else PROVIDERS)
     return [(name, option) for name, kind in kinds.items() for option in describe(kind.Settings)]
@@ -71,10 +71,11 @@ def _below(group: Any, context: Any, words: str) -> Iterator[tuple[str, Any, Any
         if command.hidden:
             continue
         inner = type(context)(command, info_name=name, parent=context)
-        if hasattr(command, "list_commands"):
-            yield from _below(command, inner, f"{words} {name}")
-        else:
+        is_group = hasattr(command, "list_commands")
+        if not is_group or command.invoke_without_command:  # hiboss mcp does something of its own
             yield f"{words} {name}", command, inner
+        if is_group:
+            yield from _below(command, inner, f"{words} {name}")
 
 
 def _command(words: str, command: Any, context: Any) -> str:

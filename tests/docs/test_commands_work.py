@@ -10,7 +10,7 @@ from tests.docs import pages
 from tests.docs.pages import Page
 from tests.docs.terminal import Terminal
 
-WITH_HTTP = {"README.md", "docs/web.md"}
+WITH_HTTP = {"README.md", "docs/web.md", "docs/mcp.md"}
 WITH_BLOCKS = [path for path in pages.written() if Page.read(path).blocks("sh", "python", "text")]
 
 
@@ -24,7 +24,10 @@ def test_the_pages_with_commands_are_those_expected() -> None:
         "docs/chat.md",
         "docs/providers.md",
         "docs/turns.md",
-        *(f"docs/{name}.md" for name in ("mailboxes", "lists", "groups", "receipts", "metrics", "web")),
+        *(
+            f"docs/{name}.md"
+            for name in ("mailboxes", "lists", "groups", "receipts", "metrics", "web", "mcp")
+        ),
     }
     assert expected <= set(WITH_BLOCKS)
 

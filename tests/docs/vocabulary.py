@@ -26,6 +26,7 @@ from hiboss.core.metrics import METRICS
 from hiboss.core.option_models import describe
 from hiboss.core.paths import Home
 from hiboss.core.settings import SECTIONS, TABLE
+from hiboss.mcp import tools as mcp_tools
 from hiboss.store.connection import connect
 from hiboss.store.migrations import migrate
 
@@ -64,10 +65,10 @@ def codes() -> set[str]:
 
 @cache
 def dotted() -> set[str]:
-    """Operations, rights, topics of facts, settings, and what the contract of providers calls turn and run."""
+    """Operations, rights, topics of facts, settings, MCP tools, and the turn and the run of providers."""
     turn = {f"turn.{one.name}" for one in dataclasses.fields(provider.TurnInput)}
     run = {f"run.{name}" for name in vars(provider.LiveRun) if not name.startswith("_")}
-    return {*REGISTRY, *RIGHTS, *TOPICS.values(), *map(str, TABLE), *turn, *run}
+    return {*REGISTRY, *RIGHTS, *TOPICS.values(), *map(str, TABLE), *turn, *run, *mcp_tools.DOTTED}
 
 
 @cache
@@ -90,13 +91,13 @@ def variables() -> set[str]:
 
 @cache
 def names() -> set[str]:
-    """Every name with an underscore that a page may use: errors, parameters, answers, settings, columns."""
+    """Every name with an underscore on a page: errors, parameters, answers, settings, columns, MCP tools."""
     found = codes() | {setting.key for setting in TABLE} | {*provider.KINDS, *vars(provider.Provider)}
     for operation in REGISTRY.values():
         found |= set(operation.param_names) | _fields(TypeAdapter(operation.result).json_schema())
     for view, columns in _views().items():
         found |= {view, *columns}
-    return found | set(METRICS) | _of_contracts()
+    return found | set(METRICS) | set(mcp_tools.TABLE) | _of_contracts()
 
 
 def _of_contracts() -> set[str]:

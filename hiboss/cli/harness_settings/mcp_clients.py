@@ -90,7 +90,7 @@ CLIENTS = {
         project_file=".cursor/mcp.json",
         format=JSON,
         more={"type": "stdio"},
-        after_install="Restart Cursor, and switch the server on in its settings under MCP.",
+        after_install="Restart Cursor, and switch the server on: Customize in the sidebar, then MCPs.",
     ),
 }
 
