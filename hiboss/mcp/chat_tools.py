@@ -7,7 +7,7 @@ from typing import Any
 from .caller import Caller
 from .tool import Arguments, Tool
 
-ID = {"type": "string"}  # a number is taken too; a schema with two types is refused by several clients
+ID = {"type": "string"}  # a number is taken too, but some clients refuse a schema with two types
 LIMIT = {"type": "integer"}
 
 
