@@ -6,6 +6,7 @@ The first line says who the client is. After that, each line is a message of the
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import socket as sockets
@@ -20,13 +21,14 @@ from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from ..core.errors import Busy, ForeignPeer, HibossError, InvalidRequest, NoToken
+from ..core.errors import BadText, Busy, ForeignPeer, HibossError, InvalidRequest, NoToken
 from .answers import error_json
 from .caller import Caller
 from .daemon_connection import Daemon
 
 log = logging.getLogger(__name__)
 FIRST_LINE_SECONDS = 10.0
+SILENT = 100  # connections beside the clients that have not said yet who they are
 Incoming = SessionMessage | Exception
 
 
@@ -40,6 +42,7 @@ class StdioClients:
         self._line_bytes = line_bytes
         self._listener: asyncio.AbstractServer | None = None
         self.connected: set[asyncio.Task[None]] = set()
+        self._served = 0  # of those, the ones that have said who they are
 
     async def listen(self, path: str) -> None:
         self._listener = await asyncio.start_unix_server(self._connect, path, limit=self._line_bytes)
@@ -55,7 +58,10 @@ class StdioClients:
         try:
             caller = await self._meet(reader, writer)
             if caller is not None:
-                await self._serve(caller, reader, writer)
+                try:
+                    await self._serve(caller, reader, writer)
+                finally:
+                    self._served -= 1
         except (OSError, ValueError, TimeoutError):
             pass  # it is gone, or sends lines that are too long
         except Exception:
@@ -72,6 +78,7 @@ class StdioClients:
             writer.write(orjson.dumps({"error": error_json(error)}, default=str) + b"\n")
             await writer.drain()
             return None
+        self._served += 1
         writer.write(b'{"ok":true}\n')
         return caller
 
@@ -79,8 +86,9 @@ class StdioClients:
         uid = _peer_uid(writer.get_extra_info("socket"))
         if uid != os.geteuid():
             raise ForeignPeer(owner=os.geteuid(), uid=uid)
-        if len(self.connected) > self._most:
-            raise Busy(what=f"{self._most} MCP clients are connected (mcp.clients)")
+        # The daemon looks in too, without a word, to see whether this takes clients.
+        if self._served >= self._most or len(self.connected) > self._most + SILENT:
+            raise self._busy()
         async with asyncio.timeout(FIRST_LINE_SECONDS):
             first = await reader.readline()
         try:
@@ -92,7 +100,12 @@ class StdioClients:
             raise NoToken()
         caller = Caller(daemon=self._daemon, token=token, agent=agent, dotted=dotted)
         await caller.call("auth.login", token=token)  # a wrong one is refused now
+        if self._served >= self._most:  # others came meanwhile
+            raise self._busy()
         return caller
+
+    def _busy(self) -> Busy:
+        return Busy(what=f"{self._most} MCP clients are connected (mcp.clients)")
 
     async def _serve(
         self, caller: Caller, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -101,7 +114,7 @@ class StdioClients:
         into, incoming = anyio.create_memory_object_stream[Incoming](0)
         outgoing, out_of = anyio.create_memory_object_stream[SessionMessage](0)
         writing = asyncio.create_task(_write(out_of, writer))
-        reading = asyncio.create_task(_read(reader, into))
+        reading = asyncio.create_task(_read(reader, into, writer))
         caller.hang_up = reading.cancel
         try:
             await serve_dual_era_loop(self._server, incoming, outgoing, lifespan_state=caller)
@@ -112,17 +125,38 @@ class StdioClients:
             await asyncio.gather(reading, writing, return_exceptions=True)
 
 
-async def _read(reader: asyncio.StreamReader, into: MemoryObjectSendStream[Incoming]) -> None:
+async def _read(
+    reader: asyncio.StreamReader, into: MemoryObjectSendStream[Incoming], writer: asyncio.StreamWriter
+) -> None:
     async with into:
         while line := await reader.readline():
             if not line.strip():
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError as error:  # the protocol answers it
-                await into.send(error)
+            except ValueError as error:
+                if (answer := _refusal(line)) is not None:
+                    writer.write(answer)
+                    await writer.drain()
+                else:
+                    await into.send(error)  # nobody waits for an answer
             else:
                 await into.send(SessionMessage(message))
+
+
+def _refusal(line: bytes) -> bytes | None:
+    """Return the answer to a request that the SDK cannot read, and would drop; None: it is no request."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "method" not in found or not isinstance(found.get("id"), (int, str)):
+        return None
+    error: HibossError = InvalidRequest(detail="it is no request of the protocol")
+    if any("\ud800" <= one <= "\udfff" for one in json.dumps(found, ensure_ascii=False)):
+        error = BadText(field="a text of the request", why="it has half a surrogate pair")
+    said = {"jsonrpc": "2.0", "id": found["id"], "error": error_json(error)}
+    return json.dumps(said).encode() + b"\n"
 
 
 async def _write(out_of: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:
