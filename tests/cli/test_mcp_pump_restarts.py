@@ -259,3 +259,18 @@ def test_a_client_that_ends_while_the_daemon_is_away_is_not_kept(rig: PumpRig) -
     rig.close_input()
     status, out, _ = rig.ended()
     assert (status, out) == (0, b"")
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_daemon_that_ends_while_the_worker_asks_who_speaks_is_waited_for(
+    rig: PumpRig, is_new: bool
+) -> None:
+    worker = None if is_new else rig.opened()
+    rig.greeting = b'{"error": {"code": -32047, "message": "it ended", "data": {"code": "hung_up"}}}\n'
+    if worker is None:
+        rig.start("--as", "nex")
+    else:
+        worker.die()
+    rig.wait_for_starts(len(rig.starts) + 2)
+    rig.greeting = b'{"ok": true}\n'
+    assert rig.ask(rig.connection(), 1, "ping")["id"] == 1

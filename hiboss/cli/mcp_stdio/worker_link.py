@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import DaemonUnreachable, HibossError
+from ...core.errors import DaemonUnreachable, HibossError, HungUp
 from ...core.paths import Home
 from .. import client
 
@@ -63,7 +63,10 @@ def _greet(connection: _socket.socket, path: str, greeting: dict[str, Any]) -> W
     line, received = _first_line(connection)
     answer: dict[str, Any] = json.loads(line)
     if answer.get("ok") is not True:
-        raise client.Answered(answer.get("error") or {})
+        refusal = client.Answered(answer.get("error") or {})
+        if refusal.stable_code == HungUp.code:
+            raise ValueError("the daemon ended meanwhile")
+        raise refusal
     connection.setblocking(False)
     return WorkerLink(connection, received)
 
