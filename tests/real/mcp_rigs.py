@@ -206,6 +206,8 @@ class ClaudeRig(McpRig):
         "ANTHROPIC_API_KEY": "sk-ant-canary-mcp-7f3a",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_MAX_RETRIES": "1",
+        "MCP_CONNECTION_NONBLOCKING": "0",  # it begins when its servers are there
+        "MCP_CONNECT_TIMEOUT_MS": "60000",
         "DISABLE_AUTOUPDATER": "1",
     }
 
