@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from hiboss.cli.harness_settings import hook_entries, json_text
+from hiboss.cli.harness_settings import hook_entries, json_text, mcp_toml
 from hiboss.cli.harness_settings.claude_hooks import CLAUDE
 from hiboss.cli.harness_settings.codex_hooks import CODEX
 from hiboss.cli.harness_settings.harness import Harness, HookCommand, entries_of
@@ -172,3 +174,33 @@ def test_an_entry_is_laid_out_like_its_neighbours() -> None:
     )
     assert json_text.appended('{"a":[1]}', ("a",), {"b": 2}) == '{"a":[1,{"b":2}]}'
     assert json_text.appended('{"a": [1]}', ("a",), {"b": 2}) == '{"a": [1, {"b": 2}]}'
+
+
+def _costs(work: Callable[[str], object], text: str) -> float:
+    begin = time.process_time()
+    work(text)
+    return time.process_time() - begin
+
+
+def _remove_from_toml(text: str) -> object:
+    return mcp_toml.removed(mcp_toml.installed(text, "x", {"command": "y"}), "x")
+
+
+@pytest.mark.parametrize(
+    ("work", "made"),
+    [
+        (json_text.parse, lambda number: json.dumps({str(one): one for one in range(number)})),
+        (_remove_from_toml, lambda number: "".join(f'[a."{one}"]\nb = 1\n' for one in range(number))),
+    ],
+)
+def test_large_settings_cost_in_proportion_to_their_size(
+    work: Callable[[str], object], made: Callable[[int], str]
+) -> None:
+    few, many = 100, 3_200
+    least = min(_costs(work, made(few)) for _ in range(5))
+    assert _costs(work, made(many)) < 5 * least * many / few
+
+
+def test_a_server_in_an_inline_table_is_said_to_be_not_editable() -> None:
+    with pytest.raises(ValueError, match="cannot edit safely"):
+        mcp_toml.removed('mcp_servers.x = { command = "y" }\n', "x")

@@ -96,9 +96,10 @@ def _scalar(text: str, start: int) -> tuple[Any, int]:
 def _container(text: str, start: int) -> Node:
     closing = _CLOSING[text[start]]
     children: list[Child] = []
+    keys: set[str] = set()
     at = _skip(text, start + 1)
     while text[at : at + 1] != closing or children:  # behind a comma, a child must come
-        child = _member(text, at, children) if closing == "}" else Child(None, at, _value(text, at))
+        child = _member(text, at, keys) if closing == "}" else Child(None, at, _value(text, at))
         children.append(child)
         at = _skip(text, child.node.end)
         if text[at : at + 1] == closing:
@@ -109,12 +110,13 @@ def _container(text: str, start: int) -> Node:
     return Node(start=start, end=at + 1, value=value, children=tuple(children))
 
 
-def _member(text: str, start: int, before: list[Child]) -> Child:
+def _member(text: str, start: int, before: set[str]) -> Child:
     if text[start : start + 1] != '"':
         raise JSONDecodeError("a key in double quotes is missing", text, start)
     key, end = _scalar(text, start)
-    if any(one.key == key for one in before):
+    if key in before:
         raise JSONDecodeError(f"the key {json.dumps(key)} is given twice", text, start)
+    before.add(key)
     at = _expect(text, _skip(text, end), ":")
     return Child(key, start, _value(text, _skip(text, at)))
 

@@ -81,12 +81,13 @@ def _lines(text: str) -> list[str]:
 
 def _tables(lines: list[str]) -> list[tuple[int, int, list[str]]]:
     """Return each table: its first line, the line behind its last value, and its name in parts."""
-    starts = [
-        (number, path)
-        for number, line in enumerate(lines)
-        if (path := _header(line)) and _is_complete(lines[:number])
-    ]
-    following = [number for number, _ in starts[1:]] + [len(lines)]
+    starts: list[tuple[int, list[str]]] = []
+    begin = 0  # of the table that a line is in: each is complete by itself
+    for number, line in enumerate(lines):
+        if (path := _header(line)) and _is_complete(lines[begin:number]):
+            starts.append((number, path))
+            begin = number
+    following = [*(number for number, _ in starts), len(lines)][1:]
     found = []
     for (start, path), stop in zip(starts, following, strict=True):
         while stop > start + 1 and _is_comment(lines[stop - 1]):
