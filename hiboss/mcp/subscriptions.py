@@ -116,6 +116,7 @@ async def listen(
         await _quietly(watch, bus.listened)
         await bus.listened.wait()
         handler.close()  # the client knows that nothing more comes
+        caller.end_soon()
 
     watching = asyncio.create_task(run())
     try:

@@ -9,8 +9,9 @@ import pytest
 from mcp.client import advertise
 from mcp_types import INVALID_PARAMS
 
+from tests.support.daemons import wait_until
 from tests.support.mcp_clients import HEAD, INBOX, STATUS, Chat, McpClient, Way, mcp_client, message
-from tests.support.parties import agent
+from tests.support.parties import agent, boss
 from tests.support.web_clients import WebDaemon
 
 PAGE = "text/html;profile=mcp-app"
@@ -81,6 +82,20 @@ def test_the_status_says_why_an_agent_is_not_ready(chat: Chat, client: McpClient
     chat.boss.call("agent.delete", name=chat.agent.name)
     deleted = human.read(STATUS)
     assert (deleted["state"], deleted["ui"]) == ("deleted", {"ready": False})
+
+
+def test_the_status_says_why_an_agent_waits_and_followers_are_told(daemon: WebDaemon, way: Way) -> None:
+    one, chief = agent(daemon, settings={"command": "/nowhere/program"}), boss(daemon)
+    with (
+        mcp_client(daemon, way, chief.token, agent=one.name) as client,
+        client.following(STATUS) as follower,
+    ):
+        assert client.read(STATUS)["ui"] == {"ready": True}
+        chief.tell(one, text="hello")
+        follower.wait(STATUS)
+        wait_until(lambda: client.read(STATUS)["state"] == "waiting")
+        found = client.read(STATUS)
+        assert found["ui"] == {"ready": False} and "/nowhere/program" in found["why"]
 
 
 # --- the page ----------------------------------------------------------------------------
