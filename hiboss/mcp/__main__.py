@@ -31,7 +31,7 @@ class Worker:
         self._idle_seconds = settings.mcp_idle_seconds
         self._daemon = Daemon(home.socket)
         most, longest = settings.mcp_clients, settings.frame_bytes
-        self._http = HttpClients(self._daemon, most=most, body_bytes=longest)
+        self._http = HttpClients(self._daemon, most=most, body_bytes=longest, idle_seconds=self._idle_seconds)
         self._server = server.build(self._caller_of)
         self._stdio = StdioClients(self._server, self._daemon, most=most, line_bytes=longest)
         self.stopping = asyncio.Event()

@@ -59,11 +59,11 @@ def token_of(request: Request) -> str:
 class HttpClients:
     """An ASGI app: /mcp for the protocol, /call for one call of a tool."""
 
-    def __init__(self, daemon: Daemon, *, most: int, body_bytes: int) -> None:
+    def __init__(self, daemon: Daemon, *, most: int, body_bytes: int, idle_seconds: float) -> None:
         self._daemon = daemon
         self._old_era: StreamableHTTPSessionManager | None = None
         self._new_era: StreamableHTTPSessionManager | None = None
-        self._most, self._body_bytes = most, body_bytes
+        self._most, self._body_bytes, self._idle_seconds = most, body_bytes, idle_seconds
         self._state = ServerState()
         self._listener: asyncio.Server | None = None
         self._stopping = asyncio.Event()
@@ -117,6 +117,8 @@ class HttpClients:
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             max_request_body_size=self._body_bytes,
             max_sessions=self._most,
+            # Many clients never say that they leave, and their sessions would keep others out.
+            session_idle_timeout=self._idle_seconds,
         )
 
     async def _serve(

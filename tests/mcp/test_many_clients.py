@@ -68,6 +68,25 @@ def test_one_more_than_the_limit_is_refused_and_room_is_made_by_those_who_leave(
         assert HttpLine(daemon, token).post("tools/list").status == 200
 
 
+def test_a_session_that_nobody_uses_keeps_no_place_but_one_with_a_stream_does(tmp_path: Path) -> None:
+    with web_daemon(tmp_path, mcp_clients=2, mcp_idle_seconds=1) as daemon:
+        token = daemon.token("nex")
+        with WorkerLine.of(daemon, token):  # so that the worker itself is not idle
+            used, unused = HttpLine(daemon, token), HttpLine(daemon, token)
+            with used.stream():
+                wait_until(lambda: _begins_a_session(daemon, token))
+                assert (used.post("ping").status, unused.post("ping").status) == (200, 404)
+
+
+def _begins_a_session(daemon: WebDaemon, token: str) -> bool:
+    try:
+        HttpLine(daemon, token)
+    except AssertionError as error:
+        assert "503" in str(error)
+        return False
+    return True
+
+
 def _is_let_in(daemon: WebDaemon, token: str) -> bool:
     try:
         with WorkerLine.of(daemon, token):
