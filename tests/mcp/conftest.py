@@ -1,4 +1,4 @@
-"""A daemon with an MCP worker for each module; a new chat, and clients of it in each of the four ways."""
+"""A daemon with an MCP worker for all modules; a new chat, and clients of it in each of the four ways."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.mcp_clients import WAYS, Chat, McpClient, Way
 from tests.support.web_clients import WebDaemon, web_daemon
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
     with web_daemon(tmp_path_factory.mktemp("d")) as running:
         yield running
