@@ -45,6 +45,7 @@ Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is 
 Way = Callable[[str], Given]
 TURN = "output of hiboss envelope list --as nex --as-turn"
 LOUD = {"HIBOSS_LOG_LEVEL": "debug", "HIBOSS_LOG_BYTES": "1 KiB", "HIBOSS_LOG_FILES": "1000"}
+BREAKER = ("stop", "go")
 SERVED = {"HIBOSS_WEB_ENABLED": "on", "HIBOSS_WEB_PORT": "0"}
 
 # An agent: it keeps its run's token for us, and says and does something with it, well or badly.
@@ -158,14 +159,15 @@ class Story:
         ways = cycle([self._by_profile, self._by_file, self._by_input, self._by_variable, self._by_value])
         steps = list(zip(COMMANDS, ways, strict=False))
         last = steps.pop()  # it changes the token that the others use
+        breaker = [step for step in steps if step[0] in BREAKER]  # it ends the runs that others speak to
         with ThreadPoolExecutor(3) as pool:
             nouns: dict[
                 str, list[tuple[str, Way]]
             ] = {}  # those of one noun in their order, one after another
-            for step in steps:
+            for step in (one for one in steps if one not in breaker):
                 nouns.setdefault(step[0].split()[0], []).append(step)
             list(pool.map(self._right_commands, nouns.values()))
-        self._right_commands([last])
+        self._right_commands([*breaker, last])
 
     def _fail_to_post(self) -> None:
         """Leave e3 failed: its file is gone before it can be posted."""

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.acceptance.canary import Canary, Evidence, started_by_hiboss, watched
 from tests.acceptance.canary_story import Story, commands_with_a_token
 from tests.acceptance.canary_words import COMMANDS
 from tests.support.cli import Shell, wait_until
+from tests.support.told_once import told_once
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ("README.md", "docs", "config.example.toml")
@@ -26,13 +27,17 @@ A_TOKEN = re.compile(rb"(hb[abur]|whsec)_[A-Za-z0-9_+/-]{30,}")
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    story = Story(tmp_path_factory.mktemp("d"))
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return told_once(tmp_path_factory, "canary", tell)
+
+
+def tell(directory: Path) -> Story:
+    story = Story(directory)
     try:
         story.tell()
-        yield story
     finally:
         story.shell.end_daemon()
+    return story
 
 
 def leaks(story: Story, kind: str) -> list[str]:
