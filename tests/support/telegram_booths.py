@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -81,13 +82,21 @@ class Booth:
         self.way = way
         self.files = files
         self.bot: Bot = office.bound_bot(f"booth{next(_numbers)}bot")
-        people = [office.api.add_person("Bob") for _ in range(3)]
+        people = [office.api.add_person("Bob") for _ in range(2)]
         self.bob = people[0]
+        self._home, self.other = self._opened_chats(people)
+        self.go_home()
+
+    def _opened_chats(self, people: list[Person]) -> list[Chat]:
         chats = [one.starts(self.bot) for one in people]
         for chat in chats:
             chat.wait_for_text("Your code is")  # else it could come among the posts
-        self._home, self.other, self.third = [self._approved(one) for one in chats]
-        self.go_home()
+        return [self._approved(one) for one in chats]
+
+    def open_third(self) -> Chat:
+        """Open a chat of somebody else again, while nothing goes wrong."""
+        (third,) = self._opened_chats([self.office.api.add_person("Bob")])
+        return third
 
     def _approved(self, chat: Chat) -> Chat:
         wait_until(lambda: self.office.rows("SELECT 1 FROM contacts WHERE address = ?", address(chat)))
@@ -266,28 +275,31 @@ class Booths:
         lane = self.lane(booth, chat)
         return lane["state"] == "waiting" and words in (lane["error_text"] or "")
 
-    def status(self, envelope: str) -> str:
-        return status(self.office, envelope)
+    def statuses(self, envelopes: Iterable[str]) -> set[str]:
+        return set(statuses(self.office, envelopes).values())
 
     def wait_for_status(self, envelopes: Iterable[str], wanted: str) -> None:
         """Wait until all these envelopes are settled, and have this status."""
         wait_for_status(self.office, envelopes, wanted)
 
 
-def status(office: TelegramDaemon, envelope: str) -> str:
-    (row,) = office.rows("SELECT status FROM envelope WHERE id = ?", int(envelope[1:]))
-    return Status(row["status"]).name.lower()
-
-
-def _is_settled(office: TelegramDaemon, envelope: str) -> bool:
-    return status(office, envelope) != "pending"
+def statuses(office: TelegramDaemon, envelopes: Iterable[str]) -> dict[str, str]:
+    """Return the status of each of these envelopes, all as they are at one moment."""
+    wanted = list(envelopes)
+    found = office.rows(
+        "SELECT id, status FROM envelope WHERE id IN (SELECT value FROM json_each(?))",
+        json.dumps([int(one[1:]) for one in wanted]),
+    )
+    known = {f"e{row['id']}": Status(row["status"]).name.lower() for row in found}
+    return {one: known[one] for one in wanted}
 
 
 def wait_for_status(office: TelegramDaemon, envelopes: Iterable[str], wanted: str) -> None:
     """Wait until all these envelopes are settled, and have this status."""
-    for envelope in envelopes:
-        wait_until(partial(_is_settled, office, envelope))
-        assert status(office, envelope) == wanted, office.nex.get(envelope)["last_error"]
+    waiting = list(envelopes)
+    wait_until(lambda: "pending" not in statuses(office, waiting).values(), seconds=30 + len(waiting))
+    for envelope, status in statuses(office, waiting).items():
+        assert status == wanted, office.nex.get(envelope)["last_error"]
 
 
 def notices(office: TelegramDaemon, to: str, *words: str) -> list[str]:

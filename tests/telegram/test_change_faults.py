@@ -188,7 +188,7 @@ def test_a_wait_that_is_named_for_a_change_holds_its_chat_and_no_other(booths: B
         booths.wait_for_error([one.booth for one in found], "429")
         held = [one.booth.send("held", way=TEXT) for one in found]
         booths.wait_for_status([one.booth.say("meanwhile") for one in found], "done")
-        assert {booths.status(one) for one in held} == {"pending"}
+        assert booths.statuses(held) == {"pending"}
         assert all(one.is_untouched() and not one.is_over() for one in found)
         for one in found:
             one.booth.retry()

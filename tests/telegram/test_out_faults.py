@@ -95,7 +95,7 @@ def test_trouble_in_a_chat_holds_what_is_for_it_and_nothing_else(booths: Booths,
         booths.wait_for_error(found, words)
         waiting += [booth.send("after") for booth in found]
         others_go_on(booths, found)
-        assert {booths.status(one) for one in waiting} == {"pending"}
+        assert booths.statuses(waiting) == {"pending"}
         for booth, fault in zip(found, faults, strict=True):
             fault.clear()
             booth.retry()
@@ -142,6 +142,7 @@ def test_after_429_a_chat_waits_as_long_as_was_named_and_goes_on_by_itself(booth
 
 def test_429_in_two_chats_at_once_holds_the_whole_bot_and_no_other(booths: Booths) -> None:
     with booths.borrowed(ways(booths.office)) as found, booths.borrowed([TEXT]) as untouched:
+        thirds = [booth.open_third() for booth in found]
         for booth in found:
             booth.fault("sendMessage", retry_after=30, chat=booth.other.id)
         sent = [booth.say("first") for booth in found]
@@ -152,9 +153,11 @@ def test_429_in_two_chats_at_once_holds_the_whole_bot_and_no_other(booths: Booth
         booths.office.api.wait_for(lambda: all(fault.hits for fault in faults))
         booths.wait_for_error(found, "with 429")
         assert {booths.lane(booth)["address"] for booth in found} == {None}  # that of the account
-        third = [booth.send("third", to=address(booth.third), way=TEXT) for booth in found]
+        third = [
+            booth.send("third", to=address(chat), way=TEXT) for booth, chat in zip(found, thirds, strict=True)
+        ]
         booths.wait_for_status([booth.send("untouched") for booth in untouched], "done")
-        assert {booths.status(one) for one in [*sent, *third]} == {"pending"}
+        assert booths.statuses([*sent, *third]) == {"pending"}
         for booth in found:
             booth.retry()
             booth.retry(booth.other)
@@ -388,7 +391,7 @@ def test_a_token_that_is_not_accepted_holds_the_whole_account_and_the_boss_is_to
         sent += [booth.send("after") for booth in found]
         sent += [booth.say("meanwhile") for booth in found]
         booths.wait_for_status([booth.send("healthy") for booth in healthy], "done")
-        assert {booths.status(one) for one in sent} == {"pending"}
+        assert booths.statuses(sent) == {"pending"}
         for booth, fault in zip(found, faults, strict=True):
             fault.clear()
             booth.retry()
@@ -406,7 +409,7 @@ def test_what_is_sent_while_the_server_is_gone_is_posted_when_it_is_back(booths:
             booths.wait_for_error(found, words)
             sent += [booth.send("after") for booth in found]
             sent += [booth.say("meanwhile") for booth in found]
-            assert {booths.status(one) for one in sent} == {"pending"}
+            assert booths.statuses(sent) == {"pending"}
         finally:
             booths.office.api.listen_again()
         for booth in found:
@@ -426,7 +429,7 @@ def test_a_slow_upload_holds_nobody_else(booths: Booths) -> None:
             sent = [booth.send("while", size=1_000_000) for booth in found]
             sent += [booth.send("after") for booth in found]
             others_go_on(booths, found)
-            assert {booths.status(one) for one in sent} == {"pending"}
+            assert booths.statuses(sent) == {"pending"}
         finally:
             booths.office.api.upload_pace = None
         booths.wait_for_status(sent, "done")
